@@ -1,0 +1,379 @@
+"""The general scheme for token and tree based mutual exclusion.
+
+Helary, Mostefaoui and Raynal, *A general scheme for token and tree based distributed
+mutual exclusion algorithms*, INRIA RR-1692, 1992.
+
+**Problem.** One permit; whoever has the token may enter. Nodes form a rooted tree by
+their ``father`` variables, and a request climbs towards the root.
+
+**Idea.** A node that receives ``request(j)`` while it does not have the token may do
+one of two things, and which one is nobody's business but its own:
+
+- as a *transit* node it passes the request on to its father and, since j will have
+  the token, makes j its new father;
+- as a *proxy* it takes the request over: it asks its father for the token in its own
+  name, remembers j as its *mandator*, and passes the token on when it comes.
+
+A proxy that has the token, or gets it for good, only *lends* it: it comes straight
+back to the lender when the borrower leaves. A transit node gives it away. Safety and
+liveness hold whatever each node chooses, at any moment, so every rule of choice is an
+algorithm: all proxy on a star is the central lock, all transit is a variant of
+Naimi-Trehel, transit just while holding the token is Raymond and van de Snepscheut.
+
+**Assumptions.** Any node can send to any other; reliable channels, **not** FIFO; no
+crash; the waiting queue is fair; a client leaves in finite time.
+
+======================  ======================  ==========================================
+paper                   here                    meaning
+======================  ======================  ==========================================
+token_here              token_here              the token is at this node
+asked                   asked                   waiting for the token, lending it, or in CS
+father                  father                  whom to ask; NIL at the root
+lender                  lender                  whom the token goes back to on leaving
+mandator                mandator                on whose account we asked; NIL if nobody's
+behavior                behaviour               transit or proxy, from a policy
+"wait (not asked)"      waiting                 the queue of what was asked meanwhile
+======================  ======================  ==========================================
+
+**Cost** of one request at a time, in messages: centralized 3, or 0 for the centre;
+all transit H(n-1) on average and n at worst; Raymond twice the distance in the tree.
+
+The numbers in brackets are those of the report's text. Its printing errors (``=`` for
+``≠`` and the reverse, see docs/algorithms/general-scheme.md) are resolved silently.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from meshlock.algorithms.interface import (
+    NIL,
+    Algorithm,
+    Effect,
+    Frozen,
+    Message,
+    Network,
+    Node,
+)
+from meshlock.algorithms.queues import Fifo, Lift
+
+
+class Request(Message):
+    """request(origin): origin wants the token."""
+
+    kind: ClassVar[str] = "REQUEST"
+    fields: ClassVar[tuple[str, ...]] = ("origin",)
+
+    def __init__(self, receiver: int, origin: int) -> None:
+        super().__init__(receiver)
+        self.origin = origin
+
+
+class Token(Message):
+    """token(lender): to be given back to the lender, or kept if that is NIL."""
+
+    kind: ClassVar[str] = "TOKEN"
+    fields: ClassVar[tuple[str, ...]] = ("lender",)
+
+    def __init__(self, receiver: int, lender: int) -> None:
+        super().__init__(receiver)
+        self.lender = lender
+
+    def tokens(self) -> int:
+        return 1
+
+    def permits(self) -> int:
+        return 1
+
+
+class Behaviour:
+    """When a node is transit; it is a proxy at all other moments."""
+
+    def transit(self, node: SchemeNode, requester: int) -> bool:
+        raise NotImplementedError
+
+
+class AlwaysProxy(Behaviour):
+    def transit(self, node: SchemeNode, requester: int) -> bool:
+        return False
+
+
+class AlwaysTransit(Behaviour):
+    def transit(self, node: SchemeNode, requester: int) -> bool:
+        return True
+
+
+class TransitWhileHolding(Behaviour):
+    """Raymond, van de Snepscheut: the tree's edges never change, only their direction."""
+
+    def transit(self, node: SchemeNode, requester: int) -> bool:
+        return node.token_here
+
+
+class ShortCut(Behaviour):
+    """Transit if the requester can talk to our father without us."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+
+    def transit(self, node: SchemeNode, requester: int) -> bool:
+        return node.father != NIL and self.network.linked(requester, node.father)
+
+
+class Chosen(Behaviour):
+    """Whatever the outside set last; it may do so before any step."""
+
+    def transit(self, node: SchemeNode, requester: int) -> bool:
+        return node.chosen == 1
+
+
+class SchemeNode(Node):
+    variables: ClassVar[tuple[str, ...]] = (
+        "token_here",
+        "asked",
+        "father",
+        "lender",
+        "mandator",
+        "waiting",
+        "client",
+    )
+
+    def __init__(
+        self, me: int, out: list[Effect], father: int, behaviour: Behaviour, waiting: Fifo
+    ) -> None:
+        super().__init__(me, out)
+        self.token_here = father == NIL
+        self.asked = False
+        self.father = father
+        self.lender = me if father == NIL else NIL
+        self.mandator = NIL
+        self.behaviour = behaviour
+        self.chosen = 0
+        self.waiting = waiting
+        self.client = NIL  # who of this node wants in, or is in
+
+    # -- the four events of the paper ---------------------------------------------
+
+    def request(self, client: int, want: int, priority: int) -> None:
+        self.client = client
+        self.waiting.push(self.me)
+        self.serve()
+
+    def release(self, client: int) -> None:
+        self.client = NIL
+        if self.lender != self.me:
+            self.send(Token(self.lender, NIL))  # (3)
+            self.token_here = False
+        self.asked = False  # (4)
+        self.serve()
+
+    def receive(self, message: Message) -> None:
+        if isinstance(message, Request):
+            self.waiting.push(message.origin)
+        elif isinstance(message, Token):
+            self.token(message.lender, message.sender)
+        self.serve()
+
+    def serve(self) -> None:
+        """wait (not asked): take up, one after another, what has been asked of us."""
+        while not self.asked and len(self.waiting) > 0:
+            asker = self.waiting.pop()
+            if asker == self.me:
+                self.enter_cs()
+            elif self.behaviour.transit(self, asker):
+                self.forward(asker)
+            else:
+                self.stand_in(asker)
+
+    # -- what the paper does on each ------------------------------------------------
+
+    def enter_cs(self) -> None:
+        self.asked = True  # (1)
+        if self.token_here:
+            self.enter(self.client)
+        else:
+            self.mandator = self.me
+            self.send(Request(self.father, self.me))  # (2)
+
+    def stand_in(self, asker: int) -> None:
+        """request(asker) at a proxy."""
+        self.asked = True  # (5)
+        if self.token_here:
+            self.send(Token(asker, self.me))  # (6)
+            self.token_here = False
+        else:
+            self.mandator = asker
+            self.send(Request(self.father, self.me))  # (7)
+
+    def forward(self, asker: int) -> None:
+        """request(asker) at a transit node."""
+        if self.token_here:
+            self.lender = NIL  # (8)
+            self.send(Token(asker, NIL))  # (9)
+            self.token_here = False
+        else:
+            self.send(Request(self.father, asker))  # (10)
+        self.father = asker
+
+    def token(self, lender: int, sender: int) -> None:
+        """token(lender) from sender; ``asked`` is true whenever this happens."""
+        self.token_here = True  # (11)
+        if self.mandator == NIL:  # case alpha: it comes back after a loan
+            self.asked = False  # (12)
+        elif self.mandator == self.me:  # case beta: our own client may enter
+            if lender == NIL:
+                self.lender = self.me  # (13)
+                self.father = NIL
+            else:
+                self.lender = lender  # (14)
+                self.father = sender
+            self.mandator = NIL
+            self.enter(self.client)
+        else:  # case gamma: we asked for somebody else
+            self.asked = False  # (15)
+            if lender != NIL:
+                self.father = sender
+                self.send(Token(self.mandator, lender))  # (18), (21)
+            elif self.behaviour.transit(self, self.mandator):
+                self.lender = NIL  # (19)
+                self.father = self.mandator
+                self.send(Token(self.mandator, NIL))  # (20)
+            else:
+                self.lender = self.me  # (16)
+                self.father = NIL
+                self.send(Token(self.mandator, self.me))  # (17)
+                self.asked = True
+            self.mandator = NIL
+            self.token_here = False  # (22)
+
+    # -- observers --------------------------------------------------------------------
+
+    def choices(self) -> int:
+        return 2 if isinstance(self.behaviour, Chosen) else 1
+
+    def choose(self, choice: int) -> None:
+        self.chosen = choice
+
+    def tokens(self) -> int:
+        return 1 if self.token_here else 0
+
+    def free_permits(self) -> int:
+        return 1 if self.token_here and not self.asked else 0
+
+    def freeze(self) -> Frozen:
+        return (
+            self.token_here,
+            self.asked,
+            self.father,
+            self.lender,
+            self.mandator,
+            self.waiting.freeze(),
+            self.client,
+        )
+
+    def thaw(self, state: Frozen) -> None:
+        self.token_here = cast(bool, state[0])
+        self.asked = cast(bool, state[1])
+        self.father = cast(int, state[2])
+        self.lender = cast(int, state[3])
+        self.mandator = cast(int, state[4])
+        self.waiting.thaw(cast(tuple[int, ...], state[5]))
+        self.client = cast(int, state[6])
+
+
+def tree(network: Network, behaviour: Behaviour, out: list[Effect], lift: bool) -> list[Node]:
+    """A node per place of the network's tree, all with one behaviour."""
+    nodes: list[Node] = []
+    for me in range(network.size):
+        waiting = Lift(me) if lift else Fifo()
+        nodes.append(SchemeNode(me, out, network.father(me), behaviour, waiting))
+    return nodes
+
+
+def joined(network: Network, networks: int, out: list[Effect], lift: bool) -> list[Node]:
+    """Several networks of equal size, each with its first node as gateway.
+
+    Gateways are proxies whose fathers are gateways; the others are transit nodes whose
+    father is their own gateway. So nobody ever needs the name of an ordinary node of
+    another network: all that crosses the border is asked by, or given back to, a gateway.
+    """
+    per = -(-network.size // networks)
+    nodes: list[Node] = []
+    proxy, transit = AlwaysProxy(), AlwaysTransit()
+    for me in range(network.size):
+        gateway = me - me % per
+        waiting = Lift(me) if lift else Fifo()
+        if me == gateway:
+            nodes.append(SchemeNode(me, out, 0 if me > 0 else NIL, proxy, waiting))
+        else:
+            nodes.append(SchemeNode(me, out, gateway, transit, waiting))
+    return nodes
+
+
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+    lift = options["queue"] == "lift"
+    name = options["behaviour"]
+    if name == "gateway":
+        return joined(network, int(options["networks"]), out, lift)
+    behaviours: dict[str, Behaviour] = {
+        "proxy": AlwaysProxy(),
+        "transit": AlwaysTransit(),
+        "raymond": TransitWhileHolding(),
+        "shortcut": ShortCut(network),
+        "random": Chosen(),
+    }
+    return tree(network, behaviours[name], out, lift)
+
+
+def instance(name: str, title: str, behaviour: str, source: str, routed: bool) -> Algorithm:
+    """A known algorithm as the general scheme with one behaviour."""
+
+    def with_behaviour(
+        network: Network, permits: int, options: dict[str, str], out: list[Effect]
+    ) -> list[Node]:
+        return make(network, permits, {**options, "behaviour": behaviour}, out)
+
+    options: dict[str, tuple[str, ...]] = {"queue": ("fifo", "lift")}
+    if behaviour == "gateway":
+        options["networks"] = ("2", "<number>")
+    kinds = (Request, Token)
+    return Algorithm(
+        name, title, source, "mutex", with_behaviour, kinds, routed=routed, options=options
+    )
+
+
+SCHEME = "Helary, Mostefaoui, Raynal, INRIA RR-1692, 1992"
+
+ALGORITHMS: list[Algorithm] = [
+    Algorithm(
+        "general-scheme",
+        "General scheme for token and tree based mutual exclusion",
+        SCHEME,
+        "mutex",
+        make,
+        (Request, Token),
+        routed=True,
+        options={
+            "behaviour": ("random", "proxy", "transit", "raymond", "shortcut", "gateway"),
+            "queue": ("fifo", "lift"),
+            "networks": ("2", "<number>"),
+        },
+    ),
+    instance("centralized", "Central lock: every node a proxy", "proxy", SCHEME, True),
+    instance(
+        "naimi-trehel",
+        "Naimi-Trehel variant: every node transit",
+        "transit",
+        f"Naimi and Trehel, ICDCS 1987, in the variant of {SCHEME}",
+        True,
+    ),
+    instance(
+        "raymond",
+        "Raymond / van de Snepscheut: transit while holding the token",
+        "raymond",
+        f"Raymond, ACM TOCS 7(1), 1989; van de Snepscheut, 1987, in the variant of {SCHEME}",
+        False,
+    ),
+    instance("shortcut", "Short-cuts: transit where a link allows it", "shortcut", SCHEME, True),
+    instance("gateway", "Networks joined by proxy gateways", "gateway", SCHEME, True),
+]

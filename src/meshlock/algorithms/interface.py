@@ -1,0 +1,206 @@
+"""What an algorithm is: handlers in, effects out.
+
+A :class:`Node` is one participant. The outside calls its handlers (`request`,
+`release`, `receive`, `link_up`, `link_down`); a handler runs to completion, never
+blocks, and speaks only by appending effects to ``out``: a :class:`Message` to be
+carried to another node, or an :class:`Enter` that lets a client in. "Wait until" in a
+paper is a state here.
+
+Whoever runs the node (simulator, checker, live adapter) hands it the list ``out``,
+calls one handler, and then carries out what the list holds, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+NIL = -1
+"""The paper's *nil*: no node, no client."""
+
+Frozen = tuple[object, ...]
+"""A node's or a message's state as a small hashable value."""
+
+
+class Effect:
+    """What a handler asks of the world."""
+
+
+class Enter(Effect):
+    """This client of the node now holds its permits."""
+
+    def __init__(self, client: int) -> None:
+        self.client = client
+
+
+class Message(Effect):
+    """What one node says to another; each kind is a subclass.
+
+    ``receiver`` is given by whoever writes the message, ``sender`` is filled in by
+    :meth:`Node.send`. The remaining attributes are the message's own and are named
+    in ``fields``, in the order in which the constructor takes them (after the
+    receiver).
+    """
+
+    kind: ClassVar[str] = "?"
+    fields: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, receiver: int) -> None:
+        self.sender = NIL
+        self.receiver = receiver
+        self.serial = 0  # set by whoever carries the message: its place in the line
+
+    def tokens(self) -> int:
+        """How many tokens this message carries: 0 or 1."""
+        return 0
+
+    def permits(self) -> int:
+        """How many permits this message carries, free or on their way back."""
+        return 0
+
+    def freeze(self) -> Frozen:
+        """Kind and fields, without sender and receiver."""
+        return (self.kind, *[getattr(self, name) for name in self.fields])
+
+
+class Node:
+    """One participant: its variables, its handlers, and the list for its effects.
+
+    ``variables`` names what :meth:`freeze` returns, in the same order; all the rest
+    of a node is fixed at its birth.
+    """
+
+    variables: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, me: int, out: list[Effect]) -> None:
+        self.me = me
+        self.out = out
+
+    # -- handlers ---------------------------------------------------------------
+
+    def request(self, client: int, want: int, priority: int) -> None:
+        """A client of this node asks for ``want`` permits."""
+        raise NotImplementedError
+
+    def release(self, client: int) -> None:
+        """A client that was let in gives all its permits back."""
+        raise NotImplementedError
+
+    def receive(self, message: Message) -> None:
+        """A message has arrived."""
+        raise NotImplementedError
+
+    def undelivered(self, message: Message) -> None:
+        """A link failed while this message of ours was on it, and it came back.
+
+        Called before ``link_down``, for messages that carry a token or permits, and
+        only where the network returns them; all else that was on the link is lost.
+        """
+
+    def link_up(self, peer: int) -> None:
+        """The link to ``peer`` has formed. Algorithms for fixed networks ignore it."""
+
+    def link_down(self, peer: int) -> None:
+        """The link to ``peer`` has failed. Algorithms for fixed networks ignore it."""
+
+    # -- influences from outside the algorithm ----------------------------------
+
+    def choices(self) -> int:
+        """How many settings the outside may choose among before any handler runs.
+
+        The simulator draws one, the checker tries them all. Most algorithms leave
+        nothing to choose.
+        """
+        return 1
+
+    def choose(self, choice: int) -> None:
+        """The outside sets choice number ``choice`` (below :meth:`choices`)."""
+
+    # -- what observers may ask -------------------------------------------------
+
+    def tokens(self) -> int:
+        """How many tokens are at this node: 0 or 1, and 0 where there is no token."""
+        return 0
+
+    def free_permits(self) -> int:
+        """How many permits are here and in nobody's use."""
+        return 0
+
+    def freeze(self) -> Frozen:
+        """The node's whole state as a hashable value."""
+        raise NotImplementedError
+
+    def thaw(self, state: Frozen) -> None:
+        """Become the node that :meth:`freeze` described."""
+        raise NotImplementedError
+
+    # -- effects ----------------------------------------------------------------
+
+    def send(self, message: Message) -> None:
+        message.sender = self.me
+        self.out.append(message)
+
+    def enter(self, client: int) -> None:
+        self.out.append(Enter(client))
+
+
+class Network:
+    """What an algorithm may know of the network when its nodes are made.
+
+    Nodes are numbered 0 to ``size`` - 1. Node 0 is the root: it holds the first token.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def neighbours(self, node: int) -> list[int]:
+        """The nodes linked to ``node``, in ascending order."""
+        raise NotImplementedError
+
+    def linked(self, one: int, other: int) -> bool:
+        """Is there a link between these two nodes?"""
+        raise NotImplementedError
+
+    def father(self, node: int) -> int:
+        """The next node on a shortest path from ``node`` to node 0; NIL for 0."""
+        raise NotImplementedError
+
+
+class Algorithm:
+    """A registered algorithm: how to make its nodes, what it solves, what it assumes."""
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        source: str,
+        problem: str,
+        make: Callable[[Network, int, dict[str, str], list[Effect]], list[Node]],
+        kinds: tuple[type[Message], ...],
+        *,
+        priorities: bool = False,
+        changing_links: bool = False,
+        needs_fifo: bool = False,
+        needs_complete_graph: bool = False,
+        routed: bool = False,
+        token: bool = True,
+        many_clients: bool = False,
+        options: dict[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        self.name = name
+        self.title = title
+        self.source = source
+        self.problem = problem  # "mutex", "k" or "h-of-k"
+        self.make = make  # network, permits, options, out -> one node per place
+        self.kinds = kinds
+        self.priorities = priorities
+        self.changing_links = changing_links
+        self.needs_fifo = needs_fifo
+        self.needs_complete_graph = needs_complete_graph
+        self.routed = routed  # sends to nodes it has no link to
+        self.token = token  # one token, so that "one token" and "conservation" mean something
+        self.many_clients = many_clients  # several requests of one node at once
+        self.options = options if options is not None else {}  # name: values, the default first
+
+    def messages(self) -> list[str]:
+        return [kind.kind for kind in self.kinds]

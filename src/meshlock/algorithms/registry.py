@@ -1,0 +1,71 @@
+"""Which algorithms there are, and which set-ups each can serve."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from meshlock.algorithms import general_scheme
+from meshlock.algorithms.interface import Algorithm
+
+MODULES = [general_scheme.ALGORITHMS]
+
+ALGORITHMS: dict[str, Algorithm] = {entry.name: entry for part in MODULES for entry in part}
+
+
+class Refused(ValueError):
+    """This set-up cannot be served; the text is one sentence that says what to do."""
+
+
+def find(name: str) -> Algorithm:
+    if name in ALGORITHMS:
+        return ALGORITHMS[name]
+    close = get_close_matches(name, ALGORITHMS, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else f"choose one of {', '.join(ALGORITHMS)}."
+    raise Refused(f"There is no algorithm '{name}': {hint}")
+
+
+def settle(algorithm: Algorithm, given: dict[str, str]) -> dict[str, str]:
+    """The algorithm's options with defaults filled in; refuses what it does not know."""
+    options = {name: values[0] for name, values in algorithm.options.items()}
+    for name, value in given.items():
+        values = algorithm.options.get(name)
+        if values is None:
+            known = ", ".join(algorithm.options) or "none"
+            raise Refused(f"{algorithm.name} has no option '{name}'; its options are: {known}.")
+        if "<number>" in values:
+            if not value.isdigit() or int(value) < 1:
+                raise Refused(f"--{name} takes a whole number above 0, not '{value}'.")
+        elif value not in values:
+            raise Refused(f"--{name} of {algorithm.name} is one of {', '.join(values)}.")
+        options[name] = value
+    return options
+
+
+def refuse_impossible(
+    algorithm: Algorithm, *, permits: int, want: int, complete: bool, fifo: bool, changing: bool
+) -> None:
+    """Raise :class:`Refused` if the algorithm's assumptions do not hold in this set-up."""
+    name = algorithm.name
+    if permits < 1:
+        raise Refused("There must be at least one permit: use --permits 1 or more.")
+    if want > permits:
+        raise Refused(
+            f"A request for {want} of {permits} permits can never be served: "
+            f"lower --want or raise --permits."
+        )
+    if algorithm.problem == "mutex" and permits != 1:
+        raise Refused(
+            f"{name} shares one permit, not {permits}: use --permits 1, or an algorithm "
+            f"for h out of k such as jiang."
+        )
+    if algorithm.problem == "k" and want != 1:
+        raise Refused(f"{name} grants one permit at a time, not {want}: use --want 1.")
+    if algorithm.needs_complete_graph and not complete:
+        raise Refused(f"{name} sends to all nodes directly: use --topology complete.")
+    if algorithm.needs_fifo and not fifo:
+        raise Refused(f"{name} needs links that keep the order: use --links fifo.")
+    if changing and not algorithm.changing_links:
+        raise Refused(
+            f"{name} is for networks that do not change: use --mobility none, or an "
+            f"algorithm for changing links such as jiang."
+        )

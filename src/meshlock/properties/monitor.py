@@ -1,0 +1,85 @@
+"""Watch a run step by step, at a cost that can always be paid.
+
+The simulator reports as it goes and ``meshlock audit`` reports from a trace; both are
+judged here and nowhere else.
+
+- **safety**: never are more than k permits in use.
+- **one-token** and **conservation** are checked as balances: no handler may make or lose
+  a token or a permit. What was at the node, plus what the step brought, must equal what
+  is there afterwards plus what the step sent off and gave to clients. Since the start
+  has one token and k permits, so has every later moment.
+- **order**: when nothing is in flight, everybody's request has reached everybody it
+  will reach, so the next to enter must have the highest priority of all that wait.
+- **served**: when a run ends because nothing more can happen, nobody waits.
+"""
+
+from __future__ import annotations
+
+NAMES = ("safety", "one-token", "conservation", "order", "served")
+
+
+class Monitor:
+    def __init__(self, permits: int, ordered: bool) -> None:
+        self.permits = permits
+        self.ordered = ordered
+        self.held = 0
+        self.violated: dict[str, str] = {}  # property: what was seen first, in a sentence
+        self.waiting: dict[int, float] = {}  # client: priority, while it waits (if ordered)
+        self.due = False  # the next to enter must have ...
+        self.due_priority = 0.0  # ... at least this priority
+
+    def report(self, name: str, time: float, text: str) -> None:
+        if name not in self.violated:
+            self.violated[name] = f"at {time:g}: {text}"
+
+    # -- clients ------------------------------------------------------------------
+
+    def asks(self, client: int, priority: float) -> None:
+        if self.ordered:
+            self.waiting[client] = priority
+
+    def enters(self, time: float, node: int, client: int, want: int) -> None:
+        self.held += want
+        if self.held > self.permits:
+            self.report(
+                "safety",
+                time,
+                f"node {node} enters with {want}, so {self.held} permits are in use, "
+                f"but there are {self.permits}",
+            )
+        if self.ordered:
+            priority = self.waiting.pop(client)
+            if self.due and priority < self.due_priority:
+                self.report(
+                    "order",
+                    time,
+                    f"node {node} enters with priority {priority:g} although nothing was in "
+                    f"flight and {self.due_priority:g} was waiting",
+                )
+            self.due = False
+
+    def leaves(self, want: int) -> None:
+        self.held -= want
+
+    def quiet(self) -> None:
+        """Nothing is in flight, and a client leaves: the next entry is due to the highest."""
+        if self.ordered and self.waiting:
+            self.due = True
+            self.due_priority = max(self.waiting.values())
+
+    # -- balances -----------------------------------------------------------------
+
+    def balance(self, time: float, node: int, tokens: int, permits: int) -> None:
+        """After a step of node: what it had and got, less what it has and gave."""
+        if tokens != 0:
+            made = "lost" if tokens > 0 else "made"
+            self.report("one-token", time, f"node {node} {made} {abs(tokens)} token")
+        if permits != 0:
+            made = "lost" if permits > 0 else "made"
+            self.report("conservation", time, f"node {node} {made} {abs(permits)} permit(s)")
+
+    # -- the end --------------------------------------------------------------------
+
+    def ends(self, time: float, unserved: int) -> None:
+        if unserved > 0:
+            self.report("served", time, f"{unserved} request(s) wait and nothing can happen")

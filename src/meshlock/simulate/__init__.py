@@ -1,0 +1,1 @@
+"""A laboratory in one process: virtual clock, links, workloads, measures."""

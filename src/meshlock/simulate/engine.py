@@ -1,0 +1,259 @@
+"""The event loop: a virtual clock, links with delay, clients that come and go.
+
+Everything that is to happen lies on one heap of (time, serial number, event); an event
+is a message to be delivered or a client that asks or leaves. The serial number makes
+simultaneous events happen in the order in which they were put there, so a run is a
+function of its seed. Every step is judged by a :class:`~meshlock.properties.monitor.Monitor`.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from random import Random
+
+from meshlock.algorithms.interface import Algorithm, Effect, Enter, Message, Node
+from meshlock.properties.monitor import Monitor
+from meshlock.simulate.durations import Duration
+from meshlock.simulate.measures import Client, Measures
+from meshlock.topology.graphs import Topology
+
+
+class Recorder:
+    """Told of everything that happens, in order; the trace writer is one."""
+
+    def happened(self, time: float, cause: object, node: Node, effects: list[Effect]) -> None:
+        raise NotImplementedError
+
+
+class Simulation:
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        options: dict[str, str],
+        network: Topology,
+        permits: int,
+        delay: Duration,
+        hold: Duration,
+        think: Duration | None,
+        wants: tuple[int, int],
+        priorities: tuple[int, int],
+        requests: int,
+        clients: int,
+        fifo: bool,
+        serial: bool,
+        seed: int,
+        recorder: Recorder | None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.network = network
+        self.out: list[Effect] = []
+        self.nodes = algorithm.make(network, permits, options, self.out)
+        self.monitor = Monitor(permits, algorithm.priorities)
+        self.measures = Measures(network.size)
+        self.messages = self.measures.messages
+        self.recorder = recorder
+
+        self.now = 0.0
+        self.events = 0
+        self.heap: list[tuple[float, int, Effect | Client]] = []
+        self.serial_number = 0
+        self.in_flight = 0
+
+        self.delay = delay
+        self.constant = delay.low if delay.constant else -1.0
+        self.routed = algorithm.routed and not network.complete
+        self.keep_order = fifo and (not delay.constant or self.routed)
+        self.last: dict[int, float] = {}  # directed link: when its last message arrives
+
+        self.hold_time = hold
+        self.think = think
+        self.wants = wants
+        self.priorities = priorities
+        self.to_ask = requests
+        self.asked = 0
+        self.serial = serial
+        self.active = 0  # clients that wait or hold
+        self.balanced = algorithm.token
+        self.many_clients = algorithm.many_clients
+        self.busy: dict[int, list[Client]] = {}  # node: clients behind the one it serves
+        self.present: dict[int, Client] = {}  # by number, while they wait or hold
+        self.choosing = self.nodes[0].choices() > 1
+
+        self.requester = Random(f"{seed}:requester").random
+        self.wanted = Random(f"{seed}:want").random
+        self.urgency = Random(f"{seed}:priority").random
+        self.choice = Random(f"{seed}:choice").random
+        self.start(clients)
+
+    # -- clients --------------------------------------------------------------------
+
+    def start(self, clients: int) -> None:
+        if self.serial:
+            self.ask_somewhere()
+            return
+        for _ in range(clients):
+            for node in range(self.network.size):
+                self.ask_later(node)
+
+    def ask_somewhere(self) -> None:
+        """Serial workload: the next request, of a node drawn from all."""
+        if self.asked < self.to_ask:
+            node = int(self.requester() * self.network.size)
+            self.schedule(self.now, self.new_client(node))
+
+    def ask_later(self, node: int) -> None:
+        """The next request of a client of this node, after it has thought."""
+        if self.think is None:
+            if self.asked < self.to_ask:
+                self.schedule(self.now, self.new_client(node))
+        else:
+            self.schedule(self.now + self.think.draw(), self.new_client(node))
+
+    def new_client(self, node: int) -> Client:
+        low, high = self.wants
+        want = low if low == high else low + int(self.wanted() * (high - low + 1))
+        low, high = self.priorities
+        priority = low if low == high else low + int(self.urgency() * (high - low + 1))
+        if self.think is None:
+            self.asked += 1
+        return Client(0, node, want, priority, 0.0)
+
+    def ask(self, client: Client) -> None:
+        if self.think is not None:
+            if self.asked >= self.to_ask:
+                return
+            self.asked += 1
+        self.measures.asks()
+        client.number = self.measures.requested
+        client.asked = self.now
+        self.active += 1
+        self.present[client.number] = client
+        self.monitor.asks(client.number, client.priority)
+        if not self.many_clients:
+            others = self.busy.get(client.node)
+            if others is not None:
+                others.append(client)
+                return
+            self.busy[client.node] = []
+        self.hand_in(client)
+
+    def hand_in(self, client: Client) -> None:
+        node = self.nodes[client.node]
+        if self.choosing:
+            node.choose(int(self.choice() * node.choices()))
+        tokens, permits = node.tokens(), node.free_permits()
+        node.request(client.number, client.want, client.priority)
+        self.carry_out(client, node, tokens, permits)
+
+    def leave(self, client: Client) -> None:
+        node = self.nodes[client.node]
+        if self.choosing:
+            node.choose(int(self.choice() * node.choices()))
+        client.inside = False
+        self.active -= 1
+        del self.present[client.number]
+        self.measures.leaves(client, self.now)
+        self.monitor.leaves(client.want)
+        if self.in_flight == 0:
+            self.monitor.quiet()
+        tokens, permits = node.tokens(), node.free_permits()
+        node.release(client.number)
+        self.carry_out(client, node, tokens, permits + client.want)
+        if not self.many_clients:
+            others = self.busy[client.node]
+            if others:
+                self.hand_in(others.pop(0))
+            else:
+                del self.busy[client.node]
+        if not self.serial:
+            self.ask_later(client.node)
+
+    # -- messages -------------------------------------------------------------------
+
+    def deliver(self, message: Message) -> None:
+        self.in_flight -= 1
+        node = self.nodes[message.receiver]
+        if self.choosing:
+            node.choose(int(self.choice() * node.choices()))
+        tokens = node.tokens() + message.tokens()
+        permits = node.free_permits() + message.permits()
+        node.receive(message)
+        self.carry_out(message, node, tokens, permits)
+
+    def carry(self, message: Message) -> None:
+        """Put a message on its way; it arrives after one delay per link."""
+        self.in_flight += 1
+        kind = message.kind
+        self.messages[kind] = self.messages.get(kind, 0) + 1
+        if self.routed:
+            links = self.network.distance(message.sender, message.receiver)
+            arrival = self.now
+            for _ in range(links):
+                arrival += self.delay.draw()
+        else:
+            links = 1
+            arrival = self.now + (self.constant if self.constant >= 0.0 else self.delay.draw())
+        self.measures.crossings += links
+        if self.keep_order:
+            link = message.sender * self.network.size + message.receiver
+            last = self.last.get(link, 0.0)
+            if arrival < last:
+                arrival = last
+            self.last[link] = arrival
+        self.schedule(arrival, message)
+
+    def schedule(self, time: float, event: Effect | Client) -> None:
+        self.serial_number += 1
+        if isinstance(event, Message):
+            event.serial = self.serial_number
+        heappush(self.heap, (time, self.serial_number, event))
+
+    # -- steps ------------------------------------------------------------------------
+
+    def carry_out(self, cause: object, node: Node, tokens: int, permits: int) -> None:
+        """Do what a handler asked for, and check that it made and lost nothing."""
+        out = self.out
+        for effect in out:
+            if isinstance(effect, Message):
+                self.carry(effect)
+                tokens -= effect.tokens()
+                permits -= effect.permits()
+            elif isinstance(effect, Enter):
+                client = self.present[effect.client]
+                client.inside = True
+                permits -= client.want
+                self.measures.enters(client, self.now)
+                self.monitor.enters(self.now, client.node, client.number, client.want)
+                self.schedule(self.now + self.hold_time.draw(), client)
+        tokens -= node.tokens()
+        permits -= node.free_permits()
+        if self.balanced and (tokens != 0 or permits != 0):
+            self.monitor.balance(self.now, node.me, tokens, permits)
+        if self.recorder is not None:
+            self.recorder.happened(self.now, cause, node, out)
+        out.clear()
+
+    def run(self, most: int) -> bool:
+        """Let at most this many events happen; False when nothing more can."""
+        heap = self.heap
+        for _ in range(most):
+            if not heap:
+                return False
+            time, _number, event = heappop(heap)
+            self.now = time
+            self.events += 1
+            if isinstance(event, Message):
+                self.deliver(event)
+            elif isinstance(event, Client):
+                if event.inside:
+                    self.leave(event)
+                else:
+                    self.ask(event)
+            if self.serial and self.active == 0 and self.in_flight == 0:
+                self.ask_somewhere()
+        return len(heap) > 0
+
+    def finish(self) -> None:
+        """Nothing more can happen: whoever still waits will wait for ever."""
+        self.measures.hold(0, self.now)
+        self.monitor.ends(self.now, self.measures.waiting)
