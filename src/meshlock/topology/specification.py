@@ -1,0 +1,231 @@
+"""Networks by name or by file: what ``--topology`` takes.
+
+A specification is a word (``ring``), a word with a number (``random:0.2``) or the name
+of a file. Random networks are drawn again until one is connected, from the one stream
+``seed:topology``, so that a seed always means the same network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from math import log, pi, sqrt
+from pathlib import Path
+from random import Random
+
+from meshlock.algorithms.registry import Refused
+from meshlock.topology.files import SUFFIXES, read
+from meshlock.topology.graphs import BinaryTree, Complete, Graph, Topology
+
+FORMS = {
+    "line": "line",
+    "ring": "ring",
+    "star": "star",
+    "tree": "tree",
+    "grid": "grid:ROWSxCOLUMNS",
+    "complete": "complete",
+    "random": "random:PROBABILITY",
+    "links": "links:COUNT",
+    "geometric": "geometric:RANGE",
+}
+TRIES = 100
+MOST_LINKS = 10_000_000
+
+
+def network(spec: str, nodes: int | None, seed: int) -> Topology:
+    """The network that ``spec`` describes; ``nodes`` None leaves their number to it."""
+    if nodes is not None and nodes < 1:
+        raise Refused(f"A network needs at least one node: raise --nodes {nodes} to 1 or more.")
+    if Path(spec).suffix in SUFFIXES:
+        return from_file(spec, nodes)
+    name, _, value = spec.partition(":")
+    if name not in FORMS:
+        raise Refused(unknown(spec, name))
+    if (":" in FORMS[name]) != bool(value):
+        raise Refused(f"Topology '{spec}' is incomplete or has too much: write {FORMS[name]}.")
+    if name == "grid":
+        return grid(spec, value, nodes)
+    if nodes is None:
+        raise Refused(f"Topology '{spec}' does not say how many nodes it has: add --nodes.")
+    if name == "complete":
+        return Complete(nodes)
+    if name == "tree":
+        return BinaryTree(nodes)
+    if name == "line":
+        return Graph(nodes, ((node, node + 1) for node in range(nodes - 1)))
+    if name == "ring":
+        return Graph(nodes, around(nodes))
+    if name == "star":
+        return Graph(nodes, ((0, node) for node in range(1, nodes)))
+    stream = Random(f"{seed}:topology")
+    if name == "links":
+        return with_links(spec, value, nodes, stream)
+    if name == "random":
+        return by_chance(spec, value, nodes, stream)
+    return within_range(spec, value, nodes, stream)
+
+
+def unknown(spec: str, name: str) -> str:
+    if Path(spec).suffix or "/" in spec:
+        return (
+            f"There is no topology '{spec}'; if it is a file, its name must end in "
+            f"{', '.join(SUFFIXES)}."
+        )
+    close = get_close_matches(name, FORMS, n=1)
+    if close:
+        return f"There is no topology '{spec}': did you mean {FORMS[close[0]]}?"
+    return f"There is no topology '{spec}': choose one of {', '.join(FORMS.values())}, or a file."
+
+
+def number(spec: str, value: str, form: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise Refused(f"'{value}' in topology '{spec}' is not a number: write {form}.") from None
+
+
+# -- regular networks -----------------------------------------------------------------
+
+
+def around(nodes: int) -> Iterable[tuple[int, int]]:
+    """The links of a ring; two nodes have but one."""
+    if nodes > 2:
+        yield (nodes - 1, 0)
+    for node in range(nodes - 1):
+        yield (node, node + 1)
+
+
+def grid(spec: str, value: str, nodes: int | None) -> Topology:
+    parts = value.lower().split("x")
+    if len(parts) != 2 or not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise Refused(f"Topology '{spec}' is not a grid: write two numbers, as in grid:4x5.")
+    rows, columns = int(parts[0]), int(parts[1])
+    size = rows * columns
+    if nodes is not None and nodes != size:
+        raise Refused(
+            f"Topology {spec} has {size} nodes, not {nodes}: use --nodes {size} or leave it out."
+        )
+    refuse_too_many(spec, 2 * size)
+    right = [(n, n + 1) for n in range(size) if n % columns < columns - 1]
+    down = [(n, n + columns) for n in range(size - columns)]
+    return Graph(size, right + down)
+
+
+# -- random networks ------------------------------------------------------------------
+
+
+def with_links(spec: str, value: str, nodes: int, stream: Random) -> Topology:
+    """A random tree, so that all are reached, and random links besides."""
+    if not value.isdecimal():
+        raise Refused(f"'{value}' in topology '{spec}' is not a count: write links:40.")
+    count, most = int(value), nodes * (nodes - 1) // 2
+    if count < nodes - 1:
+        raise Refused(
+            f"{count} links cannot connect {nodes} nodes: use links:{nodes - 1} or more, "
+            f"or fewer --nodes."
+        )
+    if count > most:
+        raise Refused(f"{nodes} nodes have at most {most} links, not {count}: use links:{most}.")
+    refuse_too_many(spec, count)
+    import networkx
+
+    links: set[tuple[int, int]] = set()
+    if nodes > 1:
+        tree = networkx.random_labeled_tree(nodes, seed=stream)
+        links = {(min(link), max(link)) for link in tree.edges}
+    if count > most // 2:  # nearly all: drawing blindly would seldom find a free place
+        free = [(a, b) for b in range(nodes) for a in range(b) if (a, b) not in links]
+        links.update(stream.sample(free, count - len(links)))
+    while len(links) < count:
+        one, other = stream.randrange(nodes), stream.randrange(nodes)
+        if one != other:
+            links.add((min(one, other), max(one, other)))
+    return Graph(nodes, links)
+
+
+def by_chance(spec: str, value: str, nodes: int, stream: Random) -> Topology:
+    chance = number(spec, value, "random:0.2")
+    if not 0.0 <= chance <= 1.0:
+        raise Refused(f"{value} in topology '{spec}' is no probability: use 0 to 1.")
+    refuse_too_many(spec, chance * nodes * (nodes - 1) / 2)
+    import networkx
+
+    for _ in range(tries(nodes)):
+        drawn = networkx.fast_gnp_random_graph(nodes, chance, seed=stream)
+        graph = Graph(nodes, drawn.edges)
+        if graph.reached == nodes:
+            return graph
+    enough = min(1.0, 1.5 * log(nodes) / nodes)
+    raise Refused(seldom(spec, nodes, "probability", chance, enough))
+
+
+def within_range(spec: str, value: str, nodes: int, stream: Random) -> Topology:
+    """Nodes anywhere in the unit square, linked where they are within range."""
+    radius = number(spec, value, "geometric:0.2")
+    if not radius >= 0.0:
+        raise Refused(f"{value} in topology '{spec}' is no distance: use a number above 0.")
+    refuse_too_many(spec, min(1.0, pi * radius * radius) * nodes * (nodes - 1) / 2)
+    for _ in range(tries(nodes)):
+        places = [(stream.random(), stream.random()) for _ in range(nodes)]
+        graph = Graph(nodes, near(places, radius))
+        if graph.reached == nodes:
+            return graph
+    enough = min(sqrt(2.0), 1.3 * sqrt(log(nodes) / (pi * nodes)))
+    raise Refused(seldom(spec, nodes, "range", radius, enough))
+
+
+def near(places: list[tuple[float, float]], radius: float) -> Iterable[tuple[int, int]]:
+    """All pairs within ``radius``, found by looking into neighbouring cells only."""
+    side = max(radius, 1e-3)
+    cells: dict[tuple[int, int], list[int]] = {}
+    for node, (x, y) in enumerate(places):
+        column, row = int(x / side), int(y / side)
+        for i in (column - 1, column, column + 1):
+            for j in (row - 1, row, row + 1):
+                for other in cells.get((i, j), ()):
+                    x2, y2 = places[other]
+                    if (x - x2) ** 2 + (y - y2) ** 2 <= radius * radius:
+                        yield (other, node)
+        cells.setdefault((column, row), []).append(node)
+
+
+def tries(nodes: int) -> int:
+    """Fewer for large networks, where one try is much like another."""
+    return max(3, min(TRIES, 1_000_000 // nodes))
+
+
+def seldom(spec: str, nodes: int, what: str, value: float, enough: float) -> str:
+    advice = f"about {enough:.2g} is usually enough" if enough > value else "or use another --seed"
+    return (
+        f"None of {tries(nodes)} networks drawn for {spec} with {nodes} nodes was connected: "
+        f"raise the {what} ({advice})."
+    )
+
+
+def refuse_too_many(spec: str, links: float) -> None:
+    if links > MOST_LINKS:
+        raise Refused(
+            f"Topology {spec} would have about {links:.2g} links, and at most {MOST_LINKS:,} "
+            f"are kept: use fewer --nodes, or complete or tree, which are kept as formulas."
+        )
+
+
+# -- files ----------------------------------------------------------------------------
+
+
+def from_file(spec: str, nodes: int | None) -> Topology:
+    names, links = read(Path(spec))
+    if not names:
+        raise Refused(f"{spec} has no nodes.")
+    if nodes is not None and nodes != len(names):
+        raise Refused(
+            f"{spec} has {len(names)} nodes, not {nodes}: use --nodes {len(names)} or leave it out."
+        )
+    graph = Graph(len(names), links)
+    if graph.reached < graph.size:
+        lost = graph.depth.index(-1)
+        raise Refused(
+            f"{spec} is not connected: node {names[lost]} cannot be reached from node "
+            f"{names[0]}; add a link or take the node out."
+        )
+    return graph

@@ -1,0 +1,231 @@
+"""What --topology takes, what it makes of it, and how it refuses the rest."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from meshlock.algorithms.registry import Refused
+from meshlock.topology.graphs import BinaryTree, Complete, Topology
+from meshlock.topology.specification import network
+
+
+def links(topology: Topology) -> list[tuple[int, int]]:
+    return list(topology.links())
+
+
+def refusal(spec: str, nodes: int | None = None) -> str:
+    with pytest.raises(Refused) as refused:
+        network(spec, nodes, 7)
+    text = str(refused.value)
+    assert "\n" not in text
+    return text
+
+
+# -- regular networks
+
+
+@pytest.mark.parametrize(
+    ("spec", "nodes", "expected"),
+    [
+        ("line", 4, [(0, 1), (1, 2), (2, 3)]),
+        ("ring", 4, [(0, 1), (0, 3), (1, 2), (2, 3)]),
+        ("ring", 3, [(0, 1), (0, 2), (1, 2)]),
+        ("ring", 2, [(0, 1)]),
+        ("star", 4, [(0, 1), (0, 2), (0, 3)]),
+        ("tree", 5, [(0, 1), (0, 2), (1, 3), (1, 4)]),
+        ("grid:2x3", None, [(0, 1), (0, 3), (1, 2), (1, 4), (2, 5), (3, 4), (4, 5)]),
+        ("grid:2x3", 6, [(0, 1), (0, 3), (1, 2), (1, 4), (2, 5), (3, 4), (4, 5)]),
+        ("complete", 3, [(0, 1), (0, 2), (1, 2)]),
+    ],
+)
+def test_regular(spec: str, nodes: int | None, expected: list[tuple[int, int]]) -> None:
+    assert links(network(spec, nodes, 7)) == expected
+
+
+@pytest.mark.parametrize(
+    "spec", ["line", "ring", "star", "tree", "complete", "random:0", "links:0", "geometric:0"]
+)
+def test_a_single_node_is_a_network(spec: str) -> None:
+    alone = network(spec, 1, 7)
+    assert alone.size == 1
+    assert links(alone) == []
+
+
+def test_formulas_stay_formulas() -> None:
+    assert isinstance(network("tree", 1_000_000, 7), BinaryTree)
+    assert isinstance(network("complete", 1_000_000, 7), Complete)
+
+
+# -- random networks
+
+
+@pytest.mark.parametrize("spec", ["random:0.15", "links:60", "geometric:0.35"])
+def test_random_networks_are_connected_and_belong_to_their_seed(spec: str) -> None:
+    drawn = [network(spec, 40, seed) for seed in range(20)]
+    for seed, one in enumerate(drawn):
+        assert -1 not in [one.distance(0, node) for node in range(40)]
+        assert links(network(spec, 40, seed)) == links(one)
+    assert len({tuple(links(one)) for one in drawn}) == 20
+
+
+@pytest.mark.parametrize("count", [39, 40, 100, 700, 779, 780])
+def test_links_are_exactly_as_many_as_asked_for(count: int) -> None:
+    assert len(links(network(f"links:{count}", 40, 3))) == count
+
+
+def test_every_tree_of_three_nodes_is_drawn_equally_often() -> None:
+    drawn = [tuple(links(network("links:2", 3, seed))) for seed in range(600)]
+    assert sorted(set(drawn)) == [((0, 1), (0, 2)), ((0, 1), (1, 2)), ((0, 2), (1, 2))]
+    assert all(150 < drawn.count(tree) < 250 for tree in set(drawn))
+
+
+def test_random_has_the_density_asked_for() -> None:
+    drawn = links(network("random:0.1", 400, 7))
+    assert len(drawn) == pytest.approx(0.1 * 400 * 399 / 2, rel=0.03)
+
+
+def test_geometric_links_all_that_are_in_range() -> None:
+    """The cells must miss nobody: compare with all pairs of the same places."""
+    from random import Random
+
+    stream = Random("5:topology")
+    places = [(stream.random(), stream.random()) for _ in range(300)]
+    expected = [
+        (a, b)
+        for a in range(300)
+        for b in range(a + 1, 300)
+        if (places[a][0] - places[b][0]) ** 2 + (places[a][1] - places[b][1]) ** 2 <= 0.15**2
+    ]
+    assert links(network("geometric:0.15", 300, 5)) == expected
+
+
+# -- files
+
+
+def test_graphml_with_names_and_a_self_loop(tmp_path: Path) -> None:
+    file = tmp_path / "net.graphml"
+    edges = [("n10", "n2"), ("n2", "n1"), ("n1", "n2"), ("n1", "n1")]
+    file.write_text(
+        '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="directed">'
+        + "".join(f'<node id="{name}"/>' for name in ("n10", "n2", "n1"))
+        + "".join(f'<edge source="{a}" target="{b}"/>' for a, b in edges)
+        + "</graph></graphml>"
+    )
+    assert links(network(str(file), None, 7)) == [(0, 1), (1, 2)]
+
+
+def test_edge_list(tmp_path: Path) -> None:
+    file = tmp_path / "net.edgelist"
+    file.write_text("# a comment\n2 0 {'weight': 3}\n\n0 1\n1 0\n10 2\n")
+    assert links(network(str(file), 4, 7)) == [(0, 1), (0, 2), (2, 3)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"nodes": 3, "links": [[0, 1], [2, 1]]},
+        {"nodes": [0, 1, 2], "edges": [[0, 1], [1, 2]]},
+        {
+            "nodes": [{"id": "a"}, {"id": "b"}, {"id": "c"}],
+            "links": [{"source": "a", "target": "b"}, {"source": "c", "target": "b"}],
+        },
+    ],
+)
+def test_json(tmp_path: Path, content: object) -> None:
+    file = tmp_path / "net.json"
+    file.write_text(json.dumps(content))
+    assert links(network(str(file), None, 7)) == [(0, 1), (1, 2)]
+
+
+# -- refusals
+
+
+@pytest.mark.parametrize(
+    ("spec", "nodes", "says"),
+    [
+        ("rnig", 5, "There is no topology 'rnig': did you mean ring?"),
+        ("gird:2x2", 4, "did you mean grid:ROWSxCOLUMNS?"),
+        ("xyzzy", 5, "choose one of line, ring,"),
+        ("net.txt", 5, "its name must end in .graphml, .edgelist, .json"),
+        ("ring", None, "add --nodes"),
+        ("ring", 0, "at least one node"),
+        ("ring:3", 5, "write ring"),
+        ("grid", 5, "write grid:ROWSxCOLUMNS"),
+        ("grid:4", 5, "as in grid:4x5"),
+        ("grid:0x3", 5, "as in grid:4x5"),
+        ("grid:2x3", 7, "grid:2x3 has 6 nodes, not 7"),
+        ("grid:9999999x9999999", None, "at most 10,000,000 are kept"),
+        ("links:3", 5, "use links:4 or more"),
+        ("links:11", 5, "at most 10 links"),
+        ("links:many", 5, "is not a count"),
+        ("random:often", 5, "is not a number"),
+        ("random:1.5", 5, "use 0 to 1"),
+        ("random:nan", 5, "use 0 to 1"),
+        ("random:0.01", 50, "raise the probability (about 0.12 is usually enough)"),
+        ("random:0.5", 1_000_000, "at most 10,000,000 are kept"),
+        ("geometric:0.01", 50, "raise the range (about 0.21 is usually enough)"),
+        ("geometric:-1", 50, "is no distance"),
+        ("nowhere/net.graphml", None, "nowhere/net.graphml cannot be read: no such file"),
+    ],
+)
+def test_refused_with_advice(spec: str, nodes: int | None, says: str) -> None:
+    assert says in refusal(spec, nodes)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("net.graphml", "<graphml><graph>", "is not GraphML that can be read: no element found"),
+        ("net.graphml", "", "is not GraphML"),
+        ("net.graphml", "\x00\x01", "is not GraphML"),
+        ("net.edgelist", "0 1\n2\n", "net.edgelist, line 2: a link needs two nodes"),
+        ("net.edgelist", "0 1\n2 3\n", "node 2 cannot be reached from node 0"),
+        ("net.edgelist", "a b\nx y\n", "node x cannot be reached from node a"),
+        ("net.edgelist", "# nothing\n", "has no nodes"),
+        ("net.json", "[1, 2", "is not JSON"),
+        ("net.json", "[" * 100_000, "is not JSON"),
+        ("net.json", "[1, 2]", "describes no network"),
+        ("net.json", '{"nodes": 3}', "has no list of links"),
+        ("net.json", '{"nodes": "x", "links": []}', "must be a number or a list"),
+        ("net.json", '{"nodes": 1e9, "links": []}', "must be a number or a list"),
+        ("net.json", '{"nodes": 1000000000, "links": []}', "at most 1,000,000"),
+        ("net.json", '{"nodes": [{"x": 1}], "links": []}', "the node {\"x\": 1} has no 'id'"),
+        ("net.json", '{"nodes": 2, "links": [[0, 5]]}', "names node 5, unknown here"),
+        ("net.json", '{"nodes": 2, "links": [[0]]}', "[0] is no link"),
+        ("net.json", '{"nodes": 0, "links": []}', "has no nodes"),
+    ],
+)
+def test_broken_files(tmp_path: Path, name: str, content: str, says: str) -> None:
+    file = tmp_path / name
+    file.write_text(content)
+    text = refusal(str(file))
+    assert says in text
+    assert name in text
+
+
+def test_binary_file_and_folder(tmp_path: Path) -> None:
+    file = tmp_path / "net.edgelist"
+    file.write_bytes(b"\xff\xfe\x00")
+    assert "is not text" in refusal(str(file))
+    folder = tmp_path / "net.json"
+    folder.mkdir()
+    assert "cannot be read: is a directory" in refusal(str(folder))
+
+
+def test_nodes_that_contradict_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "net.edgelist"
+    file.write_text("0 1\n")
+    assert "has 2 nodes, not 5" in refusal(str(file), 5)
+
+
+def test_networkx_is_imported_only_where_it_is_needed() -> None:
+    program = (
+        "import sys; from meshlock.topology.specification import network; "
+        "network('ring', 5, 7); sys.exit('networkx' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
