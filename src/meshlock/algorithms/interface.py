@@ -126,6 +126,10 @@ class Node:
         """How many permits are here and in nobody's use."""
         return 0
 
+    def known_priority(self) -> int | None:
+        """The highest priority this node knows to be waiting, if it keeps priorities."""
+        return None
+
     def freeze(self) -> Frozen:
         """The node's whole state as a hashable value."""
         raise NotImplementedError
@@ -185,6 +189,7 @@ class Algorithm:
         routed: bool = False,
         token: bool = True,
         many_clients: bool = False,
+        restless: bool = False,
         options: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.name = name
@@ -200,6 +205,7 @@ class Algorithm:
         self.routed = routed  # sends to nodes it has no link to
         self.token = token  # one token, so that "one token" and "conservation" mean something
         self.many_clients = many_clients  # several requests of one node at once
+        self.restless = restless  # messages go on even when nobody wants anything
         self.options = options if options is not None else {}  # name: values, the default first
 
     def messages(self) -> list[str]:

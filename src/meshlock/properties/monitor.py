@@ -9,7 +9,8 @@ judged here and nowhere else.
   is there afterwards plus what the step sent off and gave to clients. Since the start
   has one token and k permits, so has every later moment.
 - **order**: when nothing is in flight, everybody's request has reached everybody it
-  will reach, so the next to enter must have the highest priority of all that wait.
+  will reach, so the next to enter must have the highest priority of all that wait. Where
+  waiting raises priorities, it is given the most that it can have gained so far.
 - **served**: when a run ends because nothing more can happen, nobody waits.
 """
 
@@ -19,9 +20,11 @@ NAMES = ("safety", "one-token", "conservation", "order", "served")
 
 
 class Monitor:
-    def __init__(self, permits: int, ordered: bool) -> None:
+    def __init__(self, permits: int, ordered: bool, ageing: float = 0.0) -> None:
         self.permits = permits
         self.ordered = ordered
+        self.ageing = ageing  # what a waiting request gains by every grant
+        self.grants = 0
         self.held = 0
         self.violated: dict[str, str] = {}  # property: what was seen first, in a sentence
         self.waiting: dict[int, float] = {}  # client: priority, while it waits (if ordered)
@@ -40,6 +43,7 @@ class Monitor:
 
     def enters(self, time: float, node: int, client: int, want: int) -> None:
         self.held += want
+        self.grants += 1
         if self.held > self.permits:
             self.report(
                 "safety",
@@ -49,7 +53,7 @@ class Monitor:
             )
         if self.ordered:
             priority = self.waiting.pop(client)
-            if self.due and priority < self.due_priority:
+            if self.due and priority + self.ageing * self.grants < self.due_priority:
                 self.report(
                     "order",
                     time,

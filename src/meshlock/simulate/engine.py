@@ -14,15 +14,10 @@ from random import Random
 from meshlock.algorithms.interface import Algorithm, Effect, Enter, Message, Node
 from meshlock.properties.monitor import Monitor
 from meshlock.simulate.durations import Duration
-from meshlock.simulate.measures import Client, Measures
+from meshlock.simulate.measures import Measures
+from meshlock.simulate.workload import Client, Workload
 from meshlock.topology.graphs import Topology
-
-
-class Recorder:
-    """Told of everything that happens, in order; the trace writer is one."""
-
-    def happened(self, time: float, cause: object, node: Node, effects: list[Effect]) -> None:
-        raise NotImplementedError
+from meshlock.trace.writer import TraceWriter
 
 
 class Simulation:
@@ -32,26 +27,26 @@ class Simulation:
         options: dict[str, str],
         network: Topology,
         permits: int,
+        workload: Workload,
         delay: Duration,
         hold: Duration,
-        think: Duration | None,
-        wants: tuple[int, int],
-        priorities: tuple[int, int],
-        requests: int,
-        clients: int,
         fifo: bool,
-        serial: bool,
         seed: int,
-        recorder: Recorder | None,
+        ageing: float = 0.0,
+        trace: TraceWriter | None = None,
     ) -> None:
         self.algorithm = algorithm
+        self.options = options
         self.network = network
+        self.permits = permits
         self.out: list[Effect] = []
         self.nodes = algorithm.make(network, permits, options, self.out)
-        self.monitor = Monitor(permits, algorithm.priorities)
-        self.measures = Measures(network.size)
+        self.monitor = Monitor(permits, algorithm.priorities, ageing)
+        low, high = workload.priorities
+        ranked = low != high or workload.deadlines is not None
+        self.measures = Measures(network.size, ranked, ageing)
         self.messages = self.measures.messages
-        self.recorder = recorder
+        self.trace = trace
 
         self.now = 0.0
         self.events = 0
@@ -66,66 +61,52 @@ class Simulation:
         self.last: dict[int, float] = {}  # directed link: when its last message arrives
 
         self.hold_time = hold
-        self.think = think
-        self.wants = wants
-        self.priorities = priorities
-        self.to_ask = requests
-        self.asked = 0
-        self.serial = serial
+        self.workload = workload
+        self.planned = 0  # requests that have been made or put on the heap
         self.active = 0  # clients that wait or hold
         self.balanced = algorithm.token
         self.many_clients = algorithm.many_clients
         self.busy: dict[int, list[Client]] = {}  # node: clients behind the one it serves
         self.present: dict[int, Client] = {}  # by number, while they wait or hold
         self.choosing = self.nodes[0].choices() > 1
-
-        self.requester = Random(f"{seed}:requester").random
-        self.wanted = Random(f"{seed}:want").random
-        self.urgency = Random(f"{seed}:priority").random
         self.choice = Random(f"{seed}:choice").random
-        self.start(clients)
 
     # -- clients --------------------------------------------------------------------
 
-    def start(self, clients: int) -> None:
-        if self.serial:
+    def start(self) -> None:
+        """Put the first requests on the heap; call it once, before :meth:`run`."""
+        if self.workload.serial:
             self.ask_somewhere()
             return
-        for _ in range(clients):
+        for _ in range(self.workload.clients):
             for node in range(self.network.size):
                 self.ask_later(node)
 
     def ask_somewhere(self) -> None:
         """Serial workload: the next request, of a node drawn from all."""
-        if self.asked < self.to_ask:
-            node = int(self.requester() * self.network.size)
-            self.schedule(self.now, self.new_client(node))
+        if self.planned < self.workload.requests:
+            self.planned += 1
+            self.schedule(
+                self.now, self.workload.client(self.workload.somewhere(self.network.size))
+            )
 
     def ask_later(self, node: int) -> None:
         """The next request of a client of this node, after it has thought."""
-        if self.think is None:
-            if self.asked < self.to_ask:
-                self.schedule(self.now, self.new_client(node))
-        else:
-            self.schedule(self.now + self.think.draw(), self.new_client(node))
-
-    def new_client(self, node: int) -> Client:
-        low, high = self.wants
-        want = low if low == high else low + int(self.wanted() * (high - low + 1))
-        low, high = self.priorities
-        priority = low if low == high else low + int(self.urgency() * (high - low + 1))
-        if self.think is None:
-            self.asked += 1
-        return Client(0, node, want, priority, 0.0)
+        think = self.workload.think
+        if think is not None:
+            self.schedule(self.now + think.draw(), self.workload.client(node))
+        elif self.planned < self.workload.requests:
+            self.planned += 1
+            self.schedule(self.now, self.workload.client(node))
 
     def ask(self, client: Client) -> None:
-        if self.think is not None:
-            if self.asked >= self.to_ask:
+        if self.workload.think is not None:
+            if self.planned >= self.workload.requests:
                 return
-            self.asked += 1
-        self.measures.asks()
-        client.number = self.measures.requested
+            self.planned += 1
         client.asked = self.now
+        self.workload.make_urgent(client, self.now)
+        self.measures.asks(client)
         self.active += 1
         self.present[client.number] = client
         self.monitor.asks(client.number, client.priority)
@@ -143,7 +124,11 @@ class Simulation:
             node.choose(int(self.choice() * node.choices()))
         tokens, permits = node.tokens(), node.free_permits()
         node.request(client.number, client.want, client.priority)
-        self.carry_out(client, node, tokens, permits)
+        self.carry_out(node, tokens, permits)
+        if self.trace is not None:
+            cause = {"client": client.number, "want": client.want, "priority": client.priority}
+            self.trace.step(self.now, "request", node, cause, self.out)
+        self.out.clear()
 
     def leave(self, client: Client) -> None:
         node = self.nodes[client.node]
@@ -158,14 +143,17 @@ class Simulation:
             self.monitor.quiet()
         tokens, permits = node.tokens(), node.free_permits()
         node.release(client.number)
-        self.carry_out(client, node, tokens, permits + client.want)
+        self.carry_out(node, tokens, permits + client.want)
+        if self.trace is not None:
+            self.trace.step(self.now, "leave", node, {"client": client.number}, self.out)
+        self.out.clear()
         if not self.many_clients:
             others = self.busy[client.node]
             if others:
                 self.hand_in(others.pop(0))
             else:
                 del self.busy[client.node]
-        if not self.serial:
+        if not self.workload.serial:
             self.ask_later(client.node)
 
     # -- messages -------------------------------------------------------------------
@@ -178,7 +166,10 @@ class Simulation:
         tokens = node.tokens() + message.tokens()
         permits = node.free_permits() + message.permits()
         node.receive(message)
-        self.carry_out(message, node, tokens, permits)
+        self.carry_out(node, tokens, permits)
+        if self.trace is not None:
+            self.trace.delivered(self.now, node, message, self.out)
+        self.out.clear()
 
     def carry(self, message: Message) -> None:
         """Put a message on its way; it arrives after one delay per link."""
@@ -210,10 +201,9 @@ class Simulation:
 
     # -- steps ------------------------------------------------------------------------
 
-    def carry_out(self, cause: object, node: Node, tokens: int, permits: int) -> None:
+    def carry_out(self, node: Node, tokens: int, permits: int) -> None:
         """Do what a handler asked for, and check that it made and lost nothing."""
-        out = self.out
-        for effect in out:
+        for effect in self.out:
             if isinstance(effect, Message):
                 self.carry(effect)
                 tokens -= effect.tokens()
@@ -222,19 +212,16 @@ class Simulation:
                 client = self.present[effect.client]
                 client.inside = True
                 permits -= client.want
-                self.measures.enters(client, self.now)
+                self.measures.enters(client, self.now, node.known_priority())
                 self.monitor.enters(self.now, client.node, client.number, client.want)
                 self.schedule(self.now + self.hold_time.draw(), client)
         tokens -= node.tokens()
         permits -= node.free_permits()
         if self.balanced and (tokens != 0 or permits != 0):
             self.monitor.balance(self.now, node.me, tokens, permits)
-        if self.recorder is not None:
-            self.recorder.happened(self.now, cause, node, out)
-        out.clear()
 
     def run(self, most: int) -> bool:
-        """Let at most this many events happen; False when nothing more can."""
+        """Let at most this many events happen; False when all are served or nothing more can."""
         heap = self.heap
         for _ in range(most):
             if not heap:
@@ -249,11 +236,17 @@ class Simulation:
                     self.leave(event)
                 else:
                     self.ask(event)
-            if self.serial and self.active == 0 and self.in_flight == 0:
-                self.ask_somewhere()
+            if self.active == 0:
+                if self.planned >= self.workload.requests:
+                    if self.in_flight == 0 or self.algorithm.restless:
+                        return False
+                elif self.workload.serial and self.in_flight == 0:
+                    self.ask_somewhere()
         return len(heap) > 0
 
     def finish(self) -> None:
         """Nothing more can happen: whoever still waits will wait for ever."""
         self.measures.hold(0, self.now)
         self.monitor.ends(self.now, self.measures.waiting)
+        if self.trace is not None:
+            self.trace.end(self.now, self.measures.waiting, self.monitor.violated)

@@ -3,30 +3,64 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, bisect_right, insort
+
+from meshlock.simulate.workload import Client
 
 
-class Client:
-    """One request of one node: from asking, through entering, to leaving."""
+class Levels:
+    """Waiting times by level: of a priority, or of how many permits were wanted."""
 
-    def __init__(self, number: int, node: int, want: int, priority: int, asked: float) -> None:
-        self.number = number
-        self.node = node
-        self.want = want
-        self.priority = priority
-        self.asked = asked
-        self.inside = False
+    MOST = 1000  # levels kept apart; the times of further ones are not kept by level
+
+    def __init__(self) -> None:
+        self.times: dict[int, array[float]] = {}
+
+    def add(self, level: int, wait: float) -> None:
+        times = self.times.get(level)
+        if times is None:
+            if len(self.times) >= self.MOST:
+                return
+            times = self.times[level] = array("d")
+        times.append(wait)
+
+
+class Overtakings:
+    """Pairs of requests in which the lower one went first.
+
+    A pair (a, b) counts if a ranks above b, had asked before b entered, and b entered
+    first. Whoever waits is kept in order of rank, so an entry finds by bisection how many
+    it overtakes.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: list[float] = []
+        self.pairs = 0
+
+    def asks(self, rank: float) -> None:
+        insort(self.waiting, rank)
+
+    def enters(self, rank: float) -> None:
+        self.pairs += len(self.waiting) - bisect_right(self.waiting, rank)
+        del self.waiting[bisect_left(self.waiting, rank)]
 
 
 class Measures:
-    """Counts and times; :mod:`.report` makes figures of them."""
+    """Counts and times; :mod:`.report` makes figures of them.
 
-    def __init__(self, nodes: int) -> None:
+    ``ageing`` is how much a waiting request's priority grows with every grant made, so a
+    request's *rank*, its priority less ageing times the grants made before it asked,
+    compares aged priorities once and for all.
+    """
+
+    def __init__(self, nodes: int, ranked: bool, ageing: float) -> None:
         self.requested = 0
         self.entries = 0
         self.messages: dict[str, int] = {}
         self.crossings = 0  # of links by messages: more than messages where they are routed
         self.waits: array[float] = array("d")
-        self.waits_by_priority: dict[int, array[float]] = {}
+        self.by_priority = Levels()
+        self.by_want = Levels()
         self.entries_by_node = array("l", bytes(array("l").itemsize * nodes))
         self.held = 0
         self.held_since = 0.0
@@ -35,21 +69,37 @@ class Measures:
         self.free_since: list[float] = []  # when clients left although others were waiting
         self.sync_total = 0.0
         self.sync_count = 0
+        self.ranked = ranked  # priorities differ, so overtaking means something
+        self.ageing = ageing
+        self.base = Overtakings()
+        self.aged = Overtakings()
+        self.known = 0  # entries although a higher request was known where it was decided
+        self.missed = 0  # deadlines
 
-    def asks(self) -> None:
+    def asks(self, client: Client) -> None:
         self.requested += 1
         self.waiting += 1
+        client.number = self.requested
+        if self.ranked:
+            client.rank = client.priority - self.ageing * self.entries
+            self.base.asks(client.priority)
+            self.aged.asks(client.rank)
 
-    def enters(self, client: Client, now: float) -> None:
+    def enters(self, client: Client, now: float, known: int | None) -> None:
         wait = now - client.asked
         self.entries += 1
         self.waiting -= 1
         self.waits.append(wait)
-        levels = self.waits_by_priority.get(client.priority)
-        if levels is None:
-            levels = self.waits_by_priority[client.priority] = array("d")
-        levels.append(wait)
         self.entries_by_node[client.node] += 1
+        self.by_want.add(client.want, wait)
+        if self.ranked:
+            self.by_priority.add(client.priority, wait)
+            self.base.enters(client.priority)
+            self.aged.enters(client.rank)
+            if known is not None and known > client.priority:
+                self.known += 1
+            if client.deadline > 0.0 and now > client.deadline:
+                self.missed += 1
         if self.free_since:
             self.sync_total += now - self.free_since.pop()
             self.sync_count += 1

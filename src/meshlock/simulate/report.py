@@ -1,0 +1,91 @@
+"""Figures of a run, with the names that the command line promises."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+from meshlock.simulate.engine import Simulation
+
+
+def spread(times: array[float]) -> dict[str, float]:
+    """Mean, percentiles (nearest rank) and maximum."""
+    if not times:
+        return {"mean": 0.0, "p50": 0.0, "p95": 0.0, "p99": 0.0, "max": 0.0}
+    ordered = sorted(times)
+    count = len(ordered)
+
+    def rank(share: float) -> float:
+        return ordered[min(count - 1, int(share * count))]
+
+    return {
+        "mean": sum(ordered) / count,
+        "p50": rank(0.50),
+        "p95": rank(0.95),
+        "p99": rank(0.99),
+        "max": ordered[-1],
+    }
+
+
+def jain(counts: array[int]) -> float:
+    """Jain's index of fairness: 1 if all are equal, 1/n if one has everything."""
+    total = sum(counts)
+    if total == 0:
+        return 1.0
+    return total * total / (len(counts) * sum(count * count for count in counts))
+
+
+def figures(run: Simulation, seed: int, cpu: float) -> dict[str, Any]:
+    measures = run.measures
+    messages = sum(measures.messages.values())
+    entries = measures.entries
+    per_entry = messages / entries if entries else 0.0
+    levels = sorted(measures.by_priority.times.items())
+    wants = sorted(measures.by_want.times.items())
+    result: dict[str, Any] = {
+        "algorithm": run.algorithm.name,
+        "options": run.options,
+        "nodes": run.network.size,
+        "permits": run.permits,
+        "seed": seed,
+        "requested": measures.requested,
+        "entries": entries,
+        "unserved": measures.waiting,
+        "messages": dict(sorted(measures.messages.items())),
+        "messages_per_entry": per_entry,
+        "link_crossings_per_entry": measures.crossings / entries if entries else 0.0,
+        "waiting": spread(measures.waits),
+        "waiting_by_priority": {str(level): spread(times) for level, times in levels},
+        "waiting_by_want": {str(want): spread(times) for want, times in wants},
+        "sync_delay_mean": (
+            measures.sync_total / measures.sync_count if measures.sync_count else 0.0
+        ),
+        "priority_violations": {
+            "base": measures.base.pairs,
+            "aged": measures.aged.pairs,
+            "known": measures.known,
+        },
+        "token_hops_per_entry": measures.messages.get("TOKEN", 0) / entries if entries else 0.0,
+        "use_rate": measures.used / (run.permits * run.now) if run.now > 0.0 else 0.0,
+        "fairness": jain(measures.entries_by_node),
+        "violated": list(run.monitor.violated),
+        "connected_share": 1.0,
+        "sim_time": run.now,
+        "cpu_s": cpu,
+        "messages_per_cpu_s": messages / cpu if cpu > 0.0 else 0.0,
+    }
+    if run.workload.deadlines is not None:
+        result["deadline_misses"] = measures.missed
+    return result
+
+
+def histogram(times: array[float], bins: int) -> list[tuple[float, float, int]]:
+    """Equal bins from 0 to the longest wait: (from, to, how many)."""
+    longest = max(times, default=0.0)
+    if longest <= 0.0:
+        return [(0.0, 0.0, len(times))] if times else []
+    width = longest / bins
+    counts = [0] * bins
+    for time in times:
+        counts[min(bins - 1, int(time / width))] += 1
+    return [(i * width, (i + 1) * width, counts[i]) for i in range(bins)]

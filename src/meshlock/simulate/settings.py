@@ -1,0 +1,207 @@
+"""The settings of a run as a person writes them: flags, or a scenario file in TOML.
+
+A scenario file holds the same names as the flags of ``meshlock simulate``, so that a run
+is a file one can mail::
+
+    algorithm = "raymond"
+    nodes = 31
+    topology = "tree"
+    workload = "saturated"
+    requests = 20_000
+
+Algorithm options such as ``behaviour`` or ``queue`` stand beside the others.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from random import Random
+
+from meshlock.algorithms.registry import ALGORITHMS, Refused, find, refuse_impossible, settle
+from meshlock.simulate.durations import Duration
+from meshlock.simulate.engine import Simulation
+from meshlock.simulate.workload import Workload
+from meshlock.topology.specification import network
+from meshlock.trace.writer import TraceWriter
+
+DEFAULTS: dict[str, str | int] = {
+    "algorithm": "raymond",
+    "nodes": 0,
+    "topology": "complete",
+    "permits": 1,
+    "want": "1",
+    "priority": "0",
+    "workload": "saturated",
+    "requests": 1000,
+    "clients": 1,
+    "delay": "1",
+    "hold": "1",
+    "links": "fifo",
+    "mobility": "none",
+    "seed": 1,
+}
+"""Every setting and its default; ``nodes`` 0 means as many as the topology says, else 10."""
+
+NUMBERS = ("nodes", "permits", "requests", "clients", "seed")
+
+
+class Settings:
+    """One run, settled: every value given, or at its default."""
+
+    def __init__(self, given: dict[str, str | int]) -> None:
+        self.values = dict(DEFAULTS)
+        self.options: dict[str, str] = {}
+        optional = {name for entry in ALGORITHMS.values() for name in entry.options}
+        for name, value in given.items():
+            if name in DEFAULTS:
+                if name in NUMBERS and not isinstance(value, int):
+                    raise Refused(f"{name} takes a whole number, not '{value}'.")
+                self.values[name] = value if name in NUMBERS else str(value)
+            elif name in optional:
+                self.options[name] = str(value)
+            else:
+                close = get_close_matches(name, [*DEFAULTS, *optional], n=1)
+                hint = f"did you mean '{close[0]}'?" if close else "see meshlock simulate --help."
+                raise Refused(f"There is no setting '{name}': {hint}")
+
+    def text(self, name: str) -> str:
+        return str(self.values[name])
+
+    def number(self, name: str) -> int:
+        return int(self.values[name])
+
+
+def read_scenario(path: Path) -> dict[str, str | int]:
+    """The settings in a scenario file, not yet checked for sense."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Refused(f"Cannot read {path}: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Refused(f"{path} is not valid TOML: {error}.") from None
+    given: dict[str, str | int] = {}
+    for name, value in table.items():
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise Refused(f"In {path}, '{name}' must be a number or a text.")
+        given[name] = str(value) if isinstance(value, float) else value
+    return given
+
+
+def span(name: str, text: str) -> tuple[int, int]:
+    """``3`` or ``1-4``: a whole number, or two with a dash between them."""
+    low, dash, high = text.partition("-") if not text.startswith("-") else (text, "", "")
+    try:
+        bounds = (int(low), int(high) if dash else int(low))
+    except ValueError:
+        raise Refused(f"--{name} takes a number or LOW-HIGH, such as 1-3, not '{text}'.") from None
+    if bounds[0] > bounds[1]:
+        raise Refused(f"--{name} {text}: the first number must not be above the second.")
+    return bounds
+
+
+def duration(name: str, text: str, seed: int) -> Duration:
+    """``1``, ``uniform:0.5,1.5`` or ``exp:2``, with a random stream of its own."""
+    shape, _, numbers = text.rpartition(":")
+    parts = numbers.split(",")
+    stream = Random(f"{seed}:{name}")
+    try:
+        values = [float(part) for part in parts]
+    except ValueError:
+        values = []
+    if not all(0.0 <= value < 1e18 for value in values):
+        values = []
+    if shape == "" and len(values) == 1:
+        return Duration("constant", values[0], values[0], stream)
+    if shape == "uniform" and len(values) == 2 and values[0] <= values[1]:
+        return Duration("uniform", values[0], values[1], stream)
+    if shape == "exp" and len(values) == 1:
+        return Duration("exponential", values[0], values[0], stream)
+    raise Refused(
+        f"--{name} takes a time not below 0, uniform:LOW,HIGH or exp:MEAN, not '{text}'."
+    )
+
+
+def workload(settings: Settings) -> Workload:
+    text = settings.text("workload")
+    seed = settings.number("seed")
+    requests = settings.number("requests")
+    clients = settings.number("clients")
+    if requests < 1:
+        raise Refused("There must be at least one request: use --requests 1 or more.")
+    if clients < 1:
+        raise Refused("Every node needs a client: use --clients 1 or more.")
+    think: Duration | None = None
+    if text.startswith("poisson:"):
+        try:
+            rate = float(text.removeprefix("poisson:"))
+        except ValueError:
+            rate = 0.0
+        if not 0.0 < rate < 1e18:
+            raise Refused(f"--workload poisson:RATE needs a rate above 0, not '{text}'.")
+        think = Duration("exponential", 1.0 / rate, 1.0 / rate, Random(f"{seed}:think"))
+    elif text not in ("serial", "saturated"):
+        raise Refused(f"--workload is serial, saturated or poisson:RATE, not '{text}'.")
+    wants = span("want", settings.text("want"))
+    if wants[0] < 1:
+        raise Refused("A request is for at least one permit: use --want 1 or more.")
+    urgency = settings.text("priority")
+    priorities, deadlines = (0, 0), None
+    if urgency.startswith("deadline:"):
+        deadlines = duration("priority", urgency.removeprefix("deadline:"), seed)
+    else:
+        priorities = span("priority", urgency)
+    serial = text == "serial"
+    return Workload(requests, clients, serial, think, wants, priorities, deadlines, seed)
+
+
+def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
+    """The run that these settings describe, ready to start."""
+    algorithm = find(settings.text("algorithm"))
+    options = settle(algorithm, settings.options)
+    seed = settings.number("seed")
+    size = settings.number("nodes")
+    if size < 0:
+        raise Refused("There must be at least one node: use --nodes 1 or more.")
+    graph = network(settings.text("topology"), size or None, seed)
+    work = workload(settings)
+    links = settings.text("links")
+    if links not in ("fifo", "unordered"):
+        raise Refused(f"--links is fifo or unordered, not '{links}'.")
+    refuse_impossible(
+        algorithm,
+        permits=settings.number("permits"),
+        want=work.wants[1],
+        complete=graph.complete,
+        fifo=links == "fifo",
+        changing=settings.text("mobility") != "none",
+    )
+    run = Simulation(
+        algorithm,
+        options,
+        graph,
+        settings.number("permits"),
+        work,
+        duration("delay", settings.text("delay"), seed),
+        duration("hold", settings.text("hold"), seed),
+        links == "fifo",
+        seed,
+        trace=trace,
+    )
+    if trace is not None:
+        from meshlock import __version__
+
+        setup = {
+            "version": __version__,
+            "source": "simulate",
+            "algorithm": algorithm.name,
+            "options": options,
+            "seed": seed,
+            "ordered": algorithm.priorities,
+            "balanced": algorithm.token,
+            "settings": settings.values,
+        }
+        pairs = "complete" if graph.complete else list(graph.links())
+        trace.begin(setup, graph, pairs, run.permits, run.nodes)
+    return run

@@ -1,0 +1,68 @@
+"""Who asks, when, for how many permits and how urgently."""
+
+from __future__ import annotations
+
+from random import Random
+
+from meshlock.simulate.durations import Duration
+
+
+class Client:
+    """One request of one node: from asking, through entering, to leaving."""
+
+    def __init__(self, node: int, want: int) -> None:
+        self.number = 0  # given when it asks
+        self.node = node
+        self.want = want
+        self.priority = 0
+        self.deadline = 0.0  # when it should be in, where deadlines are the priorities
+        self.asked = 0.0
+        self.inside = False
+        self.rank = 0.0  # what its priority comes to when waiting counts (see measures)
+
+
+class Workload:
+    """A number of requests, spread over the nodes in one of three ways.
+
+    *serial*: one request in the whole system at a time, of a node drawn from all.
+    *saturated*: a client asks again as soon as it has left. *poisson*: it thinks first,
+    for a time drawn from ``think``.
+    """
+
+    def __init__(
+        self,
+        requests: int,
+        clients: int,
+        serial: bool,
+        think: Duration | None,
+        wants: tuple[int, int],
+        priorities: tuple[int, int],
+        deadlines: Duration | None,
+        seed: int,
+    ) -> None:
+        self.requests = requests
+        self.clients = clients  # per node
+        self.serial = serial
+        self.think = think
+        self.wants = wants
+        self.priorities = priorities
+        self.deadlines = deadlines
+        self.requester = Random(f"{seed}:requester").random
+        self.wanted = Random(f"{seed}:want").random
+        self.urgency = Random(f"{seed}:priority").random
+
+    def somewhere(self, nodes: int) -> int:
+        return int(self.requester() * nodes)
+
+    def client(self, node: int) -> Client:
+        low, high = self.wants
+        return Client(node, low if low == high else low + int(self.wanted() * (high - low + 1)))
+
+    def make_urgent(self, client: Client, now: float) -> None:
+        """Give the client its priority: drawn, or from its deadline (earlier is higher)."""
+        if self.deadlines is not None:
+            client.deadline = now + self.deadlines.draw()
+            client.priority = -int(client.deadline * 1000.0)
+            return
+        low, high = self.priorities
+        client.priority = low if low == high else low + int(self.urgency() * (high - low + 1))
