@@ -41,6 +41,8 @@ def figures(run: Simulation, seed: int, cpu: float) -> dict[str, Any]:
     entries = measures.entries
     per_entry = messages / entries if entries else 0.0
     levels = sorted(measures.by_priority.times.items())
+    if not measures.ranked:
+        levels = [(run.workload.priorities[0], measures.waits)]
     wants = sorted(measures.by_want.times.items())
     result: dict[str, Any] = {
         "algorithm": run.algorithm.name,

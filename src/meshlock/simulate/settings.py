@@ -118,9 +118,7 @@ def duration(name: str, text: str, seed: int) -> Duration:
         return Duration("uniform", values[0], values[1], stream)
     if shape == "exp" and len(values) == 1:
         return Duration("exponential", values[0], values[0], stream)
-    raise Refused(
-        f"--{name} takes a time not below 0, uniform:LOW,HIGH or exp:MEAN, not '{text}'."
-    )
+    raise Refused(f"--{name} takes a time not below 0, uniform:LOW,HIGH or exp:MEAN, not '{text}'.")
 
 
 def workload(settings: Settings) -> Workload:

@@ -1,0 +1,55 @@
+"""meshlock algorithms: what there is, what it solves, what it assumes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def algorithms(
+    json: Annotated[bool, typer.Option("--json", help="One JSON list.")] = False,
+) -> None:
+    """List the algorithms.
+
+    Example: meshlock algorithms
+    """
+    from meshlock.algorithms.registry import ALGORITHMS
+    from meshlock.cli.output import print_json
+
+    entries = ALGORITHMS.values()
+    if json:
+        print_json(
+            [
+                {
+                    "name": entry.name,
+                    "title": entry.title,
+                    "source": entry.source,
+                    "problem": entry.problem,
+                    "priorities": entry.priorities,
+                    "changing_links": entry.changing_links,
+                    "needs_fifo": entry.needs_fifo,
+                    "needs_complete_graph": entry.needs_complete_graph,
+                    "routed": entry.routed,
+                    "many_clients": entry.many_clients,
+                    "messages": entry.messages(),
+                    "options": {name: list(values) for name, values in entry.options.items()},
+                }
+                for entry in entries
+            ]
+        )
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold")
+    for column in ("name", "shares", "links", "what it is"):
+        table.add_column(column, overflow="fold")
+    shares = {"mutex": "1 permit", "k": "1 of k", "h-of-k": "h of k"}
+    for entry in entries:
+        links = ["may change"] if entry.changing_links else []
+        links += ["fifo"] if entry.needs_fifo else []
+        links += ["complete"] if entry.needs_complete_graph else []
+        what = shares[entry.problem] + (", by priority" if entry.priorities else "")
+        table.add_row(entry.name, what, ", ".join(links) or "any", entry.title)
+    Console().print(table)

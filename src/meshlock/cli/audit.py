@@ -1,0 +1,60 @@
+"""meshlock audit: judge a trace, whoever wrote it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def audit(
+    trace: Annotated[Path, typer.Argument(help="A trace file (.jsonl, or .gz of one).")],
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Judge a trace: safety, one token, conservation, order, everybody served.
+
+    Example: meshlock audit run.jsonl
+    """
+    from meshlock.algorithms.registry import Refused
+    from meshlock.cli.output import print_json
+    from meshlock.properties.monitor import NAMES
+    from meshlock.trace.audit import Audit
+    from meshlock.trace.reader import BadTrace, Trace
+
+    try:
+        verdict = Audit(Trace(trace))
+    except BadTrace as error:
+        raise Refused(str(error)) from None
+    violated = verdict.monitor.violated
+    unjudged = []
+    if not verdict.balanced:
+        unjudged += ["one-token", "conservation"]
+    if not verdict.monitor.ordered:
+        unjudged.append("order")
+    if not verdict.ended:
+        unjudged.append("served")
+    if json:
+        print_json(
+            {
+                "trace": str(trace),
+                "algorithm": verdict.trace.setup.get("algorithm"),
+                "events": verdict.events,
+                "requested": verdict.requested,
+                "entries": verdict.entries,
+                "holds": not violated,
+                "violated": violated,
+                "not_judged": unjudged,
+            }
+        )
+    else:
+        typer.echo(f"{trace}: {verdict.events} events, {verdict.entries} entries")
+        for name in NAMES:
+            if name in violated:
+                typer.echo(f"  {name:<13} VIOLATED {violated[name]}")
+            elif name in unjudged:
+                why = "the trace has no end" if name == "served" else "not promised"
+                typer.echo(f"  {name:<13} not judged ({why})")
+            else:
+                typer.echo(f"  {name:<13} holds")
+    raise typer.Exit(1 if violated else 0)

@@ -1,0 +1,40 @@
+"""meshlock convert: a trace for other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def convert(
+    trace: Annotated[Path, typer.Argument(help="A trace file.")],
+    to: Annotated[str, typer.Option("--to", help="mermaid, shiviz, itf or csv.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
+) -> None:
+    """Convert a trace to a Mermaid sequence diagram, ShiViz log, ITF states or CSV.
+
+    Example: meshlock convert run.jsonl --to mermaid -o run.mmd
+    """
+    from meshlock.algorithms.registry import Refused
+    from meshlock.trace.convert import FORMATS
+    from meshlock.trace.reader import BadTrace, Trace
+
+    if to not in FORMATS:
+        raise Refused(f"--to is one of {', '.join(FORMATS)}, not '{to}'.")
+    try:
+        source = Trace(trace)
+        partial = output.with_name(output.name + ".part")
+        try:
+            with partial.open("w", encoding="utf-8", newline="") as file:
+                remark = FORMATS[to](source, file)
+            partial.replace(output)
+        finally:
+            partial.unlink(missing_ok=True)
+    except BadTrace as error:
+        raise Refused(str(error)) from None
+    except OSError as error:
+        raise Refused(f"Cannot write {output}: {error.strerror}.") from None
+    if remark:
+        typer.echo(f"{output}: {remark}", err=True)

@@ -1,0 +1,65 @@
+"""The command ``meshlock``; every command is a module beside this one.
+
+Those modules import only typer; all else they import when they run, so that
+``meshlock --help`` is quick.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from meshlock.cli import algorithms, audit, convert, simulate
+
+app = typer.Typer(
+    name="meshlock",
+    help="Share k identical permits among machines without a server, and study how.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def version(asked: bool) -> None:
+    if asked:
+        from meshlock import __version__
+        from meshlock.simulate import engine
+
+        flavour = "pure Python" if (engine.__file__ or "").endswith(".py") else "compiled"
+        typer.echo(f"meshlock {__version__} ({flavour}, Python {sys.version.split()[0]})")
+        raise typer.Exit
+
+
+@app.callback()
+def meshlock(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=version, is_eager=True, help="Version and flavour."),
+    ] = False,
+) -> None:
+    pass
+
+
+app.command()(algorithms.algorithms)
+app.command()(simulate.simulate)
+app.command()(audit.audit)
+app.command()(convert.convert)
+
+
+def run() -> None:
+    """Start the program; what a user can mend is one sentence and exit 2, never a traceback."""
+    from meshlock.algorithms.registry import Refused
+
+    try:
+        app()
+    except Refused as error:
+        typer.echo(f"meshlock: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has gone; nothing more to say
+        sys.exit(141)

@@ -1,0 +1,187 @@
+"""meshlock simulate: run an algorithm in the laboratory and report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from meshlock.simulate.engine import Simulation
+    from meshlock.simulate.settings import Settings
+
+SLICE = 50_000
+"""Events between two looks at the progress bar and at Ctrl-C."""
+
+
+def simulate(
+    scenario: Annotated[
+        Path | None, typer.Argument(help="A scenario file (TOML); flags override it.")
+    ] = None,
+    algorithm: Annotated[str | None, typer.Option(help="See meshlock algorithms.")] = None,
+    nodes: Annotated[int | None, typer.Option(help="How many nodes.")] = None,
+    topology: Annotated[
+        str | None,
+        typer.Option(
+            help="line, ring, star, tree, grid:RxC, complete, random:P, links:COUNT, "
+            "geometric:RANGE, or a file (.graphml, .edgelist, .json)."
+        ),
+    ] = None,
+    permits: Annotated[int | None, typer.Option(help="k, how many permits there are.")] = None,
+    want: Annotated[str | None, typer.Option(help="h, asked for at a time: 2 or 1-3.")] = None,
+    priority: Annotated[
+        str | None,
+        typer.Option(help="Larger is more urgent: 5 or 1-9; or deadline:TIME, earliest first."),
+    ] = None,
+    workload: Annotated[
+        str | None, typer.Option(help="serial, saturated or poisson:RATE (per client).")
+    ] = None,
+    requests: Annotated[int | None, typer.Option(help="How many requests in all.")] = None,
+    clients: Annotated[int | None, typer.Option(help="Clients per node.")] = None,
+    delay: Annotated[
+        str | None, typer.Option(help="Per link: a time, uniform:A,B or exp:MEAN.")
+    ] = None,
+    hold: Annotated[str | None, typer.Option(help="How long a client stays inside.")] = None,
+    links: Annotated[str | None, typer.Option(help="fifo or unordered.")] = None,
+    mobility: Annotated[str | None, typer.Option(help="How links change: none.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Same seed, same run.")] = None,
+    behaviour: Annotated[
+        str | None,
+        typer.Option(help="Of general-scheme: proxy, transit, raymond, random, shortcut, gateway."),
+    ] = None,
+    queue: Annotated[
+        str | None, typer.Option(help="Of the general scheme's nodes: fifo or lift.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="Any algorithm option as NAME=VALUE; see meshlock algorithms --json."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    trace: Annotated[Path | None, typer.Option(help="Write every event to this file.")] = None,
+    trace_states: Annotated[
+        bool, typer.Option("--trace-states", help="Also write what each step changed.")
+    ] = False,
+    verify_determinism: Annotated[
+        bool,
+        typer.Option(
+            "--verify-determinism", help="Run again in another process and compare every event."
+        ),
+    ] = False,
+) -> None:
+    """Simulate an algorithm and report what it cost.
+
+    Example: meshlock simulate --algorithm raymond --topology tree --nodes 31 --requests 5000
+    """
+    from meshlock.algorithms.registry import Refused
+    from meshlock.simulate.settings import Settings, read_scenario
+
+    given: dict[str, str | int | None] = {
+        "algorithm": algorithm,
+        "nodes": nodes,
+        "topology": topology,
+        "permits": permits,
+        "want": want,
+        "priority": priority,
+        "workload": workload,
+        "requests": requests,
+        "clients": clients,
+        "delay": delay,
+        "hold": hold,
+        "links": links,
+        "mobility": mobility,
+        "seed": seed,
+        "behaviour": behaviour,
+        "queue": queue,
+    }
+    values: dict[str, str | int] = read_scenario(scenario) if scenario is not None else {}
+    values.update({name: value for name, value in given.items() if value is not None})
+    for pair in option or []:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise Refused(f"--option takes NAME=VALUE, not '{pair}'.")
+        values[name] = value
+    if nodes is not None and nodes < 1:
+        raise Refused("There must be at least one node: use --nodes 1 or more.")
+    settings = Settings(values)
+
+    run, cpu, finished = simulate_with_progress(settings, trace, trace_states)
+    figures = _figures(run, settings, cpu, finished)
+    if verify_determinism and finished:
+        from meshlock.cli.determinism import first_divergence
+
+        divergence = first_divergence(settings)
+        figures["deterministic"] = divergence is None
+        if divergence is not None:
+            figures["violated"].append("determinism")
+            typer.echo(divergence, err=True)
+    if json:
+        from meshlock.cli.output import print_json
+
+        print_json(figures)
+    else:
+        from meshlock.cli.simulation_report import print_report
+
+        print_report(run, figures, finished)
+    if not finished:
+        raise typer.Exit(130)
+    raise typer.Exit(1 if figures["violated"] or figures["unserved"] else 0)
+
+
+def _figures(run: Simulation, settings: Settings, cpu: float, finished: bool) -> dict[str, Any]:
+    from meshlock.simulate.report import figures
+
+    result = figures(run, settings.number("seed"), cpu)
+    if not finished:
+        result["interrupted"] = True
+    return result
+
+
+def simulate_with_progress(
+    settings: Settings, path: Path | None, states: bool
+) -> tuple[Simulation, float, bool]:
+    """Run to the end, or to Ctrl-C: the run, its CPU time, and whether it is whole."""
+    from meshlock.algorithms.registry import Refused
+    from meshlock.simulate.settings import simulation
+    from meshlock.trace.writer import TraceWriter
+
+    if path is None:
+        return go(simulation(settings, None))
+    try:
+        with path.open("wb", buffering=1 << 20) as file:
+            return go(simulation(settings, TraceWriter(file, states)))
+    except OSError as error:
+        raise Refused(f"Cannot write the trace to {path}: {error.strerror}.") from None
+
+
+def go(run: Simulation) -> tuple[Simulation, float, bool]:
+    import gc
+    from time import process_time
+
+    goal = run.workload.requests
+    gc.freeze()
+    gc.disable()  # a run makes no cycles; looking for some would cost a third of the time
+    started = process_time()
+    try:
+        run.start()
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import Progress
+
+            with Progress(console=Console(stderr=True), transient=True) as progress:
+                bar = progress.add_task("simulating", total=goal)
+                while run.run(SLICE):
+                    progress.update(bar, completed=run.measures.entries)
+        else:
+            while run.run(SLICE):
+                pass
+        finished = True
+        run.finish()
+    except KeyboardInterrupt:
+        finished = False
+    finally:
+        cpu = process_time() - started
+        gc.enable()
+        gc.unfreeze()
+    return run, cpu, finished

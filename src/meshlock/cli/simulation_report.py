@@ -1,0 +1,101 @@
+"""A simulation's figures for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from meshlock.simulate.engine import Simulation
+from meshlock.simulate.report import histogram
+
+BAR = 32
+
+
+def print_report(run: Simulation, figures: dict[str, Any], finished: bool) -> None:
+    console = Console()
+    console.print(Group(*parts(run, figures, finished)))
+
+
+def parts(run: Simulation, figures: dict[str, Any], finished: bool) -> list[Table | Text]:
+    title = Text(f"{run.algorithm.title}", style="bold")
+    k = figures["permits"]
+    title.append(
+        f"\n{figures['nodes']} nodes, {k} permit{'s' if k > 1 else ''}, seed {figures['seed']}; "
+        f"{figures['entries']} entries in {figures['sim_time']:.6g} time units",
+        style="not bold",
+    )
+    if not finished:
+        title.append("\nInterrupted: these are the figures so far.", style="yellow")
+    return [title, Text(), messages(figures), Text(), waiting(figures), *shape(run), verdict(run)]
+
+
+def messages(figures: dict[str, Any]) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("message")
+    table.add_column("sent", justify="right")
+    table.add_column("per entry", justify="right")
+    entries = figures["entries"] or 1
+    for kind, count in figures["messages"].items():
+        table.add_row(kind, f"{count:,}", f"{count / entries:.3f}")
+    total = sum(figures["messages"].values())
+    table.add_row("all", f"{total:,}", f"{figures['messages_per_entry']:.3f}", style="bold")
+    return table
+
+
+def waiting(figures: dict[str, Any]) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("waiting")
+    for column in ("mean", "p50", "p95", "p99", "max"):
+        table.add_column(column, justify="right")
+
+    def row(name: str, spread: dict[str, float]) -> None:
+        table.add_row(name, *[f"{spread[key]:.4g}" for key in ("mean", "p50", "p95", "p99", "max")])
+
+    row("all", figures["waiting"])
+    levels = figures["waiting_by_priority"]
+    if 1 < len(levels) <= 12:
+        for level, spread in sorted(levels.items(), key=lambda item: -int(item[0])):
+            row(f"priority {level}", spread)
+    wants = figures["waiting_by_want"]
+    if 1 < len(wants) <= 12:
+        for want, spread in wants.items():
+            row(f"want {want}", spread)
+    return table
+
+
+def shape(run: Simulation) -> list[Table | Text]:
+    """A small histogram of the waiting times."""
+    bins = histogram(run.measures.waits, 8)
+    if len(bins) < 2:
+        return [Text()]
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(justify="right", style="dim")
+    table.add_column()
+    table.add_column(justify="right", style="dim")
+    most = max(count for _, _, count in bins)
+    for low, high, count in bins:
+        table.add_row(f"{low:.4g} - {high:.4g}", "█" * round(BAR * count / most), f"{count:,}")
+    return [Text(), table, Text()]
+
+
+def verdict(run: Simulation) -> Text:
+    violated = run.monitor.violated
+    if violated:
+        text = Text("Violated:", style="bold red")
+        for name, sentence in violated.items():
+            text.append(f"\n  {name}: {sentence}", style="red")
+        return text
+    measures = run.measures
+    sync = measures.sync_total / measures.sync_count if measures.sync_count else 0.0
+    checked = "safety"
+    if run.balanced:
+        checked += ", one token, conservation"
+    if run.monitor.ordered:
+        checked += ", order"
+    return Text.assemble(
+        f"synchronisation delay {sync:.4g}; ",
+        (f"{checked}: no violation", "green"),
+    )

@@ -1,0 +1,139 @@
+"""Judge any trace by the properties that the simulator watches as it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from meshlock.properties.monitor import Monitor
+from meshlock.trace.reader import Trace
+
+CAUSES = {
+    "request",
+    "leave",
+    "deliver",
+    "undelivered",
+    "link-up",
+    "link-down",
+    "crash",
+    "restart",
+    "timer",
+}
+
+
+class Sent:
+    """A message on its way."""
+
+    __slots__ = ("permits", "sender", "to", "tokens")
+
+    def __init__(self, sender: int, to: int, tokens: int, permits: int) -> None:
+        self.sender = sender
+        self.to = to
+        self.tokens = tokens
+        self.permits = permits
+
+
+class Audit:
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        setup = trace.setup
+        permits: int = setup["permits"]
+        holder = setup.get("holder", -1)
+        ageing = setup.get("ageing", 0.0)
+        self.monitor = Monitor(permits, bool(setup.get("ordered")), float(ageing))
+        self.balanced = bool(setup.get("balanced"))
+        self.tokens: dict[int, int] = {holder: 1}
+        self.free: dict[int, int] = {holder: permits}
+        self.flying: dict[int, Sent] = {}
+        self.clients: dict[int, tuple[int, int]] = {}  # client: its node and want
+        self.inside: set[int] = set()
+        self.entries = 0
+        self.requested = 0
+        self.events = 0
+        self.ended = False
+        self.now = 0.0
+        # the step at hand: its node and what is left of its balance, None between steps
+        self.step: tuple[int, int, int] | None = None
+        for event in trace.events():
+            self.event(event)
+        self.settle()
+        if self.ended:
+            self.monitor.ends(self.now, len(self.clients) - len(self.inside))
+
+    def event(self, event: dict[str, Any]) -> None:
+        self.events += 1
+        kind = event["event"]
+        if kind in CAUSES or kind == "end":
+            self.settle()
+        self.now = event["t"]
+        if kind in CAUSES:
+            self.cause(kind, event)
+        elif kind == "send":
+            self.send(event)
+        elif kind == "enter":
+            self.enter(event)
+        elif kind == "drop":
+            self.flying.pop(self.trace.whole(event, "id"), None)
+        elif kind == "end":
+            self.ended = True
+
+    def cause(self, kind: str, event: dict[str, Any]) -> None:
+        node = self.trace.whole(event, "node")
+        tokens, permits = self.tokens.get(node, 0), self.free.get(node, 0)
+        if kind == "request":
+            client, want = self.trace.whole(event, "client"), self.trace.whole(event, "want")
+            if client in self.clients:
+                raise self.trace.bad(f"lets client {client} ask a second time")
+            self.clients[client] = (node, want)
+            self.requested += 1
+            self.monitor.asks(client, event.get("priority", 0))
+        elif kind == "leave":
+            client = self.trace.whole(event, "client")
+            if client not in self.inside:
+                raise self.trace.bad(f"lets client {client} leave, which is not inside")
+            self.inside.remove(client)
+            want = self.clients.pop(client)[1]
+            permits += want
+            self.monitor.leaves(want)
+            if not self.flying:
+                self.monitor.quiet()
+        elif kind in ("deliver", "undelivered"):
+            sent = self.flying.pop(self.trace.whole(event, "id"), None)
+            if sent is None:
+                raise self.trace.bad(f"delivers message {event['id']}, which is not on its way")
+            if node != (sent.to if kind == "deliver" else sent.sender):
+                raise self.trace.bad(f"delivers message {event['id']} to the wrong node")
+            tokens += sent.tokens
+            permits += sent.permits
+        self.tokens[node] = event.get("tokens", self.tokens.get(node, 0))
+        self.free[node] = event.get("free", self.free.get(node, 0))
+        self.step = (node, tokens - self.tokens[node], permits - self.free[node])
+
+    def send(self, event: dict[str, Any]) -> None:
+        node, number = self.trace.whole(event, "node"), self.trace.whole(event, "id")
+        if number in self.flying:
+            raise self.trace.bad(f"sends message {number} a second time")
+        tokens, permits = event.get("tokens", 0), event.get("permits", 0)
+        self.flying[number] = Sent(node, self.trace.whole(event, "to"), tokens, permits)
+        self.gives(node, tokens, permits)
+
+    def enter(self, event: dict[str, Any]) -> None:
+        node, client = self.trace.whole(event, "node"), self.trace.whole(event, "client")
+        if client not in self.clients or client in self.inside:
+            raise self.trace.bad(f"lets client {client} in, which does not wait")
+        want = self.clients[client][1]
+        self.inside.add(client)
+        self.entries += 1
+        self.monitor.enters(self.now, node, client, want)
+        self.gives(node, 0, want)
+
+    def gives(self, node: int, tokens: int, permits: int) -> None:
+        if self.step is None or self.step[0] != node:
+            raise self.trace.bad("is an effect without a cause before it")
+        self.step = (node, self.step[1] - tokens, self.step[2] - permits)
+
+    def settle(self) -> None:
+        """The step is over: it must have made and lost nothing."""
+        if self.step is not None and self.balanced:
+            node, tokens, permits = self.step
+            self.monitor.balance(self.now, node, tokens, permits)
+        self.step = None
