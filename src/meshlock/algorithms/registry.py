@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from meshlock.algorithms import general_scheme
+from meshlock.algorithms import general_scheme, singhal
 from meshlock.algorithms.interface import Algorithm
 
-MODULES = [general_scheme.ALGORITHMS]
+MODULES = [
+    general_scheme.ALGORITHMS,
+    singhal.ALGORITHMS,
+]
 
 ALGORITHMS: dict[str, Algorithm] = {entry.name: entry for part in MODULES for entry in part}
 

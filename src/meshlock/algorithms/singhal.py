@@ -1,0 +1,252 @@
+"""Singhal's heuristic algorithm: ask only those who are likely to have the token.
+
+Singhal, *A heuristically-aided algorithm for mutual exclusion in distributed systems*,
+IEEE Transactions on Computers 38(5), 1989.
+
+**Problem.** One permit; whoever has the token may enter. Asking everybody, as Suzuki
+and Kasami do, costs N messages per entry even when nobody competes.
+
+**Idea.** Each site keeps a guess of what every other site is doing, and asks just those
+that it believes to be *requesting*: one of them has the token, or will have it soon. The
+guesses start as a staircase (site i believes that all sites below i are requesting, and
+site 0 has the token), so of any two sites at least one would ask the other. Every step
+keeps that: who learns of a request while requesting itself asks back if it has not asked
+that site already. The token carries guesses too; a site that leaves compares them with its
+own, keeps whichever has the higher sequence number, and hands the token to a requesting
+site. Old requests are known by their sequence number and dropped.
+
+**Assumptions.** A complete graph; reliable channels, **not** FIFO (each request carries its
+number, and a number that the token has seen served is never believed again, so a late
+REQUEST does no harm); no crash; a client leaves in finite time.
+
+======================  ======================  ==========================================
+paper                   here                    meaning
+======================  ======================  ==========================================
+SV_i                    states                  R, E, H or N of each site, as far as known
+SN_i                    numbers                 highest known number of a request of each
+TSV                     token_states            the same guesses as they travel with the
+TSN                     token_numbers           token; empty at a site without it
+======================  ======================  ==========================================
+
+**Departures.** The notes we start from stop before the end of the release; the erratum's
+number (docs/algorithms/singhal.md) marks what was added:
+
+- S1 on leaving, the token goes to a site known to be requesting. Taking the lowest number
+  starves the high ones. *Fair* takes the first one after us in the order of the ring
+  i+1, i+2 ... i: a waiting site cannot be passed over, so once the token knows of its
+  request at most N - 1 others enter before it, whatever happened in earlier times. (The
+  least served site first, by sequence number, is fair in the long run only: a newcomer may
+  overtake an old site as often as it has been served less.)
+- S2 the staircase.
+- S3 a site does not ask itself.
+- S4 a site that holds the idle token enters at once.
+- S5 a repair. The token may overtake a REQUEST that is still on its way to us from a site
+  that has been served since; once the token has raised our number of that site, the late
+  REQUEST is dropped, and then neither of the two would ask the other any more. With three
+  sites and two requests each that ends in a deadlock, on FIFO links too. So the token's news
+  of a request that has not reached us counts as that REQUEST, come while we are requesting:
+  we ask back. It costs what the REQUEST would have cost, and nothing when none is late.
+
+**Cost**, with the token counted: (N+1)/2 messages per entry at light load (exactly
+(N+1)/2 - 1/N on average if one request at a time comes from any site, the holder
+included: who was served d sites ago asks the d - 1 served since), N at saturation;
+synchronisation delay one message delay T; mean wait at light load 2T(1-1/N).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from meshlock.algorithms.interface import (
+    NIL,
+    Algorithm,
+    Effect,
+    Frozen,
+    Message,
+    Network,
+    Node,
+)
+
+REQUESTING, EXECUTING, HOLDING, NONE = "R", "E", "H", "N"
+
+
+class Request(Message):
+    """REQUEST(i, sn): the sender asks for the sn-th time."""
+
+    kind: ClassVar[str] = "REQUEST"
+    fields: ClassVar[tuple[str, ...]] = ("number",)
+
+    def __init__(self, receiver: int, number: int) -> None:
+        super().__init__(receiver)
+        self.number = number
+
+
+class Token(Message):
+    """The token with its vectors TSV and TSN."""
+
+    kind: ClassVar[str] = "TOKEN"
+    fields: ClassVar[tuple[str, ...]] = ("states", "numbers")
+
+    def __init__(self, receiver: int, states: str, numbers: tuple[int, ...]) -> None:
+        super().__init__(receiver)
+        self.states = states
+        self.numbers = numbers
+
+    def tokens(self) -> int:
+        return 1
+
+    def permits(self) -> int:
+        return 1
+
+
+class SinghalNode(Node):
+    variables: ClassVar[tuple[str, ...]] = (
+        "states",
+        "numbers",
+        "token_states",
+        "token_numbers",
+        "client",
+    )
+
+    def __init__(self, me: int, out: list[Effect], size: int, fair: bool) -> None:
+        super().__init__(me, out)
+        self.size = size
+        self.fair = fair
+        self.states = [REQUESTING if other < me else NONE for other in range(size)]  # S2
+        self.numbers = [0] * size
+        self.token_states: list[str] = []
+        self.token_numbers: list[int] = []
+        self.client = NIL
+        if me == 0:
+            self.states[me] = HOLDING
+            self.token_states = [NONE] * size
+            self.token_numbers = [0] * size
+
+    # -- requesting the critical section ----------------------------------------------
+
+    def request(self, client: int, want: int, priority: int) -> None:
+        self.client = client
+        if self.states[self.me] == HOLDING:  # S4
+            self.execute()
+            return
+        self.states[self.me] = REQUESTING
+        self.numbers[self.me] += 1
+        for site in range(self.size):
+            if site != self.me and self.states[site] == REQUESTING:  # S3
+                self.send(Request(site, self.numbers[self.me]))
+
+    def receive(self, message: Message) -> None:
+        if isinstance(message, Request):
+            self.requested(message.sender, message.number)
+        elif isinstance(message, Token):
+            self.token_states = list(message.states)
+            self.token_numbers = list(message.numbers)
+            self.ask_back()
+            self.execute()
+
+    def requested(self, site: int, number: int) -> None:
+        """REQUEST(site, number) has come."""
+        if self.outdated(site, number):
+            return
+        self.numbers[site] = number
+        mine = self.states[self.me]
+        known = self.states[site] == REQUESTING
+        self.states[site] = REQUESTING
+        if mine == REQUESTING and not known:
+            self.send(Request(site, self.numbers[self.me]))
+        elif mine == HOLDING:
+            self.token_states[site] = REQUESTING
+            self.token_numbers[site] = number
+            self.states[self.me] = NONE
+            self.pass_token(site)
+
+    def ask_back(self) -> None:
+        """S5: the token has overtaken requests that are still on their way to us."""
+        for site in range(self.size):
+            if site != self.me and self.token_numbers[site] > self.numbers[site]:
+                self.requested(site, self.token_numbers[site])
+
+    def outdated(self, site: int, number: int) -> bool:
+        return self.numbers[site] >= number
+
+    # -- executing and releasing it -----------------------------------------------------
+
+    def execute(self) -> None:
+        self.states[self.me] = EXECUTING
+        self.enter(self.client)
+
+    def release(self, client: int) -> None:
+        self.client = NIL
+        self.states[self.me] = NONE
+        self.token_states[self.me] = NONE
+        self.compare()
+        waiting = [site for site in range(self.size) if self.states[site] == REQUESTING]
+        if waiting:
+            self.pass_token(self.arbitrate(waiting))  # S1
+        else:
+            self.states[self.me] = HOLDING
+
+    def compare(self) -> None:
+        """Of two guesses the one with the higher number is the younger."""
+        for site in range(self.size):
+            if self.numbers[site] > self.token_numbers[site]:
+                self.token_states[site] = self.states[site]
+                self.token_numbers[site] = self.numbers[site]
+            else:
+                self.states[site] = self.token_states[site]
+                self.numbers[site] = self.token_numbers[site]
+
+    def arbitrate(self, waiting: list[int]) -> int:
+        if self.fair:
+            for site in waiting:
+                if site > self.me:
+                    return site
+        return waiting[0]
+
+    def pass_token(self, site: int) -> None:
+        self.send(Token(site, "".join(self.token_states), tuple(self.token_numbers)))
+        self.token_states = []
+        self.token_numbers = []
+
+    # -- observers ------------------------------------------------------------------------
+
+    def tokens(self) -> int:
+        return 1 if self.token_states else 0
+
+    def free_permits(self) -> int:
+        return 1 if self.states[self.me] == HOLDING else 0
+
+    def freeze(self) -> Frozen:
+        return (
+            "".join(self.states),
+            tuple(self.numbers),
+            "".join(self.token_states),
+            tuple(self.token_numbers),
+            self.client,
+        )
+
+    def thaw(self, state: Frozen) -> None:
+        self.states = list(cast(str, state[0]))
+        self.numbers = list(cast(tuple[int, ...], state[1]))
+        self.token_states = list(cast(str, state[2]))
+        self.token_numbers = list(cast(tuple[int, ...], state[3]))
+        self.client = cast(int, state[4])
+
+
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+    fair = options["arbitration"] == "fair"
+    return [SinghalNode(me, out, network.size, fair) for me in range(network.size)]
+
+
+ALGORITHMS: list[Algorithm] = [
+    Algorithm(
+        "singhal",
+        "Singhal's heuristic: ask only those who may have the token",
+        "Singhal, IEEE Transactions on Computers 38(5), 1989",
+        "mutex",
+        make,
+        (Request, Token),
+        needs_complete_graph=True,
+        options={"arbitration": ("fair", "lowest-id")},
+    )
+]
