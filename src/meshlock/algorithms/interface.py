@@ -27,10 +27,15 @@ class Effect:
 
 
 class Enter(Effect):
-    """This client of the node now holds its permits."""
+    """This client of the node now holds its permits.
 
-    def __init__(self, client: int) -> None:
+    ``fence`` is the number of the grant, larger than that of every grant before it; 0
+    where the algorithm's token does not count its grants.
+    """
+
+    def __init__(self, client: int, fence: int = 0) -> None:
         self.client = client
+        self.fence = fence
 
 
 class Message(Effect):
@@ -144,8 +149,8 @@ class Node:
         message.sender = self.me
         self.out.append(message)
 
-    def enter(self, client: int) -> None:
-        self.out.append(Enter(client))
+    def enter(self, client: int, fence: int = 0) -> None:
+        self.out.append(Enter(client, fence))
 
 
 class Network:
@@ -191,6 +196,7 @@ class Algorithm:
         many_clients: bool = False,
         restless: bool = False,
         options: dict[str, tuple[str, ...]] | None = None,
+        join: Callable[[int, bool, int, dict[str, str], list[Effect]], Node] | None = None,
     ) -> None:
         self.name = name
         self.title = title
@@ -206,6 +212,9 @@ class Algorithm:
         self.token = token  # one token, so that "one token" and "conservation" mean something
         self.many_clients = many_clients  # several requests of one node at once
         self.restless = restless  # messages go on even when nobody wants anything
+        # number, founder, permits, options, out -> one node that has no links yet: how live nodes
+        # come to a pool. Any number may come; the founder's node holds the token and all permits.
+        self.join = join
         self.options = options if options is not None else {}  # name: values, the default first
 
     def messages(self) -> list[str]:

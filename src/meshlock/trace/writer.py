@@ -74,6 +74,8 @@ class TraceWriter:
             elif isinstance(effect, Enter):
                 entered = {"t": time, "node": me, "event": "enter", "client": effect.client}
                 entered["want"] = self.wants[effect.client]
+                if effect.fence:
+                    entered["fence"] = effect.fence
                 self.line(entered)
 
     def sent(self, time: float, me: int, message: Message) -> None:
