@@ -111,13 +111,17 @@ class TransitWhileHolding(Behaviour):
 
 
 class ShortCut(Behaviour):
-    """Transit if the requester can talk to our father without us."""
+    """Transit if the requester can talk to our father without us.
+
+    The root has no father: there the token itself is what the requester must reach.
+    """
 
     def __init__(self, network: Network) -> None:
         self.network = network
 
     def transit(self, node: SchemeNode, requester: int) -> bool:
-        return node.father != NIL and self.network.linked(requester, node.father)
+        above = node.father if node.father != NIL else node.me
+        return self.network.linked(requester, above)
 
 
 class Chosen(Behaviour):

@@ -237,7 +237,7 @@ class Simulation:
                 else:
                     self.ask(event)
             if self.active == 0:
-                if self.planned >= self.workload.requests:
+                if self.measures.requested >= self.workload.requests:
                     if self.in_flight == 0 or self.algorithm.restless:
                         return False
                 elif self.workload.serial and self.in_flight == 0:

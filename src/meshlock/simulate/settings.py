@@ -23,7 +23,7 @@ from meshlock.algorithms.registry import ALGORITHMS, Refused, find, refuse_impos
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.workload import Workload
-from meshlock.topology.specification import network
+from meshlock.topology.specification import network, says_its_size
 from meshlock.trace.writer import TraceWriter
 
 DEFAULTS: dict[str, str | int] = {
@@ -42,7 +42,10 @@ DEFAULTS: dict[str, str | int] = {
     "mobility": "none",
     "seed": 1,
 }
-"""Every setting and its default; ``nodes`` 0 means as many as the topology says, else 10."""
+"""Every setting and its default; ``nodes`` 0 means as many as the topology says."""
+
+USUAL_SIZE = 10
+"""How many nodes there are where neither the flags nor the topology say."""
 
 NUMBERS = ("nodes", "permits", "requests", "clients", "seed")
 
@@ -162,7 +165,10 @@ def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
     size = settings.number("nodes")
     if size < 0:
         raise Refused("There must be at least one node: use --nodes 1 or more.")
-    graph = network(settings.text("topology"), size or None, seed)
+    topology = settings.text("topology")
+    if size == 0 and not says_its_size(topology):
+        size = USUAL_SIZE
+    graph = network(topology, size or None, seed)
     work = workload(settings)
     links = settings.text("links")
     if links not in ("fifo", "unordered"):

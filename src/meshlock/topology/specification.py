@@ -65,6 +65,11 @@ def network(spec: str, nodes: int | None, seed: int) -> Topology:
     return within_range(spec, value, nodes, stream)
 
 
+def says_its_size(spec: str) -> bool:
+    """A grid and a file say how many nodes they have; the others must be told."""
+    return spec.startswith("grid:") or Path(spec).suffix in SUFFIXES
+
+
 def unknown(spec: str, name: str) -> str:
     if Path(spec).suffix or "/" in spec:
         return (

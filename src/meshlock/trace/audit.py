@@ -55,8 +55,7 @@ class Audit:
         self.step: tuple[int, int, int] | None = None
         for event in trace.events():
             self.event(event)
-        self.settle()
-        if self.ended:
+        if self.ended:  # else the last step may have been cut off, and somebody may yet enter
             self.monitor.ends(self.now, len(self.clients) - len(self.inside))
 
     def event(self, event: dict[str, Any]) -> None:

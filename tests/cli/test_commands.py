@@ -1,0 +1,220 @@
+"""The commands as other programs call them."""
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from meshlock.algorithms.registry import ALGORITHMS
+
+COMMAND = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
+
+
+def meshlock(*arguments, **more):
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, **more)
+
+
+def answer(*arguments):
+    result = meshlock(*arguments, "--json")
+    assert result.stderr == ""
+    return json.loads(result.stdout)
+
+
+NAIMI_TREHEL_64 = """simulate --algorithm naimi-trehel --nodes 64 --topology complete
+    --permits 1 --want 1 --priority 0 --workload serial --requests 20000 --delay 1 --hold 1
+    --seed 7"""
+
+CENTRAL = "simulate --algorithm centralized --nodes 3 --requests 5 --trace-states --trace"
+
+UNORDERED = """simulate --algorithm general-scheme --nodes 6 --requests 200 --delay exp:1
+    --links unordered --verify-determinism"""
+
+SIMULATE_KEYS = {
+    "algorithm",
+    "nodes",
+    "permits",
+    "seed",
+    "requested",
+    "entries",
+    "unserved",
+    "messages",
+    "messages_per_entry",
+    "waiting",
+    "waiting_by_priority",
+    "sync_delay_mean",
+    "priority_violations",
+    "use_rate",
+    "fairness",
+    "violated",
+    "connected_share",
+    "sim_time",
+    "cpu_s",
+    "messages_per_cpu_s",
+}
+
+
+def test_simulate_prints_the_harmonic_number():
+    result = answer(*NAIMI_TREHEL_64.split())
+    assert result.keys() >= SIMULATE_KEYS
+    assert result["waiting"].keys() == {"mean", "p50", "p95", "p99", "max"}
+    assert result["priority_violations"].keys() == {"base", "aged", "known"}
+    assert result["messages_per_entry"] == pytest.approx(sum(1 / i for i in range(1, 64)), rel=0.02)
+
+
+def test_simulate_reports_to_people():
+    result = meshlock("simulate", "--nodes", "7", "--topology", "tree", "--requests", "100")
+    assert result.returncode == 0
+    assert "REQUEST" in result.stdout
+    assert "no violation" in result.stdout
+
+
+def test_algorithms_lists_them_all():
+    listed = answer("algorithms")
+    assert [entry["name"] for entry in listed] == list(ALGORITHMS)
+    promised = {"name", "title", "source", "problem", "priorities", "changing_links"}
+    promised |= {"needs_fifo", "needs_complete_graph", "messages"}
+    for entry in listed:
+        assert entry.keys() >= promised
+        assert entry["problem"] in ("mutex", "k", "h-of-k")
+    people = meshlock("algorithms")
+    assert all(name in people.stdout for name in ALGORITHMS)
+
+
+def test_a_scenario_file_is_a_run_and_flags_override_it(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text(
+        'algorithm = "raymond"\ntopology = "line"\nnodes = 5\nrequests = 50\nseed = 3\n'
+    )
+    result = answer("simulate", str(path))
+    assert (result["nodes"], result["entries"], result["seed"]) == (5, 50, 3)
+    assert answer("simulate", str(path), "--requests", "20")["entries"] == 20
+
+
+def test_trace_audit_and_convert(tmp_path):
+    trace = tmp_path / "run.jsonl"
+    meshlock(
+        *CENTRAL.split(),
+        str(trace),
+        check=True,
+    )
+    verdict = answer("audit", str(trace))
+    assert verdict["holds"]
+    assert verdict["entries"] == 5
+    files = {name: tmp_path / f"run.{name}" for name in ("mermaid", "shiviz", "csv", "itf")}
+    for name, path in files.items():
+        meshlock("convert", str(trace), "--to", name, "-o", str(path), check=True)
+    diagram = files["mermaid"].read_text()
+    assert diagram.startswith("sequenceDiagram\n")
+    assert diagram.count("note over n1: enters") == 2
+    assert "n1->>n0: REQUEST(1)" in diagram
+    with files["csv"].open() as file:
+        assert [row["event"] for row in csv.DictReader(file)].count("enter") == 5
+    log = files["shiviz"].read_text().splitlines()
+    assert log[2].startswith('n0 {"n0":1}')
+    states = json.loads(files["itf"].read_text())
+    assert states["vars"] == ["step", "node0", "node1", "node2"]
+    assert states["states"][0]["node0"]["token_here"] is True
+
+
+def test_a_violation_is_exit_1(tmp_path):
+    trace = tmp_path / "bad.jsonl"
+    setup = {"meshlock": "trace", "format": 1, "nodes": 1, "permits": 1, "balanced": False}
+    asks = {"t": 0, "node": 0, "event": "request", "client": 1, "want": 1}
+    end = {"t": 1, "event": "end", "unserved": 1}
+    trace.write_text("\n".join(json.dumps(line) for line in (setup, asks, end)))
+    assert meshlock("audit", str(trace)).returncode == 1
+
+
+def test_determinism_is_verified_across_hash_seeds():
+    result = answer(*UNORDERED.split())
+    assert result["deterministic"] is True
+
+
+WRONG = {
+    "--algorithm raymund": "did you mean 'raymond'?",
+    "--algorithm nonsense": "choose one of",
+    "--algorithm raymond --permits 3": "raymond shares one permit",
+    "--want 2": "can never be served",
+    "--permits 0": "at least one permit",
+    "--nodes 0": "at least one node",
+    "--requests 0": "at least one request",
+    "--want 3-1": "must not be above",
+    "--want x": "takes a number or LOW-HIGH",
+    "--delay -1": "takes a time",
+    "--delay nan": "takes a time",
+    "--delay normal:1,2": "takes a time",
+    "--workload sometimes": "serial, saturated or poisson:RATE",
+    "--workload poisson:0": "rate above 0",
+    "--links lossy": "fifo or unordered",
+    "--topology grid:3x3 --nodes 7": "grid",
+    "--topology klein-bottle": "topology",
+    "--topology missing.graphml": "missing.graphml",
+    "--behaviour proxy": "raymond has no option 'behaviour'",
+    "--algorithm general-scheme --behaviour rude": "is one of",
+    "--algorithm gateway --option networks=none": "whole number",
+    "--option colour=blue": "There is no setting 'colour'",
+    "--mobility flips:1": "do not change",
+    "no-such.toml": "Cannot read no-such.toml",
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG)
+def test_a_wrong_request_is_exit_2_and_one_sentence(arguments):
+    result = meshlock("simulate", *arguments.split())
+    assert result.returncode == 2
+    assert WRONG[arguments] in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("bad.toml", "algorithm = [", "is not valid TOML"),
+        ("list.toml", "nodes = [1]", "'nodes' must be a number or a text"),
+        ("word.toml", 'nodes = "many"', "nodes takes a whole number"),
+        ("typo.toml", "node = 3", "did you mean 'nodes'?"),
+    ],
+)
+def test_a_broken_scenario_is_exit_2(tmp_path, name, text, sentence):
+    path = tmp_path / name
+    path.write_text(text)
+    result = meshlock("simulate", str(path))
+    assert result.returncode == 2
+    assert sentence in result.stderr
+
+
+def test_a_trace_that_cannot_be_written_is_exit_2(tmp_path):
+    result = meshlock("simulate", "--trace", str(tmp_path / "no" / "such" / "folder.jsonl"))
+    assert result.returncode == 2
+    assert "Cannot write the trace" in result.stderr
+    if Path("/dev/full").exists():
+        result = meshlock("simulate", "--trace", "/dev/full")
+        assert result.returncode == 2
+        assert "No space left" in result.stderr
+
+
+def test_ctrl_c_prints_what_was_measured_so_far_and_exits_130():
+    arguments = ["simulate", "--nodes", "50", "--requests", "100000000"]
+    running = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, text=True)
+    time.sleep(2)
+    running.send_signal(signal.SIGINT)
+    output, _ = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert "figures so far" in output
+
+
+def test_the_tool_starts_quickly():
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    for _ in range(3):
+        assert meshlock("--version").returncode == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / 3
+    assert spent < 0.4  # 0.2 s on an idle machine; CPU time, with room for a slow one
