@@ -16,6 +16,8 @@ judged here and nowhere else.
 
 from __future__ import annotations
 
+from meshlock.properties import sentences
+
 NAMES = ("safety", "one-token", "conservation", "order", "served")
 
 
@@ -45,21 +47,12 @@ class Monitor:
         self.held += want
         self.grants += 1
         if self.held > self.permits:
-            self.report(
-                "safety",
-                time,
-                f"node {node} enters with {want}, so {self.held} permits are in use, "
-                f"but there are {self.permits}",
-            )
+            self.report("safety", time, sentences.overuse(node, want, self.held, self.permits))
         if self.ordered:
             priority = self.waiting.pop(client)
             if self.due and priority + self.ageing * self.grants < self.due_priority:
-                self.report(
-                    "order",
-                    time,
-                    f"node {node} enters with priority {priority:g} although nothing was in "
-                    f"flight and {self.due_priority:g} was waiting",
-                )
+                text = sentences.out_of_order(node, priority, self.due_priority)
+                self.report("order", time, text)
             self.due = False
 
     def leaves(self, want: int) -> None:
@@ -76,14 +69,12 @@ class Monitor:
     def balance(self, time: float, node: int, tokens: int, permits: int) -> None:
         """After a step of node: what it had and got, less what it has and gave."""
         if tokens != 0:
-            made = "lost" if tokens > 0 else "made"
-            self.report("one-token", time, f"node {node} {made} {abs(tokens)} token")
+            self.report("one-token", time, sentences.tokens(node, tokens))
         if permits != 0:
-            made = "lost" if permits > 0 else "made"
-            self.report("conservation", time, f"node {node} {made} {abs(permits)} permit(s)")
+            self.report("conservation", time, sentences.permits(node, permits))
 
     # -- the end --------------------------------------------------------------------
 
     def ends(self, time: float, unserved: int) -> None:
         if unserved > 0:
-            self.report("served", time, f"{unserved} request(s) wait and nothing can happen")
+            self.report("served", time, sentences.unserved(unserved))

@@ -1,0 +1,100 @@
+"""Breadth first through all states of a model, so that what is found first is shortest.
+
+Of a state four things are kept: its integer in a dictionary and in a row, the number of
+the state it was first reached from, and the label of that step. That is under 200 bytes,
+and all that is needed to tell the way there.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from meshlock.check.model import AT_REST, Fault, Model
+
+
+class Violation:
+    """The shortest way to a violation: states and labels, the last label at fault."""
+
+    def __init__(self, name: str, text: str, states: list[int], labels: list[int]) -> None:
+        self.name = name
+        self.text = text
+        self.states = states
+        self.labels = labels  # the step from each state; none from the last if it is at rest
+        self.loop = -1  # where the way comes round again, for ever
+
+
+class Explorer:
+    def __init__(self, model: Model, most: int) -> None:
+        self.model = model
+        self.most = most
+        self.numbers: dict[int, int] = {}  # state: its number, in order of discovery
+        self.states = array("q")
+        self.parents = array("I")
+        self.labels = array("I")
+        self.transitions = 0
+        self.expanded = 0
+        self.depth = 0
+        self.level_end = 1  # number of states up to the present depth
+        self.violations: dict[str, Violation] = {}  # the first of each property
+        start = model.initial()
+        self.numbers[start] = 0
+        self.states.append(start)
+        self.parents.append(0)
+        self.labels.append(0)
+
+    def count(self) -> int:
+        return len(self.states)
+
+    def complete(self) -> bool:
+        return self.expanded == len(self.states)
+
+    def run(self, batch: int) -> bool:
+        """Expand at most so many states; False when there is no more to do."""
+        model = self.model
+        numbers = self.numbers
+        successors, labels = model.successors, model.labels
+        stop = self.expanded + batch
+        while self.expanded < stop:
+            here = self.expanded
+            known = len(self.states)
+            if here == known or known >= self.most:
+                return False
+            if here == self.level_end:
+                self.depth += 1
+                self.level_end = known
+            model.expand(self.states[here])
+            k = 0
+            for state in successors:
+                if numbers.setdefault(state, known) == known:
+                    self.states.append(state)
+                    self.parents.append(here)
+                    self.labels.append(labels[k])
+                    known += 1
+                k += 1
+            self.transitions += k
+            if model.faults:
+                for fault in model.faults:
+                    self.found(here, fault)
+            self.expanded = here + 1
+        return True
+
+    def found(self, here: int, fault: Fault) -> None:
+        if fault.name in self.violations:
+            return
+        states, labels = self.way(here)
+        if fault.label != AT_REST:
+            labels.append(fault.label)
+        self.violations[fault.name] = Violation(fault.name, fault.text, states, labels)
+
+    def way(self, number: int) -> tuple[list[int], list[int]]:
+        """The states from the first to this one, and the labels of the steps between."""
+        states: list[int] = []
+        labels: list[int] = []
+        while number > 0:
+            states.append(self.states[number])
+            labels.append(self.labels[number])
+            number = self.parents[number]
+        states.append(self.states[0])
+        states.reverse()
+        labels.reverse()
+        return states, labels

@@ -1,0 +1,116 @@
+"""What to check as a person writes it: flags, or an entry of the manifest."""
+
+from __future__ import annotations
+
+import re
+
+from meshlock.algorithms.registry import Refused, find, refuse_impossible, settle
+from meshlock.check.setup import Change, SetUp, Wish
+from meshlock.topology.graphs import Topology
+from meshlock.topology.specification import network
+
+PROPERTIES = ("safety", "one-token", "conservation", "order", "served", "liveness")
+"""The names of monitor.NAMES, and liveness: nobody waits for ever in a cycle."""
+
+WISH = re.compile(r"(\d+)(?::(\d+))?(?:@(-?\d+))?")
+CHANGE = re.compile(r"(up|down) +(\d+)-(\d+)")
+
+
+def wish(text: str, size: int) -> Wish:
+    """``NODE:WANT@PRIORITY``; want 1 and priority 0 may be left out."""
+    match = WISH.fullmatch(text.strip())
+    if match is None:
+        raise Refused(f"--request takes NODE:WANT@PRIORITY, such as 2:1@5, not '{text}'.")
+    node, want, priority = match.groups()
+    if int(node) >= size:
+        raise Refused(f"--request {text}: there is no node {node}; the last is {size - 1}.")
+    if want is not None and int(want) < 1:
+        raise Refused(f"--request {text}: a request is for at least one permit.")
+    return Wish(int(node), int(want or 1), int(priority or 0))
+
+
+def change(text: str, size: int) -> Change:
+    match = CHANGE.fullmatch(text.strip())
+    if match is None:
+        raise Refused(f"--change takes 'up A-B' or 'down A-B', such as 'down 0-2', not '{text}'.")
+    one, other = int(match[2]), int(match[3])
+    if max(one, other) >= size or one == other:
+        raise Refused(f"--change {text}: a link joins two different nodes of 0 to {size - 1}.")
+    return Change(match[1] == "up", one, other)
+
+
+def refuse_impossible_changes(graph: Topology, changes: list[Change]) -> None:
+    links = set(graph.links())
+    for step in changes:
+        pair = (step.one, step.other)
+        if step.up == (pair in links):
+            state = "is there already" if step.up else "is not there"
+            raise Refused(f"--change '{step}': by then the link {state}.")
+        if step.up:
+            links.add(pair)
+        else:
+            links.remove(pair)
+
+
+def setup(
+    *,
+    algorithm: str,
+    nodes: int | None,
+    topology: str,
+    permits: int,
+    requests: list[str],
+    changes: list[str],
+    flips: int,
+    links: str,
+    failing: str,
+    clients: int,
+    repeat: bool,
+    options: dict[str, str],
+) -> SetUp:
+    """The set-up that these words describe; refuses, in a sentence, what makes no sense."""
+    entry = find(algorithm)
+    settled = settle(entry, options)
+    graph = network(topology, nodes, 1)
+    if links not in ("fifo", "unordered"):
+        raise Refused(f"--links is fifo or unordered, not '{links}'.")
+    if failing not in ("drain", "return"):
+        raise Refused(f"--failing is drain or return, not '{failing}'.")
+    if clients < 1:
+        raise Refused("Every node needs a client: use --clients 1 or more.")
+    if flips < 0:
+        raise Refused("--changes takes how many links may change: 0 or more.")
+    if clients > 1 and not entry.many_clients:
+        raise Refused(f"{entry.name} serves one client per node: leave --clients out.")
+    size = graph.size
+    wishes = [wish(text, size) for text in requests] or [Wish(i, 1, 0) for i in range(size)]
+    ordered = [change(text, size) for text in changes]
+    refuse_impossible_changes(graph, ordered)
+    refuse_impossible(
+        entry,
+        permits=permits,
+        want=max(wish.want for wish in wishes),
+        complete=graph.complete,
+        fifo=links == "fifo",
+        changing=bool(ordered) or flips > 0,
+    )
+    return SetUp(
+        entry,
+        settled,
+        graph,
+        permits,
+        wishes,
+        changes=ordered,
+        flips=flips,
+        fifo=links == "fifo",
+        clients=clients,
+        returning=failing == "return",
+        repeat=repeat,
+    )
+
+
+def judged(names: list[str]) -> set[str]:
+    """The properties to judge: those named, or all. Handlers must always end well."""
+    for name in names:
+        if name not in PROPERTIES:
+            raise Refused(f"--property is one of {', '.join(PROPERTIES)}, not '{name}'.")
+    return set(names or PROPERTIES) | {"handlers"}

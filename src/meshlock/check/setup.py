@@ -1,0 +1,58 @@
+"""What is to be explored: an algorithm, a small network, requests and link changes."""
+
+from __future__ import annotations
+
+from meshlock.algorithms.interface import Algorithm
+from meshlock.topology.graphs import Topology
+
+
+class Wish:
+    """One request: so many permits for a client of this node, with this priority."""
+
+    def __init__(self, node: int, want: int, priority: int) -> None:
+        self.node = node
+        self.want = want
+        self.priority = priority
+
+
+class Change:
+    """A link that forms (``up``) or fails, the smaller node first."""
+
+    def __init__(self, up: bool, one: int, other: int) -> None:
+        self.up = up
+        self.one = min(one, other)
+        self.other = max(one, other)
+
+    def __str__(self) -> str:
+        return f"{'up' if self.up else 'down'} {self.one}-{self.other}"
+
+
+class SetUp:
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        options: dict[str, str],
+        network: Topology,
+        permits: int,
+        wishes: list[Wish],
+        *,
+        changes: list[Change] | None = None,
+        flips: int = 0,
+        fifo: bool = True,
+        clients: int = 1,
+        returning: bool = False,
+        repeat: bool = False,
+        ageing: float = 0.0,
+    ) -> None:
+        self.algorithm = algorithm
+        self.options = options
+        self.network = network
+        self.permits = permits
+        self.wishes = wishes  # each node's in its order; client i + 1 makes wish i
+        self.changes = changes if changes is not None else []  # in this order, at any time
+        self.flips = flips  # so many more of any links, never cutting the network in two
+        self.fifo = fifo
+        self.clients = clients if algorithm.many_clients else 1  # of one node at a time
+        self.returning = returning  # what is on a failing link comes back (else: drained first)
+        self.repeat = repeat  # a node that is through with its wishes starts again
+        self.ageing = ageing

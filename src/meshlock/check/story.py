@@ -1,0 +1,193 @@
+"""A counterexample for people (a numbered story) and for tools (our trace)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from meshlock.algorithms.interface import Enter, Frozen, Message
+from meshlock.check.explorer import Violation
+from meshlock.check.model import Act, Model
+from meshlock.check.system import System
+from meshlock.trace.writer import TraceWriter
+
+
+def said(message: Message) -> str:
+    values = ", ".join(
+        f"{name} {value}" for name, value in zip(message.fields, message.freeze()[1:], strict=True)
+    )
+    return f"{message.kind}({values})"
+
+
+def cause(act: Act) -> str:
+    """What happens to the node, in a few words."""
+    node = f"node {act.node}"
+    message = act.message
+    if isinstance(message, Message):
+        if act.event == "undelivered":
+            return f"{node} gets back {said(message)} that was for {message.receiver}"
+        return f"{node} receives {said(message)} from {message.sender}"
+    if act.event == "request":
+        permits = "1 permit" if act.want == 1 else f"{act.want} permits"
+        return f"{node} asks for {permits} with priority {act.priority} (client {act.client})"
+    if act.event == "leave":
+        return f"{node} leaves (client {act.client})"
+    if act.event in ("link-up", "link-down"):
+        return f"{node} sees its link to {act.peer} {'form' if act.event == 'link-up' else 'fail'}"
+    return f"{node}: {act.event}"
+
+
+def effects(act: Act) -> list[str]:
+    told: list[str] = []
+    for effect in act.effects:
+        if isinstance(effect, Message):
+            told.append(f"sends {said(effect)} to {effect.receiver}")
+        elif isinstance(effect, Enter):
+            told.append(f"ENTERS (client {effect.client})")
+    for lost in act.lost:
+        if isinstance(lost, Message):
+            told.append(f"loses {said(lost)} for {lost.receiver}")
+    if act.failure:
+        told.append(f"fails: {act.failure}")
+    return told
+
+
+def shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(shown(part) for part in value) + "]"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "nil" if value == -1 else str(value)
+
+
+def changes(names: tuple[str, ...], before: Frozen, after: Frozen) -> list[str]:
+    """The variables that the step changed, and only those."""
+    return [
+        f"{name} {shown(old)} -> {shown(new)}"
+        for name, old, new in zip(names, before, after, strict=True)
+        if old != new
+    ]
+
+
+def acts(model: Model, violation: Violation) -> list[list[Act]]:
+    """What happens in every step of a violation."""
+    return [
+        model.tell(state, label)
+        for state, label in zip(violation.states, violation.labels, strict=False)
+    ]
+
+
+def steps(model: Model, violation: Violation) -> list[str]:
+    """One text per step: what happened; what came of it; what changed."""
+    told: list[str] = []
+    for step in acts(model, violation):
+        parts: list[str] = []
+        for act in step:
+            text = "; ".join([cause(act), *effects(act)])
+            if act.choice >= 0:
+                text += f"; choice {act.choice}"
+            changed = changes(act.names, act.before, act.after)
+            if changed:
+                text += f" | {', '.join(changed)}"
+            parts.append(text)
+        told.append(" / ".join(parts))
+    return told
+
+
+def pages(model: Model, violation: Violation) -> list[str]:
+    """The same as lines for a terminal, numbered, with what changed underneath."""
+    lines: list[str] = []
+    for number, step in enumerate(acts(model, violation), start=1):
+        if number - 1 == violation.loop:
+            lines.append("  -- from here on it goes round for ever --")
+        for place, act in enumerate(step):
+            head = f"{number:>3}. " if place == 0 else "     "
+            lines.append(head + cause(act))
+            for effect in effects(act):
+                lines.append(f"       {effect}")
+            changed = changes(act.names, act.before, act.after)
+            if changed:
+                lines.append(f"       [{', '.join(changed)}]")
+    return lines
+
+
+class Post:
+    """Numbers for messages, so that a trace can pair a send with its delivery."""
+
+    def __init__(self) -> None:
+        self.serial = 0
+        self.flying: dict[tuple[int, int], list[tuple[Frozen, int]]] = {}
+
+    def sent(self, message: Message) -> None:
+        self.serial += 1
+        message.serial = self.serial
+        line = self.flying.setdefault((message.sender, message.receiver), [])
+        line.append((message.freeze(), self.serial))
+
+    def arrived(self, message: Message) -> None:
+        line = self.flying[message.sender, message.receiver]
+        frozen = message.freeze()
+        for place, (content, serial) in enumerate(line):
+            if content == frozen:
+                message.serial = serial
+                del line[place]
+                return
+
+
+def write_trace(system: System, violation: Violation, sink: Any, version: str) -> None:
+    """The way to a violation as a trace with states; the time is the number of the step."""
+    setup = system.setup
+    algorithm = setup.algorithm
+    graph = setup.network
+    writer = TraceWriter(sink, True)
+    post = Post()
+    nodes = system.nodes
+    for node in nodes:
+        node.thaw(system.locals[node.me][0])
+    about = {
+        "version": version,
+        "source": "check",
+        "algorithm": algorithm.name,
+        "options": setup.options,
+        "ordered": algorithm.priorities,
+        "balanced": algorithm.token,
+        "fifo": setup.fifo,
+    }
+    pairs = "complete" if graph.complete else list(graph.links())
+    writer.begin(about, graph, pairs, setup.permits, nodes)
+    waiting: set[int] = set()
+    time = 0
+    for time, step in enumerate(acts(system, violation), start=1):
+        for act in step:
+            node = nodes[act.node]
+            node.thaw(act.after)
+            for effect in act.effects:
+                if isinstance(effect, Message):
+                    post.sent(effect)
+                elif isinstance(effect, Enter):
+                    waiting.discard(effect.client)
+            message = act.message
+            if isinstance(message, Message):
+                post.arrived(message)
+                if act.event == "deliver":
+                    writer.delivered(time, node, message, act.effects)
+                else:
+                    writer.undelivered(time, node, message, act.effects)
+            else:
+                if act.event == "request":
+                    waiting.add(act.client)
+                writer.step(time, act.event, node, arguments(act), act.effects)
+            for lost in act.lost:
+                if isinstance(lost, Message):
+                    post.arrived(lost)
+                    writer.dropped(time, lost)
+    if violation.name == "served":
+        writer.end(time, len(waiting), {violation.name: violation.text})
+
+
+def arguments(act: Act) -> dict[str, Any]:
+    if act.event == "request":
+        return {"client": act.client, "want": act.want, "priority": act.priority}
+    if act.event == "leave":
+        return {"client": act.client}
+    extra = {"choice": act.choice} if act.choice >= 0 else {}
+    return {"peer": act.peer, **extra}

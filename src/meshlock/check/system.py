@@ -1,0 +1,659 @@
+"""An algorithm on a network as a state machine: every order in which things can happen.
+
+**What can happen.** A message is delivered (the first of its channel, or any where links
+do not keep order); a client asks for the next request of its node; a client that is inside
+leaves; a link forms or fails. Where an algorithm lets the outside choose something before a
+handler runs, every choice is a step of its own.
+
+**How it is quick.** Everything that concerns one node is one *place*: its variables, its
+clients, and the messages on their way to it. What a node can do next depends on its place
+alone, and what it does changes its own place and appends messages to others. Each
+distinct place gets a number, the steps possible in it are worked out once, and appending a
+given message to a given place is worked out once; after that, a step is a few look-ups.
+Handlers run once per distinct variables and event, whatever the rest of the system does.
+A global state is the row of the places' numbers (plus one for the links, where they
+change), folded into one integer by :mod:`.packing`.
+
+**Failing links.** The papers assume that what is on a failing link still arrives (*drain
+first*). Since a failure may come at any moment, a link that fails after its last message
+was delivered is the same run, so here a link may fail only while it is empty. With
+``returning`` it may fail at any time: messages that carry a token or permits come back
+to their sender, the others are lost. Both ends learn of it in the same step.
+
+**Stuck.** Nobody is obliged to ask or to change a link. So a request is *never served*
+as soon as no message can be delivered and no client can leave, even if somebody could
+still ask.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from meshlock.algorithms.interface import Effect, Enter, Frozen, Message, Node
+from meshlock.check.model import AT_REST, Act, Fault, Model
+from meshlock.check.packing import Tree
+from meshlock.check.setup import SetUp
+from meshlock.properties import sentences
+
+NODE: Final = 16  # a label is the node's number shifted by this, plus the step's
+NOTHING_DUE: Final = -(1 << 40)
+
+DELIVER: Final = 0
+REQUEST: Final = 1
+LEAVE: Final = 2
+LINK_UP: Final = 3
+LINK_DOWN: Final = 4
+UNDELIVERED: Final = 5
+EVENTS: Final = ("deliver", "request", "leave", "link-up", "link-down", "undelivered")
+
+Inbox = tuple[tuple[int, tuple[int, ...]], ...]
+
+
+class Run:
+    """What one handler did in one state of a node: it never needs to run again."""
+
+    def __init__(self) -> None:
+        self.after = 0
+        self.sends: list[int] = []  # message numbers
+        self.enters: list[int] = []  # clients
+        self.faults: list[Fault] = []
+
+
+class Outcome:
+    """One step from one place."""
+
+    def __init__(self, kind: int) -> None:
+        self.kind = kind
+        self.subject = 0  # message number, client, or peer
+        self.choice = -1
+        self.after = 0  # the place it leads to
+        self.receivers: list[int] = []
+        self.sends: list[int] = []  # message numbers, beside their receivers
+        self.enters: list[int] = []  # clients
+        self.faults: list[Fault] = []
+        self.plain = True  # nobody enters or leaves and nothing is wrong
+
+
+class Place:
+    """A node, its clients, and what is on its way to it."""
+
+    def __init__(
+        self, local: int, asked: int, inside: tuple[int, ...], waiting: tuple[int, ...]
+    ) -> None:
+        self.local = local
+        self.asked = asked  # how many of the node's wishes have been uttered
+        self.inside = inside
+        self.waiting = waiting
+        self.inbox: Inbox = ()
+        self.arrivals: dict[int, int] = {}  # message number: the place it makes of this one
+        self.steps: list[Outcome] = []
+        self.expanded = False
+        self.held = 0  # permits that its clients use
+        self.top = NOTHING_DUE  # highest priority that waits here
+        self.quiet = True  # nothing is on its way here
+        self.eager = False  # something can happen here without anybody's leave
+
+
+class Links:
+    """Which links there are, how many changes have been, and what entry is due."""
+
+    def __init__(self, links: frozenset[tuple[int, int]], changed: int, due: int) -> None:
+        self.links = links
+        self.changed = changed
+        self.due = due
+
+
+class System(Model):
+    def __init__(self, setup: SetUp, judged: set[str]) -> None:
+        super().__init__()
+        self.setup = setup
+        self.size = setup.network.size
+        self.out: list[Effect] = []
+        self.nodes = setup.algorithm.make(setup.network, setup.permits, setup.options, self.out)
+        self.permits = setup.permits
+        self.fifo = setup.fifo
+        self.balanced = setup.algorithm.token
+        self.ordered = setup.algorithm.priorities and "order" in judged
+        self.judged = judged
+        self.routed = setup.algorithm.routed
+        self.changing = bool(setup.changes) or setup.flips > 0
+
+        self.wants = [0] + [wish.want for wish in setup.wishes]  # by client
+        self.priorities = [0] + [wish.priority for wish in setup.wishes]
+        self.clients: list[list[int]] = [[] for _ in range(self.size)]
+        for client, wish in enumerate(setup.wishes, start=1):
+            self.clients[wish.node].append(client)
+
+        self.local_numbers: list[dict[Frozen, int]] = [{} for _ in range(self.size)]
+        self.locals: list[list[Frozen]] = [[] for _ in range(self.size)]
+        self.message_numbers: dict[tuple[int, int, Frozen], int] = {}
+        self.messages: list[Message] = []
+        self.runs: dict[tuple[int, int, int, int, int], Run] = {}
+        self.place_numbers: list[dict[tuple[object, ...], int]] = [{} for _ in range(self.size)]
+        self.places: list[list[Place]] = [[] for _ in range(self.size)]
+        self.links_numbers: dict[tuple[object, ...], int] = {}
+        self.links: list[Links] = []
+        self.ends: dict[tuple[int, int, int, int, tuple[int, ...]], Outcome] = {}
+
+        self.wide = self.changing or self.ordered
+        self.tree = Tree(self.size + (1 if self.wide else 0))
+        self.above = [ancestors(leaf) for leaf in range(2 * self.tree.leaves)]
+
+    # -- numbers for things ---------------------------------------------------------
+
+    def initial(self) -> int:
+        row: list[int] = []
+        for i in range(self.size):
+            local = self.local(i, self.nodes[i].freeze())
+            row.append(self.place(i, local, 0, (), (), ()))
+        if self.wide:
+            row.append(self.number_links(frozenset(self.setup.network.links()), 0, NOTHING_DUE))
+        return self.tree.pack(row)
+
+    def local(self, i: int, frozen: Frozen) -> int:
+        numbers = self.local_numbers[i]
+        known = numbers.get(frozen, -1)
+        if known < 0:
+            known = len(numbers)
+            numbers[frozen] = known
+            self.locals[i].append(frozen)
+        return known
+
+    def message(self, message: Message) -> int:
+        frozen = message.freeze()
+        key = (message.sender, message.receiver, frozen)
+        known = self.message_numbers.get(key, -1)
+        if known < 0:
+            known = len(self.messages)
+            self.message_numbers[key] = known
+            self.messages.append(copy(message))
+        return known
+
+    def place(
+        self,
+        i: int,
+        local: int,
+        asked: int,
+        inside: tuple[int, ...],
+        waiting: tuple[int, ...],
+        inbox: Inbox,
+    ) -> int:
+        key = (local, asked, inside, waiting, inbox)
+        numbers = self.place_numbers[i]
+        known = numbers.get(key, -1)
+        if known < 0:
+            known = len(numbers)
+            numbers[key] = known
+            place = Place(local, asked, inside, waiting)
+            place.inbox = inbox
+            place.quiet = len(inbox) == 0
+            place.eager = len(inbox) > 0 or len(inside) > 0
+            for client in inside:
+                place.held += self.wants[client]
+            for client in waiting:
+                place.top = max(place.top, self.priorities[client])
+            self.places[i].append(place)
+        return known
+
+    def arrival(self, i: int, number: int, message: int) -> int:
+        """The place that this one becomes when a message is sent to it."""
+        place = self.places[i][number]
+        sender = self.messages[message].sender
+        inbox: list[tuple[int, tuple[int, ...]]] = []
+        found = False
+        for source, line in place.inbox:
+            if source == sender:
+                found = True
+                longer = (*line, message)
+                inbox.append((source, longer if self.fifo else tuple(sorted(longer))))
+            else:
+                inbox.append((source, line))
+        if not found:
+            inbox.append((sender, (message,)))
+            inbox.sort()
+        known = self.place(i, place.local, place.asked, place.inside, place.waiting, tuple(inbox))
+        place.arrivals[message] = known
+        return known
+
+    # -- running a handler ------------------------------------------------------------
+
+    def run(self, i: int, local: int, kind: int, subject: int, choice: int) -> Run:
+        key = (i, local, kind, subject, choice)
+        known = self.runs.get(key)
+        if known is None:
+            known = self.run_now(i, local, kind, subject, choice)
+            self.runs[key] = known
+        return known
+
+    def run_now(self, i: int, local: int, kind: int, subject: int, choice: int) -> Run:
+        node = self.nodes[i]
+        node.thaw(self.locals[i][local])
+        if choice >= 0:
+            node.choose(choice)
+        tokens, permits = node.tokens(), node.free_permits()
+        if kind in (DELIVER, UNDELIVERED):
+            tokens += self.messages[subject].tokens()
+            permits += self.messages[subject].permits()
+        elif kind == LEAVE:
+            permits += self.wants[subject]
+        run = Run()
+        failure = self.handle(node, kind, subject)
+        for effect in self.out:
+            if isinstance(effect, Message):
+                if not failure and not self.reachable(i, effect.receiver):
+                    failure = f"it sends to node {effect.receiver}, but there is no link"
+                run.sends.append(self.message(effect))
+                tokens -= effect.tokens()
+                permits -= effect.permits()
+            elif isinstance(effect, Enter):
+                run.enters.append(effect.client)
+                permits -= self.wants[effect.client]
+        self.out.clear()
+        if failure:
+            run.faults.append(Fault("handlers", sentences.failed(i, failure), 0))
+            run.sends.clear()
+            run.enters.clear()
+            return run
+        run.after = self.local(i, node.freeze())
+        tokens -= node.tokens()
+        permits -= node.free_permits()
+        if self.balanced:
+            if tokens != 0:
+                run.faults.append(Fault("one-token", sentences.tokens(i, tokens), 0))
+            if permits != 0:
+                run.faults.append(Fault("conservation", sentences.permits(i, permits), 0))
+        return run
+
+    def reachable(self, i: int, receiver: int) -> bool:
+        """May node i send to this one, as far as is known before links change?"""
+        if self.changing or self.routed:
+            return 0 <= receiver < self.size
+        return 0 <= receiver < self.size and self.setup.network.linked(i, receiver)
+
+    def handle(self, node: Node, kind: int, subject: int) -> str:
+        """Run one handler; the empty text, or what went wrong."""
+        try:
+            if kind == DELIVER:
+                node.receive(copy(self.messages[subject]))
+            elif kind == REQUEST:
+                node.request(subject, self.wants[subject], self.priorities[subject])
+            elif kind == LEAVE:
+                node.release(subject)
+            elif kind == LINK_UP:
+                node.link_up(subject)
+            elif kind == LINK_DOWN:
+                node.link_down(subject)
+            else:
+                node.undelivered(copy(self.messages[subject]))
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        return ""
+
+    # -- the steps of a place -----------------------------------------------------------
+
+    def find_steps(self, i: int, place: Place) -> None:
+        place.expanded = True
+        for position, (source, line) in enumerate(place.inbox):
+            heads = line[:1] if self.fifo else tuple(dict.fromkeys(line))
+            for message in heads:
+                rest = list(line)
+                rest.remove(message)
+                kept = ((source, tuple(rest)),) if rest else ()
+                inbox = (*place.inbox[:position], *kept, *place.inbox[position + 1 :])
+                self.find_step(i, place, DELIVER, message, inbox)
+        wishes = self.clients[i]
+        if place.asked < len(wishes):
+            client = wishes[place.asked]
+            busy = len(place.inside) + len(place.waiting)
+            if busy < self.setup.clients and client not in place.inside + place.waiting:
+                self.find_step(i, place, REQUEST, client, place.inbox)
+        for client in place.inside:
+            self.find_step(i, place, LEAVE, client, place.inbox)
+
+    def find_step(self, i: int, place: Place, kind: int, subject: int, inbox: Inbox) -> None:
+        node = self.nodes[i]
+        node.thaw(self.locals[i][place.local])
+        choices = node.choices()
+        first = len(place.steps)
+        for choice in range(choices):
+            run = self.run(i, place.local, kind, subject, choice if choices > 1 else -1)
+            outcome = self.outcome(i, place, kind, subject, run, inbox)
+            outcome.choice = choice if choices > 1 else -1
+            if not any(same(outcome, other) for other in place.steps[first:]):
+                place.steps.append(outcome)
+
+    def outcome(
+        self, i: int, place: Place, kind: int, subject: int, run: Run, inbox: Inbox
+    ) -> Outcome:
+        outcome = Outcome(kind)
+        outcome.subject = subject
+        outcome.sends = run.sends
+        outcome.receivers = [self.messages[number].receiver for number in run.sends]
+        outcome.enters = run.enters
+        outcome.faults = list(run.faults)
+        asked, inside, waiting = place.asked, place.inside, place.waiting
+        if kind == REQUEST:
+            asked += 1
+            if self.setup.repeat:
+                asked %= len(self.clients[i])
+            waiting = (*waiting, subject)
+        elif kind == LEAVE:
+            inside = tuple(client for client in inside if client != subject)
+        for client in run.enters:
+            if client in waiting:
+                waiting = tuple(other for other in waiting if other != client)
+                inside = (*inside, client)
+            else:
+                outcome.faults.append(Fault("safety", sentences.uninvited(i, client), 0))
+        outcome.after = self.place(i, run.after, asked, tuple(sorted(inside)), waiting, inbox)
+        outcome.plain = not (run.enters or outcome.faults or kind == LEAVE)
+        return outcome
+
+    # -- expanding a state ----------------------------------------------------------------
+
+    def expand(self, state: int) -> None:
+        self.successors.clear()
+        self.labels.clear()
+        self.faults.clear()
+        tree = self.tree.unpack(state)
+        eager, top = self.survey(tree)
+        for i in range(self.size):
+            self.expand_node(tree, i, top)
+        if self.changing:
+            self.expand_links(tree)
+        if not eager:
+            waiting = self.count_waiting(tree)
+            if waiting > 0 and "served" in self.judged:
+                self.faults.append(Fault("served", sentences.unserved(waiting), AT_REST))
+
+    def survey(self, tree: list[int]) -> tuple[bool, int]:
+        """Can anything happen by itself? And what entry is due if a client leaves now?"""
+        leaves = self.tree.leaves
+        eager = False
+        quiet = self.ordered
+        top = NOTHING_DUE
+        for i in range(self.size):
+            place = self.places[i][tree[leaves + i]]
+            if not place.expanded:
+                self.find_steps(i, place)
+            if place.eager:
+                eager = True
+            if not place.quiet:
+                quiet = False
+            if place.top > top:
+                top = place.top
+        return eager, top if quiet else NOTHING_DUE
+
+    def count_waiting(self, tree: list[int]) -> int:
+        leaves = self.tree.leaves
+        return sum(len(self.places[i][tree[leaves + i]].waiting) for i in range(self.size))
+
+    def expand_node(self, tree: list[int], i: int, top: int) -> None:
+        place = self.places[i][tree[self.tree.leaves + i]]
+        label = i << NODE
+        for outcome in place.steps:
+            row = tree[:]
+            if outcome.plain and not self.changing:
+                self.successors.append(self.tree.climb(row, self.apply(row, i, outcome)))
+                self.labels.append(label)
+            elif self.judge(row, i, outcome, top, label):
+                dirty = self.apply(row, i, outcome)
+                if self.wide:
+                    dirty |= self.above[self.tree.leaves + self.size]
+                self.successors.append(self.tree.climb(row, dirty))
+                self.labels.append(label)
+            label += 1
+
+    def judge(self, row: list[int], i: int, outcome: Outcome, top: int, label: int) -> bool:
+        """Look at a step that is not plain; False if the run ends here."""
+        cut = False
+        if self.changing and not self.routed:
+            links = self.links[row[self.tree.leaves + self.size]].links
+            for j in outcome.receivers:
+                if (min(i, j), max(i, j)) not in links:
+                    text = sentences.failed(i, f"it sends to node {j}, but there is no link")
+                    self.faults.append(Fault("handlers", text, label))
+                    return False
+        for fault in outcome.faults:
+            if fault.name in self.judged:
+                self.faults.append(Fault(fault.name, fault.text, label))
+            if fault.name not in ("one-token", "conservation"):
+                cut = True
+        leaves = self.tree.leaves
+        due = NOTHING_DUE
+        if self.ordered:
+            due = self.links[row[leaves + self.size]].due
+            if outcome.kind == LEAVE and top > NOTHING_DUE:
+                due = top
+        if outcome.enters and not cut:
+            held = self.places[i][outcome.after].held
+            for j in range(self.size):
+                if j != i:
+                    held += self.places[j][row[leaves + j]].held
+            if held > self.permits:
+                want = self.wants[outcome.enters[-1]]
+                text = sentences.overuse(i, want, held, self.permits)
+                if "safety" in self.judged:
+                    self.faults.append(Fault("safety", text, label))
+                cut = True
+            for client in outcome.enters:
+                if due > NOTHING_DUE and self.priorities[client] < due:
+                    text = sentences.out_of_order(i, self.priorities[client], due)
+                    self.faults.append(Fault("order", text, label))
+                due = NOTHING_DUE
+        if self.ordered and not cut:
+            before = self.links[row[leaves + self.size]]
+            if due != before.due:
+                row[leaves + self.size] = self.number_links(before.links, before.changed, due)
+        return not cut
+
+    def apply(self, row: list[int], i: int, outcome: Outcome) -> int:
+        """Change the places in ``row``; returns which pairs above them are now wrong."""
+        leaves = self.tree.leaves
+        row[leaves + i] = outcome.after
+        dirty = self.above[leaves + i]
+        receivers = outcome.receivers
+        for k, message in enumerate(outcome.sends):
+            j = receivers[k]
+            number = row[leaves + j]
+            after = self.places[j][number].arrivals.get(message, -1)
+            if after < 0:
+                after = self.arrival(j, number, message)
+            row[leaves + j] = after
+            dirty |= self.above[leaves + j]
+        return dirty
+
+    # -- links that form and fail -----------------------------------------------------------
+
+    def number_links(self, links: frozenset[tuple[int, int]], changed: int, due: int) -> int:
+        key = (links, changed, due)
+        known = self.links_numbers.get(key, -1)
+        if known < 0:
+            known = len(self.links)
+            self.links_numbers[key] = known
+            self.links.append(Links(links, changed, due))
+        return known
+
+    def moves(self, links: Links) -> list[tuple[int, int, int]]:
+        """Which links may change now: kind, one end, the other."""
+        if links.changed < len(self.setup.changes):
+            change = self.setup.changes[links.changed]
+            present = (change.one, change.other) in links.links
+            if change.up == present:
+                return []
+            return [(LINK_UP if change.up else LINK_DOWN, change.one, change.other)]
+        if links.changed >= len(self.setup.changes) + self.setup.flips:
+            return []
+        moves: list[tuple[int, int, int]] = []
+        for one in range(self.size):
+            for other in range(one + 1, self.size):
+                if (one, other) not in links.links:
+                    moves.append((LINK_UP, one, other))
+                elif connected(self.size, links.links - {(one, other)}):
+                    moves.append((LINK_DOWN, one, other))
+        return moves
+
+    def expand_links(self, tree: list[int]) -> None:
+        label = self.size << NODE
+        links = self.links[tree[self.tree.leaves + self.size]]
+        for kind, one, other in self.moves(links):
+            row = tree[:]
+            dirty = self.change(row, links, kind, one, other, label)
+            if dirty >= 0:
+                self.successors.append(self.tree.climb(row, dirty))
+                self.labels.append(label)
+            label += 1
+
+    def change(
+        self, row: list[int], links: Links, kind: int, one: int, other: int, label: int
+    ) -> int:
+        """Let a link form or fail in ``row``; the pairs that are wrong now, -1 if it cannot."""
+        leaves = self.tree.leaves
+        to_one = self.line(row, one, other)
+        to_other = self.line(row, other, one)
+        if kind == LINK_DOWN and (to_one or to_other):
+            if not self.setup.returning:
+                return -1
+            self.empty(row, one, other)
+            self.empty(row, other, one)
+        pair = {(one, other)}
+        present = links.links | pair if kind == LINK_UP else links.links - pair
+        number = self.number_links(present, links.changed + 1, links.due)
+        row[leaves + self.size] = number
+        dirty = self.above[leaves + self.size]
+        for me, peer, back in ((one, other, to_other), (other, one, to_one)):
+            outcome = self.end(me, row[leaves + me], kind, peer, back)
+            if not self.judge(row, me, outcome, NOTHING_DUE, label):
+                return -1
+            dirty |= self.apply(row, me, outcome)
+        return dirty
+
+    def line(self, row: list[int], i: int, sender: int) -> tuple[int, ...]:
+        """What is on its way to node i from this sender."""
+        for source, line in self.places[i][row[self.tree.leaves + i]].inbox:
+            if source == sender:
+                return line
+        return ()
+
+    def empty(self, row: list[int], i: int, sender: int) -> None:
+        place = self.places[i][row[self.tree.leaves + i]]
+        inbox = tuple([entry for entry in place.inbox if entry[0] != sender])
+        row[self.tree.leaves + i] = self.place(
+            i, place.local, place.asked, place.inside, place.waiting, inbox
+        )
+
+    def end(self, i: int, number: int, kind: int, peer: int, back: tuple[int, ...]) -> Outcome:
+        """What node i does when its link to peer changes and these messages come back."""
+        key = (i, number, kind, peer, back)
+        known = self.ends.get(key)
+        if known is None:
+            place = self.places[i][number]
+            whole = Run()
+            whole.after = place.local
+            for event, subject in self.end_events(kind, peer, back):
+                run = self.run(i, whole.after, event, subject, -1)
+                whole.after = run.after
+                whole.sends += run.sends
+                whole.enters += run.enters
+                whole.faults += run.faults
+            known = self.outcome(i, place, kind, peer, whole, place.inbox)
+            self.ends[key] = known
+        return known
+
+    def end_events(self, kind: int, peer: int, back: tuple[int, ...]) -> list[tuple[int, int]]:
+        events: list[tuple[int, int]] = []
+        for message in back:
+            if self.messages[message].tokens() or self.messages[message].permits():
+                events.append((UNDELIVERED, message))
+        events.append((kind, peer))
+        return events
+
+    # -- telling what happened ----------------------------------------------------------------
+
+    def tell(self, state: int, label: int) -> list[Act]:
+        leaves = self.tree.leaves
+        row = self.tree.unpack(state)
+        i = label >> NODE
+        k = label & ((1 << NODE) - 1)
+        if i < self.size:
+            outcome = self.places[i][row[leaves + i]].steps[k]
+            place = self.places[i][row[leaves + i]]
+            return [self.act(i, place.local, outcome.kind, outcome.subject, outcome.choice)]
+        kind, one, other = self.moves(self.links[row[leaves + self.size]])[k]
+        acts: list[Act] = []
+        for me, peer in ((one, other), (other, one)):
+            back = self.line(row, peer, me) if kind == LINK_DOWN else ()
+            local = self.places[me][row[leaves + me]].local
+            for event, subject in self.end_events(kind, peer, back):
+                act = self.act(me, local, event, subject, -1)
+                local = self.local(me, act.after)
+                acts.append(act)
+            acts[-1].lost = [
+                copy(self.messages[message])
+                for message in back
+                if not (self.messages[message].tokens() or self.messages[message].permits())
+            ]
+        return acts
+
+    def act(self, i: int, local: int, kind: int, subject: int, choice: int) -> Act:
+        node = self.nodes[i]
+        act = Act(i, EVENTS[kind])
+        act.before = self.locals[i][local]
+        act.names = node.variables
+        act.choice = choice
+        node.thaw(act.before)
+        if choice >= 0:
+            node.choose(choice)
+        if kind in (DELIVER, UNDELIVERED):
+            act.message = copy(self.messages[subject])
+        elif kind in (REQUEST, LEAVE):
+            act.client = subject
+            act.want = self.wants[subject]
+            act.priority = self.priorities[subject]
+        else:
+            act.peer = subject
+        act.failure = self.handle(node, kind, subject)
+        act.effects = self.out[:]
+        self.out.clear()
+        act.after = act.before if act.failure else node.freeze()
+        act.tokens = node.tokens()
+        act.free = node.free_permits()
+        return act
+
+
+def ancestors(leaf: int) -> int:
+    """The pairs above this leaf of the tree, as bits."""
+    bits = 0
+    x = leaf >> 1
+    while x > 1:
+        bits |= 1 << x
+        x >>= 1
+    return bits
+
+
+def copy(message: Message) -> Message:
+    """A message of its own, so that no handler can change what others will receive."""
+    twin: Message = type(message)(message.receiver, *message.freeze()[1:])
+    twin.sender = message.sender
+    return twin
+
+
+def same(one: Outcome, other: Outcome) -> bool:
+    return (
+        one.after == other.after
+        and one.sends == other.sends
+        and one.enters == other.enters
+        and len(one.faults) == len(other.faults)
+    )
+
+
+def connected(size: int, links: frozenset[tuple[int, int]]) -> bool:
+    reached = {0}
+    grown = True
+    while grown:
+        grown = False
+        for one, other in links:
+            if (one in reached) != (other in reached):
+                reached |= {one, other}
+                grown = True
+    return len(reached) == size

@@ -1,0 +1,72 @@
+"""Explore a set-up to the end, or as far as one is let, and say what came of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from meshlock.check.explorer import Explorer, Violation
+from meshlock.check.setup import SetUp
+from meshlock.check.story import steps
+from meshlock.check.system import System
+
+
+class Checking:
+    """One check under way: call :meth:`run` until it says False."""
+
+    def __init__(self, setup: SetUp, judged: set[str], most: int) -> None:
+        self.setup = setup
+        self.system = System(setup, judged)
+        self.explorer = Explorer(self.system, most)
+
+    def run(self, batch: int) -> bool:
+        return self.explorer.run(batch)
+
+    def complete(self) -> bool:
+        return self.explorer.complete()
+
+    def holds(self) -> bool:
+        """Every state was seen and none is wrong; a partial look never says so."""
+        return self.complete() and not self.explorer.violations
+
+    def violations(self) -> list[Violation]:
+        return sorted(self.explorer.violations.values(), key=lambda found: len(found.labels))
+
+    def progress(self) -> str:
+        explorer = self.explorer
+        todo = explorer.count() - explorer.expanded
+        return f"{explorer.count():,} states, {todo:,} to expand, depth {explorer.depth}"
+
+    def summary(self) -> str:
+        """The verdict in one sentence."""
+        name = self.setup.algorithm.name
+        broken = ", ".join(sorted(self.explorer.violations))
+        if self.holds():
+            return f"{name}: every state was seen, and all properties hold."
+        if self.complete():
+            return f"{name}: every state was seen; violated: {broken}."
+        seen = f"only {self.explorer.count():,} states were seen, there are more"
+        if broken:
+            return f"{name}: {seen}; violated: {broken}."
+        return f"{name}: {seen}; nothing wrong among these, which proves nothing about the rest."
+
+    def figures(self, cpu: float) -> dict[str, Any]:
+        explorer = self.explorer
+        return {
+            "algorithm": self.setup.algorithm.name,
+            "states": explorer.count(),
+            "transitions": explorer.transitions,
+            "depth": explorer.depth,
+            "complete": self.complete(),
+            "holds": self.holds(),
+            "violations": [
+                {
+                    "property": found.name,
+                    "what": found.text,
+                    "length": len(found.labels),
+                    "steps": steps(self.system, found),
+                }
+                for found in self.violations()
+            ],
+            "cpu_s": round(cpu, 4),
+            "states_per_cpu_s": round(explorer.count() / cpu) if cpu > 0 else 0,
+        }

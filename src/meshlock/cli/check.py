@@ -1,0 +1,166 @@
+"""meshlock check: every interleaving of a small set-up."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from meshlock.check.explorer import Violation
+    from meshlock.check.verdict import Checking
+
+BATCH = 5_000
+"""States between two looks at the progress line and at Ctrl-C."""
+
+PARTIAL = 3
+"""Exit code where nothing was found wrong but not every state was seen."""
+
+
+def check(
+    algorithm: Annotated[str, typer.Option(help="See meshlock algorithms.")] = "raymond",
+    nodes: Annotated[int | None, typer.Option(help="How many nodes.")] = None,
+    topology: Annotated[str, typer.Option(help="As in meshlock simulate.")] = "complete",
+    permits: Annotated[int, typer.Option(help="k, how many permits there are.")] = 1,
+    request: Annotated[
+        list[str] | None,
+        typer.Option(help="NODE:WANT@PRIORITY, again and again; else every node asks once."),
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(help="'down 0-2' or 'up 0-2', again and again; they come in this order."),
+    ] = None,
+    changes: Annotated[
+        int, typer.Option(help="So many changes of any links that keep the network whole.")
+    ] = 0,
+    links: Annotated[str, typer.Option(help="fifo or unordered.")] = "fifo",
+    failing: Annotated[
+        str, typer.Option(help="What is on a failing link: drain (arrives first) or return.")
+    ] = "drain",
+    clients: Annotated[int, typer.Option(help="Requests of a node at a time.")] = 1,
+    repeat: Annotated[
+        bool, typer.Option("--repeat", help="Nodes ask their requests again and again.")
+    ] = False,
+    option: Annotated[
+        list[str] | None, typer.Option(help="An option of the algorithm as NAME=VALUE.")
+    ] = None,
+    property_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--property",
+            help="safety, one-token, conservation, order, served, liveness; else all.",
+        ),
+    ] = None,
+    max_states: Annotated[int, typer.Option(help="Stop after so many states.")] = 5_000_000,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    trace: Annotated[
+        Path | None, typer.Option(help="Write the (first) counterexample to this file.")
+    ] = None,
+) -> None:
+    """Check an algorithm in every order in which things can happen.
+
+    Example: meshlock check --algorithm raymond --topology line --nodes 4
+    """
+    from meshlock.algorithms.registry import Refused
+    from meshlock.check.questions import judged, setup
+    from meshlock.check.verdict import Checking
+
+    options: dict[str, str] = {}
+    for pair in option or []:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise Refused(f"--option takes NAME=VALUE, not '{pair}'.")
+        options[name] = value
+    if max_states < 1:
+        raise Refused("--max-states must be at least 1.")
+    what = setup(
+        algorithm=algorithm,
+        nodes=nodes,
+        topology=topology,
+        permits=permits,
+        requests=request or [],
+        changes=change or [],
+        flips=changes,
+        links=links,
+        failing=failing,
+        clients=clients,
+        repeat=repeat,
+        options=options,
+    )
+    checking = Checking(what, judged(property_ or []), max_states)
+    cpu, interrupted = explore(checking)
+    if trace is not None and checking.violations():
+        write(checking, checking.violations()[0], trace)
+    if json:
+        from meshlock.cli.output import print_json
+
+        print_json(checking.figures(cpu))
+    else:
+        report(checking, cpu)
+    if checking.violations():
+        raise typer.Exit(1)
+    if interrupted:
+        raise typer.Exit(130)
+    raise typer.Exit(0 if checking.holds() else PARTIAL)
+
+
+def explore(checking: Checking) -> tuple[float, bool]:
+    """To the end, to --max-states or to Ctrl-C; the CPU time, and whether it was the last."""
+    import gc
+    from time import process_time
+
+    gc.freeze()
+    gc.disable()  # nothing here is cyclic; looking for cycles would double the time
+    started = process_time()
+    interrupted = False
+    try:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import Progress, SpinnerColumn, TextColumn
+
+            columns = (SpinnerColumn(), TextColumn("{task.description}"))
+            with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+                bar = progress.add_task("exploring", total=None)
+                while checking.run(BATCH):
+                    progress.update(bar, description=checking.progress())
+        else:
+            while checking.run(BATCH):
+                pass
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        cpu = process_time() - started
+        gc.enable()
+        gc.unfreeze()
+    return cpu, interrupted
+
+
+def write(checking: Checking, violation: Violation, path: Path) -> None:
+    from meshlock import __version__
+    from meshlock.algorithms.registry import Refused
+    from meshlock.check.story import write_trace
+
+    try:
+        with path.open("wb") as file:
+            write_trace(checking.system, violation, file, __version__)
+    except OSError as error:
+        raise Refused(f"Cannot write the trace to {path}: {error.strerror}.") from None
+
+
+def report(checking: Checking, cpu: float) -> None:
+    from meshlock.check.story import pages
+
+    for found in checking.violations():
+        typer.echo(f"{found.name} VIOLATED after {len(found.labels)} steps: {found.text}")
+        for line in pages(checking.system, found):
+            typer.echo(line)
+        typer.echo("")
+    explorer = checking.explorer
+    rate = explorer.count() / cpu if cpu > 0 else 0.0
+    typer.echo(
+        f"{explorer.count():,} states, {explorer.transitions:,} transitions, depth "
+        f"{explorer.depth}, {cpu:.2f} s of CPU ({rate:,.0f} states per second)"
+    )
+    typer.echo(checking.summary())

@@ -1,0 +1,34 @@
+"""What is wrong, in the words that simulator, audit and checker share."""
+
+from __future__ import annotations
+
+
+def overuse(node: int, want: int, held: int, permits: int) -> str:
+    return f"node {node} enters with {want}, so {held} permits are in use, but there are {permits}"
+
+
+def uninvited(node: int, client: int) -> str:
+    return f"node {node} lets client {client} in, which does not wait"
+
+
+def out_of_order(node: int, priority: float, due: float) -> str:
+    return (
+        f"node {node} enters with priority {priority:g} although nothing was in "
+        f"flight and {due:g} was waiting"
+    )
+
+
+def tokens(node: int, balance: int) -> str:
+    return f"node {node} {'lost' if balance > 0 else 'made'} {abs(balance)} token"
+
+
+def permits(node: int, balance: int) -> str:
+    return f"node {node} {'lost' if balance > 0 else 'made'} {abs(balance)} permit(s)"
+
+
+def unserved(waiting: int) -> str:
+    return f"{waiting} request(s) wait and nothing can happen"
+
+
+def failed(node: int, failure: str) -> str:
+    return f"node {node} cannot go on: {failure}"
