@@ -42,9 +42,9 @@ def figures(done: Simulation) -> Run:
     return Run(
         measures.entries,
         dict(measures.messages),
-        sum(measures.messages.values()) / measures.entries,
+        sum(measures.messages.values()) / measures.entries if measures.entries else 0.0,
         measures.sync_total / measures.sync_count if measures.sync_count else 0.0,
-        sum(measures.waits) / len(measures.waits),
+        sum(measures.waits) / measures.entries if measures.entries else 0.0,
         list(measures.entries_by_node),
         done.monitor.violated,
     )

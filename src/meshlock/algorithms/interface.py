@@ -83,6 +83,9 @@ class Node:
 
     # -- handlers ---------------------------------------------------------------
 
+    def start(self) -> None:
+        """Called once, before anything else, at a *restless* algorithm's nodes in their order."""
+
     def request(self, client: int, want: int, priority: int) -> None:
         """A client of this node asks for ``want`` permits."""
         raise NotImplementedError

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from meshlock.algorithms import general_scheme, singhal
+from meshlock.algorithms import (
+    general_scheme,
+    lamport,
+    lelann,
+    maekawa,
+    neilsen_mizuno,
+    ricart_agrawala,
+    singhal,
+    suzuki_kasami,
+)
 from meshlock.algorithms.interface import Algorithm
 
 MODULES = [
     general_scheme.ALGORITHMS,
     singhal.ALGORITHMS,
+    suzuki_kasami.ALGORITHMS,
+    neilsen_mizuno.ALGORITHMS,
+    lelann.ALGORITHMS,
+    lamport.ALGORITHMS,
+    ricart_agrawala.ALGORITHMS,
+    maekawa.ALGORITHMS,
 ]
 
 ALGORITHMS: dict[str, Algorithm] = {entry.name: entry for part in MODULES for entry in part}

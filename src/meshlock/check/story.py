@@ -156,7 +156,7 @@ def write_trace(system: System, violation: Violation, sink: Any, version: str) -
     writer.begin(about, graph, pairs, setup.permits, nodes)
     waiting: set[int] = set()
     time = 0
-    for time, step in enumerate(acts(system, violation), start=1):
+    for time, step in enumerate([system.beginning(), *acts(system, violation)]):
         for act in step:
             node = nodes[act.node]
             node.thaw(act.after)
@@ -189,5 +189,7 @@ def arguments(act: Act) -> dict[str, Any]:
         return {"client": act.client, "want": act.want, "priority": act.priority}
     if act.event == "leave":
         return {"client": act.client}
+    if act.event == "start":
+        return {}
     extra = {"choice": act.choice} if act.choice >= 0 else {}
     return {"peer": act.peer, **extra}

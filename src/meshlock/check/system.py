@@ -44,7 +44,8 @@ LEAVE: Final = 2
 LINK_UP: Final = 3
 LINK_DOWN: Final = 4
 UNDELIVERED: Final = 5
-EVENTS: Final = ("deliver", "request", "leave", "link-up", "link-down", "undelivered")
+START: Final = 6
+EVENTS: Final = ("deliver", "request", "leave", "link-up", "link-down", "undelivered", "start")
 
 Inbox = tuple[tuple[int, tuple[int, ...]], ...]
 
@@ -146,9 +147,27 @@ class System(Model):
         for i in range(self.size):
             local = self.local(i, self.nodes[i].freeze())
             row.append(self.place(i, local, 0, (), (), ()))
+        if self.setup.algorithm.restless:
+            self.set_going(row)
         if self.wide:
             row.append(self.number_links(frozenset(self.setup.network.links()), 0, NOTHING_DUE))
         return self.tree.pack(row)
+
+    def set_going(self, row: list[int]) -> None:
+        """The nodes of a restless algorithm start before anything else happens."""
+        for i in range(self.size):
+            place = self.places[i][row[i]]
+            run = self.run(i, place.local, START, 0, -1)
+            row[i] = self.place(i, run.after, 0, (), (), place.inbox)
+            for message in run.sends:
+                j = self.messages[message].receiver
+                row[j] = self.arrival(j, row[j], message)
+
+    def beginning(self) -> list[Act]:
+        """What happened before the first state, at nodes as they were born."""
+        if not self.setup.algorithm.restless:
+            return []
+        return [self.act(i, 0, START, 0, -1) for i in range(self.size)]
 
     def local(self, i: int, frozen: Frozen) -> int:
         numbers = self.local_numbers[i]
@@ -283,6 +302,8 @@ class System(Model):
                 node.link_up(subject)
             elif kind == LINK_DOWN:
                 node.link_down(subject)
+            elif kind == START:
+                node.start()
             else:
                 node.undelivered(copy(self.messages[subject]))
         except Exception as error:

@@ -75,12 +75,23 @@ class Simulation:
 
     def start(self) -> None:
         """Put the first requests on the heap; call it once, before :meth:`run`."""
+        if self.algorithm.restless:
+            for member in self.nodes:
+                self.set_going(member)
         if self.workload.serial:
             self.ask_somewhere()
             return
         for _ in range(self.workload.clients):
             for node in range(self.network.size):
                 self.ask_later(node)
+
+    def set_going(self, node: Node) -> None:
+        tokens, permits = node.tokens(), node.free_permits()
+        node.start()
+        self.carry_out(node, tokens, permits)
+        if self.trace is not None:
+            self.trace.step(self.now, "start", node, {}, self.out)
+        self.out.clear()
 
     def ask_somewhere(self) -> None:
         """Serial workload: the next request, of a node drawn from all."""
@@ -236,11 +247,11 @@ class Simulation:
                     self.leave(event)
                 else:
                     self.ask(event)
-            if self.active == 0:
-                if self.measures.requested >= self.workload.requests:
-                    if self.in_flight == 0 or self.algorithm.restless:
-                        return False
-                elif self.workload.serial and self.in_flight == 0:
+            if self.active == 0 and (self.in_flight == 0 or self.algorithm.restless):
+                asked = self.measures.requested
+                if asked >= self.workload.requests:
+                    return False
+                if self.workload.serial and self.planned == asked:
                     self.ask_somewhere()
         return len(heap) > 0
 

@@ -8,6 +8,7 @@ from meshlock.properties.monitor import Monitor
 from meshlock.trace.reader import Trace
 
 CAUSES = {
+    "start",
     "request",
     "leave",
     "deliver",

@@ -1,0 +1,125 @@
+"""Le Lann's token ring: the token goes round, and whoever wants to enter waits for it.
+
+Le Lann, *Distributed systems: towards a formal approach*, IFIP Congress 1977.
+
+**Problem.** One permit; whoever has the token may enter. Nobody wants to keep track of
+anybody else.
+
+**Idea.** The sites form a ring: 0, 1, 2 and so on, and back to 0. A site that has the token
+and wants to enter does so and passes the token on when it leaves; one that does not want it
+passes it on at once. There is no other message.
+
+**Assumptions.** Reliable channels (one message is on the way at any time, so their order
+does not matter); no crash; a client leaves in finite time. Where successive sites have no
+link between them the token is routed, so any connected network will do; on the topology
+*ring* it crosses one link at a time.
+
+**Idle circulation.** The token never rests, even if nobody wants it: that is the algorithm,
+and its price. A network of such sites is never quiet (the registry says *restless*), so a
+run ends when all requests are served, and the messages of idle rounds are counted like all
+others. Site 0 sends the token on its way when the network starts.
+
+=================  ===================================================================
+here               meaning
+=================  ===================================================================
+token_here         the token is at this site: only while its client is in
+client             who waits or is in; NIL if nobody
+=================  ===================================================================
+
+**Cost.** 1 message per entry at saturation, without bound as the load goes to 0;
+synchronisation delay T to (N - 1)T; wait at light load about NT/2.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from meshlock.algorithms.interface import (
+    NIL,
+    Algorithm,
+    Effect,
+    Frozen,
+    Message,
+    Network,
+    Node,
+)
+
+
+class Token(Message):
+    """The permission to enter, on its way round."""
+
+    kind: ClassVar[str] = "TOKEN"
+
+    def tokens(self) -> int:
+        return 1
+
+    def permits(self) -> int:
+        return 1
+
+
+class RingNode(Node):
+    variables: ClassVar[tuple[str, ...]] = ("token_here", "client")
+
+    def __init__(self, me: int, out: list[Effect], size: int) -> None:
+        super().__init__(me, out)
+        self.successor = (me + 1) % size
+        self.token_here = me == 0
+        self.client = NIL
+
+    def start(self) -> None:
+        if self.token_here:
+            self.pass_on()
+
+    def request(self, client: int, want: int, priority: int) -> None:
+        self.client = client
+        if self.token_here:  # only where the ring is a single site
+            self.enter(client)
+
+    def release(self, client: int) -> None:
+        self.client = NIL
+        self.pass_on()
+
+    def receive(self, message: Message) -> None:
+        self.token_here = True
+        if self.client != NIL:
+            self.enter(self.client)
+        else:
+            self.pass_on()
+
+    def pass_on(self) -> None:
+        if self.successor != self.me:
+            self.token_here = False
+            self.send(Token(self.successor))
+
+    # -- observers ----------------------------------------------------------------------
+
+    def tokens(self) -> int:
+        return 1 if self.token_here else 0
+
+    def free_permits(self) -> int:
+        return 1 if self.token_here and self.client == NIL else 0
+
+    def freeze(self) -> Frozen:
+        return (self.token_here, self.client)
+
+    def thaw(self, state: Frozen) -> None:
+        self.token_here = cast(bool, state[0])
+        self.client = cast(int, state[1])
+
+
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+    return [RingNode(me, out, network.size) for me in range(network.size)]
+
+
+ALGORITHMS: list[Algorithm] = [
+    Algorithm(
+        "lelann",
+        "Le Lann: the token goes round a ring",
+        "Le Lann, IFIP Congress 1977",
+        "mutex",
+        make,
+        (Token,),
+        routed=True,
+        restless=True,
+    )
+]

@@ -1,0 +1,154 @@
+"""Neilsen and Mizuno: requests travel along a tree, the token goes straight to its next user.
+
+Neilsen and Mizuno, *A DAG based algorithm for distributed mutual exclusion*, ICDCS 1991.
+
+**Problem.** One permit; whoever has the token may enter. Raymond's token climbs the tree
+link by link; here it does not.
+
+**Idea.** The sites form a tree, and each points along one of its edges towards the *sink*,
+the site whose request came last. A request follows the pointers; each site on the way turns
+its own pointer to where the request came from, so that the requester becomes the new
+sink. The old sink remembers the requester as the one who *follows* it, and when it leaves
+sends the token there directly. The waiting queue is thus spread over the sites, one name
+each.
+
+**Assumptions.** Any site can send the token to any other; reliable channels, **not** FIFO
+(at most one request at a time is on an edge in either direction, and a request that
+overtakes the token finds a sink that waits, and is remembered); no crash; a client leaves in
+finite time. The tree is the network's breadth-first tree from node 0, so on a complete graph
+it is a star.
+
+======================  ======================  ==========================================
+paper                   here                    meaning
+======================  ======================  ==========================================
+HOLDING                 holding                 the token is here and nobody uses it
+NEXT                    next                    the neighbour towards the sink; NIL: we are
+FOLLOW                  follow                  who is to have the token after us; or NIL
+======================  ======================  ==========================================
+
+**Cost**, one request at a time: distance to the token in the tree, plus one for the token
+(0 if it is here): at most D + 1, on a star 3; synchronisation delay one message delay T.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from meshlock.algorithms.interface import (
+    NIL,
+    Algorithm,
+    Effect,
+    Frozen,
+    Message,
+    Network,
+    Node,
+)
+
+
+class Request(Message):
+    """REQUEST(X, Y): neighbour X, the sender, passes on that Y, the origin, wants to enter."""
+
+    kind: ClassVar[str] = "REQUEST"
+    fields: ClassVar[tuple[str, ...]] = ("origin",)
+
+    def __init__(self, receiver: int, origin: int) -> None:
+        super().__init__(receiver)
+        self.origin = origin
+
+
+class Token(Message):
+    """PRIVILEGE."""
+
+    kind: ClassVar[str] = "TOKEN"
+
+    def tokens(self) -> int:
+        return 1
+
+    def permits(self) -> int:
+        return 1
+
+
+class NeilsenMizunoNode(Node):
+    variables: ClassVar[tuple[str, ...]] = ("holding", "inside", "next", "follow", "client")
+
+    def __init__(self, me: int, out: list[Effect], father: int) -> None:
+        super().__init__(me, out)
+        self.holding = father == NIL
+        self.inside = False
+        self.next = father
+        self.follow = NIL
+        self.client = NIL
+
+    # -- P1 -------------------------------------------------------------------------------
+
+    def request(self, client: int, want: int, priority: int) -> None:
+        self.client = client
+        if self.holding:
+            self.enter_cs()
+        else:
+            self.send(Request(self.next, self.me))
+            self.next = NIL
+
+    def enter_cs(self) -> None:
+        self.holding = False
+        self.inside = True
+        self.enter(self.client)
+
+    def release(self, client: int) -> None:
+        self.client = NIL
+        self.inside = False
+        if self.follow != NIL:
+            self.send(Token(self.follow))
+            self.follow = NIL
+        else:
+            self.holding = True
+
+    # -- P2 -------------------------------------------------------------------------------
+
+    def receive(self, message: Message) -> None:
+        if isinstance(message, Request):
+            if self.next != NIL:
+                self.send(Request(self.next, message.origin))
+            elif self.holding:
+                self.send(Token(message.origin))
+                self.holding = False
+            else:
+                self.follow = message.origin
+            self.next = message.sender
+        elif isinstance(message, Token):
+            self.enter_cs()
+
+    # -- observers ------------------------------------------------------------------------
+
+    def tokens(self) -> int:
+        return 1 if self.holding or self.inside else 0
+
+    def free_permits(self) -> int:
+        return 1 if self.holding else 0
+
+    def freeze(self) -> Frozen:
+        return (self.holding, self.inside, self.next, self.follow, self.client)
+
+    def thaw(self, state: Frozen) -> None:
+        self.holding = cast(bool, state[0])
+        self.inside = cast(bool, state[1])
+        self.next = cast(int, state[2])
+        self.follow = cast(int, state[3])
+        self.client = cast(int, state[4])
+
+
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+    return [NeilsenMizunoNode(me, out, network.father(me)) for me in range(network.size)]
+
+
+ALGORITHMS: list[Algorithm] = [
+    Algorithm(
+        "neilsen-mizuno",
+        "Neilsen-Mizuno: requests along a tree, the token straight to its next user",
+        "Neilsen and Mizuno, ICDCS 1991",
+        "mutex",
+        make,
+        (Request, Token),
+        routed=True,
+    )
+]
