@@ -103,6 +103,7 @@ class Node:
 
         Called before ``link_down``, for messages that carry a token or permits, and
         only where the network returns them; all else that was on the link is lost.
+        What is sent on must be a new message, not this object again.
         """
 
     def link_up(self, peer: int) -> None:

@@ -11,6 +11,8 @@ judged here and nowhere else.
 - **order**: when nothing is in flight, everybody's request has reached everybody it
   will reach, so the next to enter must have the highest priority of all that wait. Where
   waiting raises priorities, it is given the most that it can have gained so far.
+  A link change, or a partition, excuses.
+- **neighbours**: on a network that changes, messages go to nodes that are linked.
 - **served**: when a run ends because nothing more can happen, nobody waits.
 """
 
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 from meshlock.properties import sentences
 
-NAMES = ("safety", "one-token", "conservation", "order", "served")
+NAMES = ("safety", "one-token", "conservation", "order", "neighbours", "served")
 
 
 class Monitor:
@@ -30,6 +32,7 @@ class Monitor:
         self.held = 0
         self.violated: dict[str, str] = {}  # property: what was seen first, in a sentence
         self.waiting: dict[int, float] = {}  # client: priority, while it waits (if ordered)
+        self.connected = True
         self.due = False  # the next to enter must have ...
         self.due_priority = 0.0  # ... at least this priority
 
@@ -60,9 +63,14 @@ class Monitor:
 
     def quiet(self) -> None:
         """Nothing is in flight, and a client leaves: the next entry is due to the highest."""
-        if self.ordered and self.waiting:
+        if self.ordered and self.waiting and self.connected:
             self.due = True
             self.due_priority = max(self.waiting.values())
+
+    def changed(self, connected: bool) -> None:
+        """A link has formed or failed: requests are on their way again."""
+        self.due = False
+        self.connected = connected
 
     # -- balances -----------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from meshlock.simulate.durations import Duration
 from meshlock.simulate.measures import Measures
 from meshlock.simulate.workload import Client, Workload
 from meshlock.topology.graphs import Topology
+from meshlock.topology.mobility.changes import Change
 from meshlock.trace.writer import TraceWriter
 
 
@@ -50,7 +51,7 @@ class Simulation:
 
         self.now = 0.0
         self.events = 0
-        self.heap: list[tuple[float, int, Effect | Client]] = []
+        self.heap: list[tuple[float, int, Effect | Client | Change]] = []
         self.serial_number = 0
         self.in_flight = 0
 
@@ -204,7 +205,7 @@ class Simulation:
             self.last[link] = arrival
         self.schedule(arrival, message)
 
-    def schedule(self, time: float, event: Effect | Client) -> None:
+    def schedule(self, time: float, event: Effect | Client | Change) -> None:
         self.serial_number += 1
         if isinstance(event, Message):
             event.serial = self.serial_number
@@ -247,6 +248,8 @@ class Simulation:
                     self.leave(event)
                 else:
                     self.ask(event)
+            elif isinstance(event, Change):
+                self.change(event)
             if self.active == 0 and (self.in_flight == 0 or self.algorithm.restless):
                 asked = self.measures.requested
                 if asked >= self.workload.requests:
@@ -254,6 +257,10 @@ class Simulation:
                 if self.workload.serial and self.planned == asked:
                     self.ask_somewhere()
         return len(heap) > 0
+
+    def change(self, change: Change) -> None:
+        """The network changes; see :mod:`meshlock.simulate.changing`."""
+        raise NotImplementedError
 
     def finish(self) -> None:
         """Nothing more can happen: whoever still waits will wait for ever."""

@@ -54,6 +54,7 @@ class Audit:
         self.now = 0.0
         # the step at hand: its node and what is left of its balance, None between steps
         self.step: tuple[int, int, int] | None = None
+        self.monitor.changed(setup.get("components", 1) == 1)
         for event in trace.events():
             self.event(event)
         if trace.setup.get("source") == "check":  # written in one go: its last step is whole
@@ -98,6 +99,8 @@ class Audit:
             self.monitor.leaves(want)
             if not self.flying:
                 self.monitor.quiet()
+        elif kind in ("link-up", "link-down"):
+            self.monitor.changed(event.get("components", 1) == 1)
         elif kind in ("deliver", "undelivered"):
             sent = self.flying.pop(self.trace.whole(event, "id"), None)
             if sent is None:

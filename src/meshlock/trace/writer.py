@@ -105,6 +105,9 @@ class TraceWriter:
     def dropped(self, time: float, message: Message) -> None:
         self.line({"t": time, "node": message.receiver, "event": "drop", "id": message.serial})
 
+    def moved(self, time: float, node: int, x: float, y: float) -> None:
+        self.line({"t": time, "node": node, "event": "move", "x": x, "y": y})
+
     def end(self, time: float, unserved: int, violated: dict[str, str]) -> None:
         line: dict[str, Any] = {"t": time, "event": "end", "unserved": unserved}
         if violated:

@@ -1,0 +1,271 @@
+"""A simulation whose links come and go.
+
+A link that forms tells both its ends. A link that fails first settles what is on it:
+
+- *drain* (the papers' assumption that a failure is seen coming): everything in flight on
+  the link is delivered at that moment, in the order in which it was sent, and so is what
+  these deliveries send over the same link;
+- *return*: what carries a token or permits comes back to its sender
+  (:meth:`~meshlock.algorithms.interface.Node.undelivered`), the rest is lost.
+
+Then both ends are told. Changes go on until every request is served, until the stream
+ends, or until the run is *stalled*: nobody is inside, and nobody has entered during a
+long series of changes, so that only a network at rest can show whether the waiting will
+ever be served.
+"""
+
+from __future__ import annotations
+
+from meshlock.algorithms.interface import Algorithm, Message
+from meshlock.simulate.durations import Duration
+from meshlock.simulate.engine import Simulation
+from meshlock.simulate.workload import Workload
+from meshlock.topology.mobility.changes import Change, Changes, LinkChange, Move
+from meshlock.topology.mobility.live_graph import LiveGraph
+from meshlock.trace.writer import TraceWriter
+
+ENDLESS = 100_000
+"""So many messages on one failing link at one moment answer each other for ever."""
+
+PATIENCE = 1_000_000
+"""So many changes without an entry, partitions or not, and the run counts as stalled."""
+
+
+class ChangingSimulation(Simulation):
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        options: dict[str, str],
+        network: LiveGraph,
+        permits: int,
+        workload: Workload,
+        delay: Duration,
+        hold: Duration,
+        fifo: bool,
+        seed: int,
+        changes: Changes,
+        returning: bool,
+        ageing: float = 0.0,
+        trace: TraceWriter | None = None,
+    ) -> None:
+        super().__init__(
+            algorithm, options, network, permits, workload, delay, hold, fifo, seed, ageing, trace
+        )
+        self.graph = network
+        self.changes = changes
+        self.returning = returning
+        self.on_link: dict[int, list[Message]] = {}  # link: what is in flight, as it was sent
+        self.strays: set[int] = set()  # messages to where there was no link
+
+        self.ups = 0
+        self.downs = 0
+        self.returned = 0
+        self.dropped = 0
+        self.connected_time = 0.0
+        self.connected_since = 0.0  # meaningful while the graph is connected
+
+        self.resting = False  # no further changes
+        self.last_entries = 0
+        self.idle_changes = 0  # since the last entry, while nobody was inside
+        self.idle_connected = 0  # of these, the ones in a connected graph
+        self.patience = 1000 + 10 * network.size
+
+    def start(self) -> None:
+        super().start()
+        if self.trace is not None:
+            for place in self.changes.places(0.0):
+                self.trace.moved(0.0, place.node, place.x, place.y)
+        self.await_change()
+
+    # -- changes ----------------------------------------------------------------------
+
+    def await_change(self) -> None:
+        change = self.changes.next()
+        if change is not None:
+            self.schedule(change.time if change.time > self.now else self.now, change)
+
+    def change(self, change: Change) -> None:
+        if self.active == 0 and self.measures.requested >= self.workload.requests:
+            return  # all are served; what is still in flight shall come to rest
+        if isinstance(change, LinkChange):
+            if not self.resting and self.stalled():
+                self.resting = True
+                self.changes.stop(self.now)
+                self.await_change()
+                return
+            if change.up:
+                self.link_forms(change.one, change.other)
+            else:
+                self.link_fails(change.one, change.other)
+        elif isinstance(change, Move) and self.trace is not None:
+            self.trace.moved(self.now, change.node, change.x, change.y)
+        self.await_change()
+
+    def stalled(self) -> bool:
+        entries = self.measures.entries
+        if entries != self.last_entries or self.measures.held > 0 or self.measures.waiting == 0:
+            self.last_entries = entries
+            self.idle_changes = 0
+            self.idle_connected = 0
+            return False
+        self.idle_changes += 1
+        if self.graph.components == 1:
+            self.idle_connected += 1
+        return self.idle_connected > self.patience or self.idle_changes > PATIENCE
+
+    def link_forms(self, one: int, other: int) -> None:
+        graph = self.graph
+        if graph.linked(one, other):
+            return
+        parts = graph.components
+        graph.connect(one, other)
+        if parts > 1 and graph.components == 1:
+            self.connected_since = self.now
+        self.monitor.changed(graph.components == 1)
+        self.ups += 1
+        self.tell(one, other, True)
+        self.tell(other, one, True)
+
+    def link_fails(self, one: int, other: int) -> None:
+        graph = self.graph
+        if not graph.linked(one, other):
+            return
+        self.settle(one, other)
+        if graph.components == 1:
+            self.connected_time += self.now - self.connected_since
+            self.connected_since = self.now
+        graph.cut(one, other)
+        self.monitor.changed(graph.components == 1)
+        self.downs += 1
+        size = graph.size
+        self.last.pop(one * size + other, None)
+        self.last.pop(other * size + one, None)
+        self.tell(one, other, False)
+        self.tell(other, one, False)
+
+    def tell(self, me: int, peer: int, up: bool) -> None:
+        node = self.nodes[me]
+        tokens, permits = node.tokens(), node.free_permits()
+        if up:
+            node.link_up(peer)
+        else:
+            node.link_down(peer)
+        self.carry_out(node, tokens, permits)
+        if self.trace is not None:
+            cause = {"peer": peer}
+            if self.graph.components > 1:
+                cause["components"] = self.graph.components
+            event = "link-up" if up else "link-down"
+            self.trace.step(self.now, event, node, cause, self.out)
+        self.out.clear()
+
+    # -- what is on a failing link ------------------------------------------------------
+
+    def settle(self, one: int, other: int) -> None:
+        link = self.link(one, other)
+        for _ in range(ENDLESS):
+            waiting = self.on_link.get(link)
+            if not waiting:
+                break
+            message = waiting[0]
+            if not self.returning:
+                self.deliver(message)
+            elif message.tokens() or message.permits():
+                self.give_back(message)
+            else:
+                self.take_off(message)
+                self.drop(message)
+            message.serial = 0  # so that the heap's entry is passed over
+        else:
+            self.monitor.report(
+                "neighbours",
+                self.now,
+                f"nodes {one} and {other} answer each other for ever on their failing link",
+            )
+            for message in list(self.on_link.get(link, [])):
+                self.take_off(message)
+                self.drop(message)
+                message.serial = 0
+
+    def give_back(self, message: Message) -> None:
+        self.take_off(message)
+        self.in_flight -= 1
+        self.returned += 1
+        node = self.nodes[message.sender]
+        tokens = node.tokens() + message.tokens()
+        permits = node.free_permits() + message.permits()
+        node.undelivered(message)
+        self.carry_out(node, tokens, permits)
+        if self.trace is not None:
+            self.trace.undelivered(self.now, node, message, self.out)
+        self.out.clear()
+
+    def drop(self, message: Message) -> None:
+        self.in_flight -= 1
+        self.dropped += 1
+        if self.trace is not None:
+            self.trace.dropped(self.now, message)
+
+    # -- messages -----------------------------------------------------------------------
+
+    def link(self, one: int, other: int) -> int:
+        return one * self.graph.size + other if one < other else other * self.graph.size + one
+
+    def take_off(self, message: Message) -> None:
+        """The message is no longer on its link."""
+        link = self.link(message.sender, message.receiver)
+        waiting = self.on_link.get(link)
+        if waiting is None:
+            return
+        if len(waiting) == 1:
+            del self.on_link[link]
+        else:
+            waiting.remove(message)
+
+    def deliver(self, message: Message) -> None:
+        if message.serial == 0:
+            return  # it was dealt with when its link failed
+        if self.strays and message.serial in self.strays:
+            self.strays.remove(message.serial)
+            self.drop(message)
+            return
+        self.take_off(message)
+        super().deliver(message)
+
+    def carry(self, message: Message) -> None:
+        if message.serial > 0:
+            raise ValueError(f"node {message.sender} sent one {message.kind} object twice")
+        if not self.graph.linked(message.sender, message.receiver):
+            super().carry(message)
+            self.strays.add(message.serial)
+            self.monitor.report(
+                "neighbours",
+                self.now,
+                f"node {message.sender} sends {message.kind} to node {message.receiver}, "
+                f"to which it has no link",
+            )
+            return
+        link = self.link(message.sender, message.receiver)
+        waiting = self.on_link.get(link)
+        if waiting is None:
+            self.on_link[link] = [message]
+        else:
+            waiting.append(message)
+        super().carry(message)
+
+    # -- the end --------------------------------------------------------------------------
+
+    def connected_share(self) -> float:
+        """The part of the time in which every node could reach every other."""
+        if self.now <= 0.0:
+            return 1.0 if self.graph.components == 1 else 0.0
+        time = self.connected_time
+        if self.graph.components == 1:
+            time += self.now - self.connected_since
+        return time / self.now
+
+    def finish(self) -> None:
+        if self.trace is not None:
+            for place in self.changes.places(self.now):
+                self.trace.moved(self.now, place.node, place.x, place.y)
+        super().finish()

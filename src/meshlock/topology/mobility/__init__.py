@@ -1,0 +1,1 @@
+"""How links come and go: flips, moving nodes with a radio range, and recorded traces."""

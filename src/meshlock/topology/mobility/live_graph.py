@@ -1,0 +1,144 @@
+"""A graph whose links change, and which always knows whether it is in one piece.
+
+Whether a link's loss parts the graph is found by searching from both ends at once, the
+smaller search first, until the two meet or one is exhausted. In a network of neighbours
+that is a look at a few nodes; at worst it is the smaller of the two parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from meshlock.algorithms.interface import NIL
+from meshlock.topology.graphs import Topology
+
+
+class LiveGraph(Topology):
+    def __init__(self, size: int, links: Iterable[tuple[int, int]]) -> None:
+        super().__init__(size)
+        self.near: list[set[int]] = [set() for _ in range(size)]
+        for one, other in links:
+            self.near[one].add(other)
+            self.near[other].add(one)
+        self.fathers: list[int] = [NIL] * size
+        self.components = len(self.roots())  # also finds the fathers of this moment
+
+    # -- what algorithms may know when they start -----------------------------------
+
+    def neighbours(self, node: int) -> list[int]:
+        return sorted(self.near[node])
+
+    def linked(self, one: int, other: int) -> bool:
+        return other in self.near[one]
+
+    def father(self, node: int) -> int:
+        """As it was at the start; NIL also for nodes that node 0 could not reach."""
+        return self.fathers[node]
+
+    def distance(self, one: int, other: int) -> int:
+        return len(self.path(one, other)) - 1
+
+    # -- changes ----------------------------------------------------------------------
+
+    def connect(self, one: int, other: int) -> None:
+        if self.components > 1 and self.apart(one, other):
+            self.components -= 1
+        self.near[one].add(other)
+        self.near[other].add(one)
+
+    def cut(self, one: int, other: int) -> None:
+        self.near[one].discard(other)
+        self.near[other].discard(one)
+        if self.apart(one, other):
+            self.components += 1
+
+    def bridge(self, one: int, other: int) -> bool:
+        """Would the loss of this link part the graph?"""
+        self.near[one].discard(other)
+        self.near[other].discard(one)
+        parts = self.apart(one, other)
+        self.near[one].add(other)
+        self.near[other].add(one)
+        return parts
+
+    # -- searches -----------------------------------------------------------------------
+
+    def apart(self, one: int, other: int) -> bool:
+        """Is there no path between them?"""
+        near = self.near
+        if other in near[one] or not near[one].isdisjoint(near[other]):
+            return False
+        seen, seen_there = {one}, {other}
+        edge, edge_there = [one], [other]
+        while edge and edge_there:
+            if len(seen) > len(seen_there):
+                seen, seen_there = seen_there, seen
+                edge, edge_there = edge_there, edge
+            further: list[int] = []
+            for node in edge:
+                for next_one in near[node]:
+                    if next_one in seen_there:
+                        return False
+                    if next_one not in seen:
+                        seen.add(next_one)
+                        further.append(next_one)
+            edge = further
+        return True
+
+    def path(self, one: int, other: int, *, direct: bool = True) -> list[int]:
+        """Some path between them, not over their own link unless ``direct``; else empty."""
+        if direct and (one == other or other in self.near[one]):
+            return [one] if one == other else [one, other]
+        ways: list[dict[int, int]] = [{one: NIL}, {other: NIL}]
+        edges = [[one], [other]]
+        while edges[0] and edges[1]:
+            side = 0 if len(ways[0]) <= len(ways[1]) else 1
+            here, there = ways[side], ways[1 - side]
+            further: list[int] = []
+            for node in edges[side]:
+                for next_one in self.near[node]:
+                    if next_one in here or (node in (one, other) and next_one in (one, other)):
+                        continue
+                    here[next_one] = node
+                    if next_one in there:
+                        return joined(ways[0], ways[1], next_one)
+                    further.append(next_one)
+            edges[side] = further
+        return []
+
+    def roots(self) -> list[int]:
+        """The lowest node of every component, in ascending order."""
+        seen = [False] * self.size
+        roots: list[int] = []
+        for root in range(self.size):
+            if seen[root]:
+                continue
+            roots.append(root)
+            seen[root] = True
+            level = [root]
+            while level:
+                further: list[int] = []
+                for node in level:
+                    for other in sorted(self.near[node]):
+                        if not seen[other]:
+                            seen[other] = True
+                            if root == 0:
+                                self.fathers[other] = node
+                            further.append(other)
+                level = further
+        return roots
+
+
+def joined(ways: dict[int, int], ways_there: dict[int, int], middle: int) -> list[int]:
+    """From the start of one search, over where they met, to the start of the other."""
+    path: list[int] = []
+    node = middle
+    while node != NIL:
+        path.append(node)
+        node = ways[node]
+    path.reverse()
+    node = ways_there[middle]
+    while node != NIL:
+        path.append(node)
+        node = ways_there[node]
+    return path

@@ -1,0 +1,46 @@
+"""Motion in a plane, leg by leg: straight, at one speed, from here to there."""
+
+from __future__ import annotations
+
+from math import inf
+
+
+class Leg:
+    def __init__(
+        self, start: float, x: float, y: float, until: float, to_x: float, to_y: float
+    ) -> None:
+        self.start = start
+        self.x = x
+        self.y = y
+        self.until = until
+        self.to_x = to_x
+        self.to_y = to_y
+        span = until - start
+        moving = 0.0 < span < inf
+        self.speed_x = (to_x - x) / span if moving else 0.0
+        self.speed_y = (to_y - y) / span if moving else 0.0
+
+    def x_at(self, time: float) -> float:
+        return self.x + self.speed_x * (time - self.start)
+
+    def y_at(self, time: float) -> float:
+        return self.y + self.speed_y * (time - self.start)
+
+
+def rest(start: float, x: float, y: float, until: float) -> Leg:
+    return Leg(start, x, y, until, x, y)
+
+
+class Motion:
+    """Where everybody goes. Legs are asked for in order of time."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def first(self, node: int) -> Leg:
+        """The leg that starts at time 0."""
+        raise NotImplementedError
+
+    def after(self, node: int, leg: Leg) -> Leg:
+        """The leg that starts when this one ends; legs of no duration are passed over."""
+        raise NotImplementedError

@@ -1,0 +1,258 @@
+"""Mobility by name or by file: what ``--mobility`` takes.
+
+=====================================  ==================================================
+flips:RATE                             links come and go at random, so many flips per time
+waypoint:SPEED,RANGE[,PAUSE]           from random place to random place
+walk:SPEED,RANGE[,STEP]                a random direction for STEP, then another
+gauss-markov:SPEED,RANGE[,MEMORY[,STEP]]  a walk that remembers (MEMORY 0 to 1)
+manhattan:SPEED,RANGE[,BLOCKS]         along the streets of BLOCKS x BLOCKS blocks
+FILE.ns_movements                      ns-2 (setdest), needs a range
+FILE.movements, FILE.movements.gz      BonnMotion, needs a range
+FILE.tsv                               contacts of the ONE simulator
+=====================================  ==================================================
+
+Models move nodes in the unit square; SPEED may be LOW-HIGH. All but flips make their own
+links, so the topology counts for nothing there but the number of nodes.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from math import inf, log, pi, sqrt
+from pathlib import Path
+from random import Random
+
+from meshlock.algorithms.registry import Refused
+from meshlock.topology.graphs import Topology
+from meshlock.topology.mobility import bonnmotion, ns2, one_simulator
+from meshlock.topology.mobility.changes import Changes
+from meshlock.topology.mobility.contacts import Contacts
+from meshlock.topology.mobility.flips import Flips
+from meshlock.topology.mobility.live_graph import LiveGraph
+from meshlock.topology.mobility.models import GaussMarkov, Manhattan, Speed, Walk, Waypoint
+from meshlock.topology.mobility.motion import Motion
+from meshlock.topology.mobility.partitions import Prevented, Until
+
+FORMS = {
+    "none": "none",
+    "flips": "flips:RATE",
+    "waypoint": "waypoint:SPEED,RANGE[,PAUSE]",
+    "walk": "walk:SPEED,RANGE[,STEP]",
+    "gauss-markov": "gauss-markov:SPEED,RANGE[,MEMORY[,STEP]]",
+    "manhattan": "manhattan:SPEED,RANGE[,BLOCKS]",
+}
+FILES = (".ns_movements", ".movements", ".movements.gz", ".tsv")
+PARTITIONS = ("prevented", "allowed", "healed")
+TRIES = 100
+MOST_LINKS = 10_000_000
+
+
+class Mobility:
+    """A network as it is at the start, and how it changes from then on."""
+
+    def __init__(self, graph: LiveGraph, changes: Changes) -> None:
+        self.graph = graph
+        self.changes = changes
+
+
+def makes_links(spec: str) -> bool:
+    """Does this mobility make its own links, whatever the topology?"""
+    return spec != "none" and not spec.startswith("flips")
+
+
+def mobility(
+    spec: str,
+    topology: Topology | None,
+    nodes: int | None,
+    seed: int,
+    *,
+    radius: float | None = None,
+    partitions: str = "",
+    until: float = inf,
+    moves: bool = False,
+) -> Mobility | None:
+    """What ``spec`` describes, or None if nothing changes.
+
+    ``topology`` is for flips, ``nodes`` for all others (None: as many as the file says),
+    ``radius`` for files of movements. Partitions are prevented unless told otherwise,
+    but in files, where they are allowed. ``moves``: tell also where nodes are.
+    """
+    if spec == "none":
+        return None
+    name, _, text = spec.partition(":")
+    recorded = spec.endswith(FILES)
+    if name not in FORMS and not recorded:
+        raise Refused(unknown(spec, name))
+    partitions = partitions or ("allowed" if recorded else "prevented")
+    if partitions not in PARTITIONS:
+        raise Refused(f"Partitions are {', '.join(PARTITIONS)}, not '{partitions}'.")
+    if not until >= 0.0:
+        raise Refused(f"Changes cannot end at {until:g}: use a time not below 0.")
+    prevented = partitions == "prevented"
+    stream = Random(f"{seed}:mobility")
+    changes: Changes
+    if recorded:
+        graph, changes = from_file(spec, nodes, radius, prevented, moves)
+    elif radius is not None:
+        raise Refused(f"--range is for files of movements; {name} has its own: {FORMS[name]}.")
+    elif name == "flips":
+        graph, changes = flips(spec, text, topology, prevented, stream)
+    else:
+        graph, changes = moving(spec, name, text, nodes, prevented, moves, stream)
+    if prevented and name != "flips":
+        changes = Prevented(changes, graph)
+    return Mobility(graph, Until(changes, graph, until, partitions == "healed"))
+
+
+def unknown(spec: str, name: str) -> str:
+    if Path(spec).suffix or "/" in spec:
+        return (
+            f"There is no mobility '{spec}'; if it is a file, its name must end in "
+            f"{', '.join(FILES)}."
+        )
+    close = get_close_matches(name, FORMS, n=1)
+    if close:
+        return f"There is no mobility '{spec}': did you mean {FORMS[close[0]]}?"
+    return f"There is no mobility '{spec}': choose one of {', '.join(FORMS.values())}, or a file."
+
+
+# -- flips ------------------------------------------------------------------------------
+
+
+def flips(
+    spec: str, text: str, topology: Topology | None, prevented: bool, stream: Random
+) -> tuple[LiveGraph, Changes]:
+    rate = numbers(spec, "flips", text, 1, 1)[0]
+    if not 0.0 < rate < inf:
+        raise Refused(f"Mobility '{spec}' needs a rate above 0, as in flips:0.1.")
+    if topology is None:
+        raise Refused(f"Mobility {spec} changes the links of a topology: give one.")
+    if topology.complete and topology.size * (topology.size - 1) // 2 > MOST_LINKS:
+        raise Refused(
+            f"A complete network of {topology.size} nodes has too many links to flip: "
+            f"use fewer --nodes, or a topology such as links:{4 * topology.size}."
+        )
+    graph = LiveGraph(topology.size, topology.links())
+    return graph, Flips(graph, rate, prevented, stream)
+
+
+# -- models -------------------------------------------------------------------------------
+
+
+def moving(
+    spec: str,
+    name: str,
+    text: str,
+    nodes: int | None,
+    prevented: bool,
+    moves: bool,
+    stream: Random,
+) -> tuple[LiveGraph, Changes]:
+    if nodes is None:
+        raise Refused(f"Mobility '{spec}' does not say how many nodes there are: add --nodes.")
+    speed, rest = speed_of(spec, name, text)
+    values = numbers(spec, name, rest, 1, 3 if name == "gauss-markov" else 2)
+    radius = values[0]
+    if not 0.0 < radius < inf:
+        raise Refused(f"Mobility '{spec}' needs a range above 0: write {FORMS[name]}.")
+    tries = max(3, min(TRIES, 1_000_000 // nodes)) if prevented else 1
+    for _ in range(tries):
+        motion = model(spec, name, nodes, speed, values, stream)
+        contacts = Contacts(motion, radius, moves)
+        graph = LiveGraph(nodes, contacts.links)
+        if graph.components == 1 or not prevented:
+            return graph, contacts
+    enough = 1.3 * sqrt(log(nodes) / (pi * nodes))
+    advice = f"about {enough:.2g} is usually enough" if enough > radius else "or use another --seed"
+    raise Refused(
+        f"None of {tries} starts drawn for {spec} with {nodes} nodes was connected: raise the "
+        f"range ({advice}), or allow partitions."
+    )
+
+
+def model(
+    spec: str, name: str, nodes: int, speed: Speed, values: list[float], stream: Random
+) -> Motion:
+    radius, more = values[0], values[1:]
+    fastest = speed.low + speed.span
+    if name == "waypoint":
+        return Waypoint(nodes, speed, more[0] if more else 0.0, stream)
+    if name == "manhattan":
+        blocks = more[0] if more else 5.0
+        if not 1.0 <= blocks <= 1000.0 or blocks != int(blocks):
+            raise Refused(f"Mobility '{spec}' needs a whole number of blocks, 1 to 1000.")
+        return Manhattan(nodes, speed, int(blocks), stream)
+    step = radius / fastest
+    if name == "walk":
+        step = more[0] if more else step
+    else:
+        step = more[1] if len(more) > 1 else step / 10.0
+    if not 0.0 < step < inf:
+        raise Refused(f"Mobility '{spec}' needs a step above 0: write {FORMS[name]}.")
+    if name == "walk":
+        return Walk(nodes, speed, step, stream)
+    memory = more[0] if more else 0.75
+    if not 0.0 <= memory <= 1.0:
+        raise Refused(f"Mobility '{spec}' needs a memory from 0 to 1: write {FORMS[name]}.")
+    return GaussMarkov(nodes, speed, step, memory, stream)
+
+
+def speed_of(spec: str, name: str, text: str) -> tuple[Speed, str]:
+    """The speed that the text starts with, and the rest of the text."""
+    first, _, rest = text.partition(",")
+    span = re.fullmatch(r"([0-9.]+(?:[eE][-+]?[0-9]+)?)(?:-(.+))?", first)
+    try:
+        low = float(span[1]) if span else float(first)
+        speed = Speed(low, float(span[2]) if span and span[2] else low)
+    except ValueError:
+        raise Refused(f"Mobility '{spec}' is not of the form {FORMS[name]}.") from None
+    if not 0.0 < speed.low < inf or not 0.0 <= speed.span < inf:
+        raise Refused(f"Mobility '{spec}' needs a speed above 0, or LOW-HIGH.")
+    return speed, rest
+
+
+def numbers(spec: str, name: str, text: str, least: int, most: int) -> list[float]:
+    parts = text.split(",") if text else []
+    try:
+        values = [float(part) for part in parts]
+    except ValueError:
+        values = []
+    if not least <= len(values) <= most or not all(value >= 0.0 for value in values):
+        raise Refused(f"Mobility '{spec}' is not of the form {FORMS[name]}.")
+    return values
+
+
+# -- files --------------------------------------------------------------------------------
+
+
+def from_file(
+    spec: str, nodes: int | None, radius: float | None, prevented: bool, moves: bool
+) -> tuple[LiveGraph, Changes]:
+    path = Path(spec)
+    if spec.endswith(".tsv"):
+        if radius is not None:
+            raise Refused(f"{spec} holds contacts, not movements: leave --range out.")
+        size = one_simulator.count(path, nodes)
+        contacts = one_simulator.OneContacts(path, size)
+        graph = LiveGraph(size, contacts.links)
+        refuse_parted(spec, graph, prevented)
+        return graph, contacts
+    if radius is None or not 0.0 < radius < inf:
+        raise Refused(f"{spec} holds movements, not links: give the radio range, as in --range 50.")
+    motion = (
+        ns2.read(path, nodes) if spec.endswith(".ns_movements") else bonnmotion.read(path, nodes)
+    )
+    moved = Contacts(motion, radius, moves)
+    graph = LiveGraph(motion.size, moved.links)
+    refuse_parted(spec, graph, prevented)
+    return graph, moved
+
+
+def refuse_parted(spec: str, graph: LiveGraph, prevented: bool) -> None:
+    if prevented and graph.components > 1:
+        lost = graph.roots()[1]
+        raise Refused(
+            f"{spec} starts parted, node {lost} cannot be reached from node 0: use a larger "
+            f"--range, or allow partitions."
+        )
