@@ -257,13 +257,17 @@ class MaekawaNode(Node):
             return
         self.queue = sorted([*self.queue, (number, site)])
         if self.queue[0] == (number, site) and self.queue[0] < self.voted:
-            if len(self.queue) > 1 and self.queue[1] < self.voted:
-                self.send(Failed(self.queue[1][1]))  # Sanders
+            self.tell_the_overtaken()
             if not self.inquired:
                 self.inquired = True
                 self.send(Inquire(self.voted[1]))
         else:
             self.send(Failed(site))
+
+    def tell_the_overtaken(self) -> None:
+        """Sanders: who was first in line until now has been told nothing if it had hope."""
+        if len(self.queue) > 1 and self.queue[1] < self.voted:
+            self.send(Failed(self.queue[1][1]))
 
     def vote_for_next(self) -> None:
         self.inquired = False

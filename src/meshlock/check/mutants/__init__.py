@@ -1,0 +1,1 @@
+"""Algorithms with one plausible mistake each: what the checker must be able to find."""

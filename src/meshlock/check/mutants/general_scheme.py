@@ -1,0 +1,132 @@
+"""Mistakes one could make in the general scheme, tried in each of its instances."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from meshlock.algorithms.general_scheme import Request, SchemeNode, Token
+from meshlock.algorithms.interface import Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.registry import find
+from meshlock.check.mutants.mutant import Make, Mutant, once
+
+
+class KeepsAndSends(SchemeNode):
+    def forward(self, asker: int) -> None:
+        had = self.token_here
+        super().forward(asker)
+        self.token_here = had
+
+    def stand_in(self, asker: int) -> None:
+        had = self.token_here
+        super().stand_in(asker)
+        self.token_here = had
+
+
+class ForgetsWhoAsksMeanwhile(SchemeNode):
+    def receive(self, message: Message) -> None:
+        if isinstance(message, Request) and self.asked:
+            return
+        super().receive(message)
+
+
+class EntersWithoutSayingSo(SchemeNode):
+    def enter_cs(self) -> None:
+        super().enter_cs()
+        if self.token_here:
+            self.asked = False
+
+
+class KeepsTheLoan(SchemeNode):
+    def release(self, client: int) -> None:
+        self.lender = self.me
+        super().release(client)
+
+
+class GivesAwayTheLoan(SchemeNode):
+    def token(self, lender: int, sender: int) -> None:
+        passed_on = len(self.out)
+        super().token(lender, sender)
+        for effect in self.out[passed_on:]:
+            if isinstance(effect, Token):
+                effect.lender = -1
+
+
+class AsksInAnothersName(SchemeNode):
+    def stand_in(self, asker: int) -> None:
+        asked = len(self.out)
+        super().stand_in(asker)
+        for effect in self.out[asked:]:
+            if isinstance(effect, Request):
+                effect.origin = asker
+
+
+def nodes_of(origin: Algorithm, kind: type[SchemeNode]) -> Make:
+    """The instance's own nodes, each replaced by one of this kind."""
+
+    def make(
+        network: Network, permits: int, options: dict[str, str], out: list[Effect]
+    ) -> list[Node]:
+        sound = [cast(SchemeNode, node) for node in origin.make(network, permits, options, out)]
+        return [kind(node.me, out, node.father, node.behaviour, node.waiting) for node in sound]
+
+    return make
+
+
+def mutants_of(instance: str, nodes: int, topology: str, kinds: str) -> list[Mutant]:
+    """The instance with each mistake named by its letter."""
+    origin = find(instance)
+    others = once(*range(1, nodes))
+    all_nodes = once(*range(nodes))
+    mistakes: dict[str, tuple[str, str, type[SchemeNode], list[tuple[int, int, int]]]] = {
+        "k": (
+            "keeps-and-sends",
+            "a node that sends the token believes that it still has it",
+            KeepsAndSends,
+            others,
+        ),
+        "f": (
+            "forgets-who-asks-meanwhile",
+            "a request that comes while the node is busy is dropped, not queued",
+            ForgetsWhoAsksMeanwhile,
+            all_nodes,
+        ),
+        "e": (
+            "enters-without-saying-so",
+            "a node that enters with the token does not set asked",
+            EntersWithoutSayingSo,
+            all_nodes,
+        ),
+        "l": (
+            "keeps-the-loan",
+            "a borrower does not give the token back to the lender",
+            KeepsTheLoan,
+            others,
+        ),
+        "g": (
+            "gives-away-the-loan",
+            "a proxy passes on a lent token as if it were given",
+            GivesAwayTheLoan,
+            others,
+        ),
+        "n": (
+            "asks-in-anothers-name",
+            "a proxy asks its father in the requester's name and waits for the token itself",
+            AsksInAnothersName,
+            others,
+        ),
+    }
+    chosen = [mistakes[letter] for letter in kinds]
+    return [
+        Mutant(origin, name, mistake, nodes_of(origin, kind), nodes, topology, requests)
+        for name, mistake, kind, requests in chosen
+    ]
+
+
+MUTANTS: list[Mutant] = [
+    *mutants_of("general-scheme", 3, "line", "kfelgn"),
+    *mutants_of("centralized", 3, "star", "kfel"),
+    *mutants_of("naimi-trehel", 3, "complete", "kfe"),
+    *mutants_of("raymond", 3, "line", "kfen"),
+    *mutants_of("shortcut", 3, "line", "kfeln"),
+    *mutants_of("gateway", 4, "complete", "kfeln"),
+]

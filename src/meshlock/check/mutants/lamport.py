@@ -1,0 +1,100 @@
+"""Mistakes one could make in Lamport's algorithm."""
+
+from __future__ import annotations
+
+from meshlock.algorithms.interface import Effect, Message, Network, Node
+from meshlock.algorithms.lamport import LamportNode, Release, Request
+from meshlock.algorithms.registry import find
+from meshlock.check.mutants.mutant import Make, Mutant, once
+
+
+class NoTieBreak(LamportNode):
+    def younger(self, stamp: int, site: int) -> bool:
+        return stamp >= self.queue[self.me]
+
+
+class DoesNotWaitForAnswers(LamportNode):
+    def nothing_older_can_come(self) -> bool:
+        return True
+
+
+class LeavesReleasedRequestsQueued(LamportNode):
+    def receive(self, message: Message) -> None:
+        queued = self.queue[message.sender]
+        super().receive(message)
+        if isinstance(message, Release):
+            self.queue[message.sender] = queued
+
+
+class ClockDoesNotJump(LamportNode):
+    def receive(self, message: Message) -> None:
+        clock = self.clock
+        super().receive(message)
+        self.clock = clock
+
+
+class ForgetsWhoAsksMeanwhile(LamportNode):
+    def receive(self, message: Message) -> None:
+        super().receive(message)
+        if isinstance(message, Request) and self.inside:
+            self.queue[message.sender] = 0
+
+
+def nodes_of(kind: type[LamportNode]) -> Make:
+    def make(
+        network: Network, permits: int, options: dict[str, str], out: list[Effect]
+    ) -> list[Node]:
+        return [kind(me, out, network.size) for me in range(network.size)]
+
+    return make
+
+
+LAMPORT = find("lamport")
+
+MUTANTS: list[Mutant] = [
+    Mutant(
+        LAMPORT,
+        "no-tie-break",
+        "of two requests with one stamp each site believes its own to be older",
+        nodes_of(NoTieBreak),
+        2,
+        "complete",
+        once(0, 1),
+    ),
+    Mutant(
+        LAMPORT,
+        "does-not-wait-for-answers",
+        "a site enters as soon as its request is the oldest that it knows of",
+        nodes_of(DoesNotWaitForAnswers),
+        2,
+        "complete",
+        once(0, 1),
+    ),
+    Mutant(
+        LAMPORT,
+        "leaves-released-requests-queued",
+        "RELEASE does not take the request out of the queue",
+        nodes_of(LeavesReleasedRequestsQueued),
+        2,
+        "complete",
+        once(0, 1),
+    ),
+    Mutant(
+        LAMPORT,
+        "clock-does-not-jump",
+        "a site's clock does not jump beyond the stamps of what comes in",
+        nodes_of(ClockDoesNotJump),
+        2,
+        "complete",
+        once(0, 0, 1),
+    ),
+    Mutant(
+        LAMPORT,
+        "forgets-who-asks-meanwhile",
+        "a site that is in acknowledges requests but does not queue them",
+        nodes_of(ForgetsWhoAsksMeanwhile),
+        2,
+        "complete",
+        once(0, 0, 1),
+    ),
+]

@@ -1,0 +1,71 @@
+"""Mistakes one could make in Le Lann's ring."""
+
+from __future__ import annotations
+
+from meshlock.algorithms.interface import Effect, Message, Network, Node
+from meshlock.algorithms.lelann import RingNode
+from meshlock.algorithms.registry import find
+from meshlock.check.mutants.mutant import Make, Mutant, once
+
+
+class PassesOnBeforeLeaving(RingNode):
+    def receive(self, message: Message) -> None:
+        super().receive(message)
+        if self.token_here:
+            self.pass_on()
+
+    def release(self, client: int) -> None:
+        self.client = -1
+
+
+class KeepsTheToken(RingNode):
+    def release(self, client: int) -> None:
+        self.client = -1
+
+
+class KeepsAndSends(RingNode):
+    def pass_on(self) -> None:
+        super().pass_on()
+        self.token_here = True
+
+
+def nodes_of(kind: type[RingNode]) -> Make:
+    def make(
+        network: Network, permits: int, options: dict[str, str], out: list[Effect]
+    ) -> list[Node]:
+        return [kind(me, out, network.size) for me in range(network.size)]
+
+    return make
+
+
+LELANN = find("lelann")
+
+MUTANTS: list[Mutant] = [
+    Mutant(
+        LELANN,
+        "passes-on-before-leaving",
+        "a site passes the token on as soon as its client is in",
+        nodes_of(PassesOnBeforeLeaving),
+        3,
+        "ring",
+        once(0, 1),
+    ),
+    Mutant(
+        LELANN,
+        "keeps-the-token",
+        "a site that leaves does not pass the token on",
+        nodes_of(KeepsTheToken),
+        3,
+        "ring",
+        once(0, 1),
+    ),
+    Mutant(
+        LELANN,
+        "keeps-and-sends",
+        "a site that passes the token on believes that it still has it",
+        nodes_of(KeepsAndSends),
+        3,
+        "ring",
+        once(0, 1),
+    ),
+]

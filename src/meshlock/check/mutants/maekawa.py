@@ -1,0 +1,137 @@
+"""Mistakes one could make in Maekawa's algorithm."""
+
+from __future__ import annotations
+
+from meshlock.algorithms.interface import Effect, Message, Network, Node
+from meshlock.algorithms.maekawa import NOBODY, MaekawaNode, Release, Yield
+from meshlock.algorithms.registry import find
+from meshlock.check.mutants.mutant import Make, Mutant, once
+
+
+class RowsOnly(MaekawaNode):
+    def __init__(self, me: int, out: list[Effect], size: int) -> None:
+        super().__init__(me, out, size)
+        width = 1
+        while width * width < size:
+            width += 1
+        self.quorum = tuple(site for site in range(size) if site // width == me // width)
+
+
+class VotesForAll(MaekawaNode):
+    def asked(self, number: int, site: int) -> None:
+        self.voted = NOBODY
+        super().asked(number, site)
+
+
+class WithoutSanders(MaekawaNode):
+    def tell_the_overtaken(self) -> None:
+        pass
+
+
+class ForgetsWhoYields(MaekawaNode):
+    def hear(self, message: Message) -> None:
+        if isinstance(message, Yield):
+            self.vote_for_next()
+        else:
+            super().hear(message)
+
+
+class VotesOnce(MaekawaNode):
+    def hear(self, message: Message) -> None:
+        if isinstance(message, Release):
+            self.voted = NOBODY
+            self.inquired = False
+        else:
+            super().hear(message)
+
+
+class YieldsWhileInside(MaekawaNode):
+    def inquire(self, member: int) -> None:
+        if self.inside and member in self.votes:
+            self.votes.remove(member)
+            self.send(Yield(member))
+        else:
+            super().inquire(member)
+
+
+class NeverYields(MaekawaNode):
+    def give_back(self, member: int) -> None:
+        pass
+
+
+def nodes_of(kind: type[MaekawaNode]) -> Make:
+    def make(
+        network: Network, permits: int, options: dict[str, str], out: list[Effect]
+    ) -> list[Node]:
+        return [kind(me, out, network.size) for me in range(network.size)]
+
+    return make
+
+
+MAEKAWA = find("maekawa")
+
+MUTANTS: list[Mutant] = [
+    Mutant(
+        MAEKAWA,
+        "rows-only",
+        "a quorum is a row of the grid, so two quorums need not meet",
+        nodes_of(RowsOnly),
+        4,
+        "complete",
+        once(0, 2),
+    ),
+    Mutant(
+        MAEKAWA,
+        "votes-for-all",
+        "a member does not remember that it has voted",
+        nodes_of(VotesForAll),
+        3,
+        "complete",
+        once(0, 1),
+    ),
+    Mutant(
+        MAEKAWA,
+        "without-sanders",
+        "who was first in line is not told that an earlier request has come before it",
+        nodes_of(WithoutSanders),
+        4,
+        "complete",
+        once(0, 1, 2, 3),
+    ),
+    Mutant(
+        MAEKAWA,
+        "forgets-who-yields",
+        "a member that has its vote back does not line up the one who gave it",
+        nodes_of(ForgetsWhoYields),
+        3,
+        "complete",
+        once(0, 1, 2),
+    ),
+    Mutant(
+        MAEKAWA,
+        "votes-once",
+        "a member set free by RELEASE does not vote for the next in line",
+        nodes_of(VotesOnce),
+        3,
+        "complete",
+        once(0, 1),
+    ),
+    Mutant(
+        MAEKAWA,
+        "yields-while-inside",
+        "a site that is in gives a vote back when it is asked to",
+        nodes_of(YieldsWhileInside),
+        3,
+        "complete",
+        once(0, 1, 2),
+    ),
+    Mutant(
+        MAEKAWA,
+        "never-yields",
+        "a site keeps its votes though it cannot enter",
+        nodes_of(NeverYields),
+        3,
+        "complete",
+        once(0, 1, 2),
+    ),
+]

@@ -1,0 +1,104 @@
+"""Mistakes one could make in Neilsen and Mizuno's algorithm."""
+
+from __future__ import annotations
+
+from meshlock.algorithms.interface import Effect, Message, Network, Node
+from meshlock.algorithms.neilsen_mizuno import NeilsenMizunoNode, Request, Token
+from meshlock.algorithms.registry import find
+from meshlock.check.mutants.mutant import Make, Mutant, once
+
+
+class StaysTheSink(NeilsenMizunoNode):
+    def receive(self, message: Message) -> None:
+        sink = isinstance(message, Request) and self.next == -1 and not self.holding
+        super().receive(message)
+        if sink:
+            self.next = -1
+
+
+class ForgetsWhoFollows(NeilsenMizunoNode):
+    def release(self, client: int) -> None:
+        self.follow = -1
+        super().release(client)
+
+
+class HoldsWhileInside(NeilsenMizunoNode):
+    def enter_cs(self) -> None:
+        super().enter_cs()
+        self.holding = True
+
+
+class KeepsAndSends(NeilsenMizunoNode):
+    def receive(self, message: Message) -> None:
+        sent = len(self.out)
+        super().receive(message)
+        for effect in self.out[sent:]:
+            if isinstance(effect, Token):
+                self.holding = True
+
+
+class SendsToTheNeighbour(NeilsenMizunoNode):
+    def receive(self, message: Message) -> None:
+        if isinstance(message, Request) and self.next == -1:
+            message.origin = message.sender
+        super().receive(message)
+
+
+def nodes_of(kind: type[NeilsenMizunoNode]) -> Make:
+    def make(
+        network: Network, permits: int, options: dict[str, str], out: list[Effect]
+    ) -> list[Node]:
+        return [kind(me, out, network.father(me)) for me in range(network.size)]
+
+    return make
+
+
+NEILSEN_MIZUNO = find("neilsen-mizuno")
+
+MUTANTS: list[Mutant] = [
+    Mutant(
+        NEILSEN_MIZUNO,
+        "stays-the-sink",
+        "a waiting sink that has got a follower does not turn its pointer",
+        nodes_of(StaysTheSink),
+        3,
+        "star",
+        once(0, 1, 2),
+    ),
+    Mutant(
+        NEILSEN_MIZUNO,
+        "forgets-who-follows",
+        "a site that leaves keeps the token though another one follows",
+        nodes_of(ForgetsWhoFollows),
+        2,
+        "line",
+        once(0, 1),
+    ),
+    Mutant(
+        NEILSEN_MIZUNO,
+        "holds-while-inside",
+        "a site that is in still counts as holding an idle token",
+        nodes_of(HoldsWhileInside),
+        2,
+        "line",
+        once(0, 1),
+    ),
+    Mutant(
+        NEILSEN_MIZUNO,
+        "keeps-and-sends",
+        "a site that sends the token believes that it still has it",
+        nodes_of(KeepsAndSends),
+        2,
+        "line",
+        once(1),
+    ),
+    Mutant(
+        NEILSEN_MIZUNO,
+        "sends-to-the-neighbour",
+        "the sink takes the neighbour who passed a request on for the one who made it",
+        nodes_of(SendsToTheNeighbour),
+        3,
+        "line",
+        once(2),
+    ),
+]

@@ -1,0 +1,54 @@
+"""The checker finds every mistake that we could think of, and nothing in the originals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from meshlock.algorithms.registry import ALGORITHMS
+from meshlock.check.mutants.catalogue import MUTANTS
+from meshlock.check.mutants.mutant import Mutant
+from meshlock.check.questions import judged
+from meshlock.check.verdict import Checking
+
+LIST = Path(__file__).parents[2] / "docs" / "mutants.md"
+NAMES = [mutant.name for mutant in MUTANTS]
+
+
+def row(mutant: Mutant) -> str:
+    """The mutant's line in the list: by which property it dies, and after how many steps."""
+    checking = Checking(mutant.setup(mutant.algorithm), judged([]), 500_000)
+    while not checking.explorer.violations and checking.run(1):
+        pass
+    found = checking.violations()
+    died = f"{found[0].name} | {len(found[0].labels)}" if found else "survives | "
+    return f"| {mutant.name} | {mutant.mistake} | {died} |"
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=NAMES)
+def test_every_mutant_dies_as_the_list_says(mutant: Mutant) -> None:
+    assert row(mutant) in LIST.read_text(encoding="utf-8").splitlines()
+
+
+def test_the_list_knows_no_survivors_and_nobody_else() -> None:
+    lines = LIST.read_text(encoding="utf-8").splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
+    assert sorted(row[0] for row in rows) == sorted([*NAMES, "mutant"])
+    assert not any("survives" in row for row in rows)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=NAMES)
+def test_the_original_is_sound_in_the_same_set_up(mutant: Mutant) -> None:
+    checking = Checking(mutant.setup(mutant.origin), judged([]), 500_000)
+    while checking.run(10_000):
+        pass
+    assert checking.holds()
+
+
+def test_every_sound_algorithm_has_three_mutants_or_more() -> None:
+    of: dict[str, int] = dict.fromkeys(ALGORITHMS, 0)
+    for mutant in MUTANTS:
+        of[mutant.origin.name] += 1
+    few = {name for name, count in of.items() if count < 3}
+    assert few <= {"maekawa-bare", "jiang", "jiang-printed", "reverse-link"}
