@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 from meshlock.algorithms import (
     general_scheme,
+    jiang_printed,
     lamport,
     lelann,
     maekawa,
@@ -18,6 +19,7 @@ from meshlock.algorithms.interface import Algorithm
 
 MODULES = [
     general_scheme.ALGORITHMS,
+    jiang_printed.ALGORITHMS,
     singhal.ALGORITHMS,
     suzuki_kasami.ALGORITHMS,
     neilsen_mizuno.ALGORITHMS,

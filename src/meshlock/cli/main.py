@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from meshlock.cli import algorithms, audit, check, convert, simulate
+from meshlock.cli import algorithms, audit, check, convert, scenario, simulate
 
 app = typer.Typer(
     name="meshlock",
@@ -45,6 +45,7 @@ def meshlock(
 
 app.command()(algorithms.algorithms)
 app.command()(simulate.simulate)
+app.command()(scenario.scenario)
 app.command()(check.check)
 app.command()(audit.audit)
 app.command()(convert.convert)
