@@ -100,6 +100,8 @@ class ChangingSimulation(Simulation):
         elif isinstance(change, Move) and self.trace is not None:
             self.trace.moved(self.now, change.node, change.x, change.y)
         self.await_change()
+        if self.workload.serial and self.active == 0 and self.planned == self.measures.requested:
+            self.ask_somewhere()  # a network that never rests need not be silent first
 
     def stalled(self) -> bool:
         entries = self.measures.entries

@@ -20,8 +20,9 @@ class LiveGraph(Topology):
         for one, other in links:
             self.near[one].add(other)
             self.near[other].add(one)
-        self.fathers: list[int] = [NIL] * size
-        self.components = len(self.roots())  # also finds the fathers of this moment
+        self.fathers: list[int] = [0] * size  # at the start
+        self.components = len(self.roots(self.fathers))
+        self.fathers[0] = NIL
 
     # -- what algorithms may know when they start -----------------------------------
 
@@ -32,7 +33,7 @@ class LiveGraph(Topology):
         return other in self.near[one]
 
     def father(self, node: int) -> int:
-        """As it was at the start; NIL also for nodes that node 0 could not reach."""
+        """As it was at the start; a part cut off from node 0 has it as its root's father."""
         return self.fathers[node]
 
     def distance(self, one: int, other: int) -> int:
@@ -106,8 +107,8 @@ class LiveGraph(Topology):
             edges[side] = further
         return []
 
-    def roots(self) -> list[int]:
-        """The lowest node of every component, in ascending order."""
+    def roots(self, fathers: list[int] | None = None) -> list[int]:
+        """The lowest node of every component, ascending; ``fathers`` gets the ways there."""
         seen = [False] * self.size
         roots: list[int] = []
         for root in range(self.size):
@@ -122,8 +123,8 @@ class LiveGraph(Topology):
                     for other in sorted(self.near[node]):
                         if not seen[other]:
                             seen[other] = True
-                            if root == 0:
-                                self.fathers[other] = node
+                            if fathers is not None:
+                                fathers[other] = node
                             further.append(other)
                 level = further
         return roots

@@ -1,0 +1,294 @@
+"""What happens on a link that fails, and when changes come to an end."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from meshlock.algorithms.interface import Algorithm, Effect, Frozen, Message, Network, Node
+from meshlock.simulate import changing
+from meshlock.simulate.changing import ChangingSimulation
+from meshlock.simulate.durations import Duration
+from meshlock.simulate.workload import Workload
+from meshlock.topology.mobility.changes import Change, LinkChange, Planned
+from meshlock.topology.mobility.live_graph import LiveGraph
+from meshlock.topology.mobility.specification import mobility
+from meshlock.topology.specification import network
+from meshlock.trace.audit import Audit
+from meshlock.trace.reader import Trace
+from meshlock.trace.writer import TraceWriter
+
+if not (changing.__file__ or "").endswith(".py"):
+    pytest.skip("the talkers below cannot inherit from a compiled node", allow_module_level=True)
+
+
+class Word(Message):
+    kind: ClassVar[str] = "WORD"
+    fields: ClassVar[tuple[str, ...]] = ("text",)
+
+    def __init__(self, receiver: int, text: str) -> None:
+        super().__init__(receiver)
+        self.text = text
+
+    def permits(self) -> int:
+        return 1 if self.text.isupper() else 0
+
+
+class Talker(Node):
+    """Tells what happens to it, and says what it was told to say when that happens.
+
+    Words in capitals carry a permit, and so does a talker's purse.
+    """
+
+    variables: ClassVar[tuple[str, ...]] = ("purse",)
+
+    def __init__(self, me: int, out: list[Effect], says: dict[str, str], heard: list[str]) -> None:
+        super().__init__(me, out)
+        self.says = says
+        self.heard = heard
+        self.purse = 9 if me == 0 else 0
+
+    def hear(self, text: str) -> None:
+        self.heard.append(f"{self.me} {text}")
+        for word in self.says.get(f"{self.me} {text}", "").split():
+            text, receiver = word.split(">")
+            self.purse -= text.isupper()
+            self.send(Word(int(receiver), text))
+
+    def request(self, client: int, want: int, priority: int) -> None:
+        self.hear("asks")
+        if "never" not in self.says:
+            self.purse -= want
+            self.enter(client)
+
+    def release(self, client: int) -> None:
+        self.purse += 1
+
+    def receive(self, message: Message) -> None:
+        assert isinstance(message, Word)
+        self.purse += message.permits()
+        self.hear(f"gets {message.text}")
+
+    def undelivered(self, message: Message) -> None:
+        assert isinstance(message, Word)
+        self.purse += message.permits()
+        self.hear(f"keeps {message.text}")
+
+    def link_up(self, peer: int) -> None:
+        self.hear(f"meets {peer}")
+
+    def link_down(self, peer: int) -> None:
+        self.hear(f"loses {peer}")
+
+    def free_permits(self) -> int:
+        return self.purse
+
+    def tokens(self) -> int:
+        return 1 if self.me == 0 else 0
+
+    def freeze(self) -> Frozen:
+        return (self.purse,)
+
+
+class Play:
+    """One client of node 0 is inside from 0 to 100; messages take 10."""
+
+    def __init__(
+        self,
+        links: list[tuple[int, int]],
+        changes: list[str],
+        says: dict[str, str],
+        *,
+        returning: bool = False,
+        trace: TraceWriter | None = None,
+    ) -> None:
+        self.heard: list[str] = []
+
+        def make(
+            network: Network, permits: int, options: dict[str, str], out: list[Effect]
+        ) -> list[Node]:
+            return [Talker(me, out, says, self.heard) for me in range(network.size)]
+
+        planned: list[Change] = []
+        for line in changes:
+            time, word, pair = line.split()
+            one, other = pair.split("-")
+            planned.append(LinkChange(float(time), word == "up", int(one), int(other)))
+        graph = LiveGraph(3, links)
+        self.run = ChangingSimulation(
+            Algorithm("talk", "Talk", "here", "k", make, (Word,), changing_links=True),
+            {},
+            graph,
+            9,
+            Workload(1, 1, False, None, (1, 1), (0, 0), None, 1),
+            constant(10.0),
+            constant(100.0),
+            True,
+            1,
+            Planned(planned),
+            returning,
+            trace=trace,
+        )
+        if trace is not None:
+            setup = {"algorithm": "talk", "balanced": True, "ordered": False}
+            trace.begin(setup, graph, list(graph.links()), 9, self.run.nodes)
+        self.run.start()
+        while self.run.run(1000):
+            pass
+        self.run.finish()
+
+
+def constant(time: float) -> Duration:
+    import random
+
+    return Duration("constant", time, time, random.Random(1))
+
+
+LINE = [(0, 1), (1, 2)]
+
+
+def test_drain_delivers_all_that_is_on_the_link_before_it_fails() -> None:
+    play = Play(LINE, ["3 down 0-1"], {"0 asks": "a>1 B>1 c>1", "1 gets a": "d>0 e>2"})
+    assert play.heard == [
+        "0 asks",
+        "1 gets a",
+        "1 gets B",
+        "1 gets c",
+        "0 gets d",  # sent over the failing link in answer, so it still gets through
+        "0 loses 1",
+        "1 loses 0",
+        "2 gets e",
+    ]
+    assert play.run.monitor.violated == {}
+    assert play.run.in_flight == 0
+
+
+def test_return_gives_permits_back_and_loses_the_rest() -> None:
+    play = Play(
+        LINE,
+        ["3 down 0-1"],
+        {"0 asks": "a>1 B>1", "1 meets 2": "", "0 loses 1": ""},
+        returning=True,
+    )
+    assert play.heard == ["0 asks", "0 keeps B", "0 loses 1", "1 loses 0"]
+    assert play.run.nodes[0].free_permits() == 9
+    assert (play.run.returned, play.run.dropped) == (1, 1)
+    assert play.run.monitor.violated == {}
+
+
+def test_a_link_forms_fails_and_forms_again() -> None:
+    play = Play(
+        LINE,
+        ["5 up 0-2", "7 down 0-2", "30 up 0-2"],
+        {"0 meets 2": "a>2"},
+    )
+    assert play.heard == [
+        "0 asks",
+        "0 meets 2",
+        "2 meets 0",
+        "2 gets a",
+        "0 loses 2",
+        "2 loses 0",
+        "0 meets 2",
+        "2 meets 0",
+        "2 gets a",
+    ]
+    assert (play.run.ups, play.run.downs) == (2, 1)
+
+
+def test_what_arrived_before_the_failure_is_not_delivered_again() -> None:
+    play = Play(LINE, ["30 down 0-1"], {"0 asks": "a>1"})
+    assert play.heard == ["0 asks", "1 gets a", "0 loses 1", "1 loses 0"]
+
+
+def test_a_message_to_where_there_is_no_link_is_a_fault() -> None:
+    play = Play(LINE, ["20 up 0-2"], {"0 asks": "a>2"})
+    assert play.heard == ["0 asks", "0 meets 2", "2 meets 0"]
+    assert play.run.monitor.violated == {
+        "neighbours": "at 0: node 0 sends WORD to node 2, to which it has no link"
+    }
+
+
+def test_nodes_that_answer_each_other_for_ever_are_stopped() -> None:
+    play = Play(LINE, ["3 down 0-1"], {"0 asks": "a>1", "1 gets a": "b>0", "0 gets b": "a>1"})
+    assert list(play.run.monitor.violated) == ["neighbours"]
+    assert "answer each other for ever" in play.run.monitor.violated["neighbours"]
+
+
+def test_the_connected_share_of_time() -> None:
+    play = Play(LINE, ["20 down 1-2", "30 down 0-1", "50 up 0-2", "60 up 0-1", "90 up 1-2"], {})
+    assert play.run.now == 100.0
+    assert play.run.connected_share() == pytest.approx(0.6)
+    assert Play(LINE, [], {}).run.connected_share() == 1.0
+    assert Play([(0, 1)], [], {}).run.connected_share() == 0.0
+
+
+@pytest.mark.parametrize("returning", [False, True])
+def test_the_trace_tells_it_all_and_passes_the_audit(tmp_path: Path, returning: bool) -> None:
+    file = tmp_path / "run.jsonl"
+    with file.open("wb") as sink:
+        play = Play(
+            LINE,
+            ["3 down 0-1", "4 up 0-1", "5 up 0-2", "6 down 1-2"],
+            {"0 asks": "a>1 B>1", "0 meets 2": "C>2"},
+            returning=returning,
+            trace=TraceWriter(sink, False),
+        )
+    assert play.run.monitor.violated == {}
+    audit = Audit(Trace(file))
+    assert audit.monitor.violated == {}
+    events = [event["event"] for event in Trace(file).events()]
+    assert events.count("link-up") == 4
+    assert events.count("link-down") == 4
+    assert events.count("undelivered") == (1 if returning else 0)
+    assert events.count("drop") == (1 if returning else 0)
+    parted = [event for event in Trace(file).events() if event.get("components") == 2]
+    assert [event["t"] for event in parted] == [3, 3]
+
+
+def moving(says: dict[str, str], requests: int, spec: str, *, sink: io.BytesIO) -> list[str]:
+    heard: list[str] = []
+
+    def make(
+        network: Network, permits: int, options: dict[str, str], out: list[Effect]
+    ) -> list[Node]:
+        return [Talker(me, out, says, heard) for me in range(network.size)]
+
+    found = mobility(spec, network("links:9", 6, 1), 6, 7, moves=True)
+    assert found is not None
+    run = ChangingSimulation(
+        Algorithm("talk", "Talk", "here", "k", make, (Word,), token=False),
+        {},
+        found.graph,
+        9,
+        Workload(requests, 1, False, None, (1, 1), (0, 0), None, 1),
+        constant(1.0),
+        constant(1.0),
+        True,
+        1,
+        found.changes,
+        False,
+        trace=TraceWriter(sink, False),
+    )
+    run.start()
+    while run.run(1000):
+        pass
+    run.finish()
+    return list(run.monitor.violated)
+
+
+@pytest.mark.parametrize("spec", ["flips:3", "waypoint:0.05,0.5"])
+def test_a_run_ends_when_all_are_served_though_changes_would_go_on(spec: str) -> None:
+    once, again = io.BytesIO(), io.BytesIO()
+    assert moving({}, 60, spec, sink=once) == []
+    assert moving({}, 60, spec, sink=again) == []
+    assert once.getvalue() == again.getvalue()
+    assert once.getvalue().count(b'"link-up"') > 10
+    assert (b'"move"' in once.getvalue()) == spec.startswith("waypoint")
+
+
+def test_a_run_ends_when_nobody_is_ever_served() -> None:
+    assert moving({"never": ""}, 60, "flips:3", sink=io.BytesIO()) == ["served"]
