@@ -96,3 +96,67 @@ class Lift(Fifo):
         super().thaw(items[2:])
         self.own = items[0] == 1
         self.lifted = items[1] == 1
+
+
+class Entry:
+    """A request that waits: of a neighbour, or of a client of our own (neighbour NIL).
+
+    ``rank`` decides the order, the higher the sooner; ``arrival`` decides between equals.
+    """
+
+    def __init__(self, neighbour: int, client: int, want: int, priority: int, rank: int) -> None:
+        self.neighbour = neighbour
+        self.client = client
+        self.want = want
+        self.priority = priority
+        self.rank = rank
+        self.arrival = 0
+
+    def freeze(self) -> tuple[int, int, int, int, int]:
+        return (self.neighbour, self.client, self.want, self.priority, self.rank)
+
+
+class Ranked:
+    """Entries in order of rank; those of one rank in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.arrivals = 0
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def first(self) -> Entry:
+        return self.entries[0]
+
+    def push(self, entry: Entry) -> None:
+        self.arrivals += 1
+        entry.arrival = self.arrivals
+        self.entries.insert(self.place(entry), entry)
+
+    def remove(self, entry: Entry) -> None:
+        del self.entries[self.place(entry)]
+
+    def place(self, entry: Entry) -> int:
+        """Where the entry stands, or would stand: by bisection."""
+        entries = self.entries
+        low, high = 0, len(entries)
+        while low < high:
+            middle = (low + high) // 2
+            other = entries[middle]
+            if other.rank > entry.rank or (
+                other.rank == entry.rank and other.arrival < entry.arrival
+            ):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def freeze(self) -> tuple[tuple[int, int, int, int, int], ...]:
+        return tuple([entry.freeze() for entry in self.entries])
+
+    def thaw(self, entries: tuple[tuple[int, int, int, int, int], ...]) -> None:
+        self.entries = []
+        self.arrivals = 0
+        for neighbour, client, want, priority, rank in entries:
+            self.push(Entry(neighbour, client, want, priority, rank))

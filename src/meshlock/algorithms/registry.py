@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 from meshlock.algorithms import (
     general_scheme,
+    jiang,
     jiang_printed,
     lamport,
     lelann,
@@ -18,6 +19,7 @@ from meshlock.algorithms import (
 from meshlock.algorithms.interface import Algorithm
 
 MODULES = [
+    jiang.ALGORITHMS,
     general_scheme.ALGORITHMS,
     jiang_printed.ALGORITHMS,
     singhal.ALGORITHMS,

@@ -42,7 +42,8 @@ class Simulation:
         self.permits = permits
         self.out: list[Effect] = []
         self.nodes = algorithm.make(network, permits, options, self.out)
-        self.monitor = Monitor(permits, algorithm.priorities, ageing)
+        strict = options.get("backfill", "off") == "off"
+        self.monitor = Monitor(permits, algorithm.priorities and strict, ageing)
         low, high = workload.priorities
         ranked = low != high or workload.deadlines is not None
         self.measures = Measures(network.size, ranked, ageing)

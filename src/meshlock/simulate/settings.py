@@ -27,7 +27,7 @@ from meshlock.topology.specification import network, says_its_size
 from meshlock.trace.writer import TraceWriter
 
 DEFAULTS: dict[str, str | int] = {
-    "algorithm": "raymond",
+    "algorithm": "jiang",
     "nodes": 0,
     "topology": "complete",
     "permits": 1,
@@ -157,6 +157,11 @@ def workload(settings: Settings) -> Workload:
     return Workload(requests, clients, serial, think, wants, priorities, deadlines, seed)
 
 
+def ageing_rate(options: dict[str, str]) -> float:
+    """By how much every grant raises the priority of those that wait."""
+    return 1.0 / int(options["patience"]) if options.get("ageing") == "stamped" else 0.0
+
+
 def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
     """The run that these settings describe, ready to start."""
     algorithm = find(settings.text("algorithm"))
@@ -191,7 +196,8 @@ def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
         duration("hold", settings.text("hold"), seed),
         links == "fifo",
         seed,
-        trace=trace,
+        ageing_rate(options),
+        trace,
     )
     if trace is not None:
         from meshlock import __version__
@@ -202,7 +208,8 @@ def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
             "algorithm": algorithm.name,
             "options": options,
             "seed": seed,
-            "ordered": algorithm.priorities,
+            "ordered": run.monitor.ordered,
+            "ageing": ageing_rate(options),
             "balanced": algorithm.token,
             "settings": settings.values,
         }

@@ -1,0 +1,220 @@
+"""How fast is the simulator? Against SimPy, against the bare heap, and at a million nodes.
+
+    make bench
+
+runs it with the pure and the compiled flavour. Everything is measured in one go, in child
+processes, on CPU time; each figure is the best of several turns, and turns alternate, so
+that a noisy machine disturbs all alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from random import Random
+from time import process_time
+
+HERE = Path(__file__).parent
+NODES = 127
+
+
+def simulated(algorithm: str, nodes: int, requests: int, busy: bool) -> dict[str, float]:
+    from meshlock.algorithms.registry import find, settle
+    from meshlock.simulate.durations import Duration
+    from meshlock.simulate.engine import Simulation
+    from meshlock.simulate.workload import Workload
+    from meshlock.topology.graphs import BinaryTree
+
+    think = None if busy else Duration("uniform", 5.0, 15.0, Random("1:think"))
+    entry = find(algorithm)
+    run = Simulation(
+        entry,
+        settle(entry, {}),
+        BinaryTree(nodes),
+        1,
+        Workload(requests, 1, False, think, (1, 1), (0, 0), None, 1),
+        Duration("uniform", 0.5, 1.5, Random("1:delay")),
+        Duration("constant", 0.1, 0.1, Random("1:hold")),
+        True,
+        1,
+    )
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    started = process_time()
+    run.start()
+    sizes = []
+    while run.run(5000):
+        sizes.append(len(run.heap))
+    cpu = process_time() - started
+    run.finish()
+    assert not run.monitor.violated, run.monitor.violated
+    messages = sum(run.measures.messages.values())
+    size = sum(sizes) / len(sizes) if sizes else 1
+    return {"messages": messages, "events": run.events, "cpu_s": cpu, "heap": size}
+
+
+def memory() -> float:
+    """The most this process has held, in GiB."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def one(what: list[str]) -> dict[str, float]:
+    """One measurement, in this process."""
+    kind, *rest = what
+    if kind == "simpy":
+        sys.path.insert(0, str(HERE))
+        import simpy_raymond
+
+        return simpy_raymond.run(NODES, int(rest[1]), rest[0], 1)
+    if kind == "heap":
+        import bare_heap
+
+        if bare_heap.__file__.endswith(".py") != (rest[2] == "pure"):
+            raise SystemExit("the bare loop is not of the flavour asked for")
+        started = process_time()
+        bare_heap.churn(int(rest[0]), int(rest[1]))
+        return {"events": int(rest[0]), "cpu_s": process_time() - started}
+    if kind == "large":
+        result = million(int(rest[0]))
+        result["gib"] = memory()
+        return result
+    return simulated(kind, int(rest[0]), int(rest[1]), rest[2] == "saturated")
+
+
+def million(nodes: int) -> dict[str, float]:
+    """Naimi-Trehel from a tree, one request at a time, so that only the size differs."""
+    from meshlock.algorithms.registry import find, settle
+    from meshlock.simulate.durations import Duration
+    from meshlock.simulate.engine import Simulation
+    from meshlock.simulate.workload import Workload
+    from meshlock.topology.graphs import BinaryTree
+
+    class Started(BinaryTree):
+        """Any node can send to any other in one delay; the tree is only where they start."""
+
+        complete = True
+
+    entry = find("naimi-trehel")
+    network = Started(nodes)
+    second = Duration("constant", 1.0, 1.0, Random(1))
+    work = Workload(300_000, 1, True, None, (1, 1), (0, 0), None, 1)
+    run = Simulation(entry, settle(entry, {}), network, 1, work, second, second, False, 1)
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    started = process_time()
+    run.start()
+    while run.run(50_000):
+        pass
+    cpu = process_time() - started
+    assert not run.monitor.violated
+    return {"messages": sum(run.measures.messages.values()), "cpu_s": cpu}
+
+
+def child(python: str, path: str, *what: str) -> dict[str, float]:
+    environment = {**os.environ, "PYTHONPATH": path}
+    command = [python, str(Path(__file__)), "--one", *what]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure the simulator.")
+    parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--compiled", default=".venv-compiled/bin/python")
+    parser.add_argument("--pure", default=sys.executable)
+    parser.add_argument("--turns", type=int, default=5)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(one(options.one)))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        measure(options, folder)
+
+
+def measure(options: argparse.Namespace, folder: str) -> None:
+    source = Path(folder) / "bare_heap.py"
+    source.write_bytes((HERE / "bare_heap.py").read_bytes())
+    mypyc = str(Path(options.compiled).with_name("mypyc"))
+    subprocess.run(
+        [mypyc, "--strict", "bare_heap.py"],
+        cwd=folder,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "MYPYC_OPT_LEVEL": "3"},
+    )
+    compiled, pure = options.compiled, options.pure
+    busy = child(compiled, "", "raymond", str(NODES), "20000", "saturated")
+    calm = child(compiled, "", "raymond", str(NODES), "20000", "thinking")
+    jobs: dict[str, tuple[str, str, list[str]]] = {}
+    for load, probe in (("saturated", busy), ("thinking", calm)):
+        size = str(max(1, round(probe["heap"])))
+        tree = str(NODES)
+        jobs[f"bare heap of {size}, compiled"] = (compiled, folder, ["heap", "2000000", size, "c"])
+        for name in ("raymond", "naimi-trehel"):
+            jobs[f"{name}, {load}, compiled"] = (compiled, "", [name, tree, "200000", load])
+            jobs[f"{name}, {load}, pure"] = (pure, "", [name, tree, "40000", load])
+    for style in ("callback", "process"):
+        jobs[f"raymond, thinking, SimPy {style}"] = (compiled, "", ["simpy", style, "20000"])
+    best: dict[str, dict[str, float]] = {}
+    for turn in range(options.turns):
+        for name, (python, path, what) in jobs.items():
+            print(f"\rturn {turn + 1} of {options.turns}: {name:<40}", end="", file=sys.stderr)
+            result = child(python, path, *what)
+            if name not in best or rate(result) > rate(best[name]):
+                best[name] = result
+    print(file=sys.stderr)
+    large: dict[int, dict[str, float]] = {}
+    for _ in range(max(1, options.turns // 2)):
+        for nodes in (1000, 1_000_000):
+            result = child(compiled, "", "large", str(nodes))
+            if nodes not in large or rate(result) > rate(large[nodes]):
+                large[nodes] = result
+    report(best, large)
+
+
+def rate(result: dict[str, float]) -> float:
+    return result.get("events", result.get("messages", 0.0)) / result["cpu_s"]
+
+
+def report(best: dict[str, dict[str, float]], large: dict[int, dict[str, float]]) -> None:
+    print(f"{'':<42}{'messages/s':>12}{'events/s':>12}   (CPU seconds)")
+    for name, result in best.items():
+        per = [result[key] / result["cpu_s"] if key in result else 0 for key in ("messages", "events")]
+        print(f"{name:<42}{per[0] or '':>12,.0f}" if per[0] else f"{name:<42}{'':>12}", end="")
+        print(f"{per[1]:>12,.0f}" if per[1] else "")
+
+    def messages(name: str) -> float:
+        return best[name]["messages"] / best[name]["cpu_s"]
+
+    def judge(text: str, value: float, bound: float, enough: bool) -> None:
+        verdict = "reached" if enough else f"MISSED by {abs(value / bound - 1):.0%}"
+        print(f"{text:<66}{value:>12,.2f}   ({verdict})")
+
+    print()
+    ours = messages("raymond, thinking, compiled")
+    judge("raymond compiled, messages per CPU second (at least 700,000)", ours, 7e5, ours >= 7e5)
+    callback = ours / messages("raymond, thinking, SimPy callback")
+    judge("... times SimPy's callback style (at least 2)", callback, 2, callback >= 2)
+    process = ours / messages("raymond, thinking, SimPy process")
+    judge("... times SimPy's process style (at least 8)", process, 8, process >= 8)
+    heaps = [name for name in best if name.startswith("bare")]
+    for load, heap in zip(("saturated", "thinking"), heaps, strict=True):
+        slower = rate(best[heap]) / rate(best[f"raymond, {load}, compiled"])
+        judge(f"{heap} is faster than raymond, {load}, by (at most 3)", slower, 3, slower <= 3)
+    small, big = (1 / (large[n]["messages"] / large[n]["cpu_s"]) for n in (1000, 1_000_000))
+    judge("cost per message at 1,000,000 nodes over that at 1,000 (at most 3)", big / small, 3, big <= 3 * small)
+    judge("memory of the million in GiB (at most 4)", large[1_000_000]["gib"], 4, large[1_000_000]["gib"] <= 4)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,656 @@
+"""Prioritized h-out-of-k allocation on networks that change: the edition that works.
+
+Jiang, *Prioritized h-out of-k resource allocation for mobile ad hoc networks and
+distributed systems*, built on Reverse Link by Walter, Welch and Vaidya (Wireless
+Networks 7, 2001). As printed it deadlocks (:mod:`.jiang_printed`, docs/what-is-wrong.md).
+
+**Problem.** k permits; a client asks for h of them with a priority; the highest goes
+first, nobody starves, and links may form and fail meanwhile.
+
+**Idea.** One token carries the number t of free permits. Every node has a *height*, the
+holder the lowest of all, so each link points downhill and every path downhill ends at the
+token. A node keeps a queue of what its neighbours and its own clients ask for, by
+priority, and asks its lowest neighbour for the token on behalf of its front. The holder
+lets its own clients in while t suffices and else passes the token to the neighbour at its
+front. Receiving the token makes a node lower than the giver. A node that finds itself
+without a lower neighbour raises itself above its lowest one (partial reversal), and
+whoever finds the link to the node it asked reversed or gone asks again elsewhere. Permits
+come home by RELEASE, which flows downhill to the token.
+
+**Assumptions.** Links are FIFO and tell of their forming and failing; no node crashes. A
+network in several parts is allowed: the part with the token goes on.
+
+=====================  ================  =================================================
+paper                  here              meaning
+=====================  ================  =================================================
+state                  clients           who of this node is in, and with how many; who
+                                         waits is in the queue
+N, htVector            views             each neighbour's height, as far as we know
+height                 height            (h1, h2, id), compared in that order
+tokenHolder, t         holder, t         we have the token, and so many permits are free
+next                   next              who holds our REQUEST; ourselves with the token
+Q                      queue             one entry per neighbour and per waiting client
+receivedLINK[j]=false  unheard           gave j the token, its LINK has not come yet
+forming, formHeight    forming           links just formed: our height when we announced it
+=====================  ================  =================================================
+
+**The holder decides in one place**, :meth:`~JiangNode.decide`, and a node without the
+token keeps its request right in one place, :meth:`~JiangNode.pursue`, whatever changed.
+
+Repairs, each marked where it acts (numbers as in docs/what-is-wrong.md):
+R1 waiting is a state and is looked at again when permits come back; R2 a waiting holder
+yields only to a higher request and keeps its own in the queue, and the token stays where
+it is while no permit is free; R3 one entry per neighbour, in order; R4 every rise *and
+fall* of our front is told to whoever holds our request, and an empty queue withdraws it;
+R5 RELEASE finds its way without touching ``next``; R6 a failed link clears ``next``, and
+what cannot be sent is kept until it can; R7 ``next`` is ourselves with the token; R8 a
+REQUEST from before the token is ignored; R9 a token that moves tells only who must know.
+
+**Ageing.** *stamped*: a request's rank is priority * patience - (grants made when it was
+born), so among requests of one age a higher priority wins, and every ``patience`` grants
+that one has waited count for one step of priority. The rank never changes: no queue is
+walked, no message sent. *printed*: each queue adds a little to all its entries whenever
+its node passes the token or is left by a client. *none*: priority alone, and low ones may
+starve. A stamped request of priority p is overtaken by at most (highest - p) * patience
+later grants, plus one request of each node whose knowledge of the count was old.
+
+**Cost** per entry: REQUEST and TOKEN one each per link on the way (Reverse Link's: just
+under 4 at saturation), RELEASE the distance to the token if the client leaves without it,
+UPDATE at most the distance for each rise of a front, LINK 1 to 2 per token hop if quiet and the
+degree if broadcast.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from meshlock.algorithms.interface import (
+    NIL,
+    Algorithm,
+    Effect,
+    Frozen,
+    Message,
+    Network,
+    Node,
+)
+from meshlock.algorithms.queues import Entry, Ranked
+
+Height = tuple[int, int, int]
+
+STAMPED, PRINTED, UNAGED = 0, 1, 2
+
+NOBODY = -(1 << 60)
+"""Below every rank."""
+
+
+class Signal(Message):
+    """Every message tells its sender's height, and how many grants it knows of."""
+
+    def __init__(self, receiver: int, height: Height, grants: int) -> None:
+        super().__init__(receiver)
+        self.height = height
+        self.grants = grants
+
+
+class Token(Signal):
+    """TOKEN(t): t permits are free. With backfill: ``passed`` clients of lower rank than
+    ``blocked`` have been let in since that one had to wait for permits."""
+
+    kind: ClassVar[str] = "TOKEN"
+    fields: ClassVar[tuple[str, ...]] = ("height", "grants", "t", "passed", "blocked")
+
+    def __init__(
+        self, receiver: int, height: Height, grants: int, t: int, passed: int, blocked: int
+    ) -> None:
+        super().__init__(receiver, height, grants)
+        self.t = t
+        self.passed = passed
+        self.blocked = blocked
+
+    def tokens(self) -> int:
+        return 1
+
+    def permits(self) -> int:
+        return self.t
+
+
+class Request(Signal):
+    """REQUEST: the sender asks for the token, for a client of this priority, rank and want."""
+
+    kind: ClassVar[str] = "REQUEST"
+    fields: ClassVar[tuple[str, ...]] = ("height", "grants", "priority", "rank", "want")
+
+    def __init__(
+        self, receiver: int, height: Height, grants: int, priority: int, rank: int, want: int
+    ) -> None:
+        super().__init__(receiver, height, grants)
+        self.priority = priority
+        self.rank = rank
+        self.want = want
+
+
+class Update(Signal):
+    """UPDATE: the sender's request is now this; with want 0 it asks for nothing any more."""
+
+    kind: ClassVar[str] = "UPDATE"
+    fields: ClassVar[tuple[str, ...]] = ("height", "grants", "priority", "rank", "want")
+
+    def __init__(
+        self, receiver: int, height: Height, grants: int, priority: int, rank: int, want: int
+    ) -> None:
+        super().__init__(receiver, height, grants)
+        self.priority = priority
+        self.rank = rank
+        self.want = want
+
+
+class Release(Signal):
+    """RELEASE(r): r permits on their way back to the token."""
+
+    kind: ClassVar[str] = "RELEASE"
+    fields: ClassVar[tuple[str, ...]] = ("height", "grants", "r")
+
+    def __init__(self, receiver: int, height: Height, grants: int, r: int) -> None:
+        super().__init__(receiver, height, grants)
+        self.r = r
+
+    def permits(self) -> int:
+        return self.r
+
+
+class Link(Signal):
+    """LINK: the sender's height. ``news``: climb again if you had given up."""
+
+    kind: ClassVar[str] = "LINK"
+    fields: ClassVar[tuple[str, ...]] = ("height", "grants", "news")
+
+    def __init__(self, receiver: int, height: Height, grants: int, news: bool) -> None:
+        super().__init__(receiver, height, grants)
+        self.news = news
+
+
+class Rules:
+    """What all nodes of a pool have in common."""
+
+    def __init__(self, permits: int, options: dict[str, str], most_raises: int) -> None:
+        self.permits = permits
+        self.ageing = ("stamped", "printed", "none").index(options["ageing"])
+        self.patience = int(options["patience"])
+        self.quiet = options["moves"] == "quiet"
+        self.backfill = int(options["backfill-most"]) if options["backfill"] == "on" else 0
+        self.most_raises = most_raises
+
+
+class JiangNode(Node):
+    variables: ClassVar[tuple[str, ...]] = (
+        "holder",
+        "t",
+        "height",
+        "next",
+        "queue",
+        "clients",
+        "views",
+        "unheard",
+        "forming",
+        "told",
+        "stranded",
+        "raises",
+        "grants",
+        "passed",
+        "blocked",
+    )
+
+    def __init__(
+        self, me: int, out: list[Effect], rules: Rules, height: Height, holder: bool
+    ) -> None:
+        super().__init__(me, out)
+        self.rules = rules
+        self.holder = holder
+        self.t = rules.permits if holder else 0
+        self.height = height
+        self.next = me if holder else NIL
+        self.queue = Ranked()
+        self.asking: dict[int, Entry] = {}  # neighbour: its entry in the queue
+        self.clients: dict[int, int] = {}  # those inside, and what they hold
+        self.views: dict[int, Height] = {}
+        self.unheard: set[int] = set()
+        self.forming: dict[int, Height] = {}
+        self.told = False  # next holds a request of ours ...
+        self.told_priority = 0  # ... which says this
+        self.told_rank = 0
+        self.told_want = 0
+        self.stranded = 0  # permits to be released that have no way to go yet
+        self.raises = 0  # since there was news
+        self.grants = 0  # as far as we know; exact with the token
+        self.passed = 0
+        self.blocked = NOBODY
+
+    # -- clients --------------------------------------------------------------------
+
+    def request(self, client: int, want: int, priority: int) -> None:
+        rank = priority * self.rules.patience
+        if self.rules.ageing == STAMPED:
+            rank -= self.grants
+        self.queue.push(Entry(NIL, client, want, priority, rank))
+        self.act()
+
+    def release(self, client: int) -> None:
+        self.age()
+        permits = self.clients.pop(client)
+        if self.holder:
+            self.t += permits
+        else:
+            self.stranded += permits
+        self.act()
+
+    def withdraw(self, client: int) -> bool:
+        """A waiting client gives up; False if it is not waiting here."""
+        for entry in self.queue.entries:
+            if entry.client == client and entry.neighbour == NIL:
+                self.queue.remove(entry)
+                self.act()
+                return True
+        return False
+
+    # -- messages ---------------------------------------------------------------------
+
+    def receive(self, message: Message) -> None:
+        if not isinstance(message, Signal):
+            return
+        sender = message.sender
+        if message.grants > self.grants:
+            self.grants = message.grants
+        if isinstance(message, Token):
+            self.receive_token(message)
+            return
+        if isinstance(message, Link):
+            self.receive_link(message)
+            return
+        if sender not in self.unheard and sender in self.views:
+            self.see(sender, message.height)
+        if isinstance(message, Release):
+            if self.holder:
+                self.t += message.r  # R1: act() looks again
+            else:
+                self.stranded += message.r
+        elif isinstance(message, Request):
+            self.receive_request(message)
+        elif isinstance(message, Update):
+            self.receive_update(message)
+        self.act()
+
+    def receive_token(self, token: Token) -> None:
+        giver = token.sender
+        self.holder = True
+        self.t = token.t + self.stranded
+        self.stranded = 0
+        self.passed = token.passed
+        self.blocked = token.blocked
+        self.views[giver] = token.height
+        self.height = (token.height[0], token.height[1] - 1, self.me)
+        keeper = self.next if self.told and self.next != giver else NIL
+        self.next = self.me  # R7
+        self.told = False
+        if not self.rules.quiet:
+            self.announce(False)
+        else:  # R9: the giver waits for it; whoever else holds our request must drop it
+            self.send(Link(giver, self.height, self.grants, False))
+            if keeper in self.views:
+                self.send(Link(keeper, self.height, self.grants, False))
+        self.news()
+        self.act()
+
+    def receive_request(self, request: Request) -> None:
+        j = request.sender
+        if j in self.unheard or j not in self.views or self.height > self.views[j]:
+            return  # R8: from before the token; or it will learn that we are higher now
+        self.put(j, request.want, request.priority, request.rank)
+
+    def receive_update(self, update: Update) -> None:
+        j = update.sender
+        if j in self.asking:
+            if update.want == 0:
+                self.delete(j)
+            else:
+                self.put(j, update.want, update.priority, update.rank)
+
+    def receive_link(self, link: Link) -> None:
+        j = link.sender
+        formed = False
+        if j in self.forming:
+            if self.height != self.forming.pop(j):
+                self.send(Link(j, self.height, self.grants, False))
+            self.views[j] = link.height
+            formed = True
+        elif j not in self.views:
+            return  # of a link that has failed since
+        if j not in self.unheard:
+            self.see(j, link.height)
+        elif self.views[j] == link.height:
+            self.unheard.remove(j)
+        if formed or link.news:
+            self.news()
+        self.act()
+
+    def undelivered(self, message: Message) -> None:
+        if isinstance(message, Token):
+            self.holder = True
+            self.t = message.t + self.stranded
+            self.stranded = 0
+            self.passed = message.passed
+            self.blocked = message.blocked
+            self.next = self.me
+            self.told = False
+        elif isinstance(message, Release):
+            if self.holder:
+                self.t += message.r
+            else:
+                self.stranded += message.r
+
+    # -- links --------------------------------------------------------------------------
+
+    def link_up(self, peer: int) -> None:
+        self.forming[peer] = self.height
+        self.send(Link(peer, self.height, self.grants, False))
+
+    def link_down(self, peer: int) -> None:
+        self.forming.pop(peer, None)
+        self.unheard.discard(peer)
+        if self.views.pop(peer, None) is not None:
+            self.delete(peer)
+            if self.next == peer:  # R6
+                self.next = NIL
+                self.told = False
+            self.news()
+        self.act()
+
+    # -- what to do next, in one place each --------------------------------------------
+
+    def act(self) -> None:
+        if self.holder:
+            self.decide()
+        else:
+            self.pursue()
+
+    def decide(self) -> None:
+        """The holder: let our own clients in, pass the token, or wait (R1, R2)."""
+        while self.t > 0 and len(self.queue) > 0:
+            front = self.queue.first()
+            if front.neighbour != NIL:
+                self.give(front)
+                return
+            if front.want > self.t:
+                if self.passed < self.rules.backfill:
+                    self.fill_in(front)
+                return
+            self.let_in(front)
+        if len(self.queue) == 0:
+            self.passed = 0
+            self.blocked = NOBODY
+
+    def fill_in(self, front: Entry) -> None:
+        """The front must wait for permits: somebody smaller may go meanwhile."""
+        for entry in self.queue.entries:
+            if entry.want <= self.t:
+                self.blocked = max(self.blocked, front.rank)
+                if entry.neighbour != NIL:
+                    self.give(entry)
+                else:
+                    self.let_in(entry)
+                    self.decide()
+                return
+
+    def let_in(self, entry: Entry) -> None:
+        self.queue.remove(entry)
+        if entry.rank < self.blocked:
+            self.passed += 1
+        else:
+            self.passed = 0
+            self.blocked = NOBODY
+        self.t -= entry.want
+        self.grants += 1
+        self.clients[entry.client] = entry.want
+        self.enter(entry.client, self.grants)
+
+    def give(self, entry: Entry) -> None:
+        """Pass the token to this neighbour, and ask for it back if others wait."""
+        j = entry.neighbour
+        self.delete(j)
+        self.age()
+        self.holder = False
+        self.next = j
+        self.views[j] = (self.height[0], self.height[1] - 1, j)
+        self.unheard.add(j)
+        self.send(Token(j, self.height, self.grants, self.t, self.passed, self.blocked))
+        self.t = 0
+        self.passed = 0
+        self.blocked = NOBODY
+        if len(self.queue) > 0:
+            self.ask(j)
+
+    def pursue(self) -> None:
+        """Not the holder: have a way down, and our request on it as it should be."""
+        lower = self.lowest()
+        if lower == NIL and len(self.views) > 0:
+            self.raise_height()
+            lower = self.lowest()
+        if lower == NIL:
+            return  # R6: alone, or given up climbing: all is kept until there is a way
+        if self.stranded > 0:  # R5
+            self.send(Release(lower, self.height, self.grants, self.stranded))
+            self.stranded = 0
+        if len(self.queue) == 0:
+            if self.told:
+                self.told = False
+                self.send(Update(self.next, self.height, self.grants, 0, 0, 0))
+        elif not self.told:
+            self.ask(lower)
+        else:
+            front = self.queue.first()
+            if (
+                front.priority != self.told_priority
+                or abs(front.rank - self.told_rank) >= self.rules.patience
+                or (self.rules.backfill > 0 and front.want != self.told_want)
+            ):  # R4: a rank that differs by less than a step of priority is not worth telling
+                self.tell(front)
+                rank = front.rank
+                self.send(
+                    Update(self.next, self.height, self.grants, front.priority, rank, front.want)
+                )
+
+    def ask(self, j: int) -> None:
+        """forwardRequest, to j."""
+        front = self.queue.first()
+        self.next = j
+        self.tell(front)
+        self.send(Request(j, self.height, self.grants, front.priority, front.rank, front.want))
+
+    def tell(self, front: Entry) -> None:
+        self.told = True
+        self.told_priority = front.priority
+        self.told_rank = front.rank
+        self.told_want = front.want
+
+    # -- heights ----------------------------------------------------------------------------
+
+    def lowest(self) -> int:
+        """The lowest neighbour that is lower than we are."""
+        best, low = NIL, self.height
+        for j, height in self.views.items():
+            if height < low:
+                best, low = j, height
+        return best
+
+    def see(self, j: int, height: Height) -> None:
+        """j says how high it is; who is below us cannot ask us, nor we who is above."""
+        self.views[j] = height
+        if height < self.height:
+            self.delete(j)
+        elif j == self.next:
+            self.told = False
+
+    def raise_height(self) -> None:
+        """Partial reversal: climb above the lowest neighbour, but not for ever."""
+        if self.raises >= self.rules.most_raises:
+            return
+        self.raises += 1
+        self.told = False
+        h1 = 1 + min([height[0] for height in self.views.values()])
+        level = [height[1] for height in self.views.values() if height[0] == h1]
+        self.height = (h1, min(level) - 1 if level else self.height[1], self.me)
+        self.announce(False)
+        for j in list(self.asking):
+            if self.views[j] < self.height:
+                self.delete(j)
+
+    def announce(self, news: bool) -> None:
+        for j in sorted(self.views):
+            self.send(Link(j, self.height, self.grants, news))
+
+    def news(self) -> None:
+        """The network has changed, or the token is here: climbing makes sense again.
+
+        A part of the network without the token would climb for ever, so everybody stops
+        after ``most_raises``. Whoever has climbed since the last news hands it on, so that
+        news reaches all that have stopped, at no more than the cost of the climbing.
+        """
+        if self.raises > 0:
+            self.raises = 0
+            self.announce(True)
+
+    # -- the queue --------------------------------------------------------------------------
+
+    def put(self, j: int, want: int, priority: int, rank: int) -> None:
+        """R3: j's one entry, new or changed."""
+        old = self.asking.get(j)
+        if old is not None:
+            if (old.want, old.priority, old.rank) == (want, priority, rank):
+                return
+            self.queue.remove(old)
+        entry = Entry(j, NIL, want, priority, rank)
+        self.asking[j] = entry
+        self.queue.push(entry)
+
+    def delete(self, j: int) -> None:
+        entry = self.asking.pop(j, None)
+        if entry is not None:
+            self.queue.remove(entry)
+
+    def age(self) -> None:
+        if self.rules.ageing == PRINTED:
+            for entry in self.queue.entries:
+                entry.rank += 1
+
+    # -- observers ----------------------------------------------------------------------------
+
+    def tokens(self) -> int:
+        return 1 if self.holder else 0
+
+    def free_permits(self) -> int:
+        return self.t + self.stranded
+
+    def known_priority(self) -> int | None:
+        if len(self.queue) == 0:
+            return None
+        return max([entry.priority for entry in self.queue.entries])
+
+    def freeze(self) -> Frozen:
+        told = (self.told_priority, self.told_rank, self.told_want) if self.told else ()
+        return (
+            self.holder,
+            self.t,
+            self.height,
+            self.next,
+            self.queue.freeze(),
+            tuple(sorted(self.clients.items())),
+            tuple(sorted(self.views.items())),
+            tuple(sorted(self.unheard)),
+            tuple(sorted(self.forming.items())),
+            told,
+            self.stranded,
+            self.raises,
+            self.grants,
+            self.passed,
+            self.blocked,
+        )
+
+    def thaw(self, state: Frozen) -> None:
+        self.holder = cast(bool, state[0])
+        self.t = cast(int, state[1])
+        self.height = cast(Height, state[2])
+        self.next = cast(int, state[3])
+        self.queue.thaw(cast(tuple[tuple[int, int, int, int, int], ...], state[4]))
+        self.asking = {e.neighbour: e for e in self.queue.entries if e.neighbour != NIL}
+        self.clients = dict(cast(tuple[tuple[int, int], ...], state[5]))
+        self.views = dict(cast(tuple[tuple[int, Height], ...], state[6]))
+        self.unheard = set(cast(tuple[int, ...], state[7]))
+        self.forming = dict(cast(tuple[tuple[int, Height], ...], state[8]))
+        told = cast(tuple[int, ...], state[9])
+        self.told = len(told) > 0
+        if self.told:
+            self.told_priority, self.told_rank, self.told_want = told[0], told[1], told[2]
+        self.stranded = cast(int, state[10])
+        self.raises = cast(int, state[11])
+        self.grants = cast(int, state[12])
+        self.passed = cast(int, state[13])
+        self.blocked = cast(int, state[14])
+
+
+def depths(network: Network) -> list[int]:
+    """Everybody's distance from node 0 along the fathers."""
+    depth = [NIL] * network.size
+    if network.size:
+        depth[0] = 0
+    for node in range(network.size):
+        path: list[int] = []
+        while depth[node] == NIL:
+            path.append(node)
+            node = network.father(node)
+        for below in reversed(path):
+            depth[below] = depth[network.father(below)] + 1
+    return depth
+
+
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+    rules = Rules(permits, options, 2 * network.size + 8)
+    depth = depths(network)
+    heights: list[Height] = [(0, depth[me], me) for me in range(network.size)]
+    nodes: list[Node] = []
+    for me in range(network.size):
+        node = JiangNode(me, out, rules, heights[me], me == 0)
+        for j in network.neighbours(me):
+            node.views[j] = heights[j]
+        nodes.append(node)
+    return nodes
+
+
+def join(
+    number: int, founder: bool, permits: int, options: dict[str, str], out: list[Effect]
+) -> Node:
+    """A node that has no links yet; the holder's first height is below every newcomer's."""
+    height = (0, 0 if founder else 1, number)
+    return JiangNode(number, out, Rules(permits, options, 1000), height, founder)
+
+
+ALGORITHMS: list[Algorithm] = [
+    Algorithm(
+        "jiang",
+        "Prioritized h-out-of-k allocation, repaired",
+        "Jiang, Hsuan Chuang University, 2003, on Walter, Welch, Vaidya 2001",
+        "h-of-k",
+        make,
+        (Token, Request, Update, Release, Link),
+        priorities=True,
+        changing_links=True,
+        needs_fifo=True,
+        many_clients=True,
+        join=join,
+        options={
+            "ageing": ("stamped", "printed", "none"),
+            "patience": ("100", "<number>"),
+            "moves": ("quiet", "broadcast"),
+            "backfill": ("off", "on"),
+            "backfill-most": ("8", "<number>"),
+        },
+    ),
+]
