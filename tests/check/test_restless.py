@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import io
 
-from checks import ask, counts, explore, with_algorithm
+from checks import ask, counts, explore
 
-from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
-from meshlock.algorithms.lelann import RingNode
-from meshlock.algorithms.registry import find
+from meshlock.check.mutants.catalogue import MUTANTS
 from meshlock.check.story import write_trace
-
-
-class KeepsTheToken(RingNode):
-    def release(self, client: int) -> None:
-        self.client = -1
-
-
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
-    return [KeepsTheToken(me, out, network.size) for me in range(network.size)]
 
 
 def test_the_ring_is_sound_and_its_states_are_few() -> None:
@@ -28,9 +17,8 @@ def test_the_ring_is_sound_and_its_states_are_few() -> None:
 
 
 def test_a_trace_tells_who_set_the_token_going() -> None:
-    origin = find("lelann")
-    greedy = Algorithm("greedy", "", "", "mutex", make, origin.kinds, routed=True, restless=True)
-    checking = explore(with_algorithm(ask("lelann", "ring", 3), greedy))
+    (greedy,) = [mutant for mutant in MUTANTS if mutant.name == "lelann/keeps-the-token"]
+    checking = explore(greedy.setup(greedy.algorithm))
     (violation,) = checking.violations()
     assert violation.name == "served"
     sink = io.BytesIO()
