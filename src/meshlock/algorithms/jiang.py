@@ -82,6 +82,9 @@ STAMPED, PRINTED, UNAGED = 0, 1, 2
 NOBODY = -(1 << 60)
 """Below every rank."""
 
+MOST_RAISES = 16
+"""So often a node climbs in a row before it asks whether the token can be reached at all."""
+
 
 class Signal(Message):
     """Every message tells its sender's height, and how many grants it knows of."""
@@ -159,26 +162,30 @@ class Release(Signal):
 
 
 class Link(Signal):
-    """LINK: the sender's height. ``news``: climb again if you had given up."""
+    """LINK: the sender's height. It also carries word of nodes that gave up climbing:
+    ``lost`` (a node and the number of its call) has been heard of, or ``found``."""
 
     kind: ClassVar[str] = "LINK"
-    fields: ClassVar[tuple[str, ...]] = ("height", "grants", "news")
+    fields: ClassVar[tuple[str, ...]] = ("height", "grants", "lost", "call", "found")
 
-    def __init__(self, receiver: int, height: Height, grants: int, news: bool) -> None:
+    def __init__(
+        self, receiver: int, height: Height, grants: int, lost: int, call: int, found: bool
+    ) -> None:
         super().__init__(receiver, height, grants)
-        self.news = news
+        self.lost = lost
+        self.call = call
+        self.found = found
 
 
 class Rules:
     """What all nodes of a pool have in common."""
 
-    def __init__(self, permits: int, options: dict[str, str], most_raises: int) -> None:
+    def __init__(self, permits: int, options: dict[str, str]) -> None:
         self.permits = permits
         self.ageing = ("stamped", "printed", "none").index(options["ageing"])
         self.patience = int(options["patience"])
         self.quiet = options["moves"] == "quiet"
         self.backfill = int(options["backfill-most"]) if options["backfill"] == "on" else 0
-        self.most_raises = most_raises
 
 
 class JiangNode(Node):
@@ -195,6 +202,8 @@ class JiangNode(Node):
         "told",
         "stranded",
         "raises",
+        "lost",
+        "found",
         "grants",
         "passed",
         "blocked",
@@ -220,7 +229,9 @@ class JiangNode(Node):
         self.told_rank = 0
         self.told_want = 0
         self.stranded = 0  # permits to be released that have no way to go yet
-        self.raises = 0  # since there was news
+        self.raises = 0  # since a link of ours changed or the token was heard of
+        self.lost: dict[int, int] = {}  # nodes that gave up climbing: their last call
+        self.found: dict[int, int] = {}  # calls that the token has answered
         self.grants = 0  # as far as we know; exact with the token
         self.passed = 0
         self.blocked = NOBODY
@@ -292,12 +303,14 @@ class JiangNode(Node):
         self.next = self.me  # R7
         self.told = False
         if not self.rules.quiet:
-            self.announce(False)
+            self.announce()
         else:  # R9: the giver waits for it; whoever else holds our request must drop it
-            self.send(Link(giver, self.height, self.grants, False))
+            self.link(giver)
             if keeper in self.views:
-                self.send(Link(keeper, self.height, self.grants, False))
-        self.news()
+                self.link(keeper)
+        self.raises = 0
+        for node, call in sorted(self.lost.items()):
+            self.settle(NIL, node, call)
         self.act()
 
     def receive_request(self, request: Request) -> None:
@@ -316,20 +329,21 @@ class JiangNode(Node):
 
     def receive_link(self, link: Link) -> None:
         j = link.sender
-        formed = False
         if j in self.forming:
             if self.height != self.forming.pop(j):
-                self.send(Link(j, self.height, self.grants, False))
+                self.link(j)
             self.views[j] = link.height
-            formed = True
+            self.raises = 0
+            for node, call in sorted(self.lost.items()):
+                self.send(Link(j, self.height, self.grants, node, call, False))
         elif j not in self.views:
             return  # of a link that has failed since
         if j not in self.unheard:
             self.see(j, link.height)
         elif self.views[j] == link.height:
             self.unheard.remove(j)
-        if formed or link.news:
-            self.news()
+        if link.lost != NIL:
+            self.hear(link)
         self.act()
 
     def undelivered(self, message: Message) -> None:
@@ -351,7 +365,7 @@ class JiangNode(Node):
 
     def link_up(self, peer: int) -> None:
         self.forming[peer] = self.height
-        self.send(Link(peer, self.height, self.grants, False))
+        self.link(peer)
 
     def link_down(self, peer: int) -> None:
         self.forming.pop(peer, None)
@@ -361,7 +375,7 @@ class JiangNode(Node):
             if self.next == peer:  # R6
                 self.next = NIL
                 self.told = False
-            self.news()
+            self.raises = 0
         self.act()
 
     # -- what to do next, in one place each --------------------------------------------
@@ -491,32 +505,68 @@ class JiangNode(Node):
 
     def raise_height(self) -> None:
         """Partial reversal: climb above the lowest neighbour, but not for ever."""
-        if self.raises >= self.rules.most_raises:
+        if self.raises >= MOST_RAISES:
+            self.call_out()
             return
         self.raises += 1
         self.told = False
         h1 = 1 + min([height[0] for height in self.views.values()])
         level = [height[1] for height in self.views.values() if height[0] == h1]
         self.height = (h1, min(level) - 1 if level else self.height[1], self.me)
-        self.announce(False)
+        self.announce()
         for j in list(self.asking):
             if self.views[j] < self.height:
                 self.delete(j)
 
-    def announce(self, news: bool) -> None:
+    def link(self, j: int) -> None:
+        self.send(Link(j, self.height, self.grants, NIL, 0, False))
+
+    def announce(self) -> None:
         for j in sorted(self.views):
-            self.send(Link(j, self.height, self.grants, news))
+            self.link(j)
 
-    def news(self) -> None:
-        """The network has changed, or the token is here: climbing makes sense again.
+    # -- parts of the network without the token ------------------------------------------
+    #
+    # There everybody would climb for ever. Instead a node stops after MOST_RAISES and a
+    # call is flooded, one for all that stop: *is the token here?* Who has the token, or gets
+    # it, answers, and the answer lets everybody climb again. Without the token there is no
+    # answer and all is quiet. A link that forms carries the open calls across, so nothing
+    # is missed when the parts join.
 
-        A part of the network without the token would climb for ever, so everybody stops
-        after ``most_raises``. Whoever has climbed since the last news hands it on, so that
-        news reaches all that have stopped, at no more than the cost of the climbing.
-        """
-        if self.raises > 0:
-            self.raises = 0
-            self.announce(True)
+    def call_out(self) -> None:
+        if len(self.lost) == 0:
+            call = self.found.get(self.me, 0) + 1
+            self.lost[self.me] = call
+            self.spread(NIL, self.me, call, False)
+
+    def hear(self, link: Link) -> None:
+        """Word of a lost node: hand it on once, or answer it."""
+        node, call = link.lost, link.call
+        answered = self.found.get(node, 0)
+        if link.found:
+            if call > answered:
+                self.settle(link.sender, node, call)
+        elif call <= answered:
+            self.send(Link(link.sender, self.height, self.grants, node, answered, True))
+        elif call > self.lost.get(node, 0):
+            self.lost[node] = call
+            if self.holder:
+                self.settle(NIL, node, call)
+            else:
+                self.spread(link.sender, node, call, False)
+
+    def settle(self, source: int, node: int, call: int) -> None:
+        """The token can be reached: climb again, and let the others know."""
+        self.found[node] = call
+        if self.lost.get(node, 0) <= call:
+            self.lost.pop(node, None)
+        self.raises = 0
+        self.spread(source, node, call, True)
+
+    def spread(self, source: int, node: int, call: int, found: bool) -> None:
+        for j in sorted(self.views):
+            if j != source:
+                self.send(Link(j, self.height, self.grants, node, call, found))
 
     # -- the queue --------------------------------------------------------------------------
 
@@ -569,6 +619,8 @@ class JiangNode(Node):
             told,
             self.stranded,
             self.raises,
+            tuple(sorted(self.lost.items())),
+            tuple(sorted(self.found.items())),
             self.grants,
             self.passed,
             self.blocked,
@@ -591,9 +643,11 @@ class JiangNode(Node):
             self.told_priority, self.told_rank, self.told_want = told[0], told[1], told[2]
         self.stranded = cast(int, state[10])
         self.raises = cast(int, state[11])
-        self.grants = cast(int, state[12])
-        self.passed = cast(int, state[13])
-        self.blocked = cast(int, state[14])
+        self.lost = dict(cast(tuple[tuple[int, int], ...], state[12]))
+        self.found = dict(cast(tuple[tuple[int, int], ...], state[13]))
+        self.grants = cast(int, state[14])
+        self.passed = cast(int, state[15])
+        self.blocked = cast(int, state[16])
 
 
 def depths(network: Network) -> list[int]:
@@ -612,7 +666,7 @@ def depths(network: Network) -> list[int]:
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
-    rules = Rules(permits, options, 2 * network.size + 8)
+    rules = Rules(permits, options)
     depth = depths(network)
     heights: list[Height] = [(0, depth[me], me) for me in range(network.size)]
     nodes: list[Node] = []
@@ -629,7 +683,7 @@ def join(
 ) -> Node:
     """A node that has no links yet; the holder's first height is below every newcomer's."""
     height = (0, 0 if founder else 1, number)
-    return JiangNode(number, out, Rules(permits, options, 1000), height, founder)
+    return JiangNode(number, out, Rules(permits, options), height, founder)
 
 
 ALGORITHMS: list[Algorithm] = [

@@ -45,7 +45,26 @@ def simulate(
     ] = None,
     hold: Annotated[str | None, typer.Option(help="How long a client stays inside.")] = None,
     links: Annotated[str | None, typer.Option(help="fifo or unordered.")] = None,
-    mobility: Annotated[str | None, typer.Option(help="How links change: none.")] = None,
+    mobility: Annotated[
+        str | None,
+        typer.Option(
+            help="none, flips:RATE, waypoint:SPEED,RANGE, walk:..., gauss-markov:..., "
+            "manhattan:..., or a file (.ns_movements, .movements[.gz], .tsv)."
+        ),
+    ] = None,
+    radio_range: Annotated[
+        str | None, typer.Option("--range", help="Radio range, for files of movements.")
+    ] = None,
+    partitions: Annotated[
+        str | None, typer.Option(help="prevented, allowed, or healed at the end of changes.")
+    ] = None,
+    failures: Annotated[
+        str | None,
+        typer.Option(help="What is on a failing link: drain (delivered first) or return."),
+    ] = None,
+    changes_until: Annotated[
+        str | None, typer.Option(help="No link changes after this time.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Same seed, same run.")] = None,
     behaviour: Annotated[
         str | None,
@@ -91,6 +110,10 @@ def simulate(
         "hold": hold,
         "links": links,
         "mobility": mobility,
+        "range": radio_range,
+        "partitions": partitions,
+        "failures": failures,
+        "changes-until": changes_until,
         "seed": seed,
         "behaviour": behaviour,
         "queue": queue,

@@ -263,6 +263,10 @@ class Simulation:
         """The network changes; see :mod:`meshlock.simulate.changing`."""
         raise NotImplementedError
 
+    def connected_share(self) -> float:
+        """The part of the time in which every node could reach every other."""
+        return 1.0
+
     def finish(self) -> None:
         """Nothing more can happen: whoever still waits will wait for ever."""
         self.measures.hold(0, self.now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
+from meshlock.simulate.changing import ChangingSimulation
 from meshlock.simulate.engine import Simulation
 
 
@@ -71,11 +72,14 @@ def figures(run: Simulation, seed: int, cpu: float) -> dict[str, Any]:
         "use_rate": measures.used / (run.permits * run.now) if run.now > 0.0 else 0.0,
         "fairness": jain(measures.entries_by_node),
         "violated": list(run.monitor.violated),
-        "connected_share": 1.0,
+        "connected_share": run.connected_share(),
         "sim_time": run.now,
         "cpu_s": cpu,
         "messages_per_cpu_s": messages / cpu if cpu > 0.0 else 0.0,
     }
+    if isinstance(run, ChangingSimulation):
+        result["link_changes"] = {"up": run.ups, "down": run.downs}
+        result["undelivered"] = {"returned": run.returned, "lost": run.dropped}
     if run.workload.deadlines is not None:
         result["deadline_misses"] = measures.missed
     return result

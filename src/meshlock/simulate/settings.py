@@ -20,9 +20,11 @@ from pathlib import Path
 from random import Random
 
 from meshlock.algorithms.registry import ALGORITHMS, Refused, find, refuse_impossible, settle
+from meshlock.simulate.changing import ChangingSimulation
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.workload import Workload
+from meshlock.topology.mobility.specification import Mobility, makes_links, mobility
 from meshlock.topology.specification import network, says_its_size
 from meshlock.trace.writer import TraceWriter
 
@@ -40,6 +42,10 @@ DEFAULTS: dict[str, str | int] = {
     "hold": "1",
     "links": "fifo",
     "mobility": "none",
+    "range": "",
+    "partitions": "",
+    "failures": "drain",
+    "changes-until": "inf",
     "seed": 1,
 }
 """Every setting and its default; ``nodes`` 0 means as many as the topology says."""
@@ -167,52 +173,113 @@ def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
     algorithm = find(settings.text("algorithm"))
     options = settle(algorithm, settings.options)
     seed = settings.number("seed")
-    size = settings.number("nodes")
-    if size < 0:
-        raise Refused("There must be at least one node: use --nodes 1 or more.")
-    topology = settings.text("topology")
-    if size == 0 and not says_its_size(topology):
-        size = USUAL_SIZE
-    graph = network(topology, size or None, seed)
+    permits = settings.number("permits")
     work = workload(settings)
     links = settings.text("links")
     if links not in ("fifo", "unordered"):
         raise Refused(f"--links is fifo or unordered, not '{links}'.")
-    refuse_impossible(
-        algorithm,
-        permits=settings.number("permits"),
-        want=work.wants[1],
-        complete=graph.complete,
-        fifo=links == "fifo",
-        changing=settings.text("mobility") != "none",
-    )
-    run = Simulation(
-        algorithm,
-        options,
-        graph,
-        settings.number("permits"),
-        work,
-        duration("delay", settings.text("delay"), seed),
-        duration("hold", settings.text("hold"), seed),
-        links == "fifo",
-        seed,
-        ageing_rate(options),
-        trace,
-    )
-    if trace is not None:
-        from meshlock import __version__
+    delay = duration("delay", settings.text("delay"), seed)
+    hold = duration("hold", settings.text("hold"), seed)
+    changing = settings.text("mobility") != "none"
 
-        setup = {
-            "version": __version__,
-            "source": "simulate",
-            "algorithm": algorithm.name,
-            "options": options,
-            "seed": seed,
-            "ordered": run.monitor.ordered,
-            "ageing": ageing_rate(options),
-            "balanced": algorithm.token,
-            "settings": settings.values,
-        }
-        pairs = "complete" if graph.complete else list(graph.links())
-        trace.begin(setup, graph, pairs, run.permits, run.nodes)
+    def refuse(complete: bool) -> None:
+        refuse_impossible(
+            algorithm,
+            permits=permits,
+            want=work.wants[1],
+            complete=complete,
+            fifo=links == "fifo",
+            changing=changing,
+        )
+
+    refuse(True)  # before a large network is made for nothing
+    run: Simulation
+    if changing:
+        moving = changing_network(settings, seed, trace is not None)
+        failures = settings.text("failures")
+        if failures not in ("drain", "return"):
+            raise Refused(f"--failures is drain or return, not '{failures}'.")
+        run = ChangingSimulation(
+            algorithm,
+            options,
+            moving.graph,
+            permits,
+            work,
+            delay,
+            hold,
+            links == "fifo",
+            seed,
+            moving.changes,
+            failures == "return",
+            ageing_rate(options),
+            trace,
+        )
+    else:
+        graph = network(settings.text("topology"), size(settings), seed)
+        refuse(graph.complete)
+        run = Simulation(
+            algorithm,
+            options,
+            graph,
+            permits,
+            work,
+            delay,
+            hold,
+            links == "fifo",
+            seed,
+            ageing_rate(options),
+            trace,
+        )
+    if trace is not None:
+        begin(trace, settings, run)
     return run
+
+
+def size(settings: Settings) -> int | None:
+    """How many nodes to make; None where the topology says it itself."""
+    nodes = settings.number("nodes")
+    if nodes < 0:
+        raise Refused("There must be at least one node: use --nodes 1 or more.")
+    if nodes == 0:
+        return None if says_its_size(settings.text("topology")) else USUAL_SIZE
+    return nodes
+
+
+def changing_network(settings: Settings, seed: int, moves: bool) -> Mobility:
+    spec = settings.text("mobility")
+    reach = settings.text("range")
+    try:
+        radius = float(reach) if reach else None
+        until = float(settings.text("changes-until"))
+    except ValueError:
+        raise Refused("--range and --changes-until take a number.") from None
+    if makes_links(spec):
+        nodes = settings.number("nodes") or (None if Path(spec).suffix else USUAL_SIZE)
+        graph = None
+    else:
+        graph = network(settings.text("topology"), size(settings), seed)
+        nodes = graph.size
+    partitions = settings.text("partitions")
+    made = mobility(
+        spec, graph, nodes, seed, radius=radius, partitions=partitions, until=until, moves=moves
+    )
+    assert made is not None  # only "none" gives none
+    return made
+
+
+def begin(trace: TraceWriter, settings: Settings, run: Simulation) -> None:
+    from meshlock import __version__
+
+    setup = {
+        "version": __version__,
+        "source": "simulate",
+        "algorithm": run.algorithm.name,
+        "options": run.options,
+        "seed": settings.number("seed"),
+        "ordered": run.monitor.ordered,
+        "ageing": ageing_rate(run.options),
+        "balanced": run.algorithm.token,
+        "settings": settings.values,
+    }
+    pairs = "complete" if run.network.complete else list(run.network.links())
+    trace.begin(setup, run.network, pairs, run.permits, run.nodes)
