@@ -48,7 +48,7 @@ def test_unordered_links_harm_neither_safety_nor_liveness(arbitration: str) -> N
         mixed = run(
             "singhal",
             2 + seed % 7,
-            "saturated",
+            ("saturated", "poisson:0.05", "poisson:0.5")[seed % 3],
             60,
             arbitration=arbitration,
             delay="uniform:0,5",
