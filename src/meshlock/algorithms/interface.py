@@ -94,6 +94,11 @@ class Node:
         """A client that was let in gives all its permits back."""
         raise NotImplementedError
 
+    def withdraw(self, client: int) -> bool:
+        """A waiting client gives up. False if its request cannot be taken back: then it will
+        be let in, and must leave."""
+        return False
+
     def receive(self, message: Message) -> None:
         """A message has arrived."""
         raise NotImplementedError

@@ -297,7 +297,8 @@ class JiangNode(Node):
         self.stranded = 0
         self.passed = token.passed
         self.blocked = token.blocked
-        self.views[giver] = token.height
+        if giver in self.views:  # else the link failed meanwhile, and the token came late
+            self.views[giver] = token.height
         self.height = (token.height[0], token.height[1] - 1, self.me)
         keeper = self.next if self.told and self.next != giver else NIL
         self.next = self.me  # R7
@@ -305,7 +306,8 @@ class JiangNode(Node):
         if not self.rules.quiet:
             self.announce()
         else:  # R9: the giver waits for it; whoever else holds our request must drop it
-            self.link(giver)
+            if giver in self.views:
+                self.link(giver)
             if keeper in self.views:
                 self.link(keeper)
         self.raises = 0

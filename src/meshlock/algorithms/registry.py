@@ -12,7 +12,6 @@ from meshlock.algorithms import (
     lelann,
     maekawa,
     neilsen_mizuno,
-    reverse_link,
     ricart_agrawala,
     singhal,
     suzuki_kasami,
@@ -23,7 +22,6 @@ MODULES = [
     jiang.ALGORITHMS,
     general_scheme.ALGORITHMS,
     jiang_printed.ALGORITHMS,
-    reverse_link.ALGORITHMS,
     singhal.ALGORITHMS,
     suzuki_kasami.ALGORITHMS,
     neilsen_mizuno.ALGORITHMS,
@@ -93,3 +91,8 @@ def refuse_impossible(
             f"{name} is for networks that do not change: use --mobility none, or an "
             f"algorithm for changing links such as jiang."
         )
+
+
+def ageing_rate(options: dict[str, str]) -> float:
+    """By how much every grant raises the priority of those that wait."""
+    return 1.0 / int(options["patience"]) if options.get("ageing") == "stamped" else 0.0

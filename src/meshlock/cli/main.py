@@ -11,7 +11,20 @@ from typing import Annotated
 
 import typer
 
-from meshlock.cli import algorithms, audit, check, convert, scenario, simulate
+from meshlock.cli import (
+    agent,
+    algorithms,
+    audit,
+    certs,
+    check,
+    convert,
+    demo,
+    scenario,
+    simulate,
+    status,
+    top,
+)
+from meshlock.cli import exec as exec_
 
 app = typer.Typer(
     name="meshlock",
@@ -49,6 +62,12 @@ app.command()(scenario.scenario)
 app.command()(check.check)
 app.command()(audit.audit)
 app.command()(convert.convert)
+app.command()(demo.demo)
+app.command()(agent.agent)
+app.command("exec", context_settings={"allow_interspersed_args": False})(exec_.execute)
+app.command()(status.status)
+app.command()(top.top)
+app.add_typer(certs.certs, name="certs")
 
 
 def run() -> None:

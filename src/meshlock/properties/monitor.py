@@ -61,6 +61,11 @@ class Monitor:
     def leaves(self, want: int) -> None:
         self.held -= want
 
+    def withdraws(self, client: int) -> None:
+        """A client has given up waiting."""
+        self.waiting.pop(client, None)
+        self.due = False
+
     def quiet(self) -> None:
         """Nothing is in flight, and a client leaves: the next entry is due to the highest."""
         if self.ordered and self.waiting and self.connected:

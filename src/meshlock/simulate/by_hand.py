@@ -357,11 +357,9 @@ class Director:
     def link_down(self, number: int, one: int, other: int) -> None:
         if (min(one, other), max(one, other)) not in self.links:
             raise self.scenario.wrong(number, f"there is no link {one}-{other}.")
-        while self.first((one, other)) >= 0 or self.first((other, one)) >= 0:
-            if self.now > ENDLESS:  # what arrives is answered, over the same link, without end
-                raise self.scenario.wrong(number, f"the link {one}-{other} never falls silent.")
-            places = [self.first((one, other)), self.first((other, one))]
-            self.deliver(min(place for place in places if place >= 0))
+        for link in ((one, other), (other, one)):
+            while self.first(link) >= 0:
+                self.deliver(self.first(link))
         self.links.remove((min(one, other), max(one, other)))
         for node, peer in ((one, other), (other, one)):
             before = self.before(node)

@@ -19,7 +19,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from random import Random
 
-from meshlock.algorithms.registry import ALGORITHMS, Refused, find, refuse_impossible, settle
+from meshlock.algorithms.registry import (
+    ALGORITHMS,
+    Refused,
+    ageing_rate,
+    find,
+    refuse_impossible,
+    settle,
+)
 from meshlock.simulate.changing import ChangingSimulation
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.engine import Simulation
@@ -161,11 +168,6 @@ def workload(settings: Settings) -> Workload:
         priorities = span("priority", urgency)
     serial = text == "serial"
     return Workload(requests, clients, serial, think, wants, priorities, deadlines, seed)
-
-
-def ageing_rate(options: dict[str, str]) -> float:
-    """By how much every grant raises the priority of those that wait."""
-    return 1.0 / int(options["patience"]) if options.get("ageing") == "stamped" else 0.0
 
 
 def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:

@@ -11,6 +11,7 @@ CAUSES = {
     "start",
     "request",
     "leave",
+    "withdraw",
     "deliver",
     "undelivered",
     "link-up",
@@ -99,6 +100,12 @@ class Audit:
             self.monitor.leaves(want)
             if not self.flying:
                 self.monitor.quiet()
+        elif kind == "withdraw":
+            client = self.trace.whole(event, "client")
+            if client not in self.clients or client in self.inside:
+                raise self.trace.bad(f"lets client {client} give up, which does not wait")
+            del self.clients[client]
+            self.monitor.withdraws(client)
         elif kind in ("link-up", "link-down"):
             self.monitor.changed(event.get("components", 1) == 1)
         elif kind in ("deliver", "undelivered"):

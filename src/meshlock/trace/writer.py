@@ -56,7 +56,7 @@ class TraceWriter:
         line.update(cause)
         if event == "request":
             self.wants[cause["client"]] = cause["want"]
-        elif event == "leave":
+        elif event in ("leave", "withdraw"):
             del self.wants[cause["client"]]
         tokens, free = node.tokens(), node.free_permits()
         if tokens != self.tokens.get(me, 0):

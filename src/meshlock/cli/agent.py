@@ -1,0 +1,125 @@
+"""meshlock agent: the daemon."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from meshlock.live.configuration import Settings
+
+
+def agent(
+    configuration: Annotated[
+        Path | None, typer.Argument(help="A configuration file (TOML); flags override it.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Of this node; the host's name if left out.")
+    ] = None,
+    listen: Annotated[
+        str | None, typer.Option(help="host:port where others may link to us.")
+    ] = None,
+    peer: Annotated[list[str] | None, typer.Option(help="host:port of a node to link to.")] = None,
+    secret_file: Annotated[str | None, typer.Option(help="File with the join secret.")] = None,
+    certificates: Annotated[
+        str | None, typer.Option(help="Folder with ca.crt, NAME.crt and NAME.key.")
+    ] = None,
+    discover: Annotated[
+        bool, typer.Option("--discover", help="Find peers on the local network by zeroconf.")
+    ] = False,
+    pool: Annotated[
+        list[str] | None, typer.Option(help="NAME=PERMITS founds a pool, NAME joins one.")
+    ] = None,
+    socket: Annotated[str | None, typer.Option(help="Unix socket for programs here.")] = None,
+    http: Annotated[str | None, typer.Option(help="host:port for HTTP (extra 'web').")] = None,
+    http_token_file: Annotated[
+        str | None, typer.Option(help="File with the bearer token of the HTTP interface.")
+    ] = None,
+    trace: Annotated[str | None, typer.Option(help="Folder to write traces to.")] = None,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+) -> None:
+    """Run a node for all programs of this machine.
+
+    Example: meshlock agent --listen 0.0.0.0:7400 --secret-file secret --pool docks=3
+    """
+    import sys
+
+    from meshlock.live import configuration as conf
+    from meshlock.live.logs import set_up
+    from meshlock.live.loop import run
+
+    settings = conf.read(configuration) if configuration is not None else conf.Settings()
+    flags = {
+        "name": name,
+        "listen": listen,
+        "peers": peer,
+        "secret_file": secret_file,
+        "certificates": certificates,
+        "discover": discover or None,
+        "socket": socket,
+        "http": http,
+        "http_token_file": http_token_file,
+        "trace": trace,
+    }
+    conf.with_flags(settings, flags)
+    settings.pools.update(conf.pool_flag(text) for text in pool or [])
+    set_up(sys.stderr, log_level)
+    run(serve(settings))
+
+
+async def serve(settings: Settings) -> None:
+    """Until SIGTERM or SIGINT; then leave in good order."""
+    import asyncio
+    import logging
+    import signal
+    from contextlib import AsyncExitStack
+
+    from meshlock.live import agent as daemon
+    from meshlock.live.configuration import default_socket, secret
+    from meshlock.live.node import Node
+
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    node = Node(
+        settings.name,
+        listen=settings.listen,
+        peers=settings.peers,
+        secret=secret(settings.secret_file),
+        certificates=settings.certificates,
+        heartbeat=settings.heartbeat,
+        dead=settings.dead,
+        trace=settings.trace,
+    )
+    place = settings.socket or default_socket()
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(node)
+        for name, pool in settings.pools.items():
+            node.pool(
+                name,
+                pool.permits,
+                founder=pool.founder,
+                algorithm=pool.algorithm,
+                options=pool.options,
+                members=pool.members,
+                links=pool.links,
+            )
+        server = await daemon.serve(node, place)
+        stack.callback(Path(place).unlink, missing_ok=True)
+        stack.callback(server.close)
+        if settings.discover:
+            from meshlock.live.discovery import Discovery
+
+            await stack.enter_async_context(Discovery(node))
+        if settings.http:
+            from meshlock.live.http import serving
+
+            await stack.enter_async_context(
+                serving(node, settings.http, secret(settings.http_token_file))
+            )
+        logging.getLogger("meshlock.agent").info(
+            "ready", extra={"node": node.name, "address": node.address, "socket": place}
+        )
+        await stop.wait()

@@ -1,0 +1,62 @@
+"""meshlock certs: a private authority, node certificates, join secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+certs = typer.Typer(
+    help="Make what protects links: a private authority and node certificates, or a secret.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Folder = Annotated[Path, typer.Option(help="Where the files are.")]
+
+
+@certs.command()
+def authority(folder: Folder = Path("certs")) -> None:
+    """Make a private authority: ca.crt for everybody, ca.key for yourself alone.
+
+    Example: meshlock certs authority
+    """
+    from meshlock.algorithms.registry import Refused
+    from meshlock.live.certificates import Authority
+
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / "ca.key").exists():
+        raise Refused(f"There is an authority in {folder} already: use another --folder.")
+    Authority.new().save(folder / "ca")
+    typer.echo(f"{folder / 'ca.crt'} goes to every node; keep {folder / 'ca.key'} to yourself.")
+
+
+@certs.command()
+def node(
+    name: Annotated[str, typer.Argument(help="The node's name.")],
+    folder: Folder = Path("certs"),
+) -> None:
+    """Make the certificate and key of one node, signed by the authority.
+
+    Example: meshlock certs node robot-1
+    """
+    from meshlock.algorithms.registry import Refused
+    from meshlock.live.certificates import Authority
+    from meshlock.live.node import LETTERS, NAME
+
+    if not NAME.fullmatch(name) or name == "ca":
+        raise Refused(f"'{name}' is no name for a node: {LETTERS}.")
+    Authority.load(folder / "ca").issue(name).save(folder / name)
+    typer.echo(f"{folder / name}.crt and {folder / name}.key go to {name}, with ca.crt.")
+
+
+@certs.command()
+def secret() -> None:
+    """Print a new join secret, to be given to every node in place of certificates.
+
+    Example: meshlock certs secret > secret
+    """
+    import secrets
+
+    typer.echo(secrets.token_urlsafe(32))

@@ -1,0 +1,126 @@
+"""meshlock demo: real nodes on this machine, nothing to configure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from meshlock.live.demo import Demo
+
+
+def demo(
+    seconds: Annotated[float, typer.Option(help="How long the nodes share.")] = 9.0,
+    seed: Annotated[int, typer.Option(help="Of who wants what, and which links are cut.")] = 1,
+    trace: Annotated[Path | None, typer.Option(help="Keep the merged trace in this file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Six real processes share three permits over TLS while links between them are cut.
+
+    Example: meshlock demo
+    """
+    import sys
+    from tempfile import TemporaryDirectory
+
+    from meshlock.live.demo import Demo, watch
+    from meshlock.live.demo_report import figures
+    from meshlock.live.loop import run
+
+    with TemporaryDirectory(prefix="meshlock-demo-") as folder:
+
+        async def show() -> Demo:
+            demonstration = Demo(Path(folder), seconds, seed)
+            if json or not sys.stdout.isatty():
+                await watch(demonstration, lambda demo: None)
+            else:
+                from rich.live import Live
+
+                with Live(picture(demonstration), auto_refresh=False) as live:
+                    await watch(
+                        demonstration, lambda demo: live.update(picture(demo), refresh=True)
+                    )
+            return demonstration
+
+        demonstration = run(show())
+        merged = trace or Path(folder) / "merged.jsonl"
+        demonstration.merge(merged)
+        found = figures(merged, demonstration)
+    if json:
+        from meshlock.cli.output import print_json
+
+        print_json(found)
+    else:
+        from rich.console import Console
+
+        Console().print(summary(found, trace))
+    raise typer.Exit(0 if found["holds"] and found["unserved"] == 0 else 1)
+
+
+COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red")
+
+
+def picture(demo: Demo) -> RenderableType:
+    from time import monotonic
+
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from meshlock.live.demo import LINKS, NAMES, PERMITS, PRIORITIES
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("node", "links", "token", "holds", "waiting, by priority", "entries"):
+        table.add_column(column, min_width=len(column))
+    for number, process in enumerate(demo.processes):
+        state = process.state
+        links = Text()
+        for link in LINKS:
+            if number in link:
+                other = NAMES[link[0] + link[1] - number]
+                up = other in state.get("up", ())
+                links.append(other, style="green" if up else "red strike").append(" ")
+        waiting = [state.get("waiting", []).count(priority) for priority in PRIORITIES]
+        table.add_row(
+            Text(process.name, style=COLOURS[number]),
+            links,
+            Text("◆" if state.get("token") else "", style="bold"),
+            Text("■" * sum(state.get("holding", ())), style=COLOURS[number]),
+            "  ".join(f"{p}:{'·' * n:<1}" for p, n in zip(PRIORITIES, waiting, strict=True)),
+            f"{state.get('entries', 0):,}",
+        )
+    title = Text(
+        f"{len(NAMES)} processes share {PERMITS} permits, mutual TLS; {demo.phase}, "
+        f"{monotonic() - demo.began:.0f} s",
+        style="bold",
+    )
+    news = Text("\n".join(demo.news[-5:]), style="dim")
+    return Group(title, Text(), table, Text(), news)
+
+
+def summary(found: dict[str, Any], trace: Path | None) -> RenderableType:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("waited for the permits", "entries", "p50", "p95", "max"):
+        table.add_column(column, justify="left" if column[0] == "w" else "right")
+    for priority, spread in found["waiting_by_priority"].items():
+        times = [f"{spread[key] * 1000:.1f} ms" for key in ("p50", "p95", "max")]
+        table.add_row(f"priority {priority}", f"{spread['entries']:,}", *times)
+    lines = Text(
+        f"\n{found['entries']} entries, {found['messages_per_entry']:.1f} messages per entry, "
+        f"{found['cuts']} cuts, {found['unserved']} requests unserved\n"
+    )
+    if found["holds"]:
+        checked = ", ".join(found["checked"])
+        lines.append(f"The audit of the merged traces finds no violation of {checked}.", "green")
+    for name, sentence in found["violated"].items():
+        lines.append(f"{name} violated: {sentence}\n", "bold red")
+    if trace is not None:
+        lines.append(f"\nThe trace is in {trace}: meshlock audit {trace}", "dim")
+    return Group(Text(), table, lines)

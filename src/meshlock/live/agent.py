@@ -1,0 +1,142 @@
+"""The daemon: one node, asked by any program over a unix socket.
+
+Requests and answers are lines of JSON (docs/agent.md). What a connection holds or waits for
+ends with the connection, so permits come back whatever becomes of the program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import stat
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from meshlock.algorithms.registry import Refused
+from meshlock.live.exposition import exposition
+from meshlock.live.grants import Grant
+from meshlock.live.node import Node
+
+log = logging.getLogger("meshlock.agent")
+
+LONGEST_LINE = 64 * 1024
+MOST_UNDER_WAY = 1000
+"""Requests of one connection that may wait at once."""
+
+
+class Request(msgspec.Struct, forbid_unknown_fields=True):
+    do: str
+    id: int | str | None = None  # comes back with the answer
+    pool: str = ""
+    want: int = 1
+    priority: int = 0
+    timeout: float | None = None
+    grant: int = 0
+
+
+class Conversation:
+    """One connection to the agent."""
+
+    def __init__(self, node: Node, writer: asyncio.StreamWriter) -> None:
+        self.node = node
+        self.writer = writer
+        self.grants: dict[int, Grant] = {}
+        self.last_grant = 0
+        self.watches: dict[int, asyncio.Task[None]] = {}  # grant: waiting to be told of its loss
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    async def talk(self, reader: asyncio.StreamReader) -> None:
+        decode = msgspec.json.Decoder(Request).decode
+        try:
+            while line := await reader.readline():
+                try:
+                    request = decode(line)
+                except msgspec.MsgspecError as error:
+                    self.answer(None, ok=False, error="refused", why=f"Not a request: {error}")
+                    continue
+                if len(self.tasks) >= MOST_UNDER_WAY:
+                    self.answer(request.id, ok=False, error="refused", why="Too many requests.")
+                    continue
+                task = asyncio.create_task(self.do(request))
+                self.tasks.add(task)
+                task.add_done_callback(self.tasks.discard)
+                await self.writer.drain()
+        except (ValueError, ConnectionError):  # a line too long, or a client that died
+            pass
+        finally:
+            under_way = [*self.tasks, *self.watches.values()]
+            for task in under_way:
+                task.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
+            for grant in self.grants.values():
+                grant.release()
+            self.writer.close()
+
+    def answer(self, number: int | str | None, **fields: Any) -> None:
+        if number is not None:
+            fields["id"] = number
+        self.writer.write(msgspec.json.encode(fields) + b"\n")
+
+    async def do(self, request: Request) -> None:
+        try:
+            if request.do == "acquire":
+                self.answer(request.id, **await self.acquire(request))
+            elif request.do == "release":
+                self.answer(request.id, **self.release(request))
+            elif request.do == "status":
+                self.answer(request.id, ok=True, status=self.node.status())
+            elif request.do == "metrics":
+                self.answer(request.id, ok=True, text=exposition(self.node))
+            else:
+                raise Refused(f"'{request.do}' is none of acquire, release, status, metrics.")
+        except TimeoutError:
+            why = f"No permits within {request.timeout:g} s."
+            self.answer(request.id, ok=False, error="timeout", why=why)
+        except Refused as error:
+            self.answer(request.id, ok=False, error="refused", why=str(error))
+
+    async def acquire(self, request: Request) -> dict[str, Any]:
+        pool = self.node.pool(request.pool)
+        grant = await pool.acquire(request.want, priority=request.priority, timeout=request.timeout)
+        self.last_grant += 1
+        self.grants[self.last_grant] = grant
+        watch = asyncio.create_task(self.watch(self.last_grant, grant))
+        self.watches[self.last_grant] = watch
+        return {"ok": True, "grant": self.last_grant, "fence": grant.fence, "want": grant.want}
+
+    async def watch(self, number: int, grant: Grant) -> None:
+        await grant.lost.wait()
+        del self.grants[number], self.watches[number]
+        self.answer(None, event="lost", grant=number)
+
+    def release(self, request: Request) -> dict[str, Any]:
+        grant = self.grants.pop(request.grant, None)
+        if grant is None:
+            raise Refused(f"There is no grant {request.grant} on this connection.")
+        self.watches.pop(request.grant).cancel()
+        grant.release()
+        return {"ok": True}
+
+
+async def serve(node: Node, place: str) -> asyncio.Server:
+    """Answer at this socket; whoever may write to it may use the agent."""
+    path = Path(place)
+    if path.exists() and stat.S_ISSOCK(path.stat().st_mode):
+        with contextlib.suppress(OSError):
+            _, writer = await asyncio.open_unix_connection(place)
+            writer.close()
+            raise Refused(f"An agent answers at {place} already: stop it, or use --socket.")
+        path.unlink()  # of an agent that was killed
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await Conversation(node, writer).talk(reader)
+
+    try:
+        server = await asyncio.start_unix_server(connected, place, limit=LONGEST_LINE)
+    except OSError as error:
+        raise Refused(f"Cannot answer at {place}: {error.strerror}.") from None
+    path.chmod(0o660)
+    return server

@@ -1,0 +1,117 @@
+"""What all nodes of a pool must agree on, and how a node of it is born.
+
+A pool is *founded* once, by one node, which so makes its token. Whoever links to a node
+of the pool is told its charter and takes part from then on, with clients or without: it
+may be the only way between two others. A node therefore needs to know one neighbour, and
+nothing else.
+
+Algorithms know nodes by number. Where links may change, anybody may join later, so a
+node's number must follow from its name alone: it is 63 bits of the name's hash. Where the
+network is fixed, the charter lists the members, the founder first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+
+import msgspec
+
+from meshlock.algorithms.interface import Algorithm, Effect, Node
+from meshlock.algorithms.registry import Refused, find, refuse_impossible, settle
+from meshlock.topology.graphs import Graph
+
+
+class Charter(msgspec.Struct, array_like=True, frozen=True):
+    pool: str
+    algorithm: str
+    options: dict[str, str]
+    permits: int
+    founder: str
+    stamp: int  # drawn at the founding, so that a second founding is noticed
+    members: tuple[str, ...] = ()
+    links: tuple[tuple[int, int], ...] = ()
+
+    def number(self, name: str) -> int:
+        """The node of this name, as the algorithm knows it."""
+        if not self.members:
+            return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) >> 1
+        if name not in self.members:
+            raise Refused(
+                f"{name} is no member of the pool {self.pool}: {self.algorithm} is for fixed "
+                f"networks, so whoever founds the pool must list it."
+            )
+        return self.members.index(name)
+
+
+def found(
+    pool: str,
+    founder: str,
+    permits: int,
+    algorithm: str,
+    options: dict[str, str],
+    members: Sequence[str],
+    links: Sequence[tuple[str, str]] | None,
+) -> Charter:
+    """A new pool, or a sentence why it cannot be."""
+    entry = find(algorithm)
+    chosen = settle(entry, options)
+    everybody = [founder, *[name for name in members if name != founder]]
+    if entry.changing_links:
+        complete, pairs = False, []
+    else:
+        pairs = fixed_links(entry, everybody, links)
+        complete = len(pairs) == len(everybody) * (len(everybody) - 1) // 2
+    refuse_impossible(
+        entry,
+        permits=permits,
+        want=1,
+        complete=complete,
+        fifo=True,
+        changing=entry.changing_links,
+    )
+    return Charter(
+        pool,
+        algorithm,
+        chosen,
+        permits,
+        founder,
+        secrets.randbits(48),
+        () if entry.changing_links else tuple(everybody),
+        tuple(pairs),
+    )
+
+
+def fixed_links(
+    algorithm: Algorithm, everybody: list[str], links: Sequence[tuple[str, str]] | None
+) -> list[tuple[int, int]]:
+    """The links by number; every two members are linked unless it is said who is."""
+    if len(everybody) < 2:
+        raise Refused(
+            f"{algorithm.name} is for fixed networks: give all members of the pool when you "
+            f"found it, or choose an algorithm for changing links such as jiang."
+        )
+    size = len(everybody)
+    if links is None:
+        return [(one, other) for other in range(size) for one in range(other)]
+    place = {name: number for number, name in enumerate(everybody)}
+    for name in (name for link in links for name in link):
+        if name not in place:
+            raise Refused(f"The link to {name} leads nowhere: add {name} to the members.")
+    pairs = sorted({(min(a, b), max(a, b)) for a, b in ((place[x], place[y]) for x, y in links)})
+    if Graph(size, pairs).reached < size:
+        raise Refused("These links do not reach all members: add some.")
+    return pairs
+
+
+def born(charter: Charter, me: str, out: list[Effect]) -> Node:
+    """This node's part in the pool, at its beginning."""
+    entry = find(charter.algorithm)
+    number = charter.number(me)
+    if charter.members:
+        network = Graph(len(charter.members), charter.links)
+        return entry.make(network, charter.permits, charter.options, out)[number]
+    if entry.join is None:
+        raise Refused(f"{entry.name} cannot be joined by live nodes: use jiang.")
+    return entry.join(number, me == charter.founder, charter.permits, charter.options, out)

@@ -1,0 +1,147 @@
+"""What travels on a link: frames, how they are written, how they are cut out of a stream.
+
+A frame is four bytes of length and one msgpack array whose first item says what it is.
+Lengths are checked before anything is read, types before anything is used; whatever
+does not fit raises :class:`BadFrame` and costs the sender its connection.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+VERSION = 1
+"""Of the frames below; two nodes must speak the same one."""
+
+HANDSHAKE_LIMIT = 4096
+"""No first frame is longer, in bytes."""
+
+FRAME_LIMIT = 256 * 1024
+"""No frame at all is longer, in bytes."""
+
+LENGTH = struct.Struct("!I")
+
+
+class BadFrame(ValueError):
+    """The other side broke the protocol; the text is a sentence for the log."""
+
+
+class Here(msgspec.Struct, array_like=True, tag=0, frozen=True):
+    """The one who was dialled: who I am, so that you know what to tell me.
+
+    ``boot`` is drawn at every start of a process, so that a peer which forgot everything
+    is told apart from one that was only cut off.
+    """
+
+    version: int
+    name: str
+    boot: int
+
+
+class Hello(msgspec.Struct, array_like=True, tag=1, frozen=True):
+    """The one who dialled: who I am, and where I think we stand.
+
+    ``known`` is the boot of yours to which the numbers refer, 0 if we have never met.
+    """
+
+    version: int
+    name: str
+    boot: int
+    known: int
+    generation: int
+    up: bool
+    received: int
+    kept: int  # how many of your messages in custody have reached me
+
+
+class Welcome(msgspec.Struct, array_like=True, tag=2, frozen=True):
+    """The one who was dialled: what is to be. The dialler obeys or hangs up."""
+
+    version: int
+    name: str
+    boot: int
+    known: int
+    generation: int
+    resumed: bool
+    received: int
+    kept: int
+
+
+class Refuse(msgspec.Struct, array_like=True, tag=3, frozen=True):
+    """No link, and why: a sentence."""
+
+    reason: str
+
+
+class Carry(msgspec.Struct, array_like=True, tag=4, frozen=True):
+    """One message of an algorithm. ``custody`` numbers those that may never be lost."""
+
+    number: int
+    acknowledged: int
+    custody: int
+    pool: str
+    kind: str
+    args: tuple[Any, ...]
+
+
+class Beat(msgspec.Struct, array_like=True, tag=5, frozen=True):
+    """I am here, and have read so far."""
+
+    acknowledged: int
+
+
+class Bye(msgspec.Struct, array_like=True, tag=6, frozen=True):
+    """I shall leave: send nothing more than what you owe."""
+
+
+Frame = Here | Hello | Welcome | Refuse | Carry | Beat | Bye
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
+
+
+def pack(frame: Frame) -> bytes:
+    body = _encode(frame)
+    return LENGTH.pack(len(body)) + body
+
+
+class Splitter:
+    """Cuts a stream of bytes into frames; never keeps more than one frame's bytes."""
+
+    __slots__ = ("buffer", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.buffer = b""
+        self.limit = limit
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The frames that are complete now. ``limit`` may be changed between two of them."""
+        if self.buffer:
+            data = self.buffer + data
+        place, end = 0, len(data)
+        while end - place >= 4:
+            (length,) = LENGTH.unpack_from(data, place)
+            if length > self.limit:
+                raise BadFrame(f"a frame of {length} bytes, and {self.limit} are allowed")
+            if end - place - 4 < length:
+                break
+            place += 4 + length
+            yield unpack(data[place - length : place])
+        self.buffer = data[place:]
+
+
+def unpack(body: bytes) -> Frame:
+    try:
+        return _decoder.decode(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise BadFrame(f"bytes that are no frame: {error}") from None
+
+
+def settled(value: Any) -> Any:
+    """Arrays as tuples, all the way down: what algorithms put into messages is hashable."""
+    if isinstance(value, list | tuple):
+        return tuple([settled(item) for item in value])
+    return value

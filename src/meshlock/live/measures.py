@@ -1,0 +1,28 @@
+"""What a pool has done on this node, in numbers."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+BOUNDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+"""Upper bounds of the waiting times that are counted together, in seconds."""
+
+
+class Measures:
+    def __init__(self) -> None:
+        self.entries = 0
+        self.sent: dict[str, int] = {}  # kind: messages
+        self.received = 0
+        self.waited = 0.0  # by all together, in seconds
+        self.waits = [0] * (len(BOUNDS) + 1)
+        self.by_priority: dict[int, tuple[int, float]] = {}  # entries, seconds waited
+
+    def enters(self, priority: int, waited: float) -> None:
+        self.entries += 1
+        self.waited += waited
+        self.waits[bisect_left(BOUNDS, waited)] += 1
+        entries, seconds = self.by_priority.get(priority, (0, 0.0))
+        self.by_priority[priority] = (entries + 1, seconds + waited)
+
+    def sends(self, kind: str) -> None:
+        self.sent[kind] = self.sent.get(kind, 0) + 1

@@ -1,0 +1,158 @@
+"""Put the traces that live nodes wrote of one pool together into one.
+
+Each node wrote its own steps in order. Between nodes the clock decides (on one machine it
+is the same for all), except that nothing is delivered before it was sent: where clocks
+disagree, the message is right. Nodes, clients and messages get numbers of their own in the
+merged trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from meshlock.algorithms.registry import Refused
+
+EFFECTS = {"send", "enter"}
+
+Event = dict[str, Any]
+Step = list[Event]
+Id = tuple[int, int, int]
+"""A message: its sender, its receiver, and its number between these two."""
+
+
+class Part:
+    """One node's trace."""
+
+    def __init__(self, path: Path) -> None:
+        decode = msgspec.json.Decoder(dict[str, Any]).decode
+        with path.open("rb") as file:
+            lines = [line for line in file if line.endswith(b"\n")]  # a killed node stops anywhere
+        if not lines:
+            raise Refused(f"{path} is empty: did its node ever join the pool?")
+        self.setup = decode(lines[0])
+        self.node: int = self.setup["node"]
+        self.steps: list[Step] = []
+        for line in lines[1:]:
+            event = decode(line)
+            if event["event"] in EFFECTS:
+                self.steps[-1].append(event)
+            else:
+                self.steps.append([event])
+        self.next = 0
+
+    def head(self) -> Step | None:
+        return self.steps[self.next] if self.next < len(self.steps) else None
+
+
+def merge(paths: Iterable[Path], sink: BinaryIO, ended: bool) -> None:
+    """Write one trace; ``ended`` says that nothing more was going to happen."""
+    parts = [Part(path) for path in sorted(paths)]
+    if not parts:
+        raise Refused("There are no traces to merge.")
+    Merger(parts).write(sink, ended)
+
+
+class Merger:
+    def __init__(self, parts: list[Part]) -> None:
+        self.parts = parts
+        self.names = {part.node: place for place, part in enumerate(parts)}
+        self.delivered = {
+            message(step[0])
+            for part in parts
+            for step in part.steps
+            if step[0]["event"] == "deliver"
+        }
+        self.sent: dict[Id, int] = {}
+        self.clients: dict[tuple[int, int], int] = {}
+        self.hopeless: dict[tuple[int, int], list[int]] = {}  # link: messages that were lost on it
+        self.messages = 0
+        self.waiting = 0
+        self.now = 0.0
+
+    def write(self, sink: BinaryIO, ended: bool) -> None:
+        encode = msgspec.json.Encoder().encode
+        for line in self.lines(ended):
+            sink.write(encode(line) + b"\n")
+
+    def lines(self, ended: bool) -> Iterator[Event]:
+        setup = dict(self.parts[0].setup)
+        founders = [part.node for part in self.parts if part.setup["holder"] != -1]
+        if len(founders) != 1:
+            raise Refused(f"{len(founders)} of these traces begin with the token; one must.")
+        for key in ("node", "name"):
+            setup.pop(key)
+        setup.update(
+            nodes=len(self.parts),
+            names=[part.setup["name"] for part in self.parts],
+            links=[],
+            holder=self.names[founders[0]],
+        )
+        yield setup
+        start = min((part.steps[0][0]["t"] for part in self.parts if part.steps), default=0.0)
+        for step in self.in_order():
+            self.now = max(self.now, step[0]["t"] - start)
+            for event in step:
+                yield self.translated(event)
+            if step[0]["event"] == "link-down":
+                yield from self.dropped((step[0]["node"], step[0]["peer"]))
+        for link in list(self.hopeless):
+            yield from self.dropped(link)
+        if ended:
+            yield {"t": self.now, "event": "end", "unserved": self.waiting}
+
+    def in_order(self) -> Iterator[Step]:
+        """The earliest step of all nodes whose message, if it is a delivery, has been sent."""
+        while True:
+            heads = [(part.head(), part) for part in self.parts]
+            ready = [
+                (step[0]["t"], place)
+                for place, (step, _) in enumerate(heads)
+                if step is not None
+                and (step[0]["event"] != "deliver" or message(step[0]) in self.sent)
+            ]
+            if not ready:
+                if any(step is not None for step, _ in heads):
+                    raise Refused("A message arrived that none of these nodes sent: add its trace.")
+                return
+            part = self.parts[min(ready)[1]]
+            yield part.steps[part.next]
+            part.next += 1
+
+    def translated(self, event: Event) -> Event:
+        line = dict(event)
+        line["t"] = self.now
+        node = event["node"]
+        line["node"] = self.names[node]
+        kind = event["event"]
+        if "client" in event:
+            line["client"] = self.clients.setdefault((node, event["client"]), len(self.clients) + 1)
+        if "peer" in event:
+            line["peer"] = self.names[event["peer"]]
+        if kind == "request":
+            self.waiting += 1
+        elif kind in ("enter", "withdraw"):
+            self.waiting -= 1
+        elif kind == "send":
+            name = (node, event["to"], event["id"])
+            self.messages += 1
+            line["id"] = self.sent[name] = self.messages
+            line["to"] = self.names[event["to"]]
+            if name not in self.delivered:
+                self.hopeless.setdefault((node, event["to"]), []).append(line["id"])
+        elif kind == "deliver":
+            line["id"] = self.sent[message(event)]
+            line["from"] = self.names[event["from"]]
+        return line
+
+    def dropped(self, link: tuple[int, int]) -> Iterator[Event]:
+        for number in self.hopeless.pop(link, []):
+            node = self.names[link[1]]
+            yield {"t": self.now, "node": node, "event": "drop", "id": number}
+
+
+def message(delivery: Event) -> Id:
+    return (delivery["from"], delivery["node"], delivery["id"])

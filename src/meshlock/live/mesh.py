@@ -1,0 +1,380 @@
+"""A node's links: who is dialled, who may dial in, who is there, who is gone.
+
+The mesh keeps one :class:`~.session.Session` per peer name for as long as the process
+lives, and at most one open connection for each. It tells its owner of ``up``, ``down`` and
+``message``, in the order in which the algorithms must learn of them, and carries what the
+owner sends. A peer is *down* when nothing was heard of it for ``dead`` seconds, however
+many connections have come and gone meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+import ssl
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from meshlock.algorithms.registry import Refused
+from meshlock.live.frames import Bye, Carry, Hello, pack
+from meshlock.live.link import Connection
+from meshlock.live.refusals import Refusals
+from meshlock.live.security import Security
+from meshlock.live.session import Overflow, Session
+
+log = logging.getLogger("meshlock.live")
+
+HANDSHAKE_SECONDS = 3.0
+MOST_HANDSHAKES = 32
+MOST_PEERS = 256
+FIRST_RETRY, LAST_RETRY = 0.02, 1.0
+HURRY: dict[str, Any] = {"ssl_handshake_timeout": HANDSHAKE_SECONDS, "ssl_shutdown_timeout": 1.0}
+NO_DELAY = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+class Owner(Protocol):
+    """What the mesh tells its node."""
+
+    def up(self, peer: str) -> None: ...
+    def down(self, peer: str) -> None: ...
+    def message(self, peer: str, frame: Carry) -> None: ...
+
+
+class Mesh:
+    def __init__(
+        self,
+        name: str,
+        boot: int,
+        security: Security,
+        owner: Owner,
+        heartbeat: float,
+        dead: float,
+    ) -> None:
+        self.name = name
+        self.boot = boot
+        self.security = security
+        self.owner = owner
+        self.heartbeat = heartbeat
+        self.dead = dead
+        self.sessions: dict[str, Session] = {}
+        self.open: dict[str, Connection] = {}
+        self.dialling: dict[str, Connection] = {}  # peer: our own handshake with it
+        self.heard: dict[str, float] = {}  # peer: when its last connection fell silent
+        self.handshakes: set[Connection] = set()
+        self.linked: set[str] = set()  # peers that the owner knows to be up
+        self.dirty: list[Connection] = []
+        self.diallers: dict[str, asyncio.Task[None]] = {}
+        self.tried: dict[str, asyncio.Event] = {}  # address: set after the first attempt
+        self.refusals = Refusals(log)
+        self.listener: socket.socket | None = None
+        self.address = ""
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self.accepting = 0
+        self.frames = 0
+        self.loop = asyncio.get_running_loop()
+        self.time: Callable[[], float] = self.loop.time
+        self.ticking = self.loop.call_later(heartbeat, self.tick)
+
+    # -- sending -----------------------------------------------------------------------
+
+    def session_of(self, peer: str) -> Session:
+        session = self.sessions.get(peer)
+        if session is None:
+            session = self.sessions[peer] = Session(self.name, self.boot, peer)
+        return session
+
+    def send(
+        self, peer: str, pool: str, kind: str, args: tuple[Any, ...], custody: bool = False
+    ) -> int:
+        """Put a message on its way; it leaves with the next :meth:`flush`."""
+        session = self.session_of(peer)
+        try:
+            serial = session.carry(pool, kind, args, custody)
+        except Overflow as error:
+            self.refusals.note(peer, str(error))
+            self.loop.call_soon(self.fail, peer, "it does not take what we send")
+            return 0
+        connection = self.open.get(peer)
+        if connection is not None and session.up:
+            if not connection.pending:
+                self.dirty.append(connection)
+            connection.push(session)
+        return serial
+
+    def flush(self) -> None:
+        """Write what has been sent since the last time, one write per link."""
+        if self.dirty:
+            for connection in self.dirty:
+                connection.flush()
+            self.dirty.clear()
+
+    # -- what connections ask and tell -------------------------------------------------
+
+    def greeting(self, connection: Connection) -> None:
+        self.handshakes.add(connection)
+
+    def proved(self, transport: asyncio.Transport) -> str | None:
+        return self.security.vouched(transport)
+
+    def session(self, connection: Connection) -> Session:
+        if connection.dialled and connection.hello is None:
+            self.dialling[connection.peer] = connection
+        return self.session_of(connection.peer)
+
+    def refuses(self, connection: Connection, hello: Hello) -> str | None:
+        """Why somebody who dialled in cannot have a link just now; None if it can."""
+        peer = hello.name
+        ours = self.dialling.get(peer)
+        if ours is not None and not ours.reason and self.name < peer:
+            return "we are dialling each other, and mine counts"
+        before = self.open.get(peer)
+        if (
+            before is not None
+            and self.sessions[peer].peer_boot != hello.boot
+            and self.time() - before.heard < self.dead
+        ):
+            return f"another process with the name {peer!r} is linked already"
+        if peer not in self.sessions and len(self.sessions) >= MOST_PEERS:
+            return f"{MOST_PEERS} peers are enough"
+        return None
+
+    def opened(self, connection: Connection, resumed: bool, ended: bool) -> None:
+        """A handshake is done; ``ended`` says that the generation before it is over."""
+        peer = connection.peer
+        self.settled(connection)
+        before = self.open.get(peer)
+        if before is not None:
+            before.abort("a newer connection took over")
+        if ended:
+            self.tell_down(peer, "it had given us up")
+        self.open[peer] = connection
+        self.dirty.append(connection)
+        if not resumed:
+            log.info("link up", extra={"peer": peer, "address": connection.address})
+            self.linked.add(peer)
+            self.owner.up(peer)
+
+    def carried(self, connection: Connection, frame: Carry) -> None:
+        self.frames += 1
+        if self.open.get(connection.peer) is connection:
+            self.owner.message(connection.peer, frame)
+
+    def parting(self, connection: Connection) -> None:
+        """The peer is leaving: it is no neighbour any more, but what is under way counts."""
+        self.tell_down(connection.peer, "it leaves")
+        if not connection.parting:
+            self.part(connection)
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        peer = connection.peer
+        self.settled(connection)
+        if self.open.get(peer) is connection:
+            del self.open[peer]
+            self.heard[peer] = connection.heard
+            if peer not in self.linked:  # it said goodbye
+                self.sessions[peer].end()
+        elif not connection.dialled and connection.session is None:
+            self.refusals.note(connection.address, reason)
+
+    def settled(self, connection: Connection) -> None:
+        """Its handshake is over, one way or the other."""
+        self.handshakes.discard(connection)
+        if self.dialling.get(connection.peer) is connection:
+            del self.dialling[connection.peer]
+
+    # -- time --------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Once per heartbeat: who is silent, who must hear from us."""
+        now = self.time()
+        self.ticking = self.loop.call_later(self.heartbeat, self.tick)
+        for peer in list(self.linked):
+            connection = self.open.get(peer)
+            heard = connection.heard if connection is not None else self.heard[peer]
+            if now - heard > self.dead:
+                self.fail(peer, f"nothing heard for {now - heard:.2f} s")
+        for connection in self.open.values():
+            session = connection.session
+            if session is not None and (not connection.wrote or session.told < session.received):
+                connection.beat()
+            connection.wrote = False
+        for connection in list(self.handshakes):
+            if now - connection.began > HANDSHAKE_SECONDS:
+                connection.abort("it did not finish the handshake in time")
+
+    def fail(self, peer: str, reason: str) -> None:
+        """The link has failed: whatever comes next is a new generation."""
+        self.sessions[peer].end()
+        connection = self.open.pop(peer, None)
+        if connection is not None:
+            connection.abort(reason)
+        self.tell_down(peer, reason)
+
+    def tell_down(self, peer: str, reason: str) -> None:
+        if peer in self.linked:
+            self.linked.discard(peer)
+            log.info("link down", extra={"peer": peer, "reason": reason})
+            self.owner.down(peer)
+            self.flush()
+
+    def describe(self, peer: str) -> dict[str, Any]:
+        session, connection = self.sessions[peer], self.open.get(peer)
+        return {
+            "up": peer in self.linked,
+            "address": connection.address if connection else None,
+            "generation": session.generation,
+            "unacknowledged": len(session.unacknowledged),
+            "in_custody": len(session.custody),
+            "repeats_refused": session.repeats,
+        }
+
+    # -- being dialled -----------------------------------------------------------------
+
+    async def listen(self, host: str, port: int) -> None:
+        found = await self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, kind, _, _, where = found[0]
+        self.refuse_exposure(str(where[0]))
+        listener = socket.socket(family, kind)
+        listener.setblocking(False)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(where)
+        except OSError as error:
+            listener.close()
+            raise Refused(f"Nobody can listen at {host}:{port}: {error.strerror}.") from None
+        listener.listen(128)
+        self.listener = listener
+        self.address = f"{where[0]}:{listener.getsockname()[1]}"
+        self.start(self.accept(listener))
+
+    async def accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                accepted, where = await self.loop.sock_accept(listener)
+            except OSError as error:  # out of descriptors: those we have must not suffer
+                self.refusals.note("?", f"accepting failed: {error}")
+                await asyncio.sleep(0.1)
+                continue
+            if self.accepting + len(self.handshakes) >= MOST_HANDSHAKES:
+                accepted.close()
+                self.refusals.note(f"{where[0]}:{where[1]}", "too many handshakes at once")
+            else:
+                self.start(self.admit(accepted, f"{where[0]}:{where[1]}"))
+
+    async def admit(self, accepted: socket.socket, where: str) -> None:
+        self.accepting += 1
+        tls = self.security.server
+        try:
+            accepted.setsockopt(*NO_DELAY)
+            await self.loop.connect_accepted_socket(
+                lambda: Connection(self, dialled=False), accepted, ssl=tls, **(HURRY if tls else {})
+            )
+        except (OSError, ssl.SSLError) as error:
+            accepted.close()
+            self.refusals.note(where, f"no TLS handshake: {error}")
+        finally:
+            self.accepting -= 1
+
+    # -- dialling ----------------------------------------------------------------------
+
+    def dial(self, address: str) -> None:
+        """Keep a link to whoever answers at ``host:port``, for as long as we live."""
+        if address not in self.diallers:
+            host, port = split(address)
+            self.tried[address] = asyncio.Event()
+            self.diallers[address] = self.start(self.keep(address, host, port))
+
+    async def keep(self, address: str, host: str, port: int) -> None:
+        peer, wait, said = "", FIRST_RETRY, ""
+        while True:
+            connection = self.open.get(peer)
+            if connection is None:
+                try:
+                    connection = await self.connect(host, port)
+                    peer = connection.peer
+                    wait, said = FIRST_RETRY, ""
+                except (OSError, ssl.SSLError, Refused) as error:
+                    if str(error) != said:
+                        log.warning("no link", extra={"address": address, "reason": str(error)})
+                        said = str(error)
+            self.tried[address].set()
+            if connection is not None:
+                await asyncio.shield(connection.closed)
+            await asyncio.sleep(wait * (0.5 + random.random()))
+            wait = min(wait * 2, LAST_RETRY)
+
+    async def connect(self, host: str, port: int) -> Connection:
+        """Dial once; the result is open."""
+        tls = self.security.client
+        found = await self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        self.refuse_exposure(str(found[0][4][0]))
+        connection = Connection(self, dialled=True)
+        try:
+            async with asyncio.timeout(HANDSHAKE_SECONDS):
+                transport, _ = await self.loop.create_connection(
+                    lambda: connection, host, port, ssl=tls, **(HURRY if tls else {})
+                )
+                transport.get_extra_info("socket").setsockopt(*NO_DELAY)
+                if not await asyncio.shield(connection.decided):
+                    raise Refused(connection.reason)
+        except TimeoutError:
+            connection.abort("it did not answer in time")
+            raise Refused("it did not answer in time") from None
+        return connection
+
+    def refuse_exposure(self, host: str) -> None:
+        if self.security.server is None and not (host.startswith("127.") or host == "::1"):
+            raise Refused(
+                f"Links without protection stay on this machine, and {host} is not on it: "
+                f"give a secret or certificates."
+            )
+
+    # -- ending ------------------------------------------------------------------------
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self.loop.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
+
+    def part(self, connection: Connection) -> None:
+        connection.parting = True
+        connection.write(pack(Bye()))
+
+    async def leave(self, peer: str) -> None:
+        """Say goodbye, and wait until nothing is owed either way."""
+        connection = self.open.get(peer)
+        if connection is not None and not connection.parting:
+            self.part(connection)
+        while self.open.get(peer) is connection and connection is not None:
+            if peer not in self.linked and not self.sessions[peer].custody:
+                return
+            await asyncio.sleep(self.heartbeat / 10)
+
+    async def close(self) -> None:
+        self.ticking.cancel()
+        tasks = list(self.tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self.listener is not None:
+            self.listener.close()
+        connections = [*self.open.values(), *self.handshakes]
+        self.linked.clear()
+        for connection in connections:
+            connection.close("we are leaving")
+        closed = [connection.closed for connection in connections]
+        if closed:
+            await asyncio.wait(closed, timeout=1.0)
+        for connection in connections:
+            connection.abort("we are gone")
+
+
+def split(address: str) -> tuple[str, int]:
+    """``host:port``, where the host may be in brackets."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise Refused(f"'{address}' is no address of a node: write host:port.")
+    return host.strip("[]"), int(port)

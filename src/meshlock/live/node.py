@@ -1,0 +1,267 @@
+"""A node: its links, its pools, its clients."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+import socket
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from meshlock.algorithms.registry import Refused
+from meshlock.live.charter import found
+from meshlock.live.frames import BadFrame, Carry
+from meshlock.live.mesh import Mesh, split
+from meshlock.live.pool import PULL, Pool
+from meshlock.live.recording import Recording
+from meshlock.live.security import Security, by_certificate, by_secret, unprotected
+from meshlock.live.session import serial
+
+log = logging.getLogger("meshlock.live")
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+LETTERS = "use 1 to 64 letters, digits, '.', '_' or '-'"
+MOST_POOLS = 1000
+FIRST_CONTACT = 1.0
+"""Seconds a founder gives its peers to say that the pool exists already."""
+
+FAREWELL = 3.0
+"""Seconds a leaving node takes to hand over what others need."""
+
+
+class Node:
+    """One participant of the mesh; use it with ``async with``.
+
+    ``peers`` are addresses (``host:port``) of nodes to link to; one is enough. ``listen`` is
+    where others may link to us; port 0 takes a free one. Protection is a join ``secret``
+    that all nodes know, or ``certificates``, a folder with ``ca.crt``, ``NAME.crt`` and
+    ``NAME.key`` as ``meshlock certs`` makes them; without either, links stay on this machine.
+    ``heartbeat`` and ``dead`` are seconds: how often a silent link is used, and after how much
+    silence it has failed. With ``trace``, a folder, every pool's events are written there.
+
+    >>> import asyncio, meshlock
+    >>> async def share():
+    ...     async with meshlock.Node("here") as node:
+    ...         docks = node.pool("docks", permits=3)
+    ...         async with docks.acquire(2, priority=9, timeout=30) as grant:
+    ...             print(grant.want, "of", docks.permits)
+    >>> asyncio.run(share())
+    2 of 3
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        listen: str | None = "127.0.0.1:0",
+        peers: Iterable[str] = (),
+        secret: str | None = None,
+        certificates: str | Path | None = None,
+        heartbeat: float = 0.1,
+        dead: float = 0.5,
+        trace: str | Path | None = None,
+    ) -> None:
+        self.name = name or socket.gethostname()
+        self.listen = listen
+        self.peers = list(peers)
+        self.heartbeat = heartbeat
+        self.dead = dead
+        self.trace = Path(trace) if trace is not None else None
+        self.boot = secrets.randbits(48) + 1
+        self.pools: dict[str, Pool] = {}
+        self._secret = secret
+        self._certificates = Path(certificates) if certificates is not None else None
+        self._mesh: Mesh | None = None
+        self._foundings: set[asyncio.Task[None]] = set()
+        if not NAME.fullmatch(self.name):
+            raise Refused(f"'{self.name}' is no name for a node: {LETTERS}.")
+        if not 0 < heartbeat < dead:
+            raise Refused("A heartbeat must be shorter than the time after which a link is dead.")
+        for address in self.peers:
+            split(address)
+
+    # -- life --------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        security = await loop.run_in_executor(None, self.security)
+        self._mesh = Mesh(self.name, self.boot, security, self, self.heartbeat, self.dead)
+        if self.listen is not None:
+            await self._mesh.listen(*split(self.listen))
+        for address in self.peers:
+            self._mesh.dial(address)
+
+    def security(self) -> Security:
+        if self._certificates is not None:
+            folder, name = self._certificates, self.name
+            return by_certificate(folder / "ca.crt", folder / f"{name}.crt", folder / f"{name}.key")
+        if self._secret is not None:
+            return by_secret(self._secret, self.name)
+        return unprotected()
+
+    async def close(self) -> None:
+        """Leave: give back what clients hold, hand the token on, say goodbye."""
+        if self._mesh is None:
+            return
+        mesh, self._mesh = self._mesh, None
+        for task in self._foundings:
+            task.cancel()
+        for pool in self.pools.values():
+            pool.close()
+        try:
+            async with asyncio.timeout(FAREWELL):
+                await self.hand_over(mesh)
+        except TimeoutError:
+            log.error("left without handing over", extra={"node": self.name})
+        await mesh.close()
+        self.close_recordings()
+
+    async def vanish(self) -> None:
+        """Stop at once, as if the machine had been switched off; what we held is lost."""
+        if self._mesh is not None:
+            mesh, self._mesh = self._mesh, None
+            await mesh.close()
+            self.close_recordings()
+
+    def close_recordings(self) -> None:
+        for pool in self.pools.values():
+            if pool.recording is not None:
+                pool.recording.close()
+
+    async def hand_over(self, mesh: Mesh) -> None:
+        """Say goodbye to all neighbours but one, give that one our tokens, then leave it too.
+
+        With one neighbour left and no clients, nothing is queued at this node, so no token
+        can come back to it.
+        """
+        changing = [pool for pool in self.pools.values() if pool.routes is None and pool.near]
+        near = sorted(mesh.linked, key=lambda peer: -sum(peer in pool.near for pool in changing))
+        for peer in near[1:]:
+            await mesh.leave(peer)
+        for peer in near[:1]:
+            for pool in changing:
+                if peer in pool.near and pool.core is not None and pool.core.tokens():
+                    mesh.send(peer, pool.name, PULL, ())
+                    mesh.flush()
+                    while pool.core.tokens():
+                        await asyncio.sleep(self.heartbeat / 10)
+            await mesh.leave(peer)
+
+    async def __aenter__(self) -> Node:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # -- pools -------------------------------------------------------------------------
+
+    def pool(
+        self,
+        name: str,
+        permits: int | None = None,
+        *,
+        founder: bool | None = None,
+        algorithm: str = "jiang",
+        options: dict[str, str] | None = None,
+        members: Sequence[str] = (),
+        links: Sequence[tuple[str, str]] | None = None,
+    ) -> Pool:
+        """The pool of this name.
+
+        One node must found it, and says how many ``permits`` there are; the others learn it
+        from their neighbours. A node that was given no peers founds; one that was given some
+        joins; ``founder`` says otherwise. ``members`` and ``links`` are for algorithms that
+        need a network which does not change.
+        """
+        pool = self.known(name)
+        if permits is not None:
+            pool.asked_permits = permits
+        if founder is None:
+            founder = permits is not None and not self.peers
+        if founder and pool.charter is None:
+            if permits is None:
+                raise Refused(f"Whoever founds the pool {name} says how many permits it has.")
+            charter = found(name, self.name, permits, algorithm, options or {}, members, links)
+            if self.peers:
+                task = asyncio.get_running_loop().create_task(self.found_later(pool, charter))
+                self._foundings.add(task)
+                task.add_done_callback(self._foundings.discard)
+            else:
+                pool.adopt(charter)
+        return pool
+
+    async def found_later(self, pool: Pool, charter: Any) -> None:
+        """Found the pool unless a peer knows it: a founder that restarts must join instead."""
+        assert self._mesh is not None
+        tried = [event.wait() for event in self._mesh.tried.values()]
+        try:
+            async with asyncio.timeout(FIRST_CONTACT):
+                await asyncio.gather(*tried)
+                await asyncio.sleep(self.heartbeat)
+        except TimeoutError:
+            pass
+        if pool.charter is None:
+            pool.adopt(charter)
+
+    def known(self, name: str) -> Pool:
+        pool = self.pools.get(name)
+        if pool is None:
+            if self._mesh is None:
+                raise Refused("Start the node first: use 'async with meshlock.Node(...) as node'.")
+            if not NAME.fullmatch(name):
+                raise Refused(f"'{name}' is no name for a pool: {LETTERS}.")
+            recording = None
+            if self.trace is not None:
+                recording = Recording(self.trace / f"{name}.{self.name}.jsonl", self.name)
+            pool = self.pools[name] = Pool(name, self.name, self._mesh, recording)
+        return pool
+
+    # -- links -------------------------------------------------------------------------
+
+    @property
+    def address(self) -> str:
+        """Where others can link to this node: host:port."""
+        assert self._mesh is not None
+        return self._mesh.address
+
+    def connect(self, address: str) -> None:
+        """Link to the node at this address too, and keep the link."""
+        assert self._mesh is not None
+        self._mesh.dial(address)
+
+    def up(self, peer: str) -> None:
+        for pool in self.pools.values():
+            pool.up(peer)
+
+    def down(self, peer: str) -> None:
+        for pool in self.pools.values():
+            pool.down(peer)
+
+    def message(self, peer: str, frame: Carry) -> None:
+        assert self._mesh is not None
+        pool = self.pools.get(frame.pool)
+        if pool is None:
+            if len(self.pools) >= MOST_POOLS or not NAME.fullmatch(frame.pool):
+                raise BadFrame("a message of yet another pool")
+            pool = self.known(frame.pool)
+        generation = self._mesh.sessions[peer].generation
+        pool.receive(peer, frame, serial(generation, frame.number, frame.custody))
+
+    # -- what people ask ---------------------------------------------------------------
+
+    def status(self) -> dict[str, Any]:
+        """Everything a person or a program may want to know, as plain values."""
+        mesh = self._mesh
+        links = {} if mesh is None else {peer: mesh.describe(peer) for peer in mesh.sessions}
+        return {
+            "node": self.name,
+            "address": mesh.address if mesh else None,
+            "protected": mesh is not None and mesh.security.server is not None,
+            "refused": mesh.refusals.total if mesh else 0,
+            "links": links,
+            "pools": {name: pool.describe() for name, pool in self.pools.items()},
+        }

@@ -1,0 +1,450 @@
+"""A pool on this node: the algorithm on one side, clients and links on the other.
+
+The algorithm is the same object that is simulated and checked. This adapter calls its
+handlers, one at a time, and carries out their effects: messages go to the mesh, clients
+get their grants.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from time import monotonic
+from typing import Any
+
+import msgspec
+
+from meshlock.algorithms.interface import Algorithm, Effect, Enter, Message, Node
+from meshlock.algorithms.registry import Refused, find
+from meshlock.live.charter import Charter, born
+from meshlock.live.frames import BadFrame, Carry, settled
+from meshlock.live.grants import Acquire, Grant, Waiter
+from meshlock.live.measures import Measures
+from meshlock.live.mesh import Mesh
+from meshlock.live.recording import Recording
+from meshlock.topology.graphs import Graph
+
+log = logging.getLogger("meshlock.live")
+
+CHARTER, PULL = "charter", "pull"
+"""Words between adapters; the kinds of the algorithms' messages are in capitals."""
+
+MOST_WAITING = 10_000
+MOST_STASHED = 10_000
+PATIENCE = 16
+"""Where clients must queue at their node: one step of priority is worth so many places."""
+
+
+class Pool:
+    """A named set of k permits, shared by all nodes that have heard of it.
+
+    Do not make one yourself: ask :meth:`meshlock.Node.pool` for it.
+    """
+
+    def __init__(self, name: str, me: str, mesh: Mesh, recording: Recording | None) -> None:
+        self.name = name
+        self.me = me
+        self.mesh = mesh
+        self.recording = recording
+        self.charter: Charter | None = None
+        self.asked_permits: int | None = None  # what our own user thinks k is
+        self.conflict = ""
+        self.ready = asyncio.Event()
+
+        self.out: list[Effect] = []
+        self.core: Node | None = None
+        self.algorithm: Algorithm | None = None
+        self.kinds: dict[str, type[Message]] = {}
+        self.choosing = False
+        self.names: dict[int, str] = {}
+        self.routes: Graph | None = None  # of a fixed network
+        self.serial = 0
+
+        self.near: set[str] = set()  # peers in this pool, with a link
+        self.told: set[str] = set()  # peers that know our charter, in this generation
+        self.stash: list[tuple[str, Carry, int]] = []  # came before the charter
+
+        self.clients: dict[int, Waiter] = {}
+        self.last_client = 0
+        self.serving: Waiter | None = None  # of an algorithm that takes one client at a time
+        self.line: list[tuple[float, int, Waiter]] = []  # those behind it
+        self.returning: list[int] = []  # granted to nobody
+        self.closed = False
+        self.measures = Measures()
+
+    # -- for clients -------------------------------------------------------------------
+
+    @property
+    def permits(self) -> int | None:
+        """k, once the pool is known here."""
+        return self.charter.permits if self.charter else None
+
+    def acquire(self, want: int = 1, *, priority: int = 0, timeout: float | None = None) -> Acquire:
+        """Ask for ``want`` of the permits; a larger ``priority`` is more urgent.
+
+        ``async with pool.acquire(2) as grant:`` gives them back at the end of the block;
+        ``grant = await pool.acquire(2)`` leaves that to you. After ``timeout`` seconds
+        without permits it raises :class:`TimeoutError`. A request that times out or is
+        cancelled leaves nothing behind.
+        """
+        return Acquire(self, want, priority, timeout)
+
+    def try_acquire(self, want: int = 1, *, priority: int = 0) -> Grant | None:
+        """The permits if they lie free at this node, at once and without a message; else None.
+
+        Free permits lie with the token, which may be elsewhere: to look further, use
+        ``acquire`` with a short timeout.
+        """
+        self.refuse_impossible(want)
+        core = self.core
+        if core is None or self.serving is not None or not core.tokens():
+            return None
+        if core.free_permits() < want:
+            return None
+        waiter = self.new_waiter(want, priority)
+        self.ask(waiter)
+        if waiter.grant is None:
+            self.abandon(waiter)
+        return waiter.grant
+
+    async def wait_for(self, want: int, priority: int, timeout: float | None) -> Grant:
+        if self.core is None:
+            async with asyncio.timeout(timeout) as limit:
+                await self.ready.wait()
+            if timeout is not None:
+                timeout = max(0.0, (limit.when() or 0.0) - asyncio.get_running_loop().time())
+        self.refuse_impossible(want)
+        waiter = self.new_waiter(want, priority)
+        self.ask(waiter)
+        if waiter.grant is not None:
+            return waiter.grant
+        waiter.future = self.mesh.loop.create_future()
+        try:
+            if timeout is None:
+                await waiter.future
+            else:
+                async with asyncio.timeout(timeout):
+                    await waiter.future
+        except BaseException:
+            self.abandon(waiter)
+            raise
+        assert waiter.grant is not None
+        return waiter.grant
+
+    def refuse_impossible(self, want: int) -> None:
+        if self.closed:
+            raise Refused(f"The node of pool {self.name} is closed.")
+        if want < 1:
+            raise Refused(f"A request must be for at least one permit, not {want}.")
+        if self.conflict:
+            raise Refused(self.conflict)
+        if self.charter is None:
+            return
+        k = self.charter.permits
+        if self.asked_permits not in (None, k):
+            raise Refused(
+                f"Pool {self.name} has {k} permits, not {self.asked_permits}: its founder "
+                f"{self.charter.founder} says so."
+            )
+        if want > k:
+            raise Refused(f"Pool {self.name} has {k} permits; {want} can never be granted.")
+        if want > 1 and self.algorithm is not None and self.algorithm.problem != "h-of-k":
+            raise Refused(f"{self.algorithm.name} grants one permit at a time: want 1.")
+
+    # -- clients and the algorithm -----------------------------------------------------
+
+    def new_waiter(self, want: int, priority: int) -> Waiter:
+        if len(self.clients) >= MOST_WAITING:
+            raise Refused(f"{MOST_WAITING} requests of this node wait for {self.name} already.")
+        self.last_client = number = self.last_client + 1
+        waiter = self.clients[number] = Waiter(number, want, priority, monotonic())
+        return waiter
+
+    def ask(self, waiter: Waiter) -> None:
+        assert self.algorithm is not None
+        if self.algorithm.many_clients:
+            self.hand_in(waiter)
+        elif self.serving is None:
+            self.serving = waiter
+            self.hand_in(waiter)
+        else:
+            place = waiter.number - PATIENCE * waiter.priority
+            heappush(self.line, (place, waiter.number, waiter))
+        self.mesh.flush()
+
+    def hand_in(self, waiter: Waiter) -> None:
+        core = self.before()
+        core.request(waiter.number, waiter.want, waiter.priority)
+        cause = {"client": waiter.number, "want": waiter.want, "priority": waiter.priority}
+        self.carry_out("request", cause)
+
+    def abandon(self, waiter: Waiter) -> None:
+        """Nobody waits for this any more."""
+        waiter.abandoned = True
+        if waiter.grant is not None:
+            waiter.grant.release()
+        elif self.algorithm is not None and self.algorithm.many_clients:
+            self.take_back(waiter)
+
+    def take_back(self, waiter: Waiter) -> None:
+        """Withdraw the request, if the algorithm can; else what comes goes straight back."""
+        core = self.before()
+        if core.withdraw(waiter.number):
+            del self.clients[waiter.number]
+            self.carry_out("withdraw", {"client": waiter.number})
+            self.mesh.flush()
+
+    def give_back(self, number: int) -> None:
+        self.leave(number)
+        self.mesh.flush()
+
+    def leave(self, number: int) -> None:
+        del self.clients[number]
+        core = self.before()
+        core.release(number)
+        self.carry_out("leave", {"client": number})
+        if self.serving is not None and self.serving.number == number:
+            self.serving = None
+            self.next_in_line()
+
+    def next_in_line(self) -> None:
+        while self.line and self.serving is None:
+            waiter = heappop(self.line)[2]
+            if waiter.abandoned:
+                del self.clients[waiter.number]
+            else:
+                self.serving = waiter
+                self.hand_in(waiter)
+
+    def before(self) -> Node:
+        core = self.core
+        assert core is not None
+        if self.choosing:
+            core.choose(random.randrange(core.choices()))
+        return core
+
+    def carry_out(self, event: str, cause: dict[str, Any]) -> None:
+        """Do what the handler asked for, in order."""
+        for effect in self.out:
+            if isinstance(effect, Message):
+                self.carry(effect)
+            elif isinstance(effect, Enter):
+                self.enters(effect)
+        if self.recording is not None and self.core is not None:
+            self.recording.step(event, self.core, cause, self.out)
+        self.out.clear()
+        while self.returning:
+            self.leave(self.returning.pop())
+
+    def enters(self, enter: Enter) -> None:
+        waiter = self.clients[enter.client]
+        self.measures.enters(waiter.priority, monotonic() - waiter.asked)
+        if waiter.abandoned:
+            self.returning.append(enter.client)
+            return
+        waiter.grant = Grant(self, enter.client, waiter.want, waiter.priority, enter.fence)
+        if waiter.future is not None and not waiter.future.done():
+            waiter.future.set_result(None)
+
+    def pull(self) -> None:
+        """Have the token come here, for a neighbour that wants to be rid of it."""
+        waiter = self.new_waiter(1, -(2**31))
+        waiter.abandoned = True
+        self.ask(waiter)
+
+    # -- the algorithm and the links ---------------------------------------------------
+
+    def carry(self, message: Message) -> None:
+        kind = message.kind
+        self.measures.sends(kind)
+        fields = message.freeze()[1:]
+        if self.routes is not None:
+            self.serial += 1
+            message.serial = self.serial
+            args = (message.sender, message.receiver, message.serial, *fields)
+            self.forward(message.receiver, kind, args)
+            return
+        custody = message.tokens() > 0 or message.permits() > 0
+        peer = self.names[message.receiver]
+        if custody or peer in self.near:
+            message.serial = self.mesh.send(peer, self.name, kind, fields, custody)
+
+    def forward(self, target: int, kind: str, args: tuple[Any, ...]) -> None:
+        """One step towards a member of a fixed network, which may not be our neighbour."""
+        assert self.routes is not None and self.core is not None
+        step = target
+        if not self.routes.linked(self.core.me, target):
+            step = self.routes.search(target)[0][self.core.me]
+        self.mesh.send(self.names[step], self.name, kind, args, custody=True)
+
+    def receive(self, peer: str, frame: Carry, serial: int) -> None:
+        if frame.kind == CHARTER:
+            self.hear_charter(peer, frame.args)
+        elif self.core is None:
+            if len(self.stash) >= MOST_STASHED:
+                raise BadFrame(f"too many messages of {self.name[:64]!r} before its charter")
+            self.stash.append((peer, frame, serial))
+        elif frame.kind == PULL:
+            self.pull()
+        else:
+            self.deliver(peer, frame, serial)
+
+    def deliver(self, peer: str, frame: Carry, serial: int) -> None:
+        assert self.core is not None and self.charter is not None
+        kind = self.kinds.get(frame.kind)
+        if kind is None:
+            raise BadFrame(f"a message {frame.kind[:64]!r}, which its algorithm does not have")
+        args: Sequence[Any] = settled(frame.args)
+        if self.routes is not None:
+            if len(args) < 3 or args[1] not in self.names or args[0] not in self.names:
+                raise BadFrame(f"a {frame.kind} from nobody or to nobody")
+            if args[1] != self.core.me:
+                self.forward(args[1], frame.kind, tuple(args))
+                return
+            sender, serial, args = args[0], args[2], args[3:]
+        else:
+            sender = self.charter.number(peer)
+        try:
+            message = kind(self.core.me, *args)
+        except TypeError as error:
+            raise BadFrame(f"a {frame.kind} with other fields than it has: {error}") from None
+        message.sender, message.serial = sender, serial
+        self.measures.received += 1
+        self.before().receive(message)
+        cause: dict[str, Any] = {}
+        if self.recording is not None:
+            cause = self.recording.delivery(message)
+        self.carry_out("deliver", cause)
+
+    # -- peers in and out --------------------------------------------------------------
+
+    def adopt(self, charter: Charter) -> None:
+        """The pool is this; take part in it."""
+        self.core = born(charter, self.me, self.out)
+        self.charter = charter
+        self.algorithm = find(charter.algorithm)
+        self.kinds = {kind.kind: kind for kind in self.algorithm.kinds}
+        self.choosing = self.core.choices() > 1
+        self.names = dict(enumerate(charter.members))
+        self.routes = Graph(len(charter.members), charter.links) if charter.members else None
+        if self.recording is not None:
+            self.recording.begin(charter, self.algorithm, self.core)
+        if self.algorithm.restless:
+            self.core.start()
+            self.carry_out("start", {})
+        self.ready.set()
+        for peer in self.mesh.linked:
+            self.tell(peer)
+        stash, self.stash = self.stash, []
+        for peer, frame, serial in stash:
+            self.deliver(peer, frame, serial)
+        self.mesh.flush()
+
+    def tell(self, peer: str) -> None:
+        """Our charter, and whether permits were ever granted under it as far as we know."""
+        assert self.charter is not None
+        self.told.add(peer)
+        used = self.measures.entries > 0 or bool(self.near) or self.charter.founder != self.me
+        self.mesh.send(peer, self.name, CHARTER, (msgspec.to_builtins(self.charter), used))
+
+    def up(self, peer: str) -> None:
+        if self.charter is not None:
+            self.tell(peer)
+
+    def down(self, peer: str) -> None:
+        self.told.discard(peer)
+        if peer in self.near:
+            self.near.discard(peer)
+            assert self.charter is not None
+            number = self.charter.number(peer)
+            self.before().link_down(number)
+            self.carry_out("link-down", {"peer": number})
+
+    def hear_charter(self, peer: str, args: tuple[Any, ...]) -> None:
+        try:
+            charter = msgspec.convert(args[0], Charter)
+            used = bool(args[1])
+            number = charter.number(peer)
+            if self.charter is None:
+                self.adopt(charter)
+        except (IndexError, msgspec.ValidationError, Refused) as error:
+            raise BadFrame(f"a charter that cannot be: {error}") from None
+        assert self.charter is not None
+        if charter.stamp != self.charter.stamp:
+            self.two_foundings(peer, charter, used)
+            return
+        if peer not in self.told:
+            self.tell(peer)
+        if peer not in self.near:
+            self.conflict = ""
+            self.near.add(peer)
+            self.names[number] = peer
+            self.before().link_up(number)
+            self.carry_out("link-up", {"peer": number})
+
+    def two_foundings(self, peer: str, charter: Charter, used: bool) -> None:
+        """Two tokens must never meet; a founding that nobody has used yet gives way."""
+        assert self.charter is not None
+        unused = self.measures.entries == 0 and not self.near and self.charter.founder == self.me
+        if unused and not self.clients and (used or self.charter.stamp > charter.stamp):
+            log.info("founding withdrawn", extra={"pool": self.name, "founder": charter.founder})
+            self.told.clear()
+            self.adopt(charter)
+            self.hear_charter(peer, (msgspec.to_builtins(charter), used))
+            return
+        if not unused:
+            self.tell(peer)
+            if used:
+                self.conflict = (
+                    f"Pool {self.name} was founded twice, by {self.charter.founder} and by "
+                    f"{charter.founder}: close all nodes of one and let them join the other."
+                )
+                log.error("two foundings", extra={"pool": self.name, "peer": peer})
+
+    def describe(self) -> dict[str, Any]:
+        charter, core = self.charter, self.core
+        if charter is None or core is None:
+            return {"known": False, "why": "no neighbour has told us of it yet"}
+        waiting = [waiter for waiter in self.clients.values() if waiter.grant is None]
+        now = monotonic()
+        return {
+            "known": True,
+            "algorithm": charter.algorithm,
+            "permits": charter.permits,
+            "founder": charter.founder,
+            "neighbours": sorted(self.near),
+            "token_here": core.tokens() > 0,
+            "free_here": core.free_permits(),
+            "holding": [
+                {"want": w.want, "priority": w.priority, "fence": w.grant.fence}
+                for w in self.clients.values()
+                if w.grant is not None
+            ],
+            "waiting": [
+                {"want": w.want, "priority": w.priority, "seconds": round(now - w.asked, 3)}
+                for w in waiting
+                if not w.abandoned
+            ],
+            "entries": self.measures.entries,
+            "sent": dict(self.measures.sent),
+            "received": self.measures.received,
+            "conflict": self.conflict,
+        }
+
+    # -- the end -----------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Give back what clients of this node hold; whoever waits is told."""
+        self.closed = True
+        for waiter in list(self.clients.values()):
+            if waiter.grant is not None:
+                waiter.grant.taken_away()
+                self.leave(waiter.number)
+            else:
+                waiter.abandoned = True
+                if waiter.future is not None and not waiter.future.done():
+                    waiter.future.set_exception(Refused(f"The node of {self.name} was closed."))
+        self.mesh.flush()

@@ -1,0 +1,106 @@
+"""Links are cut and come back; the pool goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from meshlock.live.merge import merge
+from meshlock.live.mesh import split
+from meshlock.live.node import Node
+from meshlock.live.pool import Pool
+from meshlock.live.relay import Relay
+from meshlock.trace.audit import Audit
+from meshlock.trace.reader import Trace
+
+Line = tuple[list[Node], list[Relay]]
+
+
+@asynccontextmanager
+async def line(folder: Path, size: int, secret: str | None = None) -> AsyncIterator[Line]:
+    """Nodes n0 - n1 - n2 ..., each link over a relay."""
+    async with AsyncExitStack() as stack:
+        nodes: list[Node] = []
+        relays: list[Relay] = []
+        for number in range(size):
+            peers = []
+            if nodes:
+                relay = await Relay(*split(nodes[-1].address)).start()
+                stack.push_async_callback(relay.close)
+                relays.append(relay)
+                peers = [relay.address]
+            node = Node(f"n{number}", peers=peers, secret=secret, trace=folder)
+            nodes.append(await stack.enter_async_context(node))
+        yield nodes, relays
+
+
+def pools(nodes: list[Node], algorithm: str, permits: int) -> list[Pool]:
+    names = [node.name for node in nodes]
+    links = list(pairwise(names))
+    first = nodes[0].pool("docks", permits, algorithm=algorithm, members=names, links=links)
+    return [first, *[node.pool("docks") for node in nodes[1:]]]
+
+
+async def work(pool: Pool, times: int, hold: float = 0.0) -> None:
+    for _ in range(times):
+        async with pool.acquire(timeout=10):
+            await asyncio.sleep(hold)
+
+
+def judge(folder: Path) -> Audit:
+    merged = folder / "merged.jsonl"
+    with merged.open("wb") as file:
+        merge(folder.glob("docks.*.jsonl"), file, ended=True)
+    verdict = Audit(Trace(merged))
+    assert verdict.monitor.violated == {}
+    return verdict
+
+
+@pytest.mark.parametrize("secret", [None, "a secret of enough letters"])
+@pytest.mark.parametrize("algorithm", ["raymond", "jiang"])
+def test_connections_that_break_are_replaced_and_nobody_notices(
+    tmp_path: Path, algorithm: str, secret: str | None
+) -> None:
+    async def story() -> None:
+        async with line(tmp_path, 3, secret) as (nodes, relays):
+            docks = pools(nodes, algorithm, 1)
+            await work(docks[2], 1)
+            generations = [session.generation for session in sessions(nodes)]
+            load = asyncio.gather(*[work(pool, 60, 0.001) for pool in docks])
+            for _ in range(5):
+                await asyncio.sleep(0.05)
+                relays[0].reset()
+                relays[1].reset()
+            await load
+            assert [session.generation for session in sessions(nodes)] == generations
+
+    asyncio.run(story())
+    assert judge(tmp_path).entries == 181
+
+
+@pytest.mark.parametrize("algorithm", ["raymond", "jiang"])
+def test_a_cut_longer_than_the_dead_interval_heals(tmp_path: Path, algorithm: str) -> None:
+    async def story() -> None:
+        async with line(tmp_path, 3) as (nodes, relays):
+            docks = pools(nodes, algorithm, 1)
+            await work(docks[2], 1)
+            load = asyncio.gather(*[work(pool, 40, 0.002) for pool in docks])
+            await asyncio.sleep(0.03)
+            relays[0].cut()
+            await asyncio.sleep(0.8)
+            assert nodes[0].status()["links"]["n1"]["up"] is False
+            relays[0].heal()
+            await load
+            assert nodes[0].status()["links"]["n1"]["generation"] >= 2
+
+    asyncio.run(story())
+    assert judge(tmp_path).entries == 121
+
+
+def sessions(nodes: list[Node]) -> list[object]:
+    return [session for node in nodes for session in node._mesh.sessions.values()]  # type: ignore

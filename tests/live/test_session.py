@@ -1,0 +1,191 @@
+"""Two ends of a link, whatever happens to the connections between them.
+
+The story is always the same: both ends send numbered messages, connections break at any
+moment and lose what was on them, either end may give the other up. In one generation each
+end hears what the other sent, in order, nothing twice, nothing missing but the tail. What
+was in custody is heard exactly once, over all generations.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meshlock.live.frames import LENGTH, BadFrame, Carry, unpack
+from meshlock.live.session import UNACKNOWLEDGED, Overflow, Session
+
+
+class End:
+    def __init__(self, name: str, boot: int, peer: str) -> None:
+        self.session = Session(name, boot, peer)
+        self.sent: dict[int, list[object]] = {}  # generation: what was sent in it
+        self.heard: dict[int, list[object]] = {}
+        self.kept: list[object] = []  # sent in custody
+        self.got: list[object] = []  # heard in custody
+        self.written = 0
+
+    def say(self, text: object, custody: bool) -> None:
+        if self.session.up:
+            self.sent.setdefault(self.session.generation, []).append(text)
+        if custody:
+            self.kept.append(text)
+        self.session.carry("docks", "TOKEN" if custody else "LINK", (text,), custody)
+
+    def frames(self) -> list[Carry]:
+        """What a connection writes now."""
+        fresh = self.session.after(self.written)
+        self.written = self.session.sent
+        return [unpack(frame[LENGTH.size :]) for frame in fresh]  # type: ignore[misc]
+
+    def hear(self, frame: Carry) -> None:
+        if self.session.take(frame):
+            self.heard.setdefault(self.session.generation, []).append(frame.args[0])
+            if frame.custody:
+                self.got.append(frame.args[0])
+
+
+def greet(dialler: End, dialled: End, *, welcome_arrives: bool = True) -> bool:
+    hello = dialler.session.hello()
+    welcome, _ = dialled.session.welcome(hello)
+    dialled.written = hello.received if welcome.resumed else 0
+    if not welcome_arrives:
+        return False
+    assert dialler.session.obey(welcome, hello) is not None
+    dialler.written = welcome.received if welcome.resumed else 0
+    return True
+
+
+def pair() -> tuple[End, End]:
+    return End("ann", 11, "bob"), End("bob", 22, "ann")
+
+
+def test_a_new_connection_takes_over_where_the_old_one_stopped() -> None:
+    ann, bob = pair()
+    greet(ann, bob)
+    for text in range(5):
+        ann.say(text, custody=False)
+    for frame in ann.frames()[:2]:
+        bob.hear(frame)  # the connection breaks behind the second
+    greet(bob, ann)
+    for frame in ann.frames():
+        bob.hear(frame)
+    assert bob.heard == {1: [0, 1, 2, 3, 4]}
+
+
+def test_a_token_that_had_arrived_does_not_come_again() -> None:
+    ann, bob = pair()
+    greet(ann, bob)
+    ann.say("token", custody=True)
+    for frame in ann.frames():
+        bob.hear(frame)  # and the acknowledgement never gets back
+    ann.session.end()
+    bob.session.end()
+    greet(ann, bob)
+    assert ann.frames() == []
+    assert bob.got == ["token"]
+    assert not ann.session.custody
+
+
+def test_a_token_that_had_not_arrived_comes_when_the_link_returns() -> None:
+    ann, bob = pair()
+    greet(ann, bob)
+    ann.say("before", custody=False)
+    ann.say("token", custody=True)
+    ann.frames()  # all lost
+    ann.session.end()
+    greet(ann, bob)  # bob had not noticed anything
+    ann.say("after", custody=False)
+    for frame in ann.frames():
+        bob.hear(frame)
+    assert bob.heard == {2: ["token", "after"]}
+
+
+def test_a_process_that_forgot_is_not_sent_what_its_former_life_may_have_had() -> None:
+    ann, bob = pair()
+    greet(ann, bob)
+    ann.say("token", custody=True)
+    ann.frames()
+    reborn = End("bob", 23, "ann")
+    greet(ann, reborn)
+    assert ann.frames() == []
+    ann.say("news", custody=True)
+    for frame in ann.frames():
+        reborn.hear(frame)
+    assert reborn.got == ["news"]
+
+
+def test_what_we_told_may_be_outdated_when_the_answer_comes() -> None:
+    ann, bob = pair()
+    greet(ann, bob)
+    hello = ann.session.hello()
+    ann.session.end()  # silence, while the handshake was under way
+    welcome, _ = bob.session.welcome(hello)
+    assert ann.session.obey(welcome, hello) is None
+
+
+def test_gaps_and_impossible_acknowledgements_are_faults() -> None:
+    ann, bob = pair()
+    greet(ann, bob)
+    for number, acknowledged in ((2, 0), (1, 7)):
+        with pytest.raises(BadFrame):
+            bob.session.take(Carry(number, acknowledged, 0, "docks", "LINK", ()))
+
+
+def test_a_peer_that_takes_nothing_costs_bounded_memory() -> None:
+    ann, bob = pair()
+    greet(ann, bob)
+    for text in range(UNACKNOWLEDGED):
+        ann.say(text, custody=False)
+    with pytest.raises(Overflow):
+        ann.say("one more", custody=False)
+
+
+ACTIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("say"), st.booleans(), st.booleans()),
+        st.tuples(st.just("pass"), st.booleans(), st.integers(0, 4)),
+        st.tuples(st.just("break"), st.booleans(), st.booleans()),
+        st.tuples(st.just("give up"), st.booleans(), st.booleans()),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(ACTIONS)
+def test_any_story_of_breaks_and_returns(actions: list[tuple[str, bool, int]]) -> None:
+    ann, bob = pair()
+    wires: dict[End, list[Carry]] = {ann: [], bob: []}  # on the connection, by sender
+    connected = greet(ann, bob)
+    text = 0
+    for action, who, what in actions:
+        end, other = (ann, bob) if who else (bob, ann)
+        if action == "say":
+            text += 1
+            end.say(text, bool(what))
+        elif action == "pass" and connected:
+            wires[end] += end.frames()
+            for frame in wires[end][:what]:
+                other.hear(frame)
+            del wires[end][:what]
+        elif action == "give up":
+            end.session.end()
+            connected = False
+        elif action == "break":
+            connected = False
+        if not connected:
+            wires[ann].clear()
+            wires[bob].clear()
+            if action == "break":
+                connected = greet(end, other, welcome_arrives=bool(what))
+    greet(ann, bob)
+    for end, other in ((ann, bob), (bob, ann)):
+        for frame in end.frames():
+            other.hear(frame)
+        for generation, heard in other.heard.items():
+            said = end.sent.get(generation, [])
+            fresh = [word for word in heard if word in said]
+            assert fresh == said[: len(fresh)]
+            assert len(set(heard)) == len(heard)
+        assert other.got == end.kept
