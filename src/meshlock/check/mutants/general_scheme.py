@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from meshlock.algorithms.general_scheme import Request, SchemeNode, Token
+from meshlock.algorithms.general_scheme import Behaviour, Request, SchemeNode, Token
 from meshlock.algorithms.interface import Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.queues import Fifo
 from meshlock.algorithms.registry import find
 from meshlock.check.mutants.mutant import Make, Mutant, once
 
@@ -58,6 +59,18 @@ class AsksInAnothersName(SchemeNode):
         for effect in self.out[asked:]:
             if isinstance(effect, Request):
                 effect.origin = asker
+
+
+class Lifo(Fifo):
+    def pop(self) -> int:
+        return self.items.pop()
+
+
+class LastInFirstOut(SchemeNode):
+    def __init__(
+        self, me: int, out: list[Effect], father: int, behaviour: Behaviour, waiting: Fifo
+    ) -> None:
+        super().__init__(me, out, father, behaviour, Lifo())
 
 
 def nodes_of(origin: Algorithm, kind: type[SchemeNode]) -> Make:
@@ -122,11 +135,27 @@ def mutants_of(instance: str, nodes: int, topology: str, kinds: str) -> list[Mut
     ]
 
 
+def last_in_first_out(instance: str, nodes: int, topology: str, *askers: int) -> Mutant:
+    origin = find(instance)
+    return Mutant(
+        origin,
+        "last-in-first-out",
+        "who asked last is served first, so two can keep a third one out for ever",
+        nodes_of(origin, LastInFirstOut),
+        nodes,
+        topology,
+        once(*askers),
+        repeat=True,
+    )
+
+
 MUTANTS: list[Mutant] = [
     *mutants_of("general-scheme", 3, "line", "kfelgn"),
     *mutants_of("centralized", 3, "star", "kfel"),
+    last_in_first_out("centralized", 4, "star", 1, 2, 3),
     *mutants_of("naimi-trehel", 3, "complete", "kfe"),
     *mutants_of("raymond", 3, "line", "kfen"),
+    last_in_first_out("raymond", 4, "star", 1, 2, 3),
     *mutants_of("shortcut", 3, "line", "kfeln"),
     *mutants_of("gateway", 4, "complete", "kfeln"),
 ]

@@ -29,6 +29,12 @@ class KeepsAndSends(RingNode):
         self.token_here = True
 
 
+class SkipsANeighbour(RingNode):
+    def __init__(self, me: int, out: list[Effect], size: int) -> None:
+        super().__init__(me, out, size)
+        self.successor = (me + 2) % size
+
+
 def nodes_of(kind: type[RingNode]) -> Make:
     def make(
         network: Network, permits: int, options: dict[str, str], out: list[Effect]
@@ -67,5 +73,14 @@ MUTANTS: list[Mutant] = [
         3,
         "ring",
         once(0, 1),
+    ),
+    Mutant(
+        LELANN,
+        "skips-a-neighbour",
+        "the token goes to every second site, which in an even ring leaves out half of them",
+        nodes_of(SkipsANeighbour),
+        4,
+        "ring",
+        once(1),
     ),
 ]

@@ -17,7 +17,8 @@ class Mutant:
 
     ``algorithm`` is the original in everything but its nodes. The set-up is as small as
     shows the mistake; ``requests`` are (node, want, priority), in order per node, and
-    ``changes`` are link changes in order. Links are unordered wherever the original allows it.
+    ``changes`` are link changes in order; with ``repeat`` nodes ask again and again. Links are
+    unordered wherever the original allows it.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class Mutant:
         *,
         permits: int = 1,
         changes: list[Change] | None = None,
+        repeat: bool = False,
         options: dict[str, str] | None = None,
     ) -> None:
         self.name = f"{origin.name}/{name}"
@@ -42,6 +44,7 @@ class Mutant:
         self.requests = requests
         self.permits = permits
         self.changes = changes if changes is not None else []
+        self.repeat = repeat
         self.options = options if options is not None else {}
         self.algorithm = Algorithm(
             self.name,
@@ -71,6 +74,7 @@ class Mutant:
             [Wish(node, want, priority) for node, want, priority in self.requests],
             changes=self.changes,
             fifo=algorithm.needs_fifo,
+            repeat=self.repeat,
         )
 
 
