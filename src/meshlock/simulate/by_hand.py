@@ -43,6 +43,7 @@ from typing import Any
 from meshlock.algorithms.interface import Algorithm, Effect, Enter, Message, Node
 from meshlock.algorithms.registry import Refused, find, refuse_impossible, settle
 from meshlock.properties.monitor import Monitor
+from meshlock.simulate.settings import ageing_rate
 from meshlock.topology.graphs import Graph
 from meshlock.trace.writer import TraceWriter
 
@@ -179,7 +180,8 @@ class Director:
         self.on_the_way: list[Message] = []  # in the order in which they were sent
         self.lost: list[Message] = []  # in this step
         self.held: set[tuple[int, int]] = set()
-        self.monitor = Monitor(scenario.permits, algorithm.priorities)
+        rate = ageing_rate(self.options)
+        self.monitor = Monitor(scenario.permits, algorithm.priorities, rate)
         self.waiting: dict[int, Request] = {}  # by client
         self.inside: dict[int, Request] = {}  # by client, in the order of entry
         self.requests = 0
@@ -200,6 +202,7 @@ class Director:
             "algorithm": self.algorithm.name,
             "options": self.options,
             "ordered": self.algorithm.priorities,
+            "ageing": self.monitor.ageing,
             "balanced": self.algorithm.token,
         }
         pairs = list(self.network.links())
@@ -349,6 +352,7 @@ class Director:
 
     def link_up(self, one: int, other: int) -> None:
         self.links.add((min(one, other), max(one, other)))
+        self.links_changed()
         for node, peer in ((one, other), (other, one)):
             before = self.before(node)
             self.nodes[node].link_up(peer)
@@ -361,10 +365,15 @@ class Director:
             while self.first(link) >= 0:
                 self.deliver(self.first(link))
         self.links.remove((min(one, other), max(one, other)))
+        self.links_changed()
         for node, peer in ((one, other), (other, one)):
             before = self.before(node)
             self.nodes[node].link_down(peer)
             self.step(node, f"sees the link to {peer} fail", before, "link-down", {"peer": peer})
+
+    def links_changed(self) -> None:
+        whole = Graph(self.scenario.size, self.links).reached == self.scenario.size
+        self.monitor.changed(whole)
 
     # -- steps --------------------------------------------------------------------------------
 
