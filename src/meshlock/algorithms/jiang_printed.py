@@ -71,8 +71,7 @@ from meshlock.algorithms.interface import (
     Network,
     Node,
 )
-
-Height = tuple[int, int, int]
+from meshlock.algorithms.reverse_link import Height, first_heights
 
 NCS, ES, CS = 0, 1, 2
 
@@ -463,22 +462,6 @@ class PrintedNode(Node):
         self.client = cast(int, state[11])
         self.want = cast(int, state[12])
         self.priority = cast(int, state[13])
-
-
-def first_heights(network: Network) -> list[Height]:
-    """(0, links to node 0, i): every node but 0 has a lower neighbour, its father."""
-    depths = [0] + [NIL] * (network.size - 1)
-    for me in range(network.size):
-        way: list[int] = []
-        node = me
-        while depths[node] == NIL:
-            way.append(node)
-            node = network.father(node)
-        depth = depths[node]
-        while way:
-            depth += 1
-            depths[way.pop()] = depth
-    return [(0, depths[me], me) for me in range(network.size)]
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:

@@ -41,9 +41,8 @@ from pathlib import Path
 from typing import Any
 
 from meshlock.algorithms.interface import Algorithm, Effect, Enter, Message, Node
-from meshlock.algorithms.registry import Refused, find, refuse_impossible, settle
+from meshlock.algorithms.registry import Refused, ageing_rate, find, refuse_impossible, settle
 from meshlock.properties.monitor import Monitor
-from meshlock.simulate.settings import ageing_rate
 from meshlock.topology.graphs import Graph
 from meshlock.trace.writer import TraceWriter
 
@@ -361,9 +360,11 @@ class Director:
     def link_down(self, number: int, one: int, other: int) -> None:
         if (min(one, other), max(one, other)) not in self.links:
             raise self.scenario.wrong(number, f"there is no link {one}-{other}.")
-        for link in ((one, other), (other, one)):
-            while self.first(link) >= 0:
-                self.deliver(self.first(link))
+        while self.first((one, other)) >= 0 or self.first((other, one)) >= 0:
+            if self.now > ENDLESS:  # what arrives is answered, over the same link, without end
+                raise self.scenario.wrong(number, f"the link {one}-{other} never falls silent.")
+            places = [self.first((one, other)), self.first((other, one))]
+            self.deliver(min(place for place in places if place >= 0))
         self.links.remove((min(one, other), max(one, other)))
         self.links_changed()
         for node, peer in ((one, other), (other, one)):

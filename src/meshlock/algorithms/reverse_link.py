@@ -1,0 +1,339 @@
+"""Reverse Link: mutual exclusion on a network whose links come and go.
+
+Walter, Welch and Vaidya, *A mutual exclusion algorithm for ad hoc mobile networks*,
+Wireless Networks 7, 2001. It is the base on which Jiang builds.
+
+**Problem.** One permit; whoever has the token may enter, in the order in which requests
+reach the token. Links may form and fail meanwhile.
+
+**Idea.** Every node has a height, a triple that ends in its own number, so heights are
+never equal and links, pointing from high to low, form a graph without cycles. The holder
+of the token is the only sink. A node that wants the token, for itself or for a neighbour,
+asks its lowest neighbour, once; it queues who asked it. The token travels back along the
+queues, and whoever receives it goes below the giver, which turns the links around. A node
+that finds itself without a lower neighbour rises above its lowest one (partial reversal of
+Gafni and Bertsekas). Whoever sees the link to the node it asked turn or fail asks anew.
+
+**Assumptions.** Links are two-way and FIFO, and tell both ends when they form and fail;
+what is on a failing link still arrives, or a TOKEN comes back; no crash. One client per
+node at a time.
+
+=================  =================  ==================================================
+paper              here               meaning
+=================  =================  ==================================================
+status             inside             our client is in
+N                  near               neighbours from which a LINK has come
+myHeight           height             (h1, h2, i)
+height[j]          seen_height        the neighbours' heights as far as we know
+next               next               whom we asked; ourselves with the token; NIL if the
+                                      link to whom we asked has failed
+tokenHolder        token_holder       we have the token
+Q                  queue              who asked, in order of arrival, nobody twice
+not receivedLI     link_due           gave it the token and have not heard its new height
+forming,           forming            link just formed: our height when we noticed
+formHeight
+LinkInfo           LINK               as Jiang calls it
+=================  =================  ==================================================
+
+**Cost** at saturation: a round in which each of n nodes enters once takes nE + 2(n-1)T
+whatever the links; REQUEST + TOKEN 4(n-1)/n per entry; LINK = token hops x degree of the
+visited node. One request at a time: twice the way to the token.
+
+**Departure.** The text looks for a lowest neighbour where there may be none: a link that
+has just formed counts only when the first LINK has come over it (erratum J7, repair R6). So
+a failed link clears ``next``, and the next LINK makes up for what could not be sent.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from meshlock.algorithms.interface import (
+    NIL,
+    Algorithm,
+    Effect,
+    Frozen,
+    Message,
+    Network,
+    Node,
+)
+
+Height = tuple[int, int, int]
+
+
+class Token(Message):
+    kind: ClassVar[str] = "TOKEN"
+    fields: ClassVar[tuple[str, ...]] = ("height",)
+
+    def __init__(self, receiver: int, height: Height) -> None:
+        super().__init__(receiver)
+        self.height = height
+
+    def tokens(self) -> int:
+        return 1
+
+    def permits(self) -> int:
+        return 1
+
+
+class Request(Message):
+    """The sender wants the token, for itself or for somebody who asked it."""
+
+    kind: ClassVar[str] = "REQUEST"
+    fields: ClassVar[tuple[str, ...]] = ("height",)
+
+    def __init__(self, receiver: int, height: Height) -> None:
+        super().__init__(receiver)
+        self.height = height
+
+
+class Link(Message):
+    """This is my height now."""
+
+    kind: ClassVar[str] = "LINK"
+    fields: ClassVar[tuple[str, ...]] = ("height",)
+
+    def __init__(self, receiver: int, height: Height) -> None:
+        super().__init__(receiver)
+        self.height = height
+
+
+class ReverseLinkNode(Node):
+    variables: ClassVar[tuple[str, ...]] = (
+        "inside",
+        "near",
+        "height",
+        "seen_height",
+        "next",
+        "token_holder",
+        "queue",
+        "link_due",
+        "forming",
+        "client",
+    )
+
+    def __init__(
+        self, me: int, out: list[Effect], height: Height, seen_height: dict[int, Height]
+    ) -> None:
+        super().__init__(me, out)
+        self.inside = False
+        self.near: set[int] = set(seen_height)
+        self.height = height
+        self.seen_height = seen_height
+        self.token_holder = me == 0
+        self.next = me if me == 0 else self.lowest_neighbour()
+        self.queue: list[int] = []
+        self.link_due: set[int] = set()
+        self.forming: dict[int, Height] = {}
+        self.client = NIL
+
+    # -- clients --------------------------------------------------------------------------
+
+    def request(self, client: int, want: int, priority: int) -> None:
+        self.client = client
+        self.queue.append(self.me)
+        if self.token_holder:
+            self.give_token_to_next()
+        elif len(self.queue) == 1:
+            self.forward_request()
+
+    def release(self, client: int) -> None:
+        self.inside = False
+        self.client = NIL
+        self.give_token_to_next()
+
+    # -- messages -------------------------------------------------------------------------
+
+    def receive(self, message: Message) -> None:
+        if isinstance(message, Link):
+            self.link(message.sender, message.height)
+        elif isinstance(message, Request):
+            self.requested(message.sender, message.height)
+        elif isinstance(message, Token):
+            self.token(message.sender, message.height)
+
+    def requested(self, j: int, height: Height) -> None:
+        if j not in self.link_due:
+            self.seen_height[j] = height
+        new = self.height < self.seen_height[j] and j not in self.queue
+        if new:
+            self.queue.append(j)
+        if self.token_holder:
+            self.give_token_to_next()
+        elif (new and len(self.queue) == 1) or self.must_ask_again():
+            self.forward_request()
+
+    def token(self, j: int, height: Height) -> None:
+        self.token_holder = True
+        self.next = self.me
+        self.seen_height[j] = height
+        self.height = (height[0], height[1] - 1, self.me)
+        self.tell_height()
+        self.give_token_to_next()
+
+    def link(self, j: int, height: Height) -> None:
+        self.near.add(j)
+        if j in self.forming:
+            if self.height != self.forming[j]:
+                self.send(Link(j, self.height))
+            del self.forming[j]
+        if j not in self.link_due:
+            self.seen_height[j] = height
+        elif self.seen_height[j] == height:
+            self.link_due.remove(j)
+        if self.height > self.seen_height[j]:
+            self.delete(j)
+        self.keep_a_way_down()
+
+    def undelivered(self, message: Message) -> None:
+        if isinstance(message, Token):
+            self.token_holder = True
+            self.next = self.me
+            self.delete(message.receiver)
+            self.give_token_to_next()
+
+    # -- links ----------------------------------------------------------------------------
+
+    def link_down(self, peer: int) -> None:
+        self.near.discard(peer)
+        self.delete(peer)
+        self.link_due.discard(peer)
+        self.forming.pop(peer, None)
+        if self.next == peer:
+            self.next = NIL  # R6
+        self.keep_a_way_down()
+
+    def link_up(self, peer: int) -> None:
+        self.send(Link(peer, self.height))
+        self.forming[peer] = self.height
+
+    # -- procedures -----------------------------------------------------------------------
+
+    def keep_a_way_down(self) -> None:
+        if self.token_holder or not self.near:
+            return
+        if all(self.height < self.seen_height[v] for v in self.near):
+            self.raise_height()
+        elif self.must_ask_again():
+            self.forward_request()
+
+    def must_ask_again(self) -> bool:
+        """Somebody waits, and whom we asked is gone or has come to be above us."""
+        if not self.queue or self.next == self.me:
+            return False
+        return self.next == NIL or self.height < self.seen_height[self.next]
+
+    def forward_request(self) -> None:
+        if self.near:
+            self.next = self.lowest_neighbour()
+            self.send(Request(self.next, self.height))
+
+    def give_token_to_next(self) -> None:
+        if self.inside or not self.queue:
+            return
+        self.next = self.queue.pop(0)
+        if self.next == self.me:
+            self.inside = True
+            self.enter(self.client)
+            return
+        self.token_holder = False
+        self.seen_height[self.next] = (self.height[0], self.height[1] - 1, self.next)
+        self.link_due.add(self.next)
+        self.send(Token(self.next, self.height))
+        if self.queue:
+            self.send(Request(self.next, self.height))
+
+    def raise_height(self) -> None:
+        first = 1 + min([self.seen_height[v][0] for v in self.near])
+        level = [self.seen_height[v][1] for v in self.near if self.seen_height[v][0] == first]
+        self.height = (first, min(level) - 1 if level else self.height[1], self.me)
+        self.tell_height()
+        for v in sorted(self.near):
+            if self.height > self.seen_height[v]:
+                self.delete(v)
+        if self.queue:
+            self.forward_request()
+
+    def delete(self, j: int) -> None:
+        if j in self.queue:
+            self.queue.remove(j)
+
+    def lowest_neighbour(self) -> int:
+        return min([self.seen_height[v] for v in self.near])[2]
+
+    def tell_height(self) -> None:
+        for v in sorted(self.near):
+            self.send(Link(v, self.height))
+
+    # -- observers --------------------------------------------------------------------------
+
+    def tokens(self) -> int:
+        return 1 if self.token_holder else 0
+
+    def free_permits(self) -> int:
+        return 1 if self.token_holder and not self.inside else 0
+
+    def freeze(self) -> Frozen:
+        return (
+            self.inside,
+            tuple(sorted(self.near)),
+            self.height,
+            tuple(sorted(self.seen_height.items())),
+            self.next,
+            self.token_holder,
+            tuple(self.queue),
+            tuple(sorted(self.link_due)),
+            tuple(sorted(self.forming.items())),
+            self.client,
+        )
+
+    def thaw(self, state: Frozen) -> None:
+        self.inside = cast(bool, state[0])
+        self.near = set(cast(tuple[int, ...], state[1]))
+        self.height = cast(Height, state[2])
+        self.seen_height = dict(cast(tuple[tuple[int, Height], ...], state[3]))
+        self.next = cast(int, state[4])
+        self.token_holder = cast(bool, state[5])
+        self.queue = list(cast(tuple[int, ...], state[6]))
+        self.link_due = set(cast(tuple[int, ...], state[7]))
+        self.forming = dict(cast(tuple[tuple[int, Height], ...], state[8]))
+        self.client = cast(int, state[9])
+
+
+def first_heights(network: Network) -> list[Height]:
+    """(0, links to node 0, i): every node but 0 has a lower neighbour, its father."""
+    depths = [0] + [NIL] * (network.size - 1)
+    for me in range(network.size):
+        way: list[int] = []
+        node = me
+        while depths[node] == NIL:
+            way.append(node)
+            node = network.father(node)
+        depth = depths[node]
+        while way:
+            depth += 1
+            depths[way.pop()] = depth
+    return [(0, depths[me], me) for me in range(network.size)]
+
+
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+    heights = first_heights(network)
+    nodes: list[Node] = []
+    for me in range(network.size):
+        seen = {v: heights[v] for v in network.neighbours(me)}
+        nodes.append(ReverseLinkNode(me, out, heights[me], seen))
+    return nodes
+
+
+ALGORITHMS: list[Algorithm] = [
+    Algorithm(
+        "reverse-link",
+        "Reverse Link: mutual exclusion on a network that changes",
+        "Walter, Welch, Vaidya, Wireless Networks 7, 2001",
+        "mutex",
+        make,
+        (Token, Request, Link),
+        changing_links=True,
+        needs_fifo=True,
+    ),
+]
