@@ -24,18 +24,23 @@ class Violation:
 
 
 class Explorer:
-    def __init__(self, model: Model, most: int) -> None:
+    def __init__(self, model: Model, most: int, graph: bool = False) -> None:
         self.model = model
         self.most = most
         self.numbers: dict[int, int] = {}  # state: its number, in order of discovery
         self.states = array("q")
         self.parents = array("I")
         self.labels = array("I")
+        self.graph = graph  # keep the transitions too, to look for cycles
+        self.edges = array("I")
+        self.offsets = array("Q", [0])  # where in edges each expanded state's begin
+        self.backward = 0  # transitions to states expanded already: without any, no cycle
         self.transitions = 0
         self.expanded = 0
         self.depth = 0
         self.level_end = 1  # number of states up to the present depth
         self.violations: dict[str, Violation] = {}  # the first of each property
+        model.attach(self.numbers)
         start = model.initial()
         self.numbers[start] = 0
         self.states.append(start)
@@ -65,13 +70,20 @@ class Explorer:
             model.expand(self.states[here])
             k = 0
             for state in successors:
-                if numbers.setdefault(state, known) == known:
+                number = numbers.setdefault(state, known)
+                if number == known:
                     self.states.append(state)
                     self.parents.append(here)
                     self.labels.append(labels[k])
                     known += 1
+                elif number <= here:
+                    self.backward += 1
+                if self.graph:
+                    self.edges.append(number)
                 k += 1
             self.transitions += k
+            if self.graph:
+                self.offsets.append(len(self.edges))
             if model.faults:
                 for fault in model.faults:
                     self.found(here, fault)

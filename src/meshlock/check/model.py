@@ -35,7 +35,6 @@ class Act:
         self.message: Effect | None = None
         self.choice = -1  # what the outside set before, where there was a choice
         self.effects: list[Effect] = []
-        self.lost: list[Effect] = []  # messages that a failing link took with it
         self.names: tuple[str, ...] = ()  # of the variables in before and after
         self.before: Frozen = ()
         self.after: Frozen = ()
@@ -59,6 +58,9 @@ class Model:
     def initial(self) -> int:
         raise NotImplementedError
 
+    def attach(self, numbers: dict[int, int]) -> None:
+        """The explorer's numbers of the states it has seen, in order of discovery."""
+
     def expand(self, state: int) -> None:
         """Fill ``successors`` and ``labels`` with every step from here, ``faults`` with
         what is wrong. After a step with a fault the run may be cut: then it is not among
@@ -68,3 +70,17 @@ class Model:
     def tell(self, state: int, label: int) -> list[Act]:
         """What happens in this step."""
         raise NotImplementedError
+
+    # -- for liveness -------------------------------------------------------------------------
+
+    def waiting(self, state: int) -> list[int]:
+        """The clients that wait in this state."""
+        return []
+
+    def owed(self, state: int) -> list[int]:
+        """Numbers for what must happen in the end if it stays possible from here on."""
+        return []
+
+    def pays(self, state: int, label: int) -> int:
+        """Which of the debts of this state the step pays, -1 if none."""
+        return -1

@@ -6,11 +6,12 @@ import re
 
 from meshlock.algorithms.registry import Refused, find, refuse_impossible, settle
 from meshlock.check.setup import Change, SetUp, Wish
+from meshlock.properties.monitor import NAMES
 from meshlock.topology.graphs import Topology
 from meshlock.topology.specification import network
 
-PROPERTIES = ("safety", "one-token", "conservation", "order", "served", "liveness")
-"""The names of monitor.NAMES, and liveness: nobody waits for ever in a cycle."""
+PROPERTIES = (*NAMES, "liveness")
+"""Those of every run, and liveness: nobody waits for ever while others go round."""
 
 WISH = re.compile(r"(\d+)(?::(\d+))?(?:@(-?\d+))?")
 CHANGE = re.compile(r"(up|down) +(\d+)-(\d+)")

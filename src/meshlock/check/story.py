@@ -7,7 +7,7 @@ from typing import Any
 from meshlock.algorithms.interface import Enter, Frozen, Message
 from meshlock.check.explorer import Violation
 from meshlock.check.model import Act, Model
-from meshlock.check.system import System
+from meshlock.check.system import System, connected
 from meshlock.trace.writer import TraceWriter
 
 
@@ -18,11 +18,13 @@ def said(message: Message) -> str:
     return f"{message.kind}({values})"
 
 
-def cause(act: Act) -> str:
+def told_cause(act: Act) -> str:
     """What happens to the node, in a few words."""
     node = f"node {act.node}"
     message = act.message
     if isinstance(message, Message):
+        if act.event == "drop":
+            return f"{said(message)} from {message.sender} to {act.node} is lost"
         if act.event == "undelivered":
             return f"{node} gets back {said(message)} that was for {message.receiver}"
         return f"{node} receives {said(message)} from {message.sender}"
@@ -43,9 +45,6 @@ def effects(act: Act) -> list[str]:
             told.append(f"sends {said(effect)} to {effect.receiver}")
         elif isinstance(effect, Enter):
             told.append(f"ENTERS (client {effect.client})")
-    for lost in act.lost:
-        if isinstance(lost, Message):
-            told.append(f"loses {said(lost)} for {lost.receiver}")
     if act.failure:
         told.append(f"fails: {act.failure}")
     return told
@@ -82,7 +81,7 @@ def steps(model: Model, violation: Violation) -> list[str]:
     for step in acts(model, violation):
         parts: list[str] = []
         for act in step:
-            text = "; ".join([cause(act), *effects(act)])
+            text = "; ".join([told_cause(act), *effects(act)])
             if act.choice >= 0:
                 text += f"; choice {act.choice}"
             changed = changes(act.names, act.before, act.after)
@@ -101,7 +100,7 @@ def pages(model: Model, violation: Violation) -> list[str]:
             lines.append("  -- from here on it goes round for ever --")
         for place, act in enumerate(step):
             head = f"{number:>3}. " if place == 0 else "     "
-            lines.append(head + cause(act))
+            lines.append(head + told_cause(act))
             for effect in effects(act):
                 lines.append(f"       {effect}")
             changed = changes(act.names, act.before, act.after)
@@ -155,9 +154,14 @@ def write_trace(system: System, violation: Violation, sink: Any, version: str) -
     pairs = "complete" if graph.complete else list(graph.links())
     writer.begin(about, graph, pairs, setup.permits, nodes)
     waiting: set[int] = set()
+    links = set(graph.links())
     time = 0
     for time, step in enumerate([system.beginning(), *acts(system, violation)]):
         for act in step:
+            if act.event == "drop" and isinstance(act.message, Message):
+                post.arrived(act.message)
+                writer.dropped(time, act.message)
+                continue
             node = nodes[act.node]
             node.thaw(act.after)
             for effect in act.effects:
@@ -175,11 +179,16 @@ def write_trace(system: System, violation: Violation, sink: Any, version: str) -
             else:
                 if act.event == "request":
                     waiting.add(act.client)
-                writer.step(time, act.event, node, arguments(act), act.effects)
-            for lost in act.lost:
-                if isinstance(lost, Message):
-                    post.arrived(lost)
-                    writer.dropped(time, lost)
+                cause = arguments(act)
+                if act.event in ("link-up", "link-down"):
+                    pair = (min(act.node, act.peer), max(act.node, act.peer))
+                    if act.event == "link-up":
+                        links.add(pair)
+                    else:
+                        links.discard(pair)
+                    if not connected(graph.size, frozenset(links)):
+                        cause["components"] = 2  # at least: enough to know that it is cut
+                writer.step(time, act.event, node, cause, act.effects)
     if violation.name == "served":
         writer.end(time, len(waiting), {violation.name: violation.text})
 

@@ -134,15 +134,23 @@ class System(Model):
         self.places: list[list[Place]] = [[] for _ in range(self.size)]
         self.links_numbers: dict[tuple[object, ...], int] = {}
         self.links: list[Links] = []
-        self.ends: dict[tuple[int, int, int, int, tuple[int, ...]], Outcome] = {}
+        self.ends: dict[tuple[int, int, int, int], Outcome] = {}
 
+        self.first = -1
         self.wide = self.changing or self.ordered
         self.tree = Tree(self.size + (1 if self.wide else 0))
+        self.everything = (1 << self.tree.leaves) - 1
         self.above = [ancestors(leaf) for leaf in range(2 * self.tree.leaves)]
 
     # -- numbers for things ---------------------------------------------------------
 
     def initial(self) -> int:
+        if self.first < 0:
+            self.first = self.find_first()
+        return self.first
+
+    def find_first(self) -> int:
+        """The state in which the nodes are born; they are not asked again."""
         row: list[int] = []
         for i in range(self.size):
             local = self.local(i, self.nodes[i].freeze())
@@ -260,7 +268,7 @@ class System(Model):
         for effect in self.out:
             if isinstance(effect, Message):
                 if not failure and not self.reachable(i, effect.receiver):
-                    failure = f"it sends to node {effect.receiver}, but there is no link"
+                    failure = sentences.no_link(i, effect.receiver)
                 run.sends.append(self.message(effect))
                 tokens -= effect.tokens()
                 permits -= effect.permits()
@@ -383,9 +391,13 @@ class System(Model):
         if self.changing:
             self.expand_links(tree)
         if not eager:
-            waiting = self.count_waiting(tree)
-            if waiting > 0 and "served" in self.judged:
-                self.faults.append(Fault("served", sentences.unserved(waiting), AT_REST))
+            self.judge_rest(tree)
+
+    def judge_rest(self, tree: list[int]) -> None:
+        """Nothing can happen by itself any more: nobody may be left waiting."""
+        waiting = self.count_waiting(tree)
+        if waiting > 0 and "served" in self.judged:
+            self.faults.append(Fault("served", sentences.unserved(waiting), AT_REST))
 
     def survey(self, tree: list[int]) -> tuple[bool, int]:
         """Can anything happen by itself? And what entry is due if a client leaves now?"""
@@ -410,20 +422,23 @@ class System(Model):
         return sum(len(self.places[i][tree[leaves + i]].waiting) for i in range(self.size))
 
     def expand_node(self, tree: list[int], i: int, top: int) -> None:
-        place = self.places[i][tree[self.tree.leaves + i]]
         label = i << NODE
-        for outcome in place.steps:
-            row = tree[:]
-            if outcome.plain and not self.changing:
-                self.successors.append(self.tree.climb(row, self.apply(row, i, outcome)))
-                self.labels.append(label)
-            elif self.judge(row, i, outcome, top, label):
-                dirty = self.apply(row, i, outcome)
-                if self.wide:
-                    dirty |= self.above[self.tree.leaves + self.size]
-                self.successors.append(self.tree.climb(row, dirty))
-                self.labels.append(label)
+        for outcome in self.places[i][tree[self.tree.leaves + i]].steps:
+            self.expand_step(tree, i, outcome, top, label)
             label += 1
+
+    def expand_step(self, tree: list[int], i: int, outcome: Outcome, top: int, label: int) -> None:
+        row = tree[:]
+        if outcome.plain and not self.changing:
+            dirty = self.apply(row, i, outcome)
+        elif self.judge(row, i, outcome, top, label):
+            dirty = self.apply(row, i, outcome)
+            if self.wide:
+                dirty |= self.above[self.tree.leaves + self.size]
+        else:
+            return
+        self.successors.append(self.tree.climb(row, dirty))
+        self.labels.append(label)
 
     def judge(self, row: list[int], i: int, outcome: Outcome, top: int, label: int) -> bool:
         """Look at a step that is not plain; False if the run ends here."""
@@ -432,8 +447,7 @@ class System(Model):
             links = self.links[row[self.tree.leaves + self.size]].links
             for j in outcome.receivers:
                 if (min(i, j), max(i, j)) not in links:
-                    text = sentences.failed(i, f"it sends to node {j}, but there is no link")
-                    self.faults.append(Fault("handlers", text, label))
+                    self.faults.append(Fault("neighbours", sentences.no_link(i, j), label))
                     return False
         for fault in outcome.faults:
             if fault.name in self.judged:
@@ -444,7 +458,7 @@ class System(Model):
         due = NOTHING_DUE
         if self.ordered:
             due = self.links[row[leaves + self.size]].due
-            if outcome.kind == LEAVE and top > NOTHING_DUE:
+            if outcome.kind == LEAVE and top > NOTHING_DUE and self.whole(row):
                 due = top
         if outcome.enters and not cut:
             held = self.places[i][outcome.after].held
@@ -468,11 +482,19 @@ class System(Model):
                 row[leaves + self.size] = self.number_links(before.links, before.changed, due)
         return not cut
 
+    def whole(self, row: list[int]) -> bool:
+        """Can every node reach every other?"""
+        links = self.links[row[self.tree.leaves + self.size]]
+        return not self.changing or connected(self.size, links.links)
+
     def apply(self, row: list[int], i: int, outcome: Outcome) -> int:
         """Change the places in ``row``; returns which pairs above them are now wrong."""
+        row[self.tree.leaves + i] = outcome.after
+        return self.above[self.tree.leaves + i] | self.send(row, outcome)
+
+    def send(self, row: list[int], outcome: Outcome) -> int:
         leaves = self.tree.leaves
-        row[leaves + i] = outcome.after
-        dirty = self.above[leaves + i]
+        dirty = 0
         receivers = outcome.receivers
         for k, message in enumerate(outcome.sends):
             j = receivers[k]
@@ -519,35 +541,31 @@ class System(Model):
         links = self.links[tree[self.tree.leaves + self.size]]
         for kind, one, other in self.moves(links):
             row = tree[:]
-            dirty = self.change(row, links, kind, one, other, label)
-            if dirty >= 0:
-                self.successors.append(self.tree.climb(row, dirty))
+            if self.change(row, kind, one, other, label, None):
+                self.successors.append(self.tree.climb(row, self.everything))
                 self.labels.append(label)
             label += 1
 
     def change(
-        self, row: list[int], links: Links, kind: int, one: int, other: int, label: int
-    ) -> int:
-        """Let a link form or fail in ``row``; the pairs that are wrong now, -1 if it cannot."""
-        leaves = self.tree.leaves
-        to_one = self.line(row, one, other)
-        to_other = self.line(row, other, one)
-        if kind == LINK_DOWN and (to_one or to_other):
-            if not self.setup.returning:
-                return -1
-            self.empty(row, one, other)
-            self.empty(row, other, one)
+        self, row: list[int], kind: int, one: int, other: int, label: int, acts: list[Act] | None
+    ) -> bool:
+        """Let a link form or fail in ``row``; False if it cannot, or the run ends here."""
+        if kind == LINK_DOWN:
+            for me, peer in ((one, other), (other, one)):
+                while line := self.line(row, me, peer):
+                    if not self.setup.returning:
+                        return False
+                    if not self.give_back(row, me, peer, line, label, acts):
+                        return False
+        at = self.tree.leaves + self.size
+        links = self.links[row[at]]
         pair = {(one, other)}
         present = links.links | pair if kind == LINK_UP else links.links - pair
-        number = self.number_links(present, links.changed + 1, links.due)
-        row[leaves + self.size] = number
-        dirty = self.above[leaves + self.size]
-        for me, peer, back in ((one, other, to_other), (other, one, to_one)):
-            outcome = self.end(me, row[leaves + me], kind, peer, back)
-            if not self.judge(row, me, outcome, NOTHING_DUE, label):
-                return -1
-            dirty |= self.apply(row, me, outcome)
-        return dirty
+        row[at] = self.number_links(present, links.changed + 1, NOTHING_DUE)
+        for me, peer in ((one, other), (other, one)):
+            if not self.end(row, me, kind, peer, label, acts):
+                return False
+        return True
 
     def line(self, row: list[int], i: int, sender: int) -> tuple[int, ...]:
         """What is on its way to node i from this sender."""
@@ -556,38 +574,92 @@ class System(Model):
                 return line
         return ()
 
-    def empty(self, row: list[int], i: int, sender: int) -> None:
-        place = self.places[i][row[self.tree.leaves + i]]
-        inbox = tuple([entry for entry in place.inbox if entry[0] != sender])
-        row[self.tree.leaves + i] = self.place(
-            i, place.local, place.asked, place.inside, place.waiting, inbox
+    def give_back(
+        self,
+        row: list[int],
+        receiver: int,
+        sender: int,
+        line: tuple[int, ...],
+        label: int,
+        acts: list[Act] | None,
+    ) -> bool:
+        """Take the first message off a failing link: back to its sender, or lost."""
+        at = self.tree.leaves + receiver
+        place = self.places[receiver][row[at]]
+        rest = ((sender, line[1:]),) if len(line) > 1 else ()
+        inbox: list[tuple[int, tuple[int, ...]]] = []
+        for entry in place.inbox:
+            if entry[0] != sender:
+                inbox.append(entry)
+            else:
+                inbox.extend(rest)
+        row[at] = self.place(
+            receiver, place.local, place.asked, place.inside, place.waiting, tuple(inbox)
         )
+        message = self.messages[line[0]]
+        if message.tokens() or message.permits():
+            return self.end(row, sender, UNDELIVERED, line[0], label, acts)
+        if acts is not None:
+            act = Act(receiver, "drop")
+            act.message = copy(message)
+            acts.append(act)
+        return True
 
-    def end(self, i: int, number: int, kind: int, peer: int, back: tuple[int, ...]) -> Outcome:
-        """What node i does when its link to peer changes and these messages come back."""
-        key = (i, number, kind, peer, back)
-        known = self.ends.get(key)
-        if known is None:
-            place = self.places[i][number]
-            whole = Run()
-            whole.after = place.local
-            for event, subject in self.end_events(kind, peer, back):
-                run = self.run(i, whole.after, event, subject, -1)
-                whole.after = run.after
-                whole.sends += run.sends
-                whole.enters += run.enters
-                whole.faults += run.faults
-            known = self.outcome(i, place, kind, peer, whole, place.inbox)
-            self.ends[key] = known
-        return known
+    def end(
+        self, row: list[int], i: int, kind: int, subject: int, label: int, acts: list[Act] | None
+    ) -> bool:
+        """One end of a changing link learns of it; False if the run ends here."""
+        number = row[self.tree.leaves + i]
+        place = self.places[i][number]
+        if acts is not None:
+            acts.append(self.act(i, place.local, kind, subject, -1))
+        key = (i, number, kind, subject)
+        outcome = self.ends.get(key)
+        if outcome is None:
+            run = self.run(i, place.local, kind, subject, -1)
+            outcome = self.outcome(i, place, kind, subject, run, place.inbox)
+            self.ends[key] = outcome
+        if not self.judge(row, i, outcome, NOTHING_DUE, label):
+            return False
+        self.apply(row, i, outcome)
+        return True
 
-    def end_events(self, kind: int, peer: int, back: tuple[int, ...]) -> list[tuple[int, int]]:
-        events: list[tuple[int, int]] = []
-        for message in back:
-            if self.messages[message].tokens() or self.messages[message].permits():
-                events.append((UNDELIVERED, message))
-        events.append((kind, peer))
-        return events
+    # -- liveness: who waits, and what must happen in the end ---------------------------------
+
+    def waiting(self, state: int) -> list[int]:
+        tree = self.tree.unpack(state)
+        found: list[int] = []
+        for i in range(self.size):
+            found += self.places[i][tree[self.tree.leaves + i]].waiting
+        return found
+
+    def owed(self, state: int) -> list[int]:
+        tree = self.tree.unpack(state)
+        debts: list[int] = []
+        for i in range(self.size):
+            place = self.places[i][tree[self.tree.leaves + i]]
+            for source, line in place.inbox:
+                if self.fifo:
+                    debts.append(self.debt(source, i))
+                else:
+                    debts += [2 * message for message in dict.fromkeys(line)]
+            debts += [2 * client + 1 for client in place.inside]
+        return debts
+
+    def debt(self, sender: int, receiver: int) -> int:
+        return 2 * (sender * self.size + receiver)
+
+    def pays(self, state: int, label: int) -> int:
+        i = label >> NODE
+        if i >= self.size:
+            return -1
+        tree = self.tree.unpack(state)
+        step = self.places[i][tree[self.tree.leaves + i]].steps[label & ((1 << NODE) - 1)]
+        if step.kind == DELIVER:
+            return (
+                self.debt(self.messages[step.subject].sender, i) if self.fifo else 2 * step.subject
+            )
+        return 2 * step.subject + 1 if step.kind == LEAVE else -1
 
     # -- telling what happened ----------------------------------------------------------------
 
@@ -602,18 +674,8 @@ class System(Model):
             return [self.act(i, place.local, outcome.kind, outcome.subject, outcome.choice)]
         kind, one, other = self.moves(self.links[row[leaves + self.size]])[k]
         acts: list[Act] = []
-        for me, peer in ((one, other), (other, one)):
-            back = self.line(row, peer, me) if kind == LINK_DOWN else ()
-            local = self.places[me][row[leaves + me]].local
-            for event, subject in self.end_events(kind, peer, back):
-                act = self.act(me, local, event, subject, -1)
-                local = self.local(me, act.after)
-                acts.append(act)
-            acts[-1].lost = [
-                copy(self.messages[message])
-                for message in back
-                if not (self.messages[message].tokens() or self.messages[message].permits())
-            ]
+        self.change(row, kind, one, other, label, acts)
+        self.faults.clear()
         return acts
 
     def act(self, i: int, local: int, kind: int, subject: int, choice: int) -> Act:

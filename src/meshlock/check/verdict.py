@@ -5,21 +5,58 @@ from __future__ import annotations
 from typing import Any
 
 from meshlock.check.explorer import Explorer, Violation
+from meshlock.check.lasso import Lassos, components
+from meshlock.check.model import Model
+from meshlock.check.persistent import Reduced
 from meshlock.check.setup import SetUp
 from meshlock.check.story import steps
 from meshlock.check.system import System
 
 
 class Checking:
-    """One check under way: call :meth:`run` until it says False."""
+    """One check under way: call :meth:`run` until it says False.
 
-    def __init__(self, setup: SetUp, judged: set[str], most: int) -> None:
+    With a reduction, the reduced graph is explored first. If it shows nothing wrong and no
+    cycle, that is the verdict. Otherwise the full graph is explored after it: only there are
+    ways shortest and cycles complete.
+    """
+
+    def __init__(self, setup: SetUp, judged: set[str], most: int, reduction: str = "none") -> None:
         self.setup = setup
+        self.judged = judged
+        self.most = most
         self.system = System(setup, judged)
-        self.explorer = Explorer(self.system, most)
+        self.reduced = reduction == "por" and not self.system.changing
+        self.lassos_sought = False
+        self.explorer = self.begin(Reduced(self.system) if self.reduced else self.system)
+
+    def begin(self, model: Model) -> Explorer:
+        return Explorer(model, self.most, "liveness" in self.judged)
 
     def run(self, batch: int) -> bool:
-        return self.explorer.run(batch)
+        """Go on for so many states; False when the verdict is there."""
+        if self.explorer.run(batch):
+            return True
+        if not self.complete() or "liveness" not in self.judged or self.lassos_sought:
+            return self.fall_back() if self.reduced and self.explorer.violations else False
+        if self.reduced:
+            cyclic = self.explorer.backward > 0 and self.has_cycles()
+            return self.fall_back() if cyclic or self.explorer.violations else False
+        self.lassos_sought = True
+        found = Lassos(self.explorer).find()
+        if found is not None:
+            self.explorer.violations["liveness"] = found
+        return False
+
+    def has_cycles(self) -> bool:
+        explorer = self.explorer
+        return bool(components(len(explorer.states), explorer.edges, explorer.offsets))
+
+    def fall_back(self) -> bool:
+        """Explore the full graph after the reduced one."""
+        self.reduced = False
+        self.explorer = self.begin(self.system)
+        return True
 
     def complete(self) -> bool:
         return self.explorer.complete()

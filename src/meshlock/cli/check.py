@@ -53,6 +53,9 @@ def check(
             help="safety, one-token, conservation, order, served, liveness; else all.",
         ),
     ] = None,
+    reduction: Annotated[
+        str, typer.Option(help="none, or por: take steps that commute in one order only.")
+    ] = "none",
     max_states: Annotated[int, typer.Option(help="Stop after so many states.")] = 5_000_000,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
     trace: Annotated[
@@ -89,7 +92,9 @@ def check(
         repeat=repeat,
         options=options,
     )
-    checking = Checking(what, judged(property_ or []), max_states)
+    if reduction not in ("none", "por"):
+        raise Refused(f"--reduction is none or por, not '{reduction}'.")
+    checking = Checking(what, judged(property_ or []), max_states, reduction)
     cpu, interrupted = explore(checking)
     if trace is not None and checking.violations():
         write(checking, checking.violations()[0], trace)

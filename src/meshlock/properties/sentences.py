@@ -30,5 +30,13 @@ def unserved(waiting: int) -> str:
     return f"{waiting} request(s) wait and nothing can happen"
 
 
+def no_link(node: int, receiver: int) -> str:
+    return f"node {node} sends to node {receiver}, to which it has no link"
+
+
+def starves(client: int) -> str:
+    return f"client {client} waits for ever although every message arrives and everybody leaves"
+
+
 def failed(node: int, failure: str) -> str:
     return f"node {node} cannot go on: {failure}"

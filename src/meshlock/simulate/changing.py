@@ -19,7 +19,7 @@ from __future__ import annotations
 from meshlock.algorithms.interface import Algorithm, Message
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.engine import Simulation
-from meshlock.simulate.workload import Workload
+from meshlock.simulate.workload import Client, Workload
 from meshlock.topology.mobility.changes import Change, Changes, LinkChange, Move
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.trace.writer import TraceWriter
@@ -85,7 +85,7 @@ class ChangingSimulation(Simulation):
             self.schedule(change.time if change.time > self.now else self.now, change)
 
     def change(self, change: Change) -> None:
-        if self.active == 0 and self.measures.requested >= self.workload.requests:
+        if self.active == 0 and self.all_asked():
             return  # all are served; what is still in flight shall come to rest
         if isinstance(change, LinkChange):
             if not self.resting and self.stalled():
@@ -102,6 +102,9 @@ class ChangingSimulation(Simulation):
         self.await_change()
         if self.workload.serial and self.active == 0 and self.planned == self.measures.requested:
             self.ask_somewhere()  # a network that never rests need not be silent first
+
+    def all_asked(self) -> bool:
+        return self.measures.requested >= self.workload.requests
 
     def stalled(self) -> bool:
         entries = self.measures.entries
@@ -160,6 +163,11 @@ class ChangingSimulation(Simulation):
             event = "link-up" if up else "link-down"
             self.trace.step(self.now, event, node, cause, self.out)
         self.out.clear()
+
+    def leave(self, client: Client) -> None:
+        super().leave(client)
+        if self.active == 0 and self.graph.components > 1 and self.all_asked():
+            self.restless = True  # parts without the token may look for it for ever
 
     # -- what is on a failing link ------------------------------------------------------
 

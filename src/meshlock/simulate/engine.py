@@ -68,6 +68,7 @@ class Simulation:
         self.active = 0  # clients that wait or hold
         self.balanced = algorithm.token
         self.many_clients = algorithm.many_clients
+        self.restless = algorithm.restless  # do not wait for silence
         self.busy: dict[int, list[Client]] = {}  # node: clients behind the one it serves
         self.present: dict[int, Client] = {}  # by number, while they wait or hold
         self.choosing = self.nodes[0].choices() > 1
@@ -251,7 +252,7 @@ class Simulation:
                     self.ask(event)
             elif isinstance(event, Change):
                 self.change(event)
-            if self.active == 0 and (self.in_flight == 0 or self.algorithm.restless):
+            if self.active == 0 and (self.in_flight == 0 or self.restless):
                 asked = self.measures.requested
                 if asked >= self.workload.requests:
                     return False

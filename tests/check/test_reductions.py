@@ -1,0 +1,91 @@
+"""A reduction may leave out states, never a verdict."""
+
+from __future__ import annotations
+
+import pytest
+from checks import ask
+
+from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.registry import ALGORITHMS
+from meshlock.check.explorer import Explorer
+from meshlock.check.mutants.catalogue import MUTANTS
+from meshlock.check.mutants.mutant import Mutant
+from meshlock.check.persistent import Reduced
+from meshlock.check.questions import judged
+from meshlock.check.setup import SetUp
+from meshlock.check.system import System
+from meshlock.check.verdict import Checking
+
+MOST = 200_000
+
+
+def reduced(what: SetUp, *names: str) -> Explorer:
+    """The reduced graph alone, without the full one that follows where it finds something."""
+    found = Explorer(Reduced(System(what, judged(list(names)))), MOST)
+    while found.run(10_000):
+        pass
+    return found
+
+
+def full(what: SetUp, *names: str) -> Explorer:
+    found = Explorer(System(what, judged(list(names))), MOST)
+    while found.run(10_000) and not found.violations:
+        pass
+    return found
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_the_reduced_graph_still_kills_the_mutant(mutant: Mutant) -> None:
+    what = mutant.setup(mutant.algorithm)
+    if what.changes:
+        pytest.skip("with link changes nothing is reduced")
+    found = Explorer(Reduced(System(what, judged([]))), MOST)
+    while found.run(10) and not found.violations:
+        pass
+    if not found.violations:  # it starves somebody: the cycle sends us to the full graph
+        checking = Checking(what, judged([]), MOST, "por")
+        while checking.run(10_000):
+            pass
+        assert [violation.name for violation in checking.violations()] == ["liveness"]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_and_without_order_it_agrees_with_the_full_graph(mutant: Mutant) -> None:
+    what = mutant.setup(mutant.algorithm)
+    if what.changes:
+        pytest.skip("with link changes nothing is reduced")
+    names = ("safety", "one-token", "conservation", "served")
+    assert bool(reduced(what, *names).violations) == bool(full(what, *names).violations)
+
+
+def sound() -> list[Algorithm]:
+    return [entry for entry in ALGORITHMS.values() if "printed" not in entry.name]
+
+
+@pytest.mark.parametrize("entry", sound(), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("topology", ["complete", "line"])
+def test_what_holds_in_full_holds_reduced(entry: Algorithm, topology: str) -> None:
+    if topology == "line" and (entry.needs_complete_graph or entry.name == "lelann"):
+        pytest.skip("needs another network")
+    what = ask(entry.name, topology, 3)
+    whole, part = full(what, "safety", "served"), reduced(what, "safety", "served")
+    assert bool(whole.violations) == bool(part.violations)
+    if not whole.violations:
+        assert part.count() <= whole.count()
+
+
+def test_raymond_on_a_line_of_six_has_five_times_fewer_states() -> None:
+    what = ask("raymond", "line", 6)
+    assert full(what).count() == 43329
+    assert reduced(what).count() == 8227
+
+
+def test_a_reduced_check_that_finds_something_tells_the_shortest_way() -> None:
+    mutant = next(mutant for mutant in MUTANTS if mutant.origin.name == "raymond")
+    lengths = []
+    for reduction in ("none", "por"):
+        checking = Checking(mutant.setup(mutant.algorithm), judged([]), MOST, reduction)
+        while checking.run(10_000):
+            pass
+        lengths.append([(found.name, len(found.labels)) for found in checking.violations()])
+    assert lengths[0] == lengths[1] != []
