@@ -67,11 +67,13 @@ def setup(
     clients: int,
     repeat: bool,
     options: dict[str, str],
+    graph: Topology | None = None,
 ) -> SetUp:
     """The set-up that these words describe; refuses, in a sentence, what makes no sense."""
     entry = find(algorithm)
     settled = settle(entry, options)
-    graph = network(topology, nodes, 1)
+    if graph is None:
+        graph = network(topology, nodes, 1)
     if links not in ("fifo", "unordered"):
         raise Refused(f"--links is fifo or unordered, not '{links}'.")
     if failing not in ("drain", "return"):
@@ -106,6 +108,7 @@ def setup(
         clients=clients,
         returning=failing == "return",
         repeat=repeat,
+        ageing=1.0 / int(settled["patience"]) if settled.get("ageing") == "stamped" else 0.0,
     )
 
 

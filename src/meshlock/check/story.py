@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from meshlock.algorithms.interface import Enter, Frozen, Message
+from meshlock.algorithms.interface import NIL, Enter, Frozen, Message
 from meshlock.check.explorer import Violation
 from meshlock.check.model import Act, Model
 from meshlock.check.system import System, connected
@@ -12,9 +12,8 @@ from meshlock.trace.writer import TraceWriter
 
 
 def said(message: Message) -> str:
-    values = ", ".join(
-        f"{name} {value}" for name, value in zip(message.fields, message.freeze()[1:], strict=True)
-    )
+    contents = zip(message.fields, message.freeze()[1:], strict=True)
+    values = ", ".join(f"{name} {shown(value)}" for name, value in contents)
     return f"{message.kind}({values})"
 
 
@@ -51,11 +50,15 @@ def effects(act: Act) -> list[str]:
 
 
 def shown(value: object) -> str:
+    return "nil" if value == NIL else spelt(value)
+
+
+def spelt(value: object) -> str:
     if isinstance(value, tuple):
-        return "[" + ", ".join(shown(part) for part in value) + "]"
+        return "[" + ", ".join(spelt(part) for part in value) + "]"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "nil" if value == -1 else str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def changes(names: tuple[str, ...], before: Frozen, after: Frozen) -> list[str]:
@@ -106,7 +109,26 @@ def pages(model: Model, violation: Violation) -> list[str]:
             changed = changes(act.names, act.before, act.after)
             if changed:
                 lines.append(f"       [{', '.join(changed)}]")
+    if violation.name == "served":
+        lines.append("     Nothing is on its way and nobody is inside, yet")
+        lines += [f"     {waits}" for waits in left_waiting(model, violation)]
     return lines
+
+
+def left_waiting(model: Model, violation: Violation) -> list[str]:
+    """Who waits at the end of a way, in the order of asking."""
+    waiting: dict[int, str] = {}
+    for step in acts(model, violation):
+        for act in step:
+            if act.event == "request":
+                waiting[act.client] = (
+                    f"node {act.node} waits for {act.want} with priority {act.priority} "
+                    f"(client {act.client})"
+                )
+            for effect in act.effects:
+                if isinstance(effect, Enter):
+                    waiting.pop(effect.client, None)
+    return list(waiting.values())
 
 
 class Post:

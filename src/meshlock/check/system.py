@@ -115,6 +115,10 @@ class System(Model):
         self.fifo = setup.fifo
         self.balanced = setup.algorithm.token
         self.ordered = setup.algorithm.priorities and "order" in judged
+        # Waiting may have raised a priority by so much at most: that is no violation.
+        self.gain = setup.ageing * len(setup.wishes)
+        if setup.repeat and setup.ageing > 0.0:
+            self.ordered = False
         self.judged = judged
         self.routed = setup.algorithm.routed
         self.changing = bool(setup.changes) or setup.flips > 0
@@ -472,7 +476,7 @@ class System(Model):
                     self.faults.append(Fault("safety", text, label))
                 cut = True
             for client in outcome.enters:
-                if due > NOTHING_DUE and self.priorities[client] < due:
+                if due > NOTHING_DUE and self.priorities[client] + self.gain < due:
                     text = sentences.out_of_order(i, self.priorities[client], due)
                     self.faults.append(Fault("order", text, label))
                 due = NOTHING_DUE

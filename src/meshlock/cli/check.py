@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -57,6 +57,12 @@ def check(
         str, typer.Option(help="none, or por: take steps that commute in one order only.")
     ] = "none",
     max_states: Annotated[int, typer.Option(help="Stop after so many states.")] = 5_000_000,
+    manifest: Annotated[
+        bool,
+        typer.Option(
+            "--manifest", help="Rerun all pinned set-ups of up to --max-states; ignores the rest."
+        ),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
     trace: Annotated[
         Path | None, typer.Option(help="Write the (first) counterexample to this file.")
@@ -70,6 +76,8 @@ def check(
     from meshlock.check.questions import judged, setup
     from meshlock.check.verdict import Checking
 
+    if manifest:
+        rerun(max_states, json)
     options: dict[str, str] = {}
     for pair in option or []:
         name, equals, value = pair.partition("=")
@@ -140,6 +148,38 @@ def explore(checking: Checking) -> tuple[float, bool]:
         gc.enable()
         gc.unfreeze()
     return cpu, interrupted
+
+
+def rerun(most: int, json: bool) -> NoReturn:
+    """Compare every pinned set-up with what it gives today."""
+    from meshlock.check.manifest import entries, found
+
+    rows: list[dict[str, Any]] = []
+    wrong = 0
+    for entry in entries():
+        if entry.states > most:
+            continue
+        checking = entry.checking(entry.states + 1)
+        cpu, interrupted = explore(checking)
+        if interrupted:
+            raise typer.Exit(130)
+        states, transitions, depth, violated = found(checking)
+        same = (states, transitions, depth, violated) == entry.pinned
+        wrong += not same
+        row = {"setup": entry.title(), "states": states, "transitions": transitions}
+        row |= {"depth": depth, "violated": violated, "cpu_s": round(cpu, 4), "as_pinned": same}
+        rows.append(row)
+        if not json:
+            verdict = "as pinned" if same else f"CHANGED from {entry.pinned}"
+            shown = f"{states:>9,} {transitions:>10,} {depth:>4}  {cpu:6.2f} s"
+            typer.echo(f"{shown}  {verdict}  {entry.title()} {violated or ''}")
+    if json:
+        from meshlock.cli.output import print_json
+
+        print_json({"setups": rows, "as_pinned": wrong == 0})
+    else:
+        typer.echo(f"{len(rows)} set-ups, {wrong} of them changed.")
+    raise typer.Exit(1 if wrong else 0)
 
 
 def write(checking: Checking, violation: Violation, path: Path) -> None:

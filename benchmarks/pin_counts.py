@@ -1,0 +1,142 @@
+"""Write the checker's manifest anew: every set-up below, with the counts it has today.
+
+    python benchmarks/pin_counts.py
+
+Only to be run when a change of the counts is meant; the difference is part of the review.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from meshlock.check.manifest import FILE, Entry, found
+
+MOST = 3_000_000
+
+HEAD = """\
+# Pinned by benchmarks/pin_counts.py; rerun with: meshlock check --manifest
+# The words are those of meshlock check; depth is the longest of all shortest ways.
+"""
+
+
+def setups() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+
+    def add(algorithm: str, topology: str, nodes: int, **more: Any) -> None:
+        rows.append({"algorithm": algorithm, "topology": topology, "nodes": nodes, **more})
+
+    # The four that TLC has counted too (benchmarks/tla, benchmarks/checker.py).
+    add("raymond", "line", 4)
+    add("raymond", "line", 6)
+    add("raymond", "line", 7)
+    add("naimi-trehel", "complete", 4)
+    add("naimi-trehel", "complete", 4, requests=twice(4))
+    add("suzuki-kasami", "complete", 3, requests=twice(3))
+    add("suzuki-kasami", "complete", 4)
+    add("lamport", "complete", 3)
+
+    # The general scheme: whatever each node does at any moment, on links that keep no order.
+    for nodes in (3, 4):
+        add("general-scheme", "complete", nodes, links="unordered")
+        add("general-scheme", "complete", nodes)
+    add("general-scheme", "complete", 3, links="unordered", requests=twice(3))
+    for behaviour in ("proxy", "transit", "raymond", "shortcut", "gateway"):
+        add("general-scheme", "complete", 4, links="unordered", options={"behaviour": behaviour})
+    add("general-scheme", "complete", 3, links="unordered", options={"queue": "lift"})
+    add("raymond", "star", 4)
+    add("raymond", "tree", 7)
+    add("raymond", "line", 3, requests=twice(3))
+    for algorithm in ("centralized", "shortcut", "gateway"):
+        add(algorithm, "complete", 3)
+        add(algorithm, "complete", 4)
+
+    # The classics.
+    for nodes in (3, 4):
+        for algorithm in ("singhal", "neilsen-mizuno", "lelann"):
+            add(algorithm, "complete", nodes)
+    add("singhal", "complete", 3, requests=twice(3))
+    add("suzuki-kasami", "complete", 3, links="unordered")
+    add("ricart-agrawala", "complete", 3)
+    add("ricart-agrawala", "complete", 3, links="unordered")
+    add("maekawa", "complete", 3)
+    add("maekawa-bare", "complete", 3)
+    for algorithm in ("raymond", "naimi-trehel", "centralized", "lelann"):
+        add(algorithm, "complete", 3, repeat=True)
+
+    # Jiang: every connected graph of three nodes, four graphs of four, k = 1 and 2.
+    for permits in (1, 2):
+        for topology in ("line", "complete"):
+            add("jiang", topology, 3, permits=permits, requests=wishes(3, permits))
+            add("jiang", topology, 3, permits=permits, requests=wishes(3, permits) * 2)
+            for flips in (1, 2):
+                add("jiang", topology, 3, permits=permits, requests=wishes(3, permits), flips=flips)
+        around = {"edges": ["1-0", "0-2"]}  # the token in the middle
+        rows.append(
+            {"algorithm": "jiang", "nodes": 3, **around}
+            | {"permits": permits, "requests": wishes(3, permits)}
+        )
+        for topology in ("line", "star", "ring"):
+            add("jiang", topology, 4, permits=permits, requests=wishes(4, permits))
+        rows.append(
+            {"algorithm": "jiang", "nodes": 4, "edges": ["0-1", "1-2", "2-3", "0-3", "0-2"]}
+            | {"permits": permits, "requests": wishes(4, permits)}
+        )
+    add("jiang", "line", 3, requests=wishes(3, 1), changes=["up 0-2", "down 1-2"])
+    for flips in (1, 2):
+        add("jiang", "complete", 3, requests=wishes(3, 1), flips=flips, failing="return")
+    add("reverse-link", "line", 3)
+    add("reverse-link", "line", 3, flips=1)
+    add("reverse-link", "line", 4)
+    add("reverse-link", "ring", 4)
+    add("jiang-printed", "line", 3, requests=["0:1@1", "1:1@3", "2:1@2"])
+    return rows
+
+
+def twice(nodes: int) -> list[str]:
+    return [str(node) for node in range(nodes) for _ in range(2)]
+
+
+def wishes(nodes: int, permits: int) -> list[str]:
+    """One request each, of different priorities; with two permits, one wants both."""
+    priorities = [1, 3, 2, 4]
+    return [
+        f"{node}:{2 if permits > 1 and node == 1 else 1}@{priorities[node]}"
+        for node in range(nodes)
+    ]
+
+
+def toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, list):
+        return "[" + ", ".join(toml(part) for part in value) + "]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {toml(part)}" for name, part in value.items()) + " }"
+    return str(value)
+
+
+def main() -> None:
+    text = HEAD
+    for row in setups():
+        entry = Entry(row)
+        checking = entry.checking(MOST)
+        while checking.run(50_000):
+            pass
+        if not checking.complete():
+            print(f"left out, too large: {entry.title()}", file=sys.stderr)
+            continue
+        states, transitions, depth, violated = found(checking)
+        row |= {"states": states, "transitions": transitions, "depth": depth}
+        if violated:
+            row["violated"] = violated
+        print(f"{states:>9,} {transitions:>9,} {depth:>4}  {entry.title()} {violated or ''}")
+        text += "\n[[setup]]\n"
+        text += "".join(f"{name.ljust(11)} = {toml(value)}\n" for name, value in row.items())
+    FILE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Set-ups whose counts are pinned: what was seen once must be seen again.
+
+``manifest.toml`` beside this file holds an entry per set-up, in the words of the flags of
+``meshlock check``, with the states, transitions and depth of its whole graph and the length
+of the shortest way to each violation, if any. A change of these numbers is a change of an
+algorithm's behaviour or of the checker, and must be meant.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from meshlock.check.questions import judged, setup
+from meshlock.check.verdict import Checking
+from meshlock.topology.graphs import Graph
+
+FILE = Path(__file__).with_name("manifest.toml")
+
+
+class Entry:
+    """One pinned set-up."""
+
+    def __init__(self, table: dict[str, Any]) -> None:
+        self.table = table
+        self.states: int = table.get("states", 0)
+        self.pinned = (
+            self.states,
+            table.get("transitions", 0),
+            table.get("depth", 0),
+            dict(table.get("violated", {})),
+        )
+
+    def title(self) -> str:
+        """The entry as its flags, without what is at its default."""
+        table = self.table
+        words = [table["algorithm"], table.get("topology", "links " + " ".join(self.links()))]
+        words.append(f"{table['nodes']} nodes")
+        if table.get("permits", 1) != 1:
+            words.append(f"k={table['permits']}")
+        words += [f"{name}={value}" for name, value in table.get("options", {}).items()]
+        words.append(f"{len(table.get('requests', [])) or table['nodes']} requests")
+        words += [f"'{change}'" for change in table.get("changes", [])]
+        if table.get("flips"):
+            words.append(f"any {table['flips']} changes")
+        words += [table[name] for name in ("links", "failing") if name in table]
+        if table.get("clients", 1) != 1:
+            words.append(f"{table['clients']} clients")
+        if table.get("repeat"):
+            words.append("again and again")
+        return ", ".join(words)
+
+    def links(self) -> list[str]:
+        return [str(link) for link in self.table.get("edges", [])]
+
+    def checking(self, most: int, reduction: str = "none") -> Checking:
+        table = self.table
+        graph = None
+        if "edges" in table:
+            pairs = [link.split("-") for link in self.links()]
+            graph = Graph(table["nodes"], [(int(one), int(other)) for one, other in pairs])
+        what = setup(
+            algorithm=table["algorithm"],
+            nodes=table["nodes"],
+            topology=table.get("topology", "complete"),
+            graph=graph,
+            permits=table.get("permits", 1),
+            requests=table.get("requests", []),
+            changes=table.get("changes", []),
+            flips=table.get("flips", 0),
+            links=table.get("links", "fifo"),
+            failing=table.get("failing", "drain"),
+            clients=table.get("clients", 1),
+            repeat=table.get("repeat", False),
+            options=table.get("options", {}),
+        )
+        return Checking(what, judged(table.get("properties", [])), most, reduction)
+
+
+def found(checking: Checking) -> tuple[int, int, int, dict[str, int]]:
+    """What there is to be pinned of a finished check."""
+    explorer = checking.explorer
+    violated = {way.name: len(way.labels) for way in checking.violations()}
+    return explorer.count(), explorer.transitions, explorer.depth, violated
+
+
+def entries() -> list[Entry]:
+    table = tomllib.loads(FILE.read_text(encoding="utf-8"))
+    return [Entry(entry) for entry in table["setup"]]

@@ -1,0 +1,32 @@
+"""The pinned counts, as far as they are quick to see again; --manifest reruns them all."""
+
+from __future__ import annotations
+
+import pytest
+
+from meshlock.algorithms.registry import ALGORITHMS
+from meshlock.check.manifest import Entry, entries, found
+
+QUICK = [entry for entry in entries() if entry.states <= 15_000]
+
+
+@pytest.mark.parametrize("entry", QUICK, ids=Entry.title)
+def test_counts_are_as_pinned(entry: Entry) -> None:
+    checking = entry.checking(entry.states + 1)
+    while checking.run(10_000):
+        pass
+    assert found(checking) == entry.pinned
+    assert checking.holds() == (not entry.pinned[3])
+
+
+@pytest.mark.parametrize("entry", QUICK, ids=Entry.title)
+def test_the_reduced_check_gives_the_same_verdict(entry: Entry) -> None:
+    checking = entry.checking(entry.states + 1, "por")
+    while checking.run(10_000):
+        pass
+    assert checking.holds() == (not entry.pinned[3])
+
+
+def test_every_algorithm_is_pinned() -> None:
+    pinned = {entry.table["algorithm"] for entry in entries()}
+    assert set(ALGORITHMS) <= pinned
