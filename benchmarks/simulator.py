@@ -189,9 +189,7 @@ def rate(result: dict[str, float]) -> float:
 def report(best: dict[str, dict[str, float]], large: dict[int, dict[str, float]]) -> None:
     print(f"{'':<42}{'messages/s':>12}{'events/s':>12}   (CPU seconds)")
     for name, result in best.items():
-        per = [
-            result[key] / result["cpu_s"] if key in result else 0 for key in ("messages", "events")
-        ]
+        per = [result[key] / result["cpu_s"] if key in result else 0 for key in ("messages", "events")]
         print(f"{name:<42}{per[0] or '':>12,.0f}" if per[0] else f"{name:<42}{'':>12}", end="")
         print(f"{per[1]:>12,.0f}" if per[1] else "")
 
@@ -214,18 +212,8 @@ def report(best: dict[str, dict[str, float]], large: dict[int, dict[str, float]]
         slower = rate(best[heap]) / rate(best[f"raymond, {load}, compiled"])
         judge(f"{heap} is faster than raymond, {load}, by (at most 3)", slower, 3, slower <= 3)
     small, big = (1 / (large[n]["messages"] / large[n]["cpu_s"]) for n in (1000, 1_000_000))
-    judge(
-        "cost per message at 1,000,000 nodes over that at 1,000 (at most 3)",
-        big / small,
-        3,
-        big <= 3 * small,
-    )
-    judge(
-        "memory of the million in GiB (at most 4)",
-        large[1_000_000]["gib"],
-        4,
-        large[1_000_000]["gib"] <= 4,
-    )
+    judge("cost per message at 1,000,000 nodes over that at 1,000 (at most 3)", big / small, 3, big <= 3 * small)
+    judge("memory of the million in GiB (at most 4)", large[1_000_000]["gib"], 4, large[1_000_000]["gib"] <= 4)
 
 
 if __name__ == "__main__":
