@@ -15,7 +15,7 @@ expected of the clients. Since it names no message, every algorithm can play it:
     finish
     expect served
 
-=============================  ===========================================================
+===============================  =========================================================
 request N [want H] [priority P]  a client of node N asks for H permits
 leave N                          the client inside N leaves (it is expected to be inside)
 deliver A->B                     the first message on the way from A to B arrives
@@ -28,7 +28,7 @@ expect served                    nobody waits
 expect entries N N ...           clients have entered in this order and no others
 expect before A B                A's client has entered and B's had not before it
 expect inside N ...              exactly these nodes have a client inside
-=============================  ===========================================================
+===============================  =========================================================
 
 ``option NAME=VALUE`` in the set-up holds for algorithms that have the option;
 ``unordered NAME`` says that the authors of algorithm NAME claim to need no FIFO links, so
