@@ -39,9 +39,9 @@ def again(algorithm: Algorithm, message: Message) -> Message:
 class World:
     """Nodes, messages on their way, and clients that come and go at random."""
 
-    def __init__(self, algorithm: Algorithm, seed: int) -> None:
+    def __init__(self, algorithm: Algorithm, seed: int, given: dict[str, str]) -> None:
         self.algorithm = algorithm
-        self.options = settle(algorithm, {})
+        self.options = settle(algorithm, given)
         self.random = Random(f"{algorithm.name}:{seed}")
         self.out: list[Effect] = []
         self.nodes = algorithm.make(Complete(NODES), 1, self.options, self.out)
@@ -107,10 +107,20 @@ class World:
         self.out.clear()
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_a_thawed_twin_behaves_alike(name: str) -> None:
-    for seed in range(5):
-        world = World(ALGORITHMS[name], seed)
+def variants() -> list[tuple[str, dict[str, str]]]:
+    """Every algorithm as it is, and with each value of each of its options."""
+    found: list[tuple[str, dict[str, str]]] = []
+    for name, algorithm in ALGORITHMS.items():
+        found.append((name, {}))
+        for option, values in algorithm.options.items():
+            found += [(name, {option: value}) for value in values[1:] if value[0] != "<"]
+    return found
+
+
+@pytest.mark.parametrize(("name", "given"), variants())
+def test_a_thawed_twin_behaves_alike(name: str, given: dict[str, str]) -> None:
+    for seed in range(3):
+        world = World(ALGORITHMS[name], seed, given)
         for _ in range(STEPS):
             world.step()
         assert world.clients >= NODES
@@ -119,7 +129,7 @@ def test_a_thawed_twin_behaves_alike(name: str) -> None:
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_after_a_release_nothing_of_the_client_is_left(name: str) -> None:
     """So that states which differ only in the past are one state to the checker."""
-    world = World(ALGORITHMS[name], 1)
+    world = World(ALGORITHMS[name], 1, {})
     for _ in range(STEPS):
         world.step()
         for me in world.idle:
