@@ -35,7 +35,9 @@ async def line(folder: Path, size: int, secret: str | None = None) -> AsyncItera
                 relays.append(relay)
                 peers = [relay.address]
             node = Node(f"n{number}", peers=peers, secret=secret, trace=folder)
-            nodes.append(await stack.enter_async_context(node))
+            await node.start()
+            stack.push_async_callback(node.vanish)
+            nodes.append(node)
         yield nodes, relays
 
 
@@ -100,6 +102,32 @@ def test_a_cut_longer_than_the_dead_interval_heals(tmp_path: Path, algorithm: st
 
     asyncio.run(story())
     assert judge(tmp_path).entries == 121
+
+
+def test_a_token_on_a_link_that_never_returns_finds_another_way(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with line(tmp_path, 3) as (nodes, relays):
+            nodes[2].connect(nodes[0].address)  # a triangle; the link n0 - n1 has a relay
+            docks = pools(nodes, "jiang", 2)
+            grant = await docks[0].acquire(2)
+            await asyncio.sleep(0.1)
+            waiting = asyncio.create_task(work(docks[1], 1))
+            while not docks[0].core.queue:  # type: ignore[union-attr]
+                await asyncio.sleep(0.01)
+            relays[0].cut()
+            grant.release()  # TOKEN goes to n1, over the link that is cut
+            assert nodes[0].status()["links"]["n1"]["in_custody"] == 1
+            await waiting
+            await work(docks[0], 1)
+            assert nodes[0].status()["links"]["n1"]["in_custody"] == 0
+            assert nodes[0].status()["links"]["n1"]["up"] is False
+            relays[0].heal()
+            while not nodes[0].status()["links"]["n1"]["up"]:
+                await asyncio.sleep(0.01)
+            await asyncio.gather(*[work(pool, 20) for pool in docks])
+
+    asyncio.run(story())
+    assert judge(tmp_path).entries == 63
 
 
 def sessions(nodes: list[Node]) -> list[object]:

@@ -105,13 +105,19 @@ def fixed_links(
     return pairs
 
 
-def born(charter: Charter, me: str, out: list[Effect]) -> Node:
-    """This node's part in the pool, at its beginning."""
+def born(charter: Charter, me: str, founding: bool, out: list[Effect]) -> Node:
+    """This node's part in the pool. The token is made at the founding and never again: a
+    founder that restarts comes back as anybody else."""
     entry = find(charter.algorithm)
     number = charter.number(me)
     if charter.members:
+        if me == charter.founder and not founding:
+            raise Refused(
+                f"{me} founded the pool {charter.pool} and lost it by restarting: {entry.name} "
+                f"is for nodes that do not fail, so close all its nodes and found it again."
+            )
         network = Graph(len(charter.members), charter.links)
         return entry.make(network, charter.permits, charter.options, out)[number]
     if entry.join is None:
         raise Refused(f"{entry.name} cannot be joined by live nodes: use jiang.")
-    return entry.join(number, me == charter.founder, charter.permits, charter.options, out)
+    return entry.join(number, founding, charter.permits, charter.options, out)

@@ -97,7 +97,26 @@ class Bye(msgspec.Struct, array_like=True, tag=6, frozen=True):
     """I shall leave: send nothing more than what you owe."""
 
 
-Frame = Here | Hello | Welcome | Refuse | Carry | Beat | Bye
+class Detour(msgspec.Struct, array_like=True, tag=7, frozen=True):
+    """A message in custody whose link has failed, on its way through others to its receiver.
+
+    ``args`` None is the receipt, on its way back. The boots and the generation say of which
+    life of which link the message is; ``attempt`` tells a repeated attempt from an echo.
+    """
+
+    origin: str
+    origin_boot: int
+    target: str
+    target_boot: int
+    generation: int
+    custody: int
+    attempt: int
+    pool: str
+    kind: str
+    args: tuple[Any, ...] | None
+
+
+Frame = Here | Hello | Welcome | Refuse | Carry | Beat | Bye | Detour
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)

@@ -15,6 +15,7 @@ A :class:`Connection` knows nothing of what came before it: it asks the :class:`
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Protocol, cast
 
 from meshlock.live.frames import (
@@ -25,6 +26,7 @@ from meshlock.live.frames import (
     Beat,
     Bye,
     Carry,
+    Detour,
     Frame,
     Hello,
     Here,
@@ -34,6 +36,8 @@ from meshlock.live.frames import (
     pack,
 )
 from meshlock.live.session import Session
+
+log = logging.getLogger("meshlock.live")
 
 WRITE_BUFFER = 64 * 1024
 """Bytes that may wait in the transport; beyond that messages wait in the session."""
@@ -55,6 +59,7 @@ class Keeper(Protocol):
     def opened(self, connection: Connection, resumed: bool, ended: bool) -> None: ...
     def carried(self, connection: Connection, frame: Carry) -> None: ...
     def parting(self, connection: Connection) -> None: ...
+    def detoured(self, connection: Connection, frame: Detour) -> None: ...
     def flush(self) -> None: ...
     def lost(self, connection: Connection, reason: str) -> None: ...
     def time(self) -> float: ...
@@ -107,6 +112,9 @@ class Connection(asyncio.Protocol):
                     self.in_handshake(frame)
         except BadFrame as error:
             self.close(f"it sent {error}")
+        except Exception:
+            log.exception("failed", extra={"peer": self.peer})
+            self.close("we failed on what it sent")
         self.keeper.flush()
 
     def pause_writing(self) -> None:
@@ -166,6 +174,8 @@ class Connection(asyncio.Protocol):
             session.acknowledge(frame.acknowledged)
         elif isinstance(frame, Bye):
             self.keeper.parting(self)
+        elif isinstance(frame, Detour):
+            self.keeper.detoured(self, frame)
         else:
             raise BadFrame(f"{type(frame).__name__} out of turn")
 

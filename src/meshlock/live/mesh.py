@@ -18,7 +18,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from meshlock.algorithms.registry import Refused
-from meshlock.live.frames import Bye, Carry, Hello, pack
+from meshlock.live.detours import Detours
+from meshlock.live.frames import Bye, Carry, Detour, Hello, pack
 from meshlock.live.link import Connection
 from meshlock.live.refusals import Refusals
 from meshlock.live.security import Security
@@ -68,6 +69,7 @@ class Mesh:
         self.diallers: dict[str, asyncio.Task[None]] = {}
         self.tried: dict[str, asyncio.Event] = {}  # address: set after the first attempt
         self.refusals = Refusals(log)
+        self.detours = Detours(self)
         self.listener: socket.socket | None = None
         self.address = ""
         self.tasks: set[asyncio.Task[Any]] = set()
@@ -167,6 +169,9 @@ class Mesh:
         if not connection.parting:
             self.part(connection)
 
+    def detoured(self, connection: Connection, frame: Detour) -> None:
+        self.detours.hear(connection, frame)
+
     def lost(self, connection: Connection, reason: str) -> None:
         peer = connection.peer
         self.settled(connection)
@@ -175,6 +180,8 @@ class Mesh:
             self.heard[peer] = connection.heard
             if peer not in self.linked:  # it said goodbye
                 self.sessions[peer].end()
+            elif connection.reason.startswith("it sent"):
+                self.refusals.note(peer, reason)
         elif not connection.dialled and connection.session is None:
             self.refusals.note(connection.address, reason)
 
@@ -195,6 +202,7 @@ class Mesh:
             heard = connection.heard if connection is not None else self.heard[peer]
             if now - heard > self.dead:
                 self.fail(peer, f"nothing heard for {now - heard:.2f} s")
+        self.detours.tick(now)
         for connection in self.open.values():
             session = connection.session
             if session is not None and (not connection.wrote or session.told < session.received):

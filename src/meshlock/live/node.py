@@ -75,6 +75,7 @@ class Node:
         self._secret = secret
         self._certificates = Path(certificates) if certificates is not None else None
         self._mesh: Mesh | None = None
+        self._closing = False
         self._foundings: set[asyncio.Task[None]] = set()
         if not NAME.fullmatch(self.name):
             raise Refused(f"'{self.name}' is no name for a node: {LETTERS}.")
@@ -104,9 +105,10 @@ class Node:
 
     async def close(self) -> None:
         """Leave: give back what clients hold, hand the token on, say goodbye."""
-        if self._mesh is None:
+        if self._mesh is None or self._closing:
             return
-        mesh, self._mesh = self._mesh, None
+        self._closing = True
+        mesh = self._mesh
         for task in self._foundings:
             task.cancel()
         for pool in self.pools.values():
@@ -121,9 +123,9 @@ class Node:
 
     async def vanish(self) -> None:
         """Stop at once, as if the machine had been switched off; what we held is lost."""
-        if self._mesh is not None:
-            mesh, self._mesh = self._mesh, None
-            await mesh.close()
+        if self._mesh is not None and not self._closing:
+            self._closing = True
+            await self._mesh.close()
             self.close_recordings()
 
     def close_recordings(self) -> None:
@@ -191,7 +193,7 @@ class Node:
                 self._foundings.add(task)
                 task.add_done_callback(self._foundings.discard)
             else:
-                pool.adopt(charter)
+                pool.adopt(charter, founding=True)
         return pool
 
     async def found_later(self, pool: Pool, charter: Any) -> None:
@@ -205,12 +207,12 @@ class Node:
         except TimeoutError:
             pass
         if pool.charter is None:
-            pool.adopt(charter)
+            pool.adopt(charter, founding=True)
 
     def known(self, name: str) -> Pool:
         pool = self.pools.get(name)
         if pool is None:
-            if self._mesh is None:
+            if self._mesh is None or self._closing:
                 raise Refused("Start the node first: use 'async with meshlock.Node(...) as node'.")
             if not NAME.fullmatch(name):
                 raise Refused(f"'{name}' is no name for a pool: {LETTERS}.")
@@ -245,6 +247,8 @@ class Node:
         assert self._mesh is not None
         pool = self.pools.get(frame.pool)
         if pool is None:
+            if self._closing:
+                return
             if len(self.pools) >= MOST_POOLS or not NAME.fullmatch(frame.pool):
                 raise BadFrame("a message of yet another pool")
             pool = self.known(frame.pool)

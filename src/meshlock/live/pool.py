@@ -52,6 +52,7 @@ class Pool:
         self.charter: Charter | None = None
         self.asked_permits: int | None = None  # what our own user thinks k is
         self.conflict = ""
+        self.founding = False
         self.ready = asyncio.Event()
 
         self.out: list[Effect] = []
@@ -321,9 +322,10 @@ class Pool:
 
     # -- peers in and out --------------------------------------------------------------
 
-    def adopt(self, charter: Charter) -> None:
+    def adopt(self, charter: Charter, founding: bool = False) -> None:
         """The pool is this; take part in it."""
-        self.core = born(charter, self.me, self.out)
+        self.core = born(charter, self.me, founding, self.out)
+        self.founding = founding
         self.charter = charter
         self.algorithm = find(charter.algorithm)
         self.kinds = {kind.kind: kind for kind in self.algorithm.kinds}
@@ -347,8 +349,12 @@ class Pool:
         """Our charter, and whether permits were ever granted under it as far as we know."""
         assert self.charter is not None
         self.told.add(peer)
-        used = self.measures.entries > 0 or bool(self.near) or self.charter.founder != self.me
-        self.mesh.send(peer, self.name, CHARTER, (msgspec.to_builtins(self.charter), used))
+        args = (msgspec.to_builtins(self.charter), not self.unused())
+        self.mesh.send(peer, self.name, CHARTER, args)
+
+    def unused(self) -> bool:
+        """We founded the pool, and nobody has had anything of it yet."""
+        return self.founding and not self.near and not self.clients and self.measures.entries == 0
 
     def up(self, peer: str) -> None:
         if self.charter is not None:
@@ -388,8 +394,8 @@ class Pool:
     def two_foundings(self, peer: str, charter: Charter, used: bool) -> None:
         """Two tokens must never meet; a founding that nobody has used yet gives way."""
         assert self.charter is not None
-        unused = self.measures.entries == 0 and not self.near and self.charter.founder == self.me
-        if unused and not self.clients and (used or self.charter.stamp > charter.stamp):
+        unused = self.unused()
+        if unused and (used or self.charter.stamp > charter.stamp):
             log.info("founding withdrawn", extra={"pool": self.name, "founder": charter.founder})
             self.told.clear()
             self.adopt(charter)

@@ -9,9 +9,10 @@ When a generation ends, what was not acknowledged may or may not have arrived. F
 messages that does not matter: the algorithm has been told that the link failed. A message
 that carries a token or permits must be neither lost nor doubled, so it stays in *custody*:
 it has a second number that outlives generations, and goes out first when the link returns,
-unless the other side says that it has it already. Until then it is nobody's. Custody ends
-only if the other process restarts: what it had received died with it, so sending it again
-could double it. (That loss is for recovery to repair, not for the link.)
+unless the other side says that it has it already. Meanwhile it may reach its receiver by a
+detour (:mod:`.detours`); whichever comes first counts. Custody ends without delivery only
+if the other process restarts: what it had received died with it, so sending it again could
+double it. (That loss is for recovery to repair, not for the link.)
 
 No input or output here: :mod:`.mesh` carries the frames.
 """

@@ -1,0 +1,225 @@
+"""Agents as real processes, and the commands that ask them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cryptography")
+
+PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
+
+
+def meshlock(*arguments: str, wait: float = 20) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, timeout=wait)
+
+
+class Agent:
+    def __init__(self, folder: Path, name: str, *arguments: str) -> None:
+        self.socket = str(folder / f"{name}.sock")
+        self.log = folder / f"{name}.log"
+        given = ["--name", name, "--socket", self.socket, "--certificates", str(folder / "certs")]
+        with self.log.open("w") as errors:
+            self.process = subprocess.Popen(
+                [*PROGRAM, "agent", *given, *arguments], stderr=errors, cwd=folder
+            )
+        self.address = self.logged("ready")["address"]
+
+    def logged(self, event: str) -> dict[str, str]:
+        for _ in range(400):
+            for line in self.log.read_text().splitlines():
+                record: dict[str, str] = json.loads(line)
+                if record["event"] == event:
+                    return record
+            time.sleep(0.025)
+        raise AssertionError(self.log.read_text())
+
+    def execute(self, *arguments: str) -> list[str]:
+        return [*PROGRAM, "exec", "--socket", self.socket, "--pool", "docks", *arguments]
+
+
+@pytest.fixture(scope="module")
+def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Agent, Agent]]:
+    folder = tmp_path_factory.mktemp("agents")
+    certs = str(folder / "certs")
+    assert meshlock("certs", "authority", "--folder", certs).returncode == 0
+    for name in ("ann", "bob"):
+        assert meshlock("certs", "node", name, "--folder", certs).returncode == 0
+    ann = Agent(folder, "ann", "--pool", "docks=3")
+    bob = Agent(folder, "bob", "--peer", ann.address)
+    bob.logged("link up")
+    yield ann, bob
+    for agent in (bob, ann):
+        agent.process.terminate()
+        assert agent.process.wait(10) == 0
+        assert not Path(agent.socket).exists()
+    assert "left without handing over" not in ann.log.read_text() + bob.log.read_text()
+
+
+def test_a_command_runs_with_its_permits_and_its_code_comes_back(
+    agents: tuple[Agent, Agent],
+) -> None:
+    script = 'echo "$MESHLOCK_POOL $MESHLOCK_WANT $MESHLOCK_FENCE"; exit 7'
+    done = subprocess.run(
+        agents[1].execute("--want", "2", "--", "sh", "-c", script), capture_output=True, text=True
+    )
+    pool, want, fence = done.stdout.split()
+    assert (done.returncode, pool, want, int(fence) > 0) == (7, "docks", "2", True)
+
+
+def test_no_permits_in_time_is_exit_75(agents: tuple[Agent, Agent]) -> None:
+    holder = subprocess.Popen(
+        agents[0].execute("--want", "3", "--", "sh", "-c", "echo in; exec sleep 30"),
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdout is not None and holder.stdout.readline() == b"in\n"
+    late = subprocess.run(
+        agents[1].execute("--timeout", "0.2", "--", "true"), capture_output=True, text=True
+    )
+    assert (late.returncode, late.stderr) == (75, "meshlock: No permits within 0.2 s.\n")
+    holder.terminate()  # passed on to the command
+    assert holder.wait(5) == 128 + signal.SIGTERM
+
+
+def test_a_command_whose_keeper_is_killed_dies_and_its_permits_come_back(
+    agents: tuple[Agent, Agent],
+) -> None:
+    holder = subprocess.Popen(
+        agents[1].execute("--want", "3", "--", "sh", "-c", "echo $$; exec sleep 30"),
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdout is not None
+    child = int(holder.stdout.readline())
+    holder.kill()
+    holder.wait()
+    done = subprocess.run(agents[0].execute("--want", "3", "--timeout", "5", "--", "true"))
+    assert done.returncode == 0
+    for _ in range(100):
+        try:
+            os.kill(child, 0)
+        except ProcessLookupError:
+            return
+        if Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            return
+        time.sleep(0.02)
+    raise AssertionError("the command lives on")
+
+
+def test_status_for_machines_and_for_people(agents: tuple[Agent, Agent]) -> None:
+    found = json.loads(meshlock("status", "--socket", agents[1].socket, "--json").stdout)
+    assert found["node"] == "bob" and found["protected"]
+    assert found["links"]["ann"]["up"] and found["pools"]["docks"]["permits"] == 3
+    text = meshlock("status", "--socket", agents[1].socket).stdout
+    assert "protected by TLS" in text and "docks" in text
+
+
+def test_the_socket_speaks_lines_of_json(agents: tuple[Agent, Agent]) -> None:
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(agents[0].socket)
+        reader = line.makefile("rb")
+
+        def ask(request: object) -> dict[str, object]:
+            line.sendall(json.dumps(request).encode() + b"\n")
+            return json.loads(reader.readline())  # type: ignore[no-any-return]
+
+        grant = ask({"do": "acquire", "id": 1, "pool": "docks", "want": 1, "timeout": 5})
+        assert (grant["ok"], grant["id"], grant["grant"]) == (True, 1, 1)
+        assert ask({"do": "release", "grant": 1}) == {"ok": True}
+        assert ask({"do": "release", "grant": 1})["error"] == "refused"
+        assert "Not a request" in str(ask({"do": "acquire", "wnat": 1})["why"])
+        assert "meshlock_wait_seconds_bucket" in str(ask({"do": "metrics"})["text"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--want", "9", "--", "true"], "Pool docks has 3 permits; 9 can never be granted."),
+        (["--", "/no/such/command"], "Cannot run /no/such/command: No such file or directory."),
+    ],
+)
+def test_wrong_requests_are_exit_2_and_one_sentence(
+    agents: tuple[Agent, Agent], arguments: list[str], sentence: str
+) -> None:
+    done = subprocess.run(agents[0].execute(*arguments), capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, f"meshlock: {sentence}\n")
+
+
+def test_without_an_agent_there_is_a_sentence(tmp_path: Path) -> None:
+    done = meshlock("status", "--socket", str(tmp_path / "none"))
+    assert done.returncode == 2 and "start one with 'meshlock agent'" in done.stderr
+
+
+def test_the_agent_over_http(tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    pytest.importorskip("uvicorn")
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
+
+    (tmp_path / "token").write_text("let me in")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    certs = str(tmp_path / "certs")
+    meshlock("certs", "authority", "--folder", certs)
+    meshlock("certs", "node", "cyd", "--folder", certs)
+    http = ["--http", f"127.0.0.1:{port}", "--http-token-file", str(tmp_path / "token")]
+    agent = Agent(tmp_path, "cyd", "--pool", "docks=2", *http)
+
+    def call(method: str, path: str, token: str = "let me in", **body: object) -> object:
+        request = Request(f"http://127.0.0.1:{port}{path}", method=method)
+        request.add_header("Authorization", f"Bearer {token}")
+        request.data = json.dumps(body).encode() if method == "POST" else None
+        try:
+            with urlopen(request, timeout=5) as answer:
+                text = answer.read()
+                return json.loads(text) if text[:1] == b"{" else text.decode()
+        except HTTPError as error:
+            return error.code
+
+    try:
+        assert call("GET", "/v1/status", token="wrong") == 401
+        grant = call("POST", "/v1/pools/docks/acquire", want=2, ttl=0.5)
+        assert isinstance(grant, dict) and grant["fence"] == 1
+        assert call("POST", "/v1/pools/docks/acquire", want=1, timeout=0.1) == 408
+        assert call("POST", f"/v1/grants/{grant['grant']}/renew") == {"ttl": 0.5}
+        assert isinstance(call("POST", "/v1/pools/docks/acquire", want=1, timeout=5), dict)
+        assert call("DELETE", f"/v1/grants/{grant['grant']}") == 404  # its time was over
+        assert 'meshlock_permits{pool="docks"} 2' in str(call("GET", "/metrics"))
+        described = call("GET", "/openapi.json")
+        assert isinstance(described, dict) and "/v1/pools/{pool}/acquire" in described["paths"]
+    finally:
+        agent.process.terminate()
+        assert agent.process.wait(10) == 0
+
+
+def test_the_demonstration_is_clean_and_leaves_nothing(tmp_path: Path) -> None:
+    trace = tmp_path / "demo.jsonl"
+    done = meshlock("demo", "--seconds", "3", "--json", "--trace", str(trace), wait=40)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert found["holds"] and found["unserved"] == 0 and found["entries"] > 50
+    assert found["checked"] == ["safety", "one-token", "conservation", "order", "served"]
+    assert meshlock("audit", str(trace)).returncode == 0
+
+
+def test_the_demonstration_ends_cleanly_on_ctrl_c(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    demo = subprocess.Popen([*PROGRAM, "demo"], env=environment, start_new_session=True)
+    for _ in range(200):
+        if list(tmp_path.glob("meshlock-demo-*/traces/*")):
+            break
+        time.sleep(0.05)
+    os.killpg(demo.pid, signal.SIGINT)
+    assert demo.wait(10) == 130
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ProcessLookupError):
+        os.killpg(demo.pid, 0)

@@ -1,0 +1,311 @@
+"""Strangers, liars and broken peers: refused with a line in the log, and nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from meshlock import Node, Refused
+from meshlock.live.frames import (
+    HANDSHAKE_LIMIT,
+    LENGTH,
+    VERSION,
+    Beat,
+    Carry,
+    Frame,
+    Hello,
+    Here,
+    Splitter,
+    pack,
+)
+from meshlock.live.mesh import MOST_HANDSHAKES, split
+from meshlock.live.security import Security, by_certificate, by_secret, unprotected
+
+pytest.importorskip("cryptography")
+from meshlock.live.certificates import Authority
+
+SECRET = "only the nodes know this"
+
+
+def run(story: Callable[[], Awaitable[None]]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(20):
+            await story()
+
+    asyncio.run(limited())
+
+
+@asynccontextmanager
+async def two(**protection: str | Path) -> AsyncIterator[tuple[Node, Node]]:
+    """Two good nodes that share; whoever comes must not disturb them."""
+    async with (
+        Node("a", **protection) as a,  # type: ignore[arg-type]
+        Node("b", peers=[a.address], **protection) as b,  # type: ignore[arg-type]
+    ):
+        a.pool("docks", permits=1)
+        docks = b.pool("docks")
+        await docks.acquire(timeout=5).__aenter__()
+        yield a, b
+        docks.clients[1].grant.release()  # type: ignore[union-attr]
+        async with a.pools["docks"].acquire(timeout=1):
+            pass
+        assert a.status()["links"]["b"]["up"]
+        assert a.status()["links"]["b"]["generation"] == 1
+
+
+class Stranger:
+    """Somebody with a socket and bad intentions."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.splitter = Splitter(1 << 20)
+
+    @classmethod
+    async def dial(cls, node: Node, security: Security) -> Stranger:
+        host, port = split(node.address)
+        hostname = "" if security.client else None
+        return cls(
+            *await asyncio.open_connection(
+                host, port, ssl=security.client, server_hostname=hostname
+            )
+        )
+
+    async def hears(self) -> Frame | None:
+        """The next frame, or None once the node has hung up."""
+        while True:
+            try:
+                data = await self.reader.read(65536)
+            except (ConnectionError, ssl.SSLError):
+                return None
+            if not data:
+                return None
+            for frame in self.splitter.feed(data):
+                return frame
+
+    async def gone(self) -> bool:
+        while await self.hears() is not None:
+            pass
+        return True
+
+    def says(self, *frames: Frame) -> None:
+        self.writer.write(b"".join(pack(frame) for frame in frames))
+
+    async def joins(self, name: str) -> None:
+        assert isinstance(await self.hears(), Here)
+        self.says(Hello(VERSION, name, 7, 0, 0, False, 0, 0))
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> str:
+    refused = [record for record in caplog.records if record.getMessage() == "refused"]
+    return " | ".join(str(vars(record).get("reason")) for record in refused)
+
+
+@pytest.mark.parametrize("kind", ["other secret", "no certificate", "other authority"])
+def test_whoever_cannot_prove_itself_is_never_read(
+    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority, foreign = Authority.new(), Authority.new()
+    authority.save(tmp_path / "ca")
+    for name in ("a", "b"):
+        authority.issue(name).save(tmp_path / name)
+    foreign.issue("b").save(tmp_path / "forged")
+
+    async def story() -> None:
+        if kind == "other secret":
+            protection: dict[str, str | Path] = {"secret": SECRET}
+            security = by_secret("some other secret altogether", "b")
+        else:
+            protection = {"certificates": tmp_path}
+            security = by_certificate(
+                tmp_path / "ca.crt", tmp_path / "forged.crt", tmp_path / "forged.key"
+            )
+        if kind == "no certificate":
+            bare = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            bare.check_hostname = False
+            bare.verify_mode = ssl.CERT_NONE
+            security = Security(bare, bare)
+        async with two(**protection) as (a, _):
+            try:
+                stranger = await Stranger.dial(a, security)
+            except ssl.SSLError:
+                return
+            assert await stranger.gone()
+
+    run(story)
+    assert "no TLS handshake" in lines(caplog)
+
+
+def test_a_certificate_is_good_for_its_own_name_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        mallory = by_secret(SECRET, "mallory")
+        async with two(secret=SECRET) as (a, _):
+            stranger = await Stranger.dial(a, mallory)
+            await stranger.joins("b")
+            assert await stranger.gone()
+
+    run(story)
+    assert "it calls itself 'b', but its certificate says 'mallory'" in lines(caplog)
+
+
+def test_a_second_process_with_the_name_of_a_living_one_is_turned_away(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        async with two() as (a, _):
+            stranger = await Stranger.dial(a, unprotected())
+            await stranger.joins("b")
+            assert await stranger.gone()
+
+    run(story)
+    assert "another process with the name 'b'" in lines(caplog)
+
+
+FAULTS: dict[str, tuple[bytes, str]] = {
+    "garbage": (b"GET / HTTP/1.1\r\n\r\n", "bytes, and 4096 are allowed"),
+    "a frame too long": (LENGTH.pack(HANDSHAKE_LIMIT + 1), "4097 bytes"),
+    "nonsense": (LENGTH.pack(3) + b"abc", "bytes that are no frame"),
+    "a message before the greeting": (pack(Beat(0)), "Beat out of turn"),
+    "another version": (
+        pack(Hello(99, "x", 7, 0, 0, False, 0, 0)),
+        "it speaks version 99 of the protocol",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_bad_greeting_ends_the_connection(fault: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        async with two() as (a, _):
+            stranger = await Stranger.dial(a, unprotected())
+            stranger.writer.write(FAULTS[fault][0])
+            assert await stranger.gone()
+
+    run(story)
+    assert FAULTS[fault][1] in lines(caplog)
+
+
+LIES: dict[str, tuple[list[Frame], str]] = {
+    "a gap": ([Carry(2, 0, 0, "docks", "LINK", ())], "message 2 after 0"),
+    "an acknowledgement of nothing": ([Beat(1000)], "acknowledgement of 1000"),
+    "an unknown message": ([Carry(1, 0, 0, "docks", "GIMME", ())], "its algorithm does not have"),
+    "wrong fields": ([Carry(1, 0, 0, "docks", "TOKEN", (1,))], "other fields than it has"),
+    "no charter": ([Carry(1, 0, 0, "docks", "charter", (1,))], "a charter that cannot be"),
+    "a bad pool": ([Carry(1, 0, 0, "../etc", "LINK", ())], "yet another pool"),
+    "a second greeting": ([Hello(1, "x", 7, 0, 0, False, 0, 0)], "Hello out of turn"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_peer_that_breaks_the_protocol_loses_its_link(
+    lie: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with two() as (a, _):
+            stranger = await Stranger.dial(a, unprotected())
+            await stranger.joins("x")
+            await stranger.hears()
+            stranger.says(*LIES[lie][0])
+            assert await stranger.gone()
+
+    run(story)
+    assert LIES[lie][1] in lines(caplog)
+
+
+def test_replayed_frames_are_not_let_through() -> None:
+    async def story() -> None:
+        async with two() as (a, _):
+            stranger = await Stranger.dial(a, unprotected())
+            await stranger.joins("x")
+            await stranger.hears()
+            before = a.pools["docks"].measures.received
+            stranger.says(*[Carry(1, 0, 0, "other", "LINK", ())] * 50, Beat(0))
+            while not a.status()["links"]["x"]["repeats_refused"]:
+                await asyncio.sleep(0.01)
+            assert a.status()["links"]["x"]["repeats_refused"] == 49
+            assert a.pools["docks"].measures.received == before
+            stranger.writer.close()
+
+    run(story)
+
+
+def test_half_open_connections_are_bounded_and_time_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("meshlock.live.mesh.HANDSHAKE_SECONDS", 0.3)
+
+    async def story() -> None:
+        async with two() as (a, _):
+            mesh = a._mesh
+            assert mesh is not None
+            strangers = [await Stranger.dial(a, unprotected()) for _ in range(200)]
+            await asyncio.sleep(0.05)
+            assert len(mesh.handshakes) + mesh.accepting <= MOST_HANDSHAKES
+            await asyncio.gather(*[stranger.gone() for stranger in strangers])
+            assert not mesh.handshakes
+            assert a.status()["refused"] == 200
+
+    caplog.set_level(logging.WARNING)
+    run(story)
+    assert "too many handshakes at once" in lines(caplog)
+    assert len(caplog.records) < 60  # a flood of peers is no flood of lines
+
+
+def test_a_flood_of_messages_is_read_but_not_kept() -> None:
+    async def story() -> None:
+        async with two() as (a, _):
+            stranger = await Stranger.dial(a, unprotected())
+            await stranger.joins("x")
+            await stranger.hears()
+            junk = (b"x" * 1000,)
+            for number in range(1, 30_001):
+                stranger.says(Carry(number, 0, 0, "heap", "LINK", junk))
+            assert await stranger.gone()
+            assert len(a.pools["heap"].stash) <= 10_000
+
+    run(story)
+
+
+def test_a_secret_that_can_be_guessed_is_refused() -> None:
+    with pytest.raises(Refused, match="at least 16"):
+        by_secret("swordfish", "a")
+
+
+def test_links_without_protection_stay_on_this_machine() -> None:
+    async def story() -> None:
+        with pytest.raises(Refused, match="stay on this machine"):
+            await Node("a", listen="0.0.0.0:0").start()
+
+    run(story)
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=5), st.booleans())
+def test_no_bytes_whatever_harm_a_node(chunks: list[bytes], greeted: bool) -> None:
+    """The handshake under a fuzzer: each run is one connection with arbitrary bytes."""
+
+    async def story() -> None:
+        async with Node("a", listen="127.0.0.1:0") as a:
+            stranger = await Stranger.dial(a, unprotected())
+            if greeted:
+                await stranger.joins("x")
+            for chunk in chunks:
+                stranger.writer.write(chunk)
+            stranger.writer.write_eof()
+            await stranger.gone()
+            async with a.pool("docks", permits=1).acquire(timeout=1):
+                pass
+
+    run(story)

@@ -1,0 +1,303 @@
+"""Nodes as people use them: pools, grants, timeouts, cancellation, joining and leaving."""
+
+from __future__ import annotations
+
+import asyncio
+import doctest
+import threading
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+import meshlock
+import meshlock.live.blocking
+import meshlock.live.node
+from meshlock import Node, Pool, Refused
+
+
+def run(story: Callable[[], Awaitable[None]]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(20):
+            await story()
+
+    asyncio.run(limited())
+
+
+def quiet(*pools: Pool) -> bool:
+    """Nobody holds or waits, and all permits lie in one place."""
+    free = sum(pool.core.free_permits() for pool in pools if pool.core)
+    return not any(pool.clients for pool in pools) and free == pools[0].permits
+
+
+async def until(true: Callable[[], bool]) -> None:
+    while not true():
+        await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize("module", [meshlock.live.node, meshlock.live.blocking])
+def test_the_examples_in_the_docstrings_run(module: object) -> None:
+    failed, tried = doctest.testmod(module)  # type: ignore[arg-type]
+    assert (failed, tried > 1) == (0, True)
+
+
+def test_two_nodes_share_through_a_third_that_only_passes_on() -> None:
+    async def story() -> None:
+        async with (
+            Node("a") as a,
+            Node("b", peers=[a.address]) as b,
+            Node("c", peers=[b.address]) as c,
+        ):
+            first = a.pool("docks", permits=3)
+            last = c.pool("docks")
+            async with last.acquire(2, timeout=5) as grant:
+                assert (grant.want, last.permits) == (2, 3)
+                with pytest.raises(TimeoutError):
+                    await first.acquire(2, timeout=0.05)
+                async with first.acquire(1, timeout=5) as other:
+                    assert other.fence is not None and grant.fence is not None
+                    assert other.fence > grant.fence
+            assert "docks" in b.pools  # it was told by its neighbours
+            assert a.status()["links"].keys() == {"b"}
+            await until(lambda: quiet(first, last, b.pools["docks"]))
+
+    run(story)
+
+
+def test_an_idle_holder_grants_without_a_message() -> None:
+    async def story() -> None:
+        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+            docks = a.pool("docks", permits=1)
+            b.pool("docks")
+            await until(lambda: "b" in docks.near)
+            before = dict(docks.measures.sent)
+            for _ in range(10):
+                async with docks.acquire():
+                    pass
+            assert docks.measures.sent == before
+
+    run(story)
+
+
+def test_the_highest_priority_waits_least() -> None:
+    async def story() -> None:
+        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+            here, there = a.pool("docks", permits=1), b.pool("docks")
+            order: list[int] = []
+
+            async def client(pool: Pool, priority: int) -> None:
+                async with pool.acquire(priority=priority):
+                    order.append(priority)
+
+            grant = await here.acquire()
+            clients = [
+                asyncio.create_task(client(pool, priority))
+                for pool, priority in ((there, 1), (here, 5), (there, 9), (here, 3))
+            ]
+            await asyncio.sleep(0.1)
+            grant.release()
+            await asyncio.gather(*clients)
+            assert order == [9, 5, 3, 1]
+
+    run(story)
+
+
+def test_many_clients_of_one_node_hold_at_once() -> None:
+    async def story() -> None:
+        async with Node("a") as a:
+            docks = a.pool("docks", permits=3)
+            grants = [await docks.acquire() for _ in range(3)]
+            assert docks.try_acquire() is None
+            grants.pop().release()
+            extra = docks.try_acquire()
+            assert extra is not None
+            fences = [grant.fence for grant in grants] + [extra.fence]
+            assert fences == sorted(set(fences), key=lambda fence: fence or 0)
+
+    run(story)
+
+
+def test_a_cancelled_waiter_leaves_nothing_behind() -> None:
+    async def story() -> None:
+        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+            here, there = a.pool("docks", permits=2), b.pool("docks")
+            grant = await here.acquire(2)
+            waiting = [asyncio.create_task(wait(pool)) for pool in (here, there, there)]
+            await asyncio.sleep(0.05)
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+            assert len(here.clients) == 1 and not there.clients
+            grant.release()
+            await until(lambda: quiet(here, there))
+
+    async def wait(pool: Pool) -> None:
+        await pool.acquire()
+
+    run(story)
+
+
+def test_cancelled_in_the_moment_of_the_grant_it_goes_back() -> None:
+    async def story() -> None:
+        async with Node("a") as a:
+            docks = a.pool("docks", permits=1)
+            grant = await docks.acquire()
+
+            async def wait() -> None:
+                await docks.acquire()
+
+            task = asyncio.create_task(wait())
+            await asyncio.sleep(0)
+            grant.release()  # the waiter has the permit, but has not run yet
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            assert task.cancelled() and quiet(docks)
+
+    run(story)
+
+
+@pytest.mark.parametrize("algorithm", ["raymond", "naimi-trehel", "suzuki-kasami", "lamport"])
+def test_other_algorithms_run_live_and_queue_their_clients(algorithm: str) -> None:
+    async def story() -> None:
+        async with (
+            Node("a") as a,
+            Node("b", peers=[a.address]) as b,
+            Node("c", peers=[a.address, b.address]) as c,
+        ):
+            names = ["a", "b", "c"]
+            pools = [a.pool("docks", 1, algorithm=algorithm, members=names)]
+            pools += [node.pool("docks") for node in (b, c)]
+            inside = entries = 0
+
+            async def client(pool: Pool) -> None:
+                nonlocal inside, entries
+                for _ in range(10):
+                    async with pool.acquire(timeout=5):
+                        inside += 1
+                        assert inside == 1
+                        await asyncio.sleep(0)
+                        inside -= 1
+                        entries += 1
+
+            await asyncio.gather(*[client(pool) for pool in pools * 2])
+            assert entries == 60
+
+    run(story)
+
+
+def test_messages_for_distant_members_are_passed_on() -> None:
+    async def story() -> None:
+        async with (
+            Node("a") as a,
+            Node("b", peers=[a.address]) as b,
+            Node("c", peers=[b.address]) as c,
+        ):
+            links = [("a", "b"), ("b", "c")]
+            members = ["a", "b", "c"]
+            a.pool("docks", 1, algorithm="naimi-trehel", members=members, links=links)
+            async with c.pool("docks").acquire(timeout=5):
+                pass
+
+    run(story)
+
+
+def test_a_node_that_leaves_hands_the_token_on() -> None:
+    async def story() -> None:
+        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+            docks = a.pool("docks", permits=3)
+            async with Node("c", peers=[b.address]) as c:
+                grant = await c.pool("docks").acquire(2, timeout=5)
+                assert c.pools["docks"].core.tokens() == 1  # type: ignore[union-attr]
+            assert grant.lost.is_set()
+            assert b.status()["links"]["c"]["up"] is False
+            async with docks.acquire(3, timeout=5):
+                pass
+
+    run(story)
+
+
+def test_a_founder_that_restarts_joins_what_it_founded() -> None:
+    async def story() -> None:
+        async with Node("b") as b:
+            a = Node("a", peers=[b.address])
+            await a.start()
+            a.pool("docks", permits=3, founder=True)
+            async with b.pool("docks").acquire(3, timeout=5):
+                stamp = b.pools["docks"].charter.stamp  # type: ignore[union-attr]
+                await a.vanish()
+                async with Node("a", peers=[b.address]) as again:
+                    docks = again.pool("docks", permits=3, founder=True)
+                    await docks.ready.wait()
+                    assert docks.charter is not None and docks.charter.stamp == stamp
+                    with pytest.raises(TimeoutError):
+                        await docks.acquire(timeout=0.1)
+
+    run(story)
+
+
+def test_two_foundings_never_share_a_link() -> None:
+    async def story() -> None:
+        async with Node("a") as a, Node("b") as b:
+            here, there = a.pool("docks", permits=1), b.pool("docks", permits=1)
+            async with here.acquire(), there.acquire():
+                b.connect(a.address)
+                await until(lambda: bool(here.conflict and there.conflict))
+                assert not here.near and not there.near
+            with pytest.raises(Refused, match="founded twice"):
+                await here.acquire()
+
+    run(story)
+
+
+def test_a_founding_that_nobody_used_gives_way() -> None:
+    async def story() -> None:
+        async with Node("a") as a, Node("b") as b:
+            here, there = a.pool("docks", permits=1), b.pool("docks", permits=1)
+            async with here.acquire():
+                b.connect(a.address)
+                await until(lambda: "b" in here.near)
+                with pytest.raises(TimeoutError):
+                    await there.acquire(timeout=0.1)
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    ("want", "permits", "sentence"),
+    [(4, 3, "3 permits; 4 can never"), (0, 3, "at least one"), (1, 2, "has 3 permits, not 2")],
+)
+def test_what_can_never_be_is_refused_with_a_sentence(
+    want: int, permits: int, sentence: str
+) -> None:
+    async def story() -> None:
+        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+            a.pool("docks", permits=3)
+            docks = b.pool("docks", permits=permits if permits != 3 else None)
+            with pytest.raises(Refused, match=sentence):
+                await docks.acquire(want)
+
+    run(story)
+
+
+def test_threads_share_with_other_nodes() -> None:
+    with (
+        meshlock.BlockingNode("a") as a,
+        meshlock.BlockingNode("b", peers=[a.address]) as b,
+    ):
+        pools = [a.pool("docks", permits=1), b.pool("docks")]
+        counter = 0
+
+        def work(pool: meshlock.BlockingPool) -> None:
+            nonlocal counter
+            for _ in range(50):
+                with pool.acquire(timeout=10):
+                    value = counter
+                    counter = value + 1
+
+        threads = [threading.Thread(target=work, args=(pool,)) for pool in pools * 2]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert counter == 200
+        with pools[1].acquire(), pytest.raises(TimeoutError):
+            pools[0].acquire(timeout=0.05)
