@@ -56,6 +56,26 @@ def test_everybody_is_served_once_links_stop_changing():
         assert len(done.outcome.entries) == 12
 
 
+@pytest.mark.parametrize("failures", ["drain", "return"])
+def test_everybody_is_served_while_links_flip(failures):
+    """Seeds 3, 40 and 70 would climb without end, were new links not waited for."""
+    for seed in (3, 40, 70, *range(100, 120)):
+        run = finished(
+            algorithm="reverse-link",
+            nodes=3 + seed % 10,
+            topology="random:0.4",
+            workload="poisson:0.1",
+            requests=40,
+            delay="exp:1",
+            hold="exp:1",
+            mobility="flips:0.2",
+            failures=failures,
+            seed=seed,
+        )
+        assert not run.monitor.violated, seed
+        assert run.measures.entries == 40
+
+
 def test_a_node_that_knew_no_neighbour_asks_as_soon_as_it_knows_one():
     """J7, which Jiang has from here."""
     assert play("J7", "reverse-link").good

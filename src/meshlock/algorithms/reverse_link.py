@@ -41,7 +41,9 @@ visited node. One request at a time: twice the way to the token.
 
 **Departure.** The text looks for a lowest neighbour where there may be none: a link that
 has just formed counts only when the first LINK has come over it (erratum J7, repair R6). So
-a failed link clears ``next``, and the next LINK makes up for what could not be sent.
+a failed link clears ``next``, and the next LINK makes up for what could not be sent. For the
+same reason a node does not rise while it awaits the first LINK over a new link: neighbours
+that have no other way down would climb above each other until it comes.
 """
 
 from __future__ import annotations
@@ -213,7 +215,8 @@ class ReverseLinkNode(Node):
         if self.token_holder or not self.near:
             return
         if all(self.height < self.seen_height[v] for v in self.near):
-            self.raise_height()
+            if not self.forming:  # else a LINK is on its way, and we shall look again
+                self.raise_height()
         elif self.must_ask_again():
             self.forward_request()
 
