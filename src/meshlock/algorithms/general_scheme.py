@@ -285,12 +285,19 @@ class SchemeNode(Node):
         self.client = cast(int, state[6])
 
 
-def tree(network: Network, behaviour: Behaviour, out: list[Effect], lift: bool) -> list[Node]:
-    """A node per place of the network's tree, all with one behaviour."""
+def tree(
+    network: Network, behaviour: Behaviour, out: list[Effect], lift: bool, binary: bool
+) -> list[Node]:
+    """A node per place of the network, all with one behaviour.
+
+    They start as the tree of shortest paths to node 0 (a star on the complete graph), or as
+    the complete binary tree, whatever the links.
+    """
     nodes: list[Node] = []
     for me in range(network.size):
         waiting = Lift(me) if lift else Fifo()
-        nodes.append(SchemeNode(me, out, network.father(me), behaviour, waiting))
+        father = (me - 1) // 2 if binary and me > 0 else network.father(me)
+        nodes.append(SchemeNode(me, out, father, behaviour, waiting))
     return nodes
 
 
@@ -326,7 +333,7 @@ def make(network: Network, permits: int, options: dict[str, str], out: list[Effe
         "shortcut": ShortCut(network),
         "random": Chosen(),
     }
-    return tree(network, behaviours[name], out, lift)
+    return tree(network, behaviours[name], out, lift, options["start"] == "binary")
 
 
 def instance(name: str, title: str, behaviour: str, source: str, routed: bool) -> Algorithm:
@@ -335,11 +342,13 @@ def instance(name: str, title: str, behaviour: str, source: str, routed: bool) -
     def with_behaviour(
         network: Network, permits: int, options: dict[str, str], out: list[Effect]
     ) -> list[Node]:
-        return make(network, permits, {**options, "behaviour": behaviour}, out)
+        return make(network, permits, {"start": "shortest", **options, "behaviour": behaviour}, out)
 
     options: dict[str, tuple[str, ...]] = {"queue": ("fifo", "lift")}
     if behaviour == "gateway":
         options["networks"] = ("2", "<number>")
+    elif routed:
+        options["start"] = ("shortest", "binary")
     kinds = (Request, Token)
     return Algorithm(
         name, title, source, "mutex", with_behaviour, kinds, routed=routed, options=options
@@ -361,6 +370,7 @@ ALGORITHMS: list[Algorithm] = [
             "behaviour": ("random", "proxy", "transit", "raymond", "shortcut", "gateway"),
             "queue": ("fifo", "lift"),
             "networks": ("2", "<number>"),
+            "start": ("shortest", "binary"),
         },
     ),
     instance("centralized", "Central lock: every node a proxy", "proxy", SCHEME, True),

@@ -17,6 +17,7 @@ from meshlock.cli import (
     audit,
     certs,
     check,
+    compare,
     convert,
     demo,
     scenario,
@@ -58,6 +59,7 @@ def meshlock(
 
 app.command()(algorithms.algorithms)
 app.command()(simulate.simulate)
+app.command()(compare.compare)
 app.command()(scenario.scenario)
 app.command()(check.check)
 app.command()(audit.audit)

@@ -94,6 +94,7 @@ def simulate(
     Example: meshlock simulate --algorithm raymond --topology tree --nodes 31 --requests 5000
     """
     from meshlock.algorithms.registry import Refused
+    from meshlock.cli.output import setting_pairs
     from meshlock.simulate.settings import Settings, read_scenario
 
     given: dict[str, str | int | None] = {
@@ -120,11 +121,7 @@ def simulate(
     }
     values: dict[str, str | int] = read_scenario(scenario) if scenario is not None else {}
     values.update({name: value for name, value in given.items() if value is not None})
-    for pair in option or []:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise Refused(f"--option takes NAME=VALUE, not '{pair}'.")
-        values[name] = value
+    values.update(setting_pairs("--option", option or []))
     if nodes is not None and nodes < 1:
         raise Refused("There must be at least one node: use --nodes 1 or more.")
     settings = Settings(values)
