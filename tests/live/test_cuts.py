@@ -57,7 +57,8 @@ async def work(pool: Pool, times: int, hold: float = 0.0) -> None:
 def judge(folder: Path) -> Audit:
     merged = folder / "merged.jsonl"
     with merged.open("wb") as file:
-        merge(folder.glob("docks.*.jsonl"), file, ended=True)
+        missing = merge(folder.glob("docks.*.jsonl"), file, ended=True)
+    assert missing == 0  # no token and no permit was lost on the way
     verdict = Audit(Trace(merged))
     assert verdict.monitor.violated == {}
     return verdict
@@ -79,6 +80,7 @@ def test_connections_that_break_are_replaced_and_nobody_notices(
                 relays[0].reset()
                 relays[1].reset()
             await load
+            await asyncio.sleep(0.2)
             assert [session.generation for session in sessions(nodes)] == generations
 
     asyncio.run(story())
@@ -98,6 +100,7 @@ def test_a_cut_longer_than_the_dead_interval_heals(tmp_path: Path, algorithm: st
             assert nodes[0].status()["links"]["n1"]["up"] is False
             relays[0].heal()
             await load
+            await asyncio.sleep(0.2)
             assert nodes[0].status()["links"]["n1"]["generation"] >= 2
 
     asyncio.run(story())
@@ -125,6 +128,7 @@ def test_a_token_on_a_link_that_never_returns_finds_another_way(tmp_path: Path) 
             while not nodes[0].status()["links"]["n1"]["up"]:
                 await asyncio.sleep(0.01)
             await asyncio.gather(*[work(pool, 20) for pool in docks])
+            await asyncio.sleep(0.2)
 
     asyncio.run(story())
     assert judge(tmp_path).entries == 63

@@ -70,7 +70,7 @@ def picture(demo: Demo) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    from meshlock.live.demo import LINKS, NAMES, PERMITS, PRIORITIES
+    from meshlock.live.demo import PERMITS, PRIORITIES
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("node", "links", "token", "holds", "waiting, by priority", "entries"):
@@ -78,9 +78,9 @@ def picture(demo: Demo) -> RenderableType:
     for number, process in enumerate(demo.processes):
         state = process.state
         links = Text()
-        for link in LINKS:
+        for link in demo.links:
             if number in link:
-                other = NAMES[link[0] + link[1] - number]
+                other = demo.names[link[0] + link[1] - number]
                 up = other in state.get("up", ())
                 links.append(other, style="green" if up else "red strike").append(" ")
         waiting = [state.get("waiting", []).count(priority) for priority in PRIORITIES]
@@ -93,7 +93,7 @@ def picture(demo: Demo) -> RenderableType:
             f"{state.get('entries', 0):,}",
         )
     title = Text(
-        f"{len(NAMES)} processes share {PERMITS} permits, mutual TLS; {demo.phase}, "
+        f"{len(demo.names)} processes share {PERMITS} permits, mutual TLS; {demo.phase}, "
         f"{monotonic() - demo.began:.0f} s",
         style="bold",
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -34,11 +34,16 @@ FINISH = 8.0
 """Seconds that the last requests may take when no new ones are made."""
 
 
+SETTLE = 0.3
+"""Seconds for permits that are on their way back when the last client leaves."""
+
+
 class Process:
     """One node, as the demonstration sees it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, within: Sequence[str] = ()) -> None:
         self.name = name
+        self.within = within  # a command that runs another, as in "ip netns exec ..."
         self.process: asyncio.subprocess.Process | None = None
         self.address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.done = asyncio.Event()
@@ -49,6 +54,7 @@ class Process:
     async def start(self, orders: Orders, log: Path) -> None:
         with log.open("wb") as errors:
             self.process = await asyncio.create_subprocess_exec(
+                *self.within,
                 sys.executable,
                 "-m",
                 "meshlock.live.demo_node",
@@ -94,19 +100,28 @@ class Process:
 
 
 class Demo:
-    def __init__(self, folder: Path, seconds: float, seed: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        seconds: float,
+        seed: int,
+        names: Sequence[str] = NAMES,
+        links: Sequence[tuple[int, int]] = LINKS,
+    ) -> None:
         self.folder = folder
+        self.names = names
+        self.links = links
         self.seconds = seconds
         self.random = Random(seed)
         self.seed = seed
-        self.processes = [Process(name) for name in NAMES]
+        self.processes = [Process(name) for name in names]
         self.relays: dict[tuple[int, int], Relay] = {}
         self.cut: set[tuple[int, int]] = set()
         self.cuts = 0
         self.phase = "starting"
         self.news: list[str] = []
         self.began = monotonic()
-        self.unserved = 0
+        self.missing = 0  # messages with a token or permits that never arrived
 
     async def run(self) -> None:
         try:
@@ -121,21 +136,35 @@ class Demo:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FINISH):
                     await asyncio.gather(*[process.done.wait() for process in self.processes])
+                    await asyncio.sleep(SETTLE)
         finally:
             self.phase = "judging"
             await asyncio.gather(*[process.stop() for process in self.processes])
             await asyncio.gather(*[relay.close() for relay in self.relays.values()])
 
     async def start(self) -> None:
+        for process, orders in zip(self.processes, self.orders(), strict=True):
+            await process.start(orders, self.folder / f"{process.name}.log")
+        addresses = [await process.address for process in self.processes]
+        for one, other in self.links:
+            relay = await Relay(*split(addresses[one])).start()
+            self.relays[one, other] = relay
+            self.processes[other].tell({"connect": relay.address})
+        async with asyncio.timeout(10.0):
+            await asyncio.gather(*[process.ready.wait() for process in self.processes])
+
+    def orders(self) -> list[Orders]:
+        """What each node is told at first; makes its certificate too."""
         certificates, traces = self.folder / "certs", self.folder / "traces"
         certificates.mkdir()
         traces.mkdir()
         authority = Authority.new()
         authority.save(certificates / "ca")
-        for number, process in enumerate(self.processes):
-            authority.issue(process.name).save(certificates / process.name)
-            orders = Orders(
-                name=process.name,
+        for name in self.names:
+            authority.issue(name).save(certificates / name)
+        return [
+            Orders(
+                name=name,
                 certificates=str(certificates),
                 trace=str(traces),
                 permits=PERMITS,
@@ -143,28 +172,22 @@ class Demo:
                 clients=list(PRIORITIES),
                 seed=self.seed,
             )
-            await process.start(orders, self.folder / f"{process.name}.log")
-        addresses = [await process.address for process in self.processes]
-        for one, other in LINKS:
-            relay = await Relay(*split(addresses[one])).start()
-            self.relays[one, other] = relay
-            self.processes[other].tell({"connect": relay.address})
-        async with asyncio.timeout(10.0):
-            await asyncio.gather(*[process.ready.wait() for process in self.processes])
+            for number, name in enumerate(self.names)
+        ]
 
     async def cut_now_and_then(self) -> None:
         """One link after the other: some for a moment, some for long enough to be missed."""
         end = monotonic() + self.seconds
         while monotonic() < end - 1.5:
             await asyncio.sleep(self.random.uniform(0.2, 0.6))
-            link = self.random.choice([link for link in LINKS if link not in self.cut])
+            link = self.random.choice([link for link in self.links if link not in self.cut])
             length = self.random.choice((0.0, 0.2, 0.9, 1.4))
             await self.interrupt(link, length)
         await asyncio.sleep(max(0.0, end - monotonic()))
 
     async def interrupt(self, link: tuple[int, int], length: float) -> None:
         relay = self.relays[link]
-        names = f"{NAMES[link[0]]} - {NAMES[link[1]]}"
+        names = f"{self.names[link[0]]} - {self.names[link[1]]}"
         self.cuts += 1
         if length == 0.0:
             self.tell(f"the connection {names} breaks")
@@ -183,7 +206,7 @@ class Demo:
     def merge(self, path: Path) -> None:
         done = all(process.done.is_set() for process in self.processes)
         with path.open("wb") as file:
-            merge((self.folder / "traces").glob(f"{POOL}.*.jsonl"), file, ended=done)
+            self.missing = merge((self.folder / "traces").glob(f"{POOL}.*.jsonl"), file, ended=done)
 
 
 async def watch(demo: Demo, look: Callable[[Demo], None]) -> None:

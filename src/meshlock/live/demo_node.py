@@ -35,6 +35,7 @@ class Orders(msgspec.Struct):
     founder: bool
     clients: list[int]  # one for each priority given
     seed: int
+    listen: str = "127.0.0.1:0"
 
 
 def say(**what: Any) -> None:
@@ -72,7 +73,12 @@ async def main() -> None:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     orders = msgspec.json.decode(await reader.readline(), type=Orders)
     random = Random(f"{orders.seed}:{orders.name}")
-    node = Node(orders.name, certificates=orders.certificates, trace=orders.trace)
+    node = Node(
+        orders.name,
+        listen=orders.listen,
+        certificates=orders.certificates,
+        trace=orders.trace,
+    )
     await node.start()
     pool = node.pool(POOL, orders.permits, founder=orders.founder, options={"patience": PATIENCE})
     say(address=node.address)

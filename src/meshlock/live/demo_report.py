@@ -24,7 +24,9 @@ def figures(path: Path, demo: Demo) -> dict[str, Any]:
             waits.setdefault(priority, []).append(event["t"] - since)
         elif event["event"] == "send":
             messages[event["message"]] = messages.get(event["message"], 0) + 1
-    violated = verdict.monitor.violated
+    violated = dict(verdict.monitor.violated)
+    if demo.missing:
+        violated["conservation"] = f"{demo.missing} message(s) with permits never arrived"
     judged = [name for name in NAMES if name != "neighbours" and name not in violated]
     return {
         "nodes": len(demo.processes),

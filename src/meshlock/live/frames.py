@@ -8,7 +8,7 @@ does not fit raises :class:`BadFrame` and costs the sender its connection.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -159,8 +159,6 @@ def unpack(body: bytes) -> Frame:
         raise BadFrame(f"bytes that are no frame: {error}") from None
 
 
-def settled(value: Any) -> Any:
+def settled(values: Sequence[Any]) -> tuple[Any, ...]:
     """Arrays as tuples, all the way down: what algorithms put into messages is hashable."""
-    if isinstance(value, list | tuple):
-        return tuple([settled(item) for item in value])
-    return value
+    return tuple([settled(value) if type(value) is list else value for value in values])

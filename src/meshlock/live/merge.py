@@ -48,12 +48,18 @@ class Part:
         return self.steps[self.next] if self.next < len(self.steps) else None
 
 
-def merge(paths: Iterable[Path], sink: BinaryIO, ended: bool) -> None:
-    """Write one trace; ``ended`` says that nothing more was going to happen."""
+def merge(paths: Iterable[Path], sink: BinaryIO, ended: bool) -> int:
+    """Write one trace; ``ended`` says that nothing more was going to happen.
+
+    The result is how many messages with a token or permits were sent and never arrived: what
+    these traces cannot tell from lost.
+    """
     parts = [Part(path) for path in sorted(paths)]
     if not parts:
         raise Refused("There are no traces to merge.")
-    Merger(parts).write(sink, ended)
+    merger = Merger(parts)
+    merger.write(sink, ended)
+    return merger.missing
 
 
 class Merger:
@@ -70,6 +76,7 @@ class Merger:
         self.clients: dict[tuple[int, int], int] = {}
         self.hopeless: dict[tuple[int, int], list[int]] = {}  # link: messages that were lost on it
         self.messages = 0
+        self.missing = 0
         self.waiting = 0
         self.now = 0.0
 
@@ -141,7 +148,9 @@ class Merger:
             self.messages += 1
             line["id"] = self.sent[name] = self.messages
             line["to"] = self.names[event["to"]]
-            if name not in self.delivered:
+            if name not in self.delivered and ("tokens" in event or "permits" in event):
+                self.missing += 1
+            elif name not in self.delivered:
                 self.hopeless.setdefault((node, event["to"]), []).append(line["id"])
         elif kind == "deliver":
             line["id"] = self.sent[message(event)]

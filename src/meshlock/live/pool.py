@@ -60,7 +60,8 @@ class Pool:
         self.algorithm: Algorithm | None = None
         self.kinds: dict[str, type[Message]] = {}
         self.choosing = False
-        self.names: dict[int, str] = {}
+        self.names: dict[int, str] = {}  # nodes by number ...
+        self.numbers: dict[str, int] = {}  # ... and by name
         self.routes: Graph | None = None  # of a fixed network
         self.serial = 0
 
@@ -307,7 +308,7 @@ class Pool:
                 return
             sender, serial, args = args[0], args[2], args[3:]
         else:
-            sender = self.charter.number(peer)
+            sender = self.number(peer)
         try:
             message = kind(self.core.me, *args)
         except TypeError as error:
@@ -331,6 +332,7 @@ class Pool:
         self.kinds = {kind.kind: kind for kind in self.algorithm.kinds}
         self.choosing = self.core.choices() > 1
         self.names = dict(enumerate(charter.members))
+        self.numbers.clear()
         self.routes = Graph(len(charter.members), charter.links) if charter.members else None
         if self.recording is not None:
             self.recording.begin(charter, self.algorithm, self.core)
@@ -344,6 +346,14 @@ class Pool:
         for peer, frame, serial in stash:
             self.deliver(peer, frame, serial)
         self.mesh.flush()
+
+    def number(self, peer: str) -> int:
+        number = self.numbers.get(peer)
+        if number is None:
+            assert self.charter is not None
+            number = self.numbers[peer] = self.charter.number(peer)
+            self.names[number] = peer
+        return number
 
     def tell(self, peer: str) -> None:
         """Our charter, and whether permits were ever granted under it as far as we know."""
@@ -364,8 +374,7 @@ class Pool:
         self.told.discard(peer)
         if peer in self.near:
             self.near.discard(peer)
-            assert self.charter is not None
-            number = self.charter.number(peer)
+            number = self.number(peer)
             self.before().link_down(number)
             self.carry_out("link-down", {"peer": number})
 
@@ -373,7 +382,7 @@ class Pool:
         try:
             charter = msgspec.convert(args[0], Charter)
             used = bool(args[1])
-            number = charter.number(peer)
+            charter.number(peer)
             if self.charter is None:
                 self.adopt(charter)
         except (IndexError, msgspec.ValidationError, Refused) as error:
@@ -387,7 +396,7 @@ class Pool:
         if peer not in self.near:
             self.conflict = ""
             self.near.add(peer)
-            self.names[number] = peer
+            number = self.number(peer)
             self.before().link_up(number)
             self.carry_out("link-up", {"peer": number})
 
