@@ -191,36 +191,40 @@ def write_trace(system: System, violation: Violation, sink: Any, version: str) -
                     post.sent(effect)
                 elif isinstance(effect, Enter):
                     waiting.discard(effect.client)
-            message = act.message
-            if isinstance(message, Message):
-                post.arrived(message)
-                if act.event == "deliver":
-                    writer.delivered(time, node, message, act.effects)
+            if isinstance(act.message, Message):
+                post.arrived(act.message)
+            elif act.event == "request":
+                waiting.add(act.client)
+            cause = arguments(act)
+            if act.event in ("link-up", "link-down"):
+                pair = (min(act.node, act.peer), max(act.node, act.peer))
+                if act.event == "link-up":
+                    links.add(pair)
                 else:
-                    writer.undelivered(time, node, message, act.effects)
-            else:
-                if act.event == "request":
-                    waiting.add(act.client)
-                cause = arguments(act)
-                if act.event in ("link-up", "link-down"):
-                    pair = (min(act.node, act.peer), max(act.node, act.peer))
-                    if act.event == "link-up":
-                        links.add(pair)
-                    else:
-                        links.discard(pair)
-                    if not connected(graph.size, frozenset(links)):
-                        cause["components"] = 2  # at least: enough to know that it is cut
-                writer.step(time, act.event, node, cause, act.effects)
+                    links.discard(pair)
+                if not connected(graph.size, frozenset(links)):
+                    cause["components"] = 2  # at least: enough to know that it is cut
+            writer.step(time, act.event, node, cause, act.effects)
     if violation.name == "served":
         writer.end(time, len(waiting), {violation.name: violation.text})
 
 
 def arguments(act: Act) -> dict[str, Any]:
-    if act.event == "request":
-        return {"client": act.client, "want": act.want, "priority": act.priority}
-    if act.event == "leave":
-        return {"client": act.client}
-    if act.event == "start":
-        return {}
-    extra = {"choice": act.choice} if act.choice >= 0 else {}
-    return {"peer": act.peer, **extra}
+    """What the line of the cause says beside node and event."""
+    said: dict[str, Any] = {"choice": act.choice} if act.choice >= 0 else {}
+    message = act.message
+    if isinstance(message, Message):
+        said["id"] = message.serial
+        if act.event == "deliver":
+            said["from"] = message.sender
+        else:
+            said["to"] = message.receiver
+        said["message"] = message.kind
+        said["args"] = dict(zip(message.fields, message.freeze()[1:], strict=True))
+    elif act.event == "request":
+        said |= {"client": act.client, "want": act.want, "priority": act.priority}
+    elif act.event == "leave":
+        said["client"] = act.client
+    elif act.peer >= 0:
+        said["peer"] = act.peer
+    return said

@@ -20,6 +20,7 @@ from meshlock.cli import (
     compare,
     convert,
     demo,
+    replay,
     scenario,
     simulate,
     status,
@@ -62,6 +63,8 @@ app.command()(simulate.simulate)
 app.command()(compare.compare)
 app.command()(scenario.scenario)
 app.command()(check.check)
+app.command()(replay.replay)
+app.command()(replay.shrink)
 app.command()(audit.audit)
 app.command()(convert.convert)
 app.command()(demo.demo)

@@ -1,0 +1,85 @@
+"""meshlock replay and shrink: play a recorded run again, or make a failing one small."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from meshlock.simulate.schedule import Schedule
+
+
+def replay(
+    trace: Annotated[Path, typer.Argument(help="A trace of the checker or the simulator.")],
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write it as a scenario file too.")
+    ] = None,
+) -> None:
+    """Play a recorded run again in the simulator, step by step, and judge it.
+
+    Example: meshlock replay counterexample.jsonl
+    """
+    from meshlock.algorithms.registry import Refused
+    from meshlock.cli.output import print_json
+
+    schedule, entries = read(trace)
+    play = schedule.play(strict=True)
+    outcome = play.outcome()
+    if outcome.entries != entries:
+        raise Refused(
+            f"The run came out differently: nodes {outcome.entries} entered, in the trace "
+            f"{entries}. Was it recorded with another version?"
+        )
+    if output is not None:
+        save(schedule, f"{schedule.algorithm.name}: replay of {trace.name}", output)
+    if json:
+        print_json(outcome.figures())
+    else:
+        typer.echo(outcome.transcript)
+        typer.echo(f"{len(schedule.deeds)} steps, {len(entries)} entries, as in the trace")
+        for name, sentence in outcome.violated.items():
+            typer.echo(f"{name} VIOLATED {sentence}")
+    raise typer.Exit(1 if outcome.violated else 0)
+
+
+def shrink(
+    trace: Annotated[Path, typer.Argument(help="The trace of a run that failed.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The scenario file to write.")],
+) -> None:
+    """Make a failing run small: fewer nodes, requests, changes and steps, the same failure.
+
+    Example: meshlock shrink failed.jsonl -o small.txt
+    """
+    from meshlock.simulate.shrink import shrink as make_small
+
+    schedule, _ = read(trace)
+    small, wrong = make_small(schedule)
+    save(small, f"{small.algorithm.name} violates {', '.join(sorted(wrong))}", output, "finish\n")
+    typer.echo(
+        f"{schedule.size} nodes and {len(schedule.deeds)} steps became {small.size} nodes and "
+        f"{len(small.deeds)} steps; still violated: {', '.join(sorted(wrong))}."
+    )
+    typer.echo(f"See it with: meshlock scenario {output} --algorithm {small.algorithm.name}")
+
+
+def read(trace: Path) -> tuple[Schedule, list[int]]:
+    from meshlock.algorithms.registry import Refused
+    from meshlock.simulate import schedule
+    from meshlock.trace.reader import BadTrace, Trace
+
+    try:
+        return schedule.read(Trace(trace))
+    except BadTrace as error:
+        raise Refused(str(error)) from None
+
+
+def save(schedule: Schedule, title: str, path: Path, more: str = "") -> None:
+    from meshlock.algorithms.registry import Refused
+
+    try:
+        path.write_text(schedule.script(title) + more, encoding="utf-8")
+    except OSError as error:
+        raise Refused(f"Cannot write {path}: {error.strerror}.") from None

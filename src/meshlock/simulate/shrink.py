@@ -1,0 +1,89 @@
+"""Make a failing run small: fewer deeds, fewer nodes, the same failure.
+
+Deeds are left out in ever smaller pieces (delta debugging); whatever has become impossible
+is left out too, everything then arrives and everybody leaves, and the piece stays out if a
+property that was violated still is. Nodes that nothing happens at any more are taken away
+as long as the rest hangs together. What remains cannot lose a single deed.
+"""
+
+from __future__ import annotations
+
+from meshlock.algorithms.registry import Refused
+from meshlock.simulate.schedule import Deed, Schedule
+from meshlock.topology.graphs import Graph
+
+
+def violated(schedule: Schedule) -> set[str]:
+    """What is wrong when this is played to the end; a failing handler counts too."""
+    try:
+        play = schedule.play(strict=False)
+        play.finish()
+        return set(play.outcome().violated)
+    except Refused:
+        return set()
+    except Exception:  # a handler of a broken algorithm; that it fails is the finding
+        return {"handlers"}
+
+
+def shrink(schedule: Schedule) -> tuple[Schedule, set[str]]:
+    """The smallest schedule found, and which properties it violates."""
+    wrong = violated(schedule)
+    if not wrong:
+        raise Refused("Nothing is wrong in this run when it is played to its end.")
+    while True:
+        smaller = without_nodes(fewer_deeds(schedule, wrong), wrong)
+        if len(smaller.deeds) == len(schedule.deeds) and smaller.size == schedule.size:
+            return smaller, violated(smaller)
+        schedule = smaller
+
+
+def still(schedule: Schedule, deeds: list[Deed], wrong: set[str]) -> bool:
+    return bool(violated(schedule.but(deeds)) & wrong)
+
+
+def fewer_deeds(schedule: Schedule, wrong: set[str]) -> Schedule:
+    deeds = schedule.deeds
+    piece = max(1, len(deeds) // 2)
+    while True:
+        at = 0
+        lost = False
+        while at < len(deeds):
+            rest = deeds[:at] + deeds[at + piece :]
+            if still(schedule, rest, wrong):
+                deeds = rest
+                lost = True
+            else:
+                at += piece
+        if piece > 1:
+            piece //= 2
+        elif not lost:
+            break
+    if "handlers" not in wrong:  # else it breaks off, and all of it is needed
+        deeds = schedule.but(deeds).play(strict=False).done
+    return schedule.but(deeds)
+
+
+def without_nodes(schedule: Schedule, wrong: set[str]) -> Schedule:
+    """Take away nodes that no deed is about, the highest first."""
+    node = schedule.size - 1
+    while node > 0:
+        busy = any(node in (deed.one, deed.other) for deed in schedule.deeds)
+        if not busy:
+            smaller = without(schedule, node)
+            if smaller is not None and violated(smaller) & wrong:
+                schedule = smaller
+        node -= 1
+    return schedule
+
+
+def without(schedule: Schedule, gone: int) -> Schedule | None:
+    """The same without this node, the others renumbered; None if that cuts the network."""
+    names = {node: node - (node > gone) for node in range(schedule.size) if node != gone}
+    links = [
+        (names[one], names[other]) for one, other in schedule.links if gone not in (one, other)
+    ]
+    size = schedule.size - 1
+    if Graph(size, links).reached < size:
+        return None
+    deeds = [deed.renamed(names) for deed in schedule.deeds]
+    return Schedule(schedule.algorithm, schedule.options, size, links, schedule.permits, deeds)

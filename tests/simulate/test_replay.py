@@ -1,0 +1,144 @@
+"""A counterexample plays again in the simulator; a failing simulation shrinks to a few lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from meshlock.algorithms.registry import Refused
+from meshlock.check.questions import judged, setup
+from meshlock.check.story import write_trace
+from meshlock.check.verdict import Checking
+from meshlock.simulate import by_hand
+from meshlock.simulate.schedule import read
+from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.shrink import shrink, violated
+from meshlock.trace.reader import Trace
+from meshlock.trace.writer import TraceWriter
+
+
+def counterexample(path: Path, algorithm: str, name: str, **more: object) -> int:
+    """Let the checker find one; returns how many steps it has."""
+    words: dict[str, object] = {
+        "topology": "line",
+        "nodes": 3,
+        "permits": 1,
+        "requests": ["0:1@1", "1:1@3", "2:1@2"],
+        "changes": [],
+        "flips": 0,
+        "links": "fifo",
+        "failing": "drain",
+        "clients": 1,
+        "repeat": False,
+        "options": {},
+        **more,
+    }
+    what = setup(algorithm=algorithm, **words)  # type: ignore[arg-type]
+    checking = Checking(what, judged([name]), 100_000)
+    while checking.run(10_000):
+        pass
+    (found,) = checking.violations()
+    with path.open("wb") as file:
+        write_trace(checking.system, found, file, "test")
+    return len(found.labels)
+
+
+@pytest.mark.parametrize(("name", "steps"), [("served", 20), ("order", 19)])
+def test_the_printed_algorithm_fails_again_by_hand(tmp_path: Path, name: str, steps: int) -> None:
+    path = tmp_path / "way.jsonl"
+    assert counterexample(path, "jiang-printed", name) == steps
+    schedule, entries = read(Trace(path))
+    assert len(schedule.deeds) == steps
+    outcome = schedule.play(strict=True).outcome()
+    assert outcome.entries == entries
+    assert name in outcome.violated
+
+
+def test_a_counterexample_becomes_a_scenario_that_the_repaired_edition_passes(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "way.jsonl"
+    counterexample(path, "jiang-printed", "served")
+    schedule, _ = read(Trace(path))
+    small, wrong = shrink(schedule)
+    assert wrong >= {"served"}
+    script = tmp_path / "small.txt"
+    script.write_text(small.script("shrunk") + "finish\n", encoding="utf-8")
+    assert by_hand.play(str(script), "jiang-printed").unserved
+    assert by_hand.play(str(script), "jiang").good
+
+
+def test_a_long_failing_simulation_shrinks_to_a_few_lines(tmp_path: Path) -> None:
+    path = tmp_path / "failed.jsonl"
+    settings = Settings(
+        {
+            "algorithm": "jiang-printed",
+            "nodes": 6,
+            "topology": "random:0.5",
+            "requests": 20,
+            "priority": "1-9",
+            "delay": "uniform:0.5,1.5",
+            "mobility": "flips:0.3",
+            "seed": 2,
+        }
+    )
+    with path.open("wb") as file:
+        run = simulation(settings, TraceWriter(file, False))
+        run.start()
+        while run.run(10_000):
+            pass
+        run.finish()
+    assert "served" in run.monitor.violated
+    schedule, _ = read(Trace(path))
+    small, wrong = shrink(schedule)
+    assert "served" in wrong
+    assert len(small.deeds) <= 8
+    assert small.size <= 4
+    for left_out in range(len(small.deeds)):
+        fewer = small.deeds[:left_out] + small.deeds[left_out + 1 :]
+        assert not violated(small.but(fewer)) & wrong
+
+
+def test_a_run_without_a_failure_is_not_shrunk(tmp_path: Path) -> None:
+    path = tmp_path / "good.jsonl"
+    with path.open("wb") as file:
+        run = simulation(Settings({"nodes": 3, "requests": 3}), TraceWriter(file, False))
+        run.start()
+        while run.run(1000):
+            pass
+        run.finish()
+    schedule, entries = read(Trace(path))
+    assert schedule.play(strict=True).outcome().entries == entries
+    with pytest.raises(Refused, match="Nothing is wrong"):
+        shrink(schedule)
+
+
+def test_whatever_a_node_chose_is_chosen_again(tmp_path: Path) -> None:
+    """Arbitrary behaviour: the choices are part of the trace."""
+    what = setup(
+        algorithm="general-scheme",
+        topology="complete",
+        nodes=3,
+        permits=1,
+        requests=[],
+        changes=[],
+        flips=0,
+        links="fifo",
+        failing="drain",
+        clients=1,
+        repeat=False,
+        options={},
+    )
+    checking = Checking(what, judged([]), 100_000)
+    while checking.run(10_000):
+        pass
+    from meshlock.check.explorer import Violation
+
+    states, labels = checking.explorer.way(checking.explorer.count() - 1)
+    path = tmp_path / "way.jsonl"
+    with path.open("wb") as file:
+        write_trace(checking.system, Violation("none", "", states, labels), file, "test")
+    schedule, entries = read(Trace(path))
+    assert {deed.choice for deed in schedule.deeds} == {0, 1}
+    assert schedule.play(strict=True).outcome().entries == entries
