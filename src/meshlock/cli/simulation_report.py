@@ -29,7 +29,15 @@ def parts(run: Simulation, figures: dict[str, Any], finished: bool) -> list[Tabl
     )
     if not finished:
         title.append("\nInterrupted: these are the figures so far.", style="yellow")
-    return [title, Text(), messages(figures), Text(), waiting(figures), *shape(run), verdict(run)]
+    return [
+        title,
+        Text(),
+        messages(figures),
+        Text(),
+        waiting(figures),
+        *shape(run),
+        verdict(run, figures),
+    ]
 
 
 def messages(figures: dict[str, Any]) -> Table:
@@ -81,7 +89,7 @@ def shape(run: Simulation) -> list[Table | Text]:
     return [Text(), table, Text()]
 
 
-def verdict(run: Simulation) -> Text:
+def verdict(run: Simulation, figures: dict[str, Any]) -> Text:
     violated = run.monitor.violated
     if violated:
         text = Text("Violated:", style="bold red")
@@ -96,6 +104,6 @@ def verdict(run: Simulation) -> Text:
     if run.monitor.ordered:
         checked += ", order"
     return Text.assemble(
-        f"synchronisation delay {sync:.4g}; ",
-        (f"{checked}: no violation", "green"),
+        f"synchronisation delay {sync:.4g}, use rate {figures['use_rate']:.3f}\n",
+        (f"no violation of {checked}", "green"),
     )
