@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from checks import ask
+from checks import ask, with_algorithm
 
-from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.general_scheme import AlwaysProxy, Request, SchemeNode, Token
+from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
+from meshlock.algorithms.queues import Fifo
 from meshlock.algorithms.registry import ALGORITHMS
 from meshlock.check.explorer import Explorer
 from meshlock.check.mutants.catalogue import MUTANTS
@@ -49,6 +51,69 @@ def test_and_without_order_it_agrees_with_the_full_graph(mutant: Mutant) -> None
         pytest.skip("with link changes nothing is reduced")
     names = ("safety", "one-token", "conservation", "served")
     assert bool(reduced(what, *names).violations) == bool(full(what, *names).violations)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_with_symmetry_the_mutant_dies_too(mutant: Mutant) -> None:
+    checking = Checking(mutant.setup(mutant.algorithm), judged([]), MOST, "symmetry")
+    while checking.run(10) and not checking.violations():
+        pass
+    assert checking.violations()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "topology", "nodes", "links", "states", "alike"),
+    [
+        ("naimi-trehel", "complete", 4, "fifo", 1260, 232),
+        ("centralized", "star", 5, "fifo", 4335, 290),
+        ("general-scheme", "complete", 4, "unordered", 9845, 1723),
+        ("raymond", "star", 4, "fifo", 920, 185),
+        ("raymond", "line", 4, "fifo", 981, 981),
+    ],
+)
+def test_states_alike_but_for_names_are_one(
+    algorithm: str, topology: str, nodes: int, links: str, states: int, alike: int
+) -> None:
+    counted = []
+    for reduction in ("none", "symmetry"):
+        what = ask(algorithm, topology, nodes, links=links)
+        checking = Checking(what, judged([]), MOST, reduction)
+        while checking.run(10_000):
+            pass
+        assert checking.holds()
+        assert not checking.remark
+        counted.append(checking.explorer.count())
+    assert counted == [states, alike]
+
+
+class Prefers(SchemeNode):
+    """Serves the smallest name first."""
+
+    def serve(self) -> None:
+        self.waiting.items = sorted(self.waiting.items[self.waiting.head :])
+        self.waiting.head = 0
+        super().serve()
+
+
+def test_an_algorithm_that_prefers_names_is_caught_and_checked_in_full() -> None:
+    def make(
+        network: Network, permits: int, options: dict[str, str], out: list[Effect]
+    ) -> list[Node]:
+        return [
+            Prefers(me, out, network.father(me), AlwaysProxy(), Fifo())
+            for me in range(network.size)
+        ]
+
+    algorithm = Algorithm("prefers", "", "", "mutex", make, (Request, Token), routed=True)
+    what = with_algorithm(ask("centralized", "star", 5), algorithm)
+    checking = Checking(what, judged([]), MOST, "symmetry")
+    while checking.run(10_000):
+        pass
+    assert checking.remark == (
+        "Symmetry is not used: nodes 0 and 0 do not do the same in the same place."
+    )
+    assert checking.holds()
+    assert checking.explorer.count() == full(what).count()
 
 
 def sound() -> list[Algorithm]:

@@ -63,6 +63,7 @@ class Request(Message):
 
     kind: ClassVar[str] = "REQUEST"
     fields: ClassVar[tuple[str, ...]] = ("origin",)
+    names: ClassVar[tuple[str, ...] | None] = ("origin",)
 
     def __init__(self, receiver: int, origin: int) -> None:
         super().__init__(receiver)
@@ -74,6 +75,7 @@ class Token(Message):
 
     kind: ClassVar[str] = "TOKEN"
     fields: ClassVar[tuple[str, ...]] = ("lender",)
+    names: ClassVar[tuple[str, ...] | None] = ("lender",)
 
     def __init__(self, receiver: int, lender: int) -> None:
         super().__init__(receiver)
@@ -141,6 +143,7 @@ class SchemeNode(Node):
         "waiting",
         "client",
     )
+    names: ClassVar[tuple[str, ...] | None] = ("father", "lender", "mandator", "waiting")
 
     def __init__(
         self, me: int, out: list[Effect], father: int, behaviour: Behaviour, waiting: Fifo

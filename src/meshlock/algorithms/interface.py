@@ -49,6 +49,8 @@ class Message(Effect):
 
     kind: ClassVar[str] = "?"
     fields: ClassVar[tuple[str, ...]] = ()
+    names: ClassVar[tuple[str, ...] | None] = None
+    """Which fields hold nodes' numbers, as names that may be exchanged; None: not said."""
 
     def __init__(self, receiver: int) -> None:
         self.sender = NIL
@@ -76,6 +78,8 @@ class Node:
     """
 
     variables: ClassVar[tuple[str, ...]] = ()
+    names: ClassVar[tuple[str, ...] | None] = None
+    """Which variables hold nodes' numbers, as names that may be exchanged; None: not said."""
 
     def __init__(self, me: int, out: list[Effect]) -> None:
         self.me = me

@@ -10,6 +10,7 @@ from meshlock.check.model import Model
 from meshlock.check.persistent import Reduced
 from meshlock.check.setup import SetUp
 from meshlock.check.story import steps
+from meshlock.check.symmetry import Asymmetric, Symmetric
 from meshlock.check.system import System
 
 
@@ -26,17 +27,35 @@ class Checking:
         self.judged = judged
         self.most = most
         self.system = System(setup, judged)
-        self.reduced = reduction == "por" and not self.system.changing
+        self.remark = ""  # why a reduction was not used
         self.lassos_sought = False
-        self.explorer = self.begin(Reduced(self.system) if self.reduced else self.system)
+        self.explorer = self.begin(self.reduce(reduction))
+        self.reduced = self.explorer.model is not self.system
+
+    def reduce(self, reduction: str) -> Model:
+        """The smaller model that was asked for, or the full one with a remark."""
+        if reduction == "por":
+            if not self.system.changing:
+                return Reduced(self.system)
+            self.remark = "Steps are not reduced where links change."
+        elif reduction == "symmetry":
+            try:
+                return Symmetric(self.system)
+            except Asymmetric as error:
+                self.remark = f"Symmetry is not used: {error}."
+        return self.system
 
     def begin(self, model: Model) -> Explorer:
         return Explorer(model, self.most, "liveness" in self.judged)
 
     def run(self, batch: int) -> bool:
         """Go on for so many states; False when the verdict is there."""
-        if self.explorer.run(batch):
-            return True
+        try:
+            if self.explorer.run(batch):
+                return True
+        except Asymmetric as error:
+            self.remark = f"Symmetry is not used: {error}."
+            return self.fall_back()
         if not self.complete() or "liveness" not in self.judged or self.lassos_sought:
             return self.fall_back() if self.reduced and self.explorer.violations else False
         if self.reduced:

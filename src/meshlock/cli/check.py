@@ -56,6 +56,9 @@ def check(
     reduction: Annotated[
         str, typer.Option(help="none, or por: take steps that commute in one order only.")
     ] = "none",
+    symmetry: Annotated[
+        bool, typer.Option("--symmetry", help="Of states alike but for names, keep one.")
+    ] = False,
     max_states: Annotated[int, typer.Option(help="Stop after so many states.")] = 5_000_000,
     manifest: Annotated[
         bool,
@@ -102,7 +105,10 @@ def check(
     )
     if reduction not in ("none", "por"):
         raise Refused(f"--reduction is none or por, not '{reduction}'.")
-    checking = Checking(what, judged(property_ or []), max_states, reduction)
+    if symmetry and reduction != "none":
+        raise Refused("Choose one of --symmetry and --reduction por.")
+    by = "symmetry" if symmetry else reduction
+    checking = Checking(what, judged(property_ or []), max_states, by)
     cpu, interrupted = explore(checking)
     if trace is not None and checking.violations():
         write(checking, checking.violations()[0], trace)
@@ -208,4 +214,6 @@ def report(checking: Checking, cpu: float) -> None:
         f"{explorer.count():,} states, {explorer.transitions:,} transitions, depth "
         f"{explorer.depth}, {cpu:.2f} s of CPU ({rate:,.0f} states per second)"
     )
+    if checking.remark:
+        typer.echo(checking.remark)
     typer.echo(checking.summary())
