@@ -92,6 +92,7 @@ async def serve(settings: Settings) -> None:
         heartbeat=settings.heartbeat,
         dead=settings.dead,
         trace=settings.trace,
+        zenoh=settings.zenoh,
     )
     place = settings.socket or default_socket()
     async with AsyncExitStack() as stack:

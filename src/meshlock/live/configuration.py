@@ -46,6 +46,7 @@ class Settings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     http: str | None = None
     http_token_file: str | None = None
     trace: str | None = None
+    zenoh: dict[str, Any] | None = None
     pools: dict[str, PoolSettings] = {}
 
 

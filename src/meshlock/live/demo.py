@@ -46,6 +46,7 @@ class Process:
         self.within = within  # a command that runs another, as in "ip netns exec ..."
         self.process: asyncio.subprocess.Process | None = None
         self.address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.address.add_done_callback(lambda heard: heard.cancelled() or heard.exception())
         self.done = asyncio.Event()
         self.ready = asyncio.Event()
         self.state: dict[str, Any] = {}
@@ -61,6 +62,7 @@ class Process:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
+                start_new_session=True,  # Ctrl-C is for us; they end with their input
             )
         self.reading = asyncio.create_task(self.read())
         self.tell(orders)
@@ -73,7 +75,7 @@ class Process:
         assert self.process is not None and self.process.stdout is not None
         while line := await self.process.stdout.readline():
             said = msgspec.json.decode(line, type=dict[str, Any])
-            if "address" in said:
+            if "address" in said and not self.address.done():
                 self.address.set_result(said["address"])
             elif "done" in said:
                 self.done.set()

@@ -7,7 +7,6 @@ line. When its input ends it ends too, so nothing outlives the demonstration.
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 from random import Random
 from typing import Any
@@ -111,5 +110,4 @@ async def report_often(node: Node) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us
     run(main())

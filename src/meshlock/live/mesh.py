@@ -14,8 +14,9 @@ import logging
 import random
 import socket
 import ssl
-from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from meshlock.algorithms.registry import Refused
 from meshlock.live.detours import Detours
@@ -25,7 +26,13 @@ from meshlock.live.refusals import Refusals
 from meshlock.live.security import Security
 from meshlock.live.session import Overflow, Session
 
+if TYPE_CHECKING:
+    from meshlock.live.zenoh_carrier import ZenohCarrier
+
 log = logging.getLogger("meshlock.live")
+
+ZENOH = "zenoh/"
+"""Addresses that begin so are names in a Zenoh network."""
 
 HANDSHAKE_SECONDS = 3.0
 MOST_HANDSHAKES = 32
@@ -70,6 +77,7 @@ class Mesh:
         self.tried: dict[str, asyncio.Event] = {}  # address: set after the first attempt
         self.refusals = Refusals(log)
         self.detours = Detours(self)
+        self.zenoh: ZenohCarrier | None = None
         self.listener: socket.socket | None = None
         self.address = ""
         self.tasks: set[asyncio.Task[Any]] = set()
@@ -118,6 +126,8 @@ class Mesh:
         self.handshakes.add(connection)
 
     def proved(self, transport: asyncio.Transport) -> str | None:
+        if self.zenoh is not None and self.zenoh.carries(transport):
+            return None  # Zenoh decides who may speak there
         return self.security.vouched(transport)
 
     def session(self, connection: Connection) -> Session:
@@ -285,22 +295,32 @@ class Mesh:
         finally:
             self.accepting -= 1
 
+    async def join_zenoh(self, settings: Mapping[str, Any]) -> None:
+        from meshlock.live.zenoh_carrier import ZenohCarrier
+
+        self.zenoh = await self.loop.run_in_executor(None, ZenohCarrier, self, settings)
+
     # -- dialling ----------------------------------------------------------------------
 
     def dial(self, address: str) -> None:
-        """Keep a link to whoever answers at ``host:port``, for as long as we live."""
+        """Keep a link to ``host:port``, or to ``zenoh/NAME``, for as long as we live."""
         if address not in self.diallers:
-            host, port = split(address)
             self.tried[address] = asyncio.Event()
-            self.diallers[address] = self.start(self.keep(address, host, port))
+            if address.startswith(ZENOH):
+                if self.zenoh is None:
+                    raise Refused(f"'{address}' needs zenoh settings: say how to join its network.")
+                connect = partial(self.zenoh.connect, address.removeprefix(ZENOH))
+            else:
+                connect = partial(self.connect, *split(address))
+            self.diallers[address] = self.start(self.keep(address, connect))
 
-    async def keep(self, address: str, host: str, port: int) -> None:
+    async def keep(self, address: str, connect: Callable[[], Awaitable[Connection]]) -> None:
         peer, wait, said = "", FIRST_RETRY, ""
         while True:
             connection = self.open.get(peer)
             if connection is None:
                 try:
-                    connection = await self.connect(host, port)
+                    connection = await connect()
                     peer = connection.peer
                     wait, said = FIRST_RETRY, ""
                 except (OSError, ssl.SSLError, Refused) as error:
@@ -378,6 +398,8 @@ class Mesh:
             await asyncio.wait(closed, timeout=1.0)
         for connection in connections:
             connection.abort("we are gone")
+        if self.zenoh is not None:
+            await self.zenoh.close()
 
 
 def split(address: str) -> tuple[str, int]:

@@ -7,14 +7,14 @@ import logging
 import re
 import secrets
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from meshlock.algorithms.registry import Refused
 from meshlock.live.charter import found
 from meshlock.live.frames import BadFrame, Carry
-from meshlock.live.mesh import Mesh, split
+from meshlock.live.mesh import ZENOH, Mesh, split
 from meshlock.live.pool import PULL, Pool
 from meshlock.live.recording import Recording
 from meshlock.live.security import Security, by_certificate, by_secret, unprotected
@@ -41,6 +41,7 @@ class Node:
     ``NAME.key`` as ``meshlock certs`` makes them; without either, links stay on this machine.
     ``heartbeat`` and ``dead`` are seconds: how often a silent link is used, and after how much
     silence it has failed. With ``trace``, a folder, every pool's events are written there.
+    ``zenoh`` are settings of a Zenoh network to join; peers there are called ``zenoh/NAME``.
 
     >>> import asyncio, meshlock
     >>> async def share():
@@ -63,6 +64,7 @@ class Node:
         heartbeat: float = 0.1,
         dead: float = 0.5,
         trace: str | Path | None = None,
+        zenoh: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name or socket.gethostname()
         self.listen = listen
@@ -70,6 +72,7 @@ class Node:
         self.heartbeat = heartbeat
         self.dead = dead
         self.trace = Path(trace) if trace is not None else None
+        self.zenoh = zenoh
         self.boot = secrets.randbits(48) + 1
         self.pools: dict[str, Pool] = {}
         self._secret = secret
@@ -82,7 +85,8 @@ class Node:
         if not 0 < heartbeat < dead:
             raise Refused("A heartbeat must be shorter than the time after which a link is dead.")
         for address in self.peers:
-            split(address)
+            if not address.startswith(ZENOH):
+                split(address)
 
     # -- life --------------------------------------------------------------------------
 
@@ -92,6 +96,8 @@ class Node:
         self._mesh = Mesh(self.name, self.boot, security, self, self.heartbeat, self.dead)
         if self.listen is not None:
             await self._mesh.listen(*split(self.listen))
+        if self.zenoh is not None:
+            await self._mesh.join_zenoh(self.zenoh)
         for address in self.peers:
             self._mesh.dial(address)
 

@@ -1,0 +1,26 @@
+"""Nodes that know nobody find each other on the local network (here: the loopback of one)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+pytest.importorskip("zeroconf")
+
+from meshlock import Node
+from meshlock.live.discovery import Discovery
+
+
+def test_nodes_find_each_other_and_share() -> None:
+    async def story() -> None:
+        loopback = ["127.0.0.1"]
+        async with Node("a") as a, Node("b") as b, Node("c") as c:
+            a.pool("docks", permits=1, founder=True)
+            async with Discovery(a, loopback), Discovery(b, loopback), Discovery(c, loopback):
+                async with c.pool("docks", founder=False).acquire(timeout=15):
+                    pass
+                while not all(len(node.status()["links"]) >= 2 for node in (a, b, c)):
+                    await asyncio.sleep(0.05)
+
+    asyncio.run(asyncio.wait_for(story(), 25))
