@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test compiled bench docs clean
 
 demo: $(VENV)/base
-	$(BIN)/meshlock simulate --algorithm raymond --nodes 31 --topology tree --workload saturated --requests 20000 --delay uniform:0.5,1.5 --hold 1 --seed 7
+	$(BIN)/meshlock demo
 
 test: $(VENV)/dev
 	$(BIN)/ruff check src tests benchmarks
@@ -19,12 +19,12 @@ test: $(VENV)/dev
 
 $(VENV)/base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[live]'
 	touch $@
 
 $(VENV)/dev: $(VENV)/base
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[plot]' --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[plot,live,discovery,web,zenoh,fast]' --group dev
 	touch $@
 
 clean:
