@@ -18,6 +18,8 @@ judged here and nowhere else.
 
 from __future__ import annotations
 
+from heapq import heapify, heappop, heappush
+
 from meshlock.properties import sentences
 
 NAMES = ("safety", "one-token", "conservation", "order", "neighbours", "served")
@@ -32,6 +34,7 @@ class Monitor:
         self.held = 0
         self.violated: dict[str, str] = {}  # property: what was seen first, in a sentence
         self.waiting: dict[int, float] = {}  # client: priority, while it waits (if ordered)
+        self.ranking: list[tuple[float, int]] = []  # a heap of (-priority, client), some gone
         self.connected = True
         self.due = False  # the next to enter must have ...
         self.due_priority = 0.0  # ... at least this priority
@@ -45,6 +48,10 @@ class Monitor:
     def asks(self, client: int, priority: float) -> None:
         if self.ordered:
             self.waiting[client] = priority
+            heappush(self.ranking, (-priority, client))
+            if len(self.ranking) > 2 * len(self.waiting) + 64:
+                self.ranking = [(-self.waiting[other], other) for other in self.waiting]
+                heapify(self.ranking)
 
     def enters(self, time: float, node: int, client: int, want: int) -> None:
         self.held += want
@@ -69,8 +76,10 @@ class Monitor:
     def quiet(self) -> None:
         """Nothing is in flight, and a client leaves: the next entry is due to the highest."""
         if self.ordered and self.waiting and self.connected:
+            while self.ranking[0][1] not in self.waiting:
+                heappop(self.ranking)
             self.due = True
-            self.due_priority = max(self.waiting.values())
+            self.due_priority = -self.ranking[0][0]
 
     def changed(self, connected: bool) -> None:
         """A link has formed or failed: requests are on their way again."""

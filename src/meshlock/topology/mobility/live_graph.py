@@ -23,6 +23,7 @@ class LiveGraph(Topology):
         self.fathers: list[int] = [0] * size  # at the start
         self.components = len(self.roots(self.fathers))
         self.fathers[0] = NIL
+        self.spare = (NIL, NIL)  # a link whose loss, if it comes next, parts nothing
 
     # -- what algorithms may know when they start -----------------------------------
 
@@ -46,12 +47,14 @@ class LiveGraph(Topology):
             self.components -= 1
         self.near[one].add(other)
         self.near[other].add(one)
+        self.spare = (NIL, NIL)
 
     def cut(self, one: int, other: int) -> None:
         self.near[one].discard(other)
         self.near[other].discard(one)
-        if self.apart(one, other):
+        if self.spare != (one, other) and self.apart(one, other):
             self.components += 1
+        self.spare = (NIL, NIL)
 
     def bridge(self, one: int, other: int) -> bool:
         """Would the loss of this link part the graph?"""
@@ -60,6 +63,7 @@ class LiveGraph(Topology):
         parts = self.apart(one, other)
         self.near[one].add(other)
         self.near[other].add(one)
+        self.spare = (one, other) if not parts else (NIL, NIL)
         return parts
 
     # -- searches -----------------------------------------------------------------------
