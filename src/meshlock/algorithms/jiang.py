@@ -391,30 +391,30 @@ class JiangNode(Node):
     def decide(self) -> None:
         """The holder: let our own clients in, pass the token, or wait (R1, R2)."""
         while self.t > 0 and len(self.queue) > 0:
-            front = self.queue.first()
-            if front.neighbour != NIL:
-                self.give(front)
+            chosen = self.queue.first()
+            if self.rules.backfill > 0 and chosen.want > self.t:
+                smaller = self.smaller(chosen)
+                if smaller is None:
+                    return
+                chosen = smaller
+            if chosen.neighbour != NIL:
+                self.give(chosen)
                 return
-            if front.want > self.t:
-                if self.passed < self.rules.backfill:
-                    self.fill_in(front)
+            if chosen.want > self.t:
                 return
-            self.let_in(front)
+            self.let_in(chosen)
         if len(self.queue) == 0:
             self.passed = 0
             self.blocked = NOBODY
 
-    def fill_in(self, front: Entry) -> None:
-        """The front must wait for permits: somebody smaller may go meanwhile."""
-        for entry in self.queue.entries:
-            if entry.want <= self.t:
-                self.blocked = max(self.blocked, front.rank)
-                if entry.neighbour != NIL:
-                    self.give(entry)
-                else:
-                    self.let_in(entry)
-                    self.decide()
-                return
+    def smaller(self, front: Entry) -> Entry | None:
+        """The front must wait for permits: who may go meanwhile, if not too many did?"""
+        if self.passed < self.rules.backfill:
+            for entry in self.queue.entries:
+                if entry.want <= self.t:
+                    self.blocked = max(self.blocked, front.rank)
+                    return entry
+        return None
 
     def let_in(self, entry: Entry) -> None:
         self.queue.remove(entry)

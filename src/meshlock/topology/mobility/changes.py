@@ -4,7 +4,11 @@ from __future__ import annotations
 
 
 class Change:
-    """Something about the network is different from this time on."""
+    """Something about the network is different from this time on.
+
+    A plain one says only that nothing was until now: whoever asks for the next change is
+    not to wait for ever for one that may never come.
+    """
 
     def __init__(self, time: float) -> None:
         self.time = time

@@ -42,6 +42,10 @@ class Turn:
         self.crossing = crossing
 
 
+LOOK_AHEAD = 1000
+"""After so many turns without a contact, let the world go on: there may never be one."""
+
+
 class Contacts(Changes):
     def __init__(self, motion: Motion, radius: float, moves: bool) -> None:
         size = motion.size
@@ -74,9 +78,13 @@ class Contacts(Changes):
     # -- the stream ---------------------------------------------------------------------
 
     def next(self) -> Change | None:
+        looked = 0
         while not self.ready:
             if not self.heap:
                 return None
+            looked += 1
+            if looked > LOOK_AHEAD:
+                return Change(self.time)
             time, _, event = heappop(self.heap)
             if time > self.until:
                 return None

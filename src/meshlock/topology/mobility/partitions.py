@@ -32,21 +32,21 @@ class Prevented(Changes):
             self.formed = None
             if relieved is not None:
                 return relieved
-        while True:
-            change = self.changes.next()
-            if not isinstance(change, LinkChange):
-                return change
-            link = (change.one, change.other)
-            if change.up:
-                if link in self.overdue:
-                    del self.overdue[link]
-                    continue
-                if self.overdue:
-                    self.formed = change
-                return change
-            if not self.graph.bridge(change.one, change.other):
-                return change
-            self.overdue[link] = None
+        change = self.changes.next()
+        if not isinstance(change, LinkChange):
+            return change
+        link = (change.one, change.other)
+        if change.up:
+            if link in self.overdue:
+                del self.overdue[link]
+                return Change(change.time)
+            if self.overdue:
+                self.formed = change
+            return change
+        if not self.graph.bridge(change.one, change.other):
+            return change
+        self.overdue[link] = None
+        return Change(change.time)
 
     def relieved(self, formed: LinkChange) -> LinkChange | None:
         path = self.graph.path(formed.one, formed.other, direct=False)
