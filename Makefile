@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test compiled bench docs clean
+.PHONY: demo test test-compiled bench docs clean
 
 demo: $(VENV)/base
 	$(BIN)/meshlock demo
@@ -26,6 +26,27 @@ $(VENV)/dev: $(VENV)/base
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[plot,live,discovery,web,zenoh,fast]' --group dev
 	touch $@
+
+# The compiled flavour is built from a copy, so that no .so ever lies in src/.
+.venv-compiled/done: pyproject.toml $(shell git ls-files 'src/*.py' 2>/dev/null)
+	$(PYTHON) -m venv .venv-compiled
+	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1' simpy
+	rm -rf build/compiled && mkdir -p build/compiled
+	cp -r src pyproject.toml README.md LICENSE build/compiled/
+	cd build/compiled && HATCH_BUILD_HOOK_ENABLE_MYPYC=1 ../../.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall '.[plot,live,discovery,web]' --group dev
+	rm -rf build/compiled
+	touch $@
+
+test-compiled: .venv-compiled/done
+	.venv-compiled/bin/meshlock --version
+	.venv-compiled/bin/python -m pytest
+
+bench: $(VENV)/dev .venv-compiled/done
+	$(BIN)/python benchmarks/simulator.py
+
+docs: $(VENV)/dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	$(BIN)/mkdocs build --quiet
 
 clean:
 	rm -rf $(VENV) .venv-compiled build dist site .coverage* .mypy_cache .pytest_cache .ruff_cache .hypothesis
