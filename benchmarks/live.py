@@ -7,6 +7,7 @@ core), measured just before each phase, because machines differ and are noisy.
     python benchmarks/live.py                  # everything, about three minutes
     python benchmarks/live.py handover idle    # some phases
     python benchmarks/live.py --plain          # without TLS only
+    python benchmarks/live.py --patience 300   # wait for other work on the machine to end
 
 Phases: holder (a), handover (b), contended (c), trees (d), idle (e).
 """
@@ -59,6 +60,26 @@ def raw_hop(rounds: int = 4000) -> float:
     os.waitpid(child, 0)
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
     return sorted(times)[rounds // 2] / 2000
+
+
+# -- other people's work on the same machine ------------------------------------------------
+
+
+def busy_cores(seconds: float) -> float:
+    before, begin = busy_seconds(), time.monotonic()
+    time.sleep(seconds)
+    return (busy_seconds() - before) / (time.monotonic() - begin)
+
+
+def busy_seconds() -> float:
+    ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:]]
+    return (sum(ticks[:8]) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_for_quiet(patience: float) -> None:
+    end = time.monotonic() + patience
+    while time.monotonic() < end and busy_cores(0.5) > 0.25:
+        pass
 
 
 # -- one node in its own process -----------------------------------------------------------
@@ -125,6 +146,11 @@ def bytes_on_loopback() -> int:
         if line.strip().startswith("lo:"):
             return int(line.split(":")[1].split()[0])
     return 0
+
+
+def children_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime + cpu_seconds()
 
 
 class Fleet:
@@ -331,6 +357,9 @@ def main() -> None:
     parser.add_argument("phase", nargs="*", help="the beginnings of the phases' names")
     parser.add_argument("--plain", action="store_true", help="without TLS only")
     parser.add_argument("--tls", action="store_true", help="with TLS only")
+    parser.add_argument(
+        "--patience", type=float, default=0.0, help="seconds to wait for a quiet machine, per phase"
+    )
     parser.add_argument("--out", type=Path, help="write the figures to this file too")
     given = parser.parse_args()
     kinds = [given.tls] if given.plain or given.tls else [False, True]
@@ -340,7 +369,11 @@ def main() -> None:
             if given.phase and not any(name.startswith(phase) for phase in given.phase):
                 continue
             title = f"{name}{', TLS' if protected else ''}"
+            wait_for_quiet(given.patience)
+            machine, ours = busy_seconds(), children_seconds()
             results[title] = figures = measure()
+            others = busy_seconds() - machine - (children_seconds() - ours)
+            figures["others_busy_s"] = others
             rounded = {key: round(value, 2) for key, value in figures.items()}
             print(f"{title}: {json.dumps(rounded)}", flush=True)
     if given.out:

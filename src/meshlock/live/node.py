@@ -258,8 +258,11 @@ class Node:
             if len(self.pools) >= MOST_POOLS or not NAME.fullmatch(frame.pool):
                 raise BadFrame("a message of yet another pool")
             pool = self.known(frame.pool)
-        generation = self._mesh.sessions[peer].generation
-        pool.receive(peer, frame, serial(generation, frame.number, frame.custody))
+        named = 0
+        if pool.recording is not None:
+            generation = self._mesh.sessions[peer].generation
+            named = serial(generation, frame.number, frame.custody)
+        pool.receive(peer, frame, named)
 
     # -- what people ask ---------------------------------------------------------------
 
