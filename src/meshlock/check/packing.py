@@ -12,6 +12,7 @@ leaves are the nodes from ``leaves`` on, and node 1 is the state.
 
 from __future__ import annotations
 
+from array import array
 from typing import Final
 
 SPREAD: Final = 1327217885
@@ -23,7 +24,7 @@ class Tree:
     def __init__(self, leaves: int) -> None:
         self.leaves = leaves
         self.numbers: list[dict[int, int]] = [{} for _ in range(leaves)]  # of pairs, per node
-        self.pairs: list[list[int]] = [[] for _ in range(leaves)]  # and back
+        self.pairs = [array("q") for _ in range(leaves)]  # and back
 
     def unpack(self, state: int) -> list[int]:
         """The whole tree of a state; its row stands from ``leaves`` on."""

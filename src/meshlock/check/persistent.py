@@ -54,7 +54,7 @@ full graph is explored too, because the reduced one need not contain the shortes
 from __future__ import annotations
 
 from meshlock.check.model import Act, Model
-from meshlock.check.system import LEAVE, NODE, NOTHING_DUE, REQUEST, Outcome, Place, System
+from meshlock.check.system import LEAVE, NODE, NOTHING_DUE, REQUEST, Outcome, Place, Run, System
 
 LARGEST_PART = 20_000
 """States of a part that are looked at before the answer is "perhaps"."""
@@ -132,7 +132,7 @@ class Reduced(Model):
                 number = self.system.arrival(i, number, message)
         for k, step in enumerate(self.expanded(i, number).steps):
             if step.kind == REQUEST:
-                whole = Outcome(first.kind)
+                whole = Outcome(first.kind, Run())
                 whole.subject = first.subject
                 whole.after = step.after
                 whole.receivers = first.receivers + step.receivers
@@ -420,10 +420,7 @@ class Reduced(Model):
                             return True
                         continue
                     to = part.nodes.index(receiver) + 1
-                    after = system.places[receiver][row[to]].arrivals.get(message, -1)
-                    if after < 0:
-                        after = system.arrival(receiver, row[to], message)
-                    row[to] = after
+                    row[to] = system.arrived(receiver, row[to], message)
                 state = tuple(row)
                 if state not in seen and part.interferes.get(state) is not False:
                     seen.add(state)

@@ -56,22 +56,23 @@ class Run:
     def __init__(self) -> None:
         self.after = 0
         self.sends: list[int] = []  # message numbers
+        self.receivers: list[int] = []  # beside them
         self.enters: list[int] = []  # clients
         self.faults: list[Fault] = []
 
 
 class Outcome:
-    """One step from one place."""
+    """One step from one place. There are many: its lists are those of the run."""
 
-    def __init__(self, kind: int) -> None:
+    def __init__(self, kind: int, run: Run) -> None:
         self.kind = kind
         self.subject = 0  # message number, client, or peer
         self.choice = -1
         self.after = 0  # the place it leads to
-        self.receivers: list[int] = []
-        self.sends: list[int] = []  # message numbers, beside their receivers
-        self.enters: list[int] = []  # clients
-        self.faults: list[Fault] = []
+        self.receivers = run.receivers
+        self.sends = run.sends
+        self.enters = run.enters
+        self.faults = run.faults
         self.plain = True  # nobody enters or leaves and nothing is wrong
 
 
@@ -86,7 +87,7 @@ class Place:
         self.inside = inside
         self.waiting = waiting
         self.inbox: Inbox = ()
-        self.arrivals: dict[int, int] = {}  # message number: the place it makes of this one
+        self.arrivals: dict[int, int] | None = None  # message: the place it makes of this one
         self.steps: list[Outcome] = []
         self.expanded = False
         self.held = 0  # permits that its clients use
@@ -136,6 +137,7 @@ class System(Model):
         self.runs: dict[tuple[int, int, int, int, int], Run] = {}
         self.place_numbers: list[dict[tuple[object, ...], int]] = [{} for _ in range(self.size)]
         self.places: list[list[Place]] = [[] for _ in range(self.size)]
+        self.shared: dict[tuple[int, ...], tuple[int, ...]] = {}  # equal tuples kept once
         self.links_numbers: dict[tuple[object, ...], int] = {}
         self.links: list[Links] = []
         self.ends: dict[tuple[int, int, int, int], Outcome] = {}
@@ -213,8 +215,11 @@ class System(Model):
         numbers = self.place_numbers[i]
         known = numbers.get(key, -1)
         if known < 0:
+            inside = self.shared.setdefault(inside, inside)
+            waiting = self.shared.setdefault(waiting, waiting)
+            inbox = tuple([(j, self.shared.setdefault(line, line)) for j, line in inbox])
             known = len(numbers)
-            numbers[key] = known
+            numbers[(local, asked, inside, waiting, inbox)] = known
             place = Place(local, asked, inside, waiting)
             place.inbox = inbox
             place.quiet = len(inbox) == 0
@@ -226,8 +231,14 @@ class System(Model):
             self.places[i].append(place)
         return known
 
-    def arrival(self, i: int, number: int, message: int) -> int:
+    def arrived(self, i: int, number: int, message: int) -> int:
         """The place that this one becomes when a message is sent to it."""
+        known = self.places[i][number].arrivals
+        after = known.get(message, -1) if known is not None else -1
+        return after if after >= 0 else self.arrival(i, number, message)
+
+    def arrival(self, i: int, number: int, message: int) -> int:
+        """The same, worked out for the first time."""
         place = self.places[i][number]
         sender = self.messages[message].sender
         inbox: list[tuple[int, tuple[int, ...]]] = []
@@ -243,6 +254,8 @@ class System(Model):
             inbox.append((sender, (message,)))
             inbox.sort()
         known = self.place(i, place.local, place.asked, place.inside, place.waiting, tuple(inbox))
+        if place.arrivals is None:
+            place.arrivals = {}
         place.arrivals[message] = known
         return known
 
@@ -274,6 +287,7 @@ class System(Model):
                 if not failure and not self.reachable(i, effect.receiver):
                     failure = sentences.no_link(i, effect.receiver)
                 run.sends.append(self.message(effect))
+                run.receivers.append(effect.receiver)
                 tokens -= effect.tokens()
                 permits -= effect.permits()
             elif isinstance(effect, Enter):
@@ -283,6 +297,7 @@ class System(Model):
         if failure:
             run.faults.append(Fault("handlers", sentences.failed(i, failure), 0))
             run.sends.clear()
+            run.receivers.clear()
             run.enters.clear()
             return run
         run.after = self.local(i, node.freeze())
@@ -358,12 +373,8 @@ class System(Model):
     def outcome(
         self, i: int, place: Place, kind: int, subject: int, run: Run, inbox: Inbox
     ) -> Outcome:
-        outcome = Outcome(kind)
+        outcome = Outcome(kind, run)
         outcome.subject = subject
-        outcome.sends = run.sends
-        outcome.receivers = [self.messages[number].receiver for number in run.sends]
-        outcome.enters = run.enters
-        outcome.faults = list(run.faults)
         asked, inside, waiting = place.asked, place.inside, place.waiting
         if kind == REQUEST:
             asked += 1
@@ -377,7 +388,8 @@ class System(Model):
                 waiting = tuple(other for other in waiting if other != client)
                 inside = (*inside, client)
             else:
-                outcome.faults.append(Fault("safety", sentences.uninvited(i, client), 0))
+                fault = Fault("safety", sentences.uninvited(i, client), 0)
+                outcome.faults = [*outcome.faults, fault]
         outcome.after = self.place(i, run.after, asked, tuple(sorted(inside)), waiting, inbox)
         outcome.plain = not (run.enters or outcome.faults or kind == LEAVE)
         return outcome
@@ -502,11 +514,7 @@ class System(Model):
         receivers = outcome.receivers
         for k, message in enumerate(outcome.sends):
             j = receivers[k]
-            number = row[leaves + j]
-            after = self.places[j][number].arrivals.get(message, -1)
-            if after < 0:
-                after = self.arrival(j, number, message)
-            row[leaves + j] = after
+            row[leaves + j] = self.arrived(j, row[leaves + j], message)
             dirty |= self.above[leaves + j]
         return dirty
 
