@@ -224,6 +224,7 @@ class JiangNode(Node):
         self.views: dict[int, Height] = {}
         self.unheard: set[int] = set()
         self.forming: dict[int, Height] = {}
+        self.lower = NIL  # the lowest neighbour when we last looked: no state, only a hint
         self.told = False  # next holds a request of ours ...
         self.told_priority = 0  # ... which says this
         self.told_rank = 0
@@ -446,21 +447,19 @@ class JiangNode(Node):
 
     def pursue(self) -> None:
         """Not the holder: have a way down, and our request on it as it should be."""
-        lower = self.lowest()
-        if lower == NIL and len(self.views) > 0:
+        if not self.has_lower() and len(self.views) > 0:
             self.raise_height()
-            lower = self.lowest()
-        if lower == NIL:
+        if not self.has_lower():
             return  # R6: alone, or given up climbing: all is kept until there is a way
         if self.stranded > 0:  # R5
-            self.send(Release(lower, self.height, self.grants, self.stranded))
+            self.send(Release(self.lowest(), self.height, self.grants, self.stranded))
             self.stranded = 0
         if len(self.queue) == 0:
             if self.told:
                 self.told = False
                 self.send(Update(self.next, self.height, self.grants, 0, 0, 0))
         elif not self.told:
-            self.ask(lower)
+            self.ask(self.lowest())
         else:
             front = self.queue.first()
             if (
@@ -496,6 +495,14 @@ class JiangNode(Node):
             if height < low:
                 best, low = j, height
         return best
+
+    def has_lower(self) -> bool:
+        """Is any neighbour lower? Mostly the one that was found last still is."""
+        view = self.views.get(self.lower)
+        if view is not None and view < self.height:
+            return True
+        self.lower = self.lowest()
+        return self.lower != NIL
 
     def see(self, j: int, height: Height) -> None:
         """j says how high it is; who is below us cannot ask us, nor we who is above."""
