@@ -54,7 +54,8 @@ def changes_alone(spec: str, nodes: int, count: int) -> None:
     started = process_time()
     for _ in range(count):
         change = found.changes.next()
-        assert isinstance(change, LinkChange)
+        if not isinstance(change, LinkChange):
+            continue
         if change.up:
             found.graph.connect(change.one, change.other)
         else:

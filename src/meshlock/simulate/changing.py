@@ -90,12 +90,12 @@ class ChangingSimulation(Simulation):
     def change(self, change: Change) -> None:
         if self.active == 0 and self.all_asked():
             return  # all are served; what is still in flight shall come to rest
+        if not self.resting and not isinstance(change, Move) and self.stalled():
+            self.resting = True
+            self.changes.stop(self.now)
+            self.await_change()
+            return
         if isinstance(change, LinkChange):
-            if not self.resting and self.stalled():
-                self.resting = True
-                self.changes.stop(self.now)
-                self.await_change()
-                return
             if change.up:
                 self.link_forms(change.one, change.other)
             else:

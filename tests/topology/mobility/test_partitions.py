@@ -30,7 +30,8 @@ def carried_out(changes: Changes, graph: LiveGraph) -> list[str]:
     """All changes, as text, each carried out before the next is asked for."""
     done = []
     while (change := changes.next()) is not None:
-        assert isinstance(change, LinkChange)
+        if not isinstance(change, LinkChange):
+            continue  # time has passed, nothing else
         apply(change, graph)
         word = "up" if change.up else "down"
         done.append(f"{change.time:g} {word} {change.one}-{change.other}")
@@ -169,6 +170,6 @@ def test_moving_nodes_stay_in_one_piece(spec: str) -> None:
     assert found is not None
     for _ in range(3000):
         change = found.changes.next()
-        assert isinstance(change, LinkChange)
-        apply(change, found.graph)
-        assert found.graph.components == 1
+        if isinstance(change, LinkChange):
+            apply(change, found.graph)
+            assert found.graph.components == 1
