@@ -72,28 +72,19 @@ def agent(
 async def serve(settings: Settings) -> None:
     """Until SIGTERM or SIGINT; then leave in good order."""
     import asyncio
-    import logging
     import signal
     from contextlib import AsyncExitStack
+    from logging import INFO
 
     from meshlock.live import agent as daemon
     from meshlock.live.configuration import default_socket, secret
+    from meshlock.live.logs import tell
     from meshlock.live.node import Node
 
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    node = Node(
-        settings.name,
-        listen=settings.listen,
-        peers=settings.peers,
-        secret=secret(settings.secret_file),
-        certificates=settings.certificates,
-        heartbeat=settings.heartbeat,
-        dead=settings.dead,
-        trace=settings.trace,
-        zenoh=settings.zenoh,
-    )
+    node = Node.configured(settings)
     place = settings.socket or default_socket()
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(node)
@@ -120,7 +111,5 @@ async def serve(settings: Settings) -> None:
             await stack.enter_async_context(
                 serving(node, settings.http, secret(settings.http_token_file))
             )
-        logging.getLogger("meshlock.agent").info(
-            "ready", extra={"node": node.name, "address": node.address, "socket": place}
-        )
+        tell(INFO, "ready", node=node.name, address=node.address, socket=place)
         await stop.wait()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import stat
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,6 @@ from meshlock.algorithms.registry import Refused
 from meshlock.live.exposition import exposition
 from meshlock.live.grants import Grant
 from meshlock.live.node import Node
-
-log = logging.getLogger("meshlock.agent")
 
 LONGEST_LINE = 64 * 1024
 MOST_UNDER_WAY = 1000

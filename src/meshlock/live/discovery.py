@@ -9,10 +9,11 @@ found must still prove itself by secret or certificate.
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
+from logging import INFO
 
 from meshlock.algorithms.registry import Refused
+from meshlock.live.logs import tell
 from meshlock.live.mesh import split
 from meshlock.live.node import Node
 
@@ -24,7 +25,6 @@ except ImportError:
         "Finding peers needs the package 'zeroconf': pip install 'meshlock[discovery]'."
     ) from None
 
-log = logging.getLogger("meshlock.live")
 
 SERVICE = "_meshlock._tcp.local."
 PLACES = (1, 2, 4, 8)
@@ -74,7 +74,7 @@ class Discovery:
         name, addresses = service.removesuffix(f".{SERVICE}"), info.parsed_addresses()
         if name == self.node.name or not addresses or info.port is None:
             return
-        log.info("found", extra={"peer": name, "address": f"{addresses[0]}:{info.port}"})
+        tell(INFO, "found", peer=name, address=f"{addresses[0]}:{info.port}")
         self.found[name] = f"{addresses[0]}:{info.port}"
         circle = sorted(self.found)
         mine = circle.index(self.node.name)

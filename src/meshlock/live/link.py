@@ -15,7 +15,7 @@ A :class:`Connection` knows nothing of what came before it: it asks the :class:`
 from __future__ import annotations
 
 import asyncio
-import logging
+from logging import ERROR
 from typing import Protocol, cast
 
 from meshlock.live.frames import (
@@ -35,9 +35,8 @@ from meshlock.live.frames import (
     Welcome,
     pack,
 )
+from meshlock.live.logs import tell
 from meshlock.live.session import Session
-
-log = logging.getLogger("meshlock.live")
 
 WRITE_BUFFER = 64 * 1024
 """Bytes that may wait in the transport; beyond that messages wait in the session."""
@@ -113,7 +112,7 @@ class Connection(asyncio.Protocol):
         except BadFrame as error:
             self.close(f"it sent {error}")
         except Exception:
-            log.exception("failed", extra={"peer": self.peer})
+            tell(ERROR, "failed", peer=self.peer, failed=True)
             self.close("we failed on what it sent")
         self.keeper.flush()
 

@@ -1,4 +1,7 @@
-"""Logs for machines (a JSON object per line) and for people (words and key=value)."""
+"""What happens, told to the logger ``meshlock``: for people in words, for machines as JSON.
+
+Programs that use the library see these lines if they set up logging; the agent always does.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,16 @@ from typing import TextIO
 
 import msgspec
 
-USUAL = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+LOGGER = logging.getLogger("meshlock")
+LOGGER.addHandler(logging.NullHandler())
 
 
-def details(record: logging.LogRecord) -> dict[str, object]:
-    return {name: value for name, value in vars(record).items() if name not in USUAL}
+def tell(level: int, event: str, *, failed: bool = False, **details: object) -> None:
+    """Something has happened: ``tell(INFO, "link up", peer="north")``."""
+    if LOGGER.isEnabledFor(level):
+        words = " ".join(f"{name}={value}" for name, value in details.items())
+        extra = {"happened": event, "details": details}
+        LOGGER.log(level, "%s %s", event, words, exc_info=failed, extra=extra)
 
 
 class ForMachines(logging.Formatter):
@@ -20,8 +28,8 @@ class ForMachines(logging.Formatter):
         line: dict[str, object] = {
             "time": round(record.created, 6),
             "level": record.levelname.lower(),
-            "event": record.getMessage(),
-            **details(record),
+            "event": getattr(record, "happened", record.getMessage()),
+            **getattr(record, "details", {}),
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
@@ -31,18 +39,16 @@ class ForMachines(logging.Formatter):
 class ForPeople(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         clock = time.strftime("%H:%M:%S", time.localtime(record.created))
-        parts = [f"{name}={value}" for name, value in details(record).items()]
-        text = f"{clock} {record.levelname.lower():<7} {record.getMessage():<14} {' '.join(parts)}"
+        text = f"{clock} {record.levelname.lower():<7} {record.getMessage()}"
         if record.exc_info:
             text += "\n" + self.formatException(record.exc_info)
-        return text.rstrip()
+        return text
 
 
 def set_up(stream: TextIO, level: str) -> None:
     """Log to this stream: for people if it is a terminal, else for machines."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(ForPeople() if stream.isatty() else ForMachines())
-    logger = logging.getLogger("meshlock")
-    logger.handlers = [handler]
-    logger.setLevel(level.upper())
-    logger.propagate = False
+    LOGGER.handlers = [handler]
+    LOGGER.setLevel(level.upper())
+    LOGGER.propagate = False

@@ -10,18 +10,19 @@ many connections have come and gone meanwhile.
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
+from logging import INFO, WARNING
 from typing import TYPE_CHECKING, Any, Protocol
 
 from meshlock.algorithms.registry import Refused
 from meshlock.live.detours import Detours
 from meshlock.live.frames import Bye, Carry, Detour, Hello, pack
 from meshlock.live.link import Connection
+from meshlock.live.logs import tell
 from meshlock.live.refusals import Refusals
 from meshlock.live.security import Security
 from meshlock.live.session import Overflow, Session
@@ -29,7 +30,6 @@ from meshlock.live.session import Overflow, Session
 if TYPE_CHECKING:
     from meshlock.live.zenoh_carrier import ZenohCarrier
 
-log = logging.getLogger("meshlock.live")
 
 ZENOH = "zenoh/"
 """Addresses that begin so are names in a Zenoh network."""
@@ -75,7 +75,7 @@ class Mesh:
         self.dirty: list[Connection] = []
         self.diallers: dict[str, asyncio.Task[None]] = {}
         self.tried: dict[str, asyncio.Event] = {}  # address: set after the first attempt
-        self.refusals = Refusals(log)
+        self.refusals = Refusals()
         self.detours = Detours(self)
         self.zenoh: ZenohCarrier | None = None
         self.listener: socket.socket | None = None
@@ -164,7 +164,7 @@ class Mesh:
         self.open[peer] = connection
         self.dirty.append(connection)
         if not resumed:
-            log.info("link up", extra={"peer": peer, "address": connection.address})
+            tell(INFO, "link up", peer=peer, address=connection.address)
             self.linked.add(peer)
             self.owner.up(peer)
 
@@ -233,7 +233,7 @@ class Mesh:
     def tell_down(self, peer: str, reason: str) -> None:
         if peer in self.linked:
             self.linked.discard(peer)
-            log.info("link down", extra={"peer": peer, "reason": reason})
+            tell(INFO, "link down", peer=peer, reason=reason)
             self.owner.down(peer)
             self.flush()
 
@@ -325,7 +325,7 @@ class Mesh:
                     wait, said = FIRST_RETRY, ""
                 except (OSError, ssl.SSLError, Refused) as error:
                     if str(error) != said:
-                        log.warning("no link", extra={"address": address, "reason": str(error)})
+                        tell(WARNING, "no link", address=address, reason=str(error))
                         said = str(error)
             self.tried[address].set()
             if connection is not None:

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 import secrets
 import socket
 from collections.abc import Iterable, Mapping, Sequence
+from logging import ERROR
 from pathlib import Path
 from typing import Any
 
 from meshlock.algorithms.registry import Refused
 from meshlock.live.charter import found
+from meshlock.live.configuration import Settings, secret
 from meshlock.live.frames import BadFrame, Carry
+from meshlock.live.logs import tell
 from meshlock.live.mesh import ZENOH, Mesh, split
 from meshlock.live.pool import PULL, Pool
 from meshlock.live.recording import Recording
 from meshlock.live.security import Security, by_certificate, by_secret, unprotected
 from meshlock.live.session import serial
-
-log = logging.getLogger("meshlock.live")
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 LETTERS = "use 1 to 64 letters, digits, '.', '_' or '-'"
@@ -88,6 +88,21 @@ class Node:
             if not address.startswith(ZENOH):
                 split(address)
 
+    @classmethod
+    def configured(cls, settings: Settings) -> Node:
+        """As a configuration file says: ``Node.configured(configuration.read(path))``."""
+        return cls(
+            settings.name,
+            listen=settings.listen,
+            peers=settings.peers,
+            secret=secret(settings.secret_file),
+            certificates=settings.certificates,
+            heartbeat=settings.heartbeat,
+            dead=settings.dead,
+            trace=settings.trace,
+            zenoh=settings.zenoh,
+        )
+
     # -- life --------------------------------------------------------------------------
 
     async def start(self) -> None:
@@ -123,7 +138,7 @@ class Node:
             async with asyncio.timeout(FAREWELL):
                 await self.hand_over(mesh)
         except TimeoutError:
-            log.error("left without handing over", extra={"node": self.name})
+            tell(ERROR, "left without handing over", node=self.name)
         await mesh.close()
         self.close_recordings()
 

@@ -8,10 +8,10 @@ get their grants.
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from logging import ERROR, INFO
 from time import monotonic
 from typing import Any
 
@@ -22,12 +22,11 @@ from meshlock.algorithms.registry import Refused, find
 from meshlock.live.charter import Charter, born
 from meshlock.live.frames import BadFrame, Carry, settled
 from meshlock.live.grants import Acquire, Grant, Waiter
+from meshlock.live.logs import tell
 from meshlock.live.measures import Measures
 from meshlock.live.mesh import Mesh
 from meshlock.live.recording import Recording
 from meshlock.topology.graphs import Graph
-
-log = logging.getLogger("meshlock.live")
 
 CHARTER, PULL = "charter", "pull"
 """Words between adapters; the kinds of the algorithms' messages are in capitals."""
@@ -405,7 +404,7 @@ class Pool:
         assert self.charter is not None
         unused = self.unused()
         if unused and (used or self.charter.stamp > charter.stamp):
-            log.info("founding withdrawn", extra={"pool": self.name, "founder": charter.founder})
+            tell(INFO, "founding withdrawn", pool=self.name, founder=charter.founder)
             self.told.clear()
             self.adopt(charter)
             self.hear_charter(peer, (msgspec.to_builtins(charter), used))
@@ -417,7 +416,7 @@ class Pool:
                     f"Pool {self.name} was founded twice, by {self.charter.founder} and by "
                     f"{charter.founder}: close all nodes of one and let them join the other."
                 )
-                log.error("two foundings", extra={"pool": self.name, "peer": peer})
+                tell(ERROR, "two foundings", pool=self.name, peer=peer)
 
     def describe(self) -> dict[str, Any]:
         charter, core = self.charter, self.core

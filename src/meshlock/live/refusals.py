@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import time
+from logging import WARNING
+
+from meshlock.live.logs import tell
 
 LINES_PER_SECOND = 10
 
 
 class Refusals:
-    def __init__(self, log: logging.Logger) -> None:
-        self.log = log
+    def __init__(self) -> None:
         self.total = 0
         self.second = 0
         self.lines = 0
@@ -21,10 +22,10 @@ class Refusals:
         second = int(time.monotonic())
         if second != self.second:
             if self.silent:
-                self.log.warning("refused", extra={"more": self.silent})
+                tell(WARNING, "refused", more=self.silent)
             self.second, self.lines, self.silent = second, 0, 0
         if self.lines < LINES_PER_SECOND:
             self.lines += 1
-            self.log.warning("refused", extra={"peer": who, "reason": reason})
+            tell(WARNING, "refused", peer=who, reason=reason)
         else:
             self.silent += 1
