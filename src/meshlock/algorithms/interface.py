@@ -56,6 +56,7 @@ class Message(Effect):
         self.sender = NIL
         self.receiver = receiver
         self.serial = 0  # set by whoever carries the message: its place in the line
+        self.urgent = True  # else it may wait a moment, to go with another to the same receiver
 
     def tokens(self) -> int:
         """How many tokens this message carries: 0 or 1."""

@@ -307,8 +307,10 @@ class JiangNode(Node):
         if not self.rules.quiet:
             self.announce()
         else:  # R9: the giver waits for it; whoever else holds our request must drop it
-            if giver in self.views:
-                self.link(giver)
+            if giver in self.views:  # it knows our height already, and waits for nothing else
+                reply = Link(giver, self.height, self.grants, NIL, 0, False)
+                reply.urgent = False
+                self.send(reply)
             if keeper in self.views:
                 self.link(keeper)
         self.raises = 0

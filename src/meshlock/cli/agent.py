@@ -108,8 +108,7 @@ async def serve(settings: Settings) -> None:
         if settings.http:
             from meshlock.live.http import serving
 
-            await stack.enter_async_context(
-                serving(node, settings.http, secret(settings.http_token_file))
-            )
+            token = secret(settings.http_token_file) if settings.http_token_file else None
+            await stack.enter_async_context(serving(node, settings.http, token))
         tell(INFO, "ready", node=node.name, address=node.address, socket=place)
         await stop.wait()

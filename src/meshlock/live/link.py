@@ -74,6 +74,7 @@ class Connection(asyncio.Protocol):
         self.hello: Hello | None = None  # what we told
         self.began = self.heard = keeper.time()
         self.pending: list[bytes] = []
+        self.dirty = False  # something pending must leave with the mesh's next flush
         self.written = 0  # the highest number this connection has written
         self.wrote = False  # anything since the last beat
         self.paused = False

@@ -96,9 +96,16 @@ class Mesh:
         return session
 
     def send(
-        self, peer: str, pool: str, kind: str, args: tuple[Any, ...], custody: bool = False
+        self,
+        peer: str,
+        pool: str,
+        kind: str,
+        args: tuple[Any, ...],
+        custody: bool = False,
+        urgent: bool = True,
     ) -> int:
-        """Put a message on its way; it leaves with the next :meth:`flush`."""
+        """Put a message on its way: it leaves with the next :meth:`flush`, or, if it is not
+        urgent, with the next that is, but before the next heartbeat."""
         session = self.session_of(peer)
         try:
             serial = session.carry(pool, kind, args, custody)
@@ -108,15 +115,17 @@ class Mesh:
             return 0
         connection = self.open.get(peer)
         if connection is not None and session.up:
-            if not connection.pending:
-                self.dirty.append(connection)
             connection.push(session)
+            if urgent and not connection.dirty:
+                connection.dirty = True
+                self.dirty.append(connection)
         return serial
 
     def flush(self) -> None:
         """Write what has been sent since the last time, one write per link."""
         if self.dirty:
             for connection in self.dirty:
+                connection.dirty = False
                 connection.flush()
             self.dirty.clear()
 
@@ -162,7 +171,7 @@ class Mesh:
         if ended:
             self.tell_down(peer, "it had given us up")
         self.open[peer] = connection
-        self.dirty.append(connection)
+        connection.flush()
         if not resumed:
             tell(INFO, "link up", peer=peer, address=connection.address)
             self.linked.add(peer)
@@ -215,6 +224,7 @@ class Mesh:
         self.detours.tick(now)
         for connection in self.open.values():
             session = connection.session
+            connection.flush()
             if session is not None and (not connection.wrote or session.told < session.received):
                 connection.beat()
             connection.wrote = False

@@ -271,7 +271,8 @@ class Pool:
         custody = message.tokens() > 0 or message.permits() > 0
         peer = self.names[message.receiver]
         if custody or peer in self.near:
-            message.serial = self.mesh.send(peer, self.name, kind, fields, custody)
+            urgent = message.urgent
+            message.serial = self.mesh.send(peer, self.name, kind, fields, custody, urgent)
 
     def forward(self, target: int, kind: str, args: tuple[Any, ...]) -> None:
         """One step towards a member of a fixed network, which may not be our neighbour."""
