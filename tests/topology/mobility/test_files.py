@@ -41,6 +41,7 @@ def refusal(file: Path, nodes: int | None = None, radius: float | None = 5.0) ->
     text = str(refused.value)
     assert "\n" not in text
     assert len(text) < 400
+    assert "?." not in text
     return text
 
 

@@ -25,7 +25,8 @@ class Lines:
         self.number = 0
 
     def bad(self, problem: str) -> Refused:
-        return Refused(f"{self.path}, line {self.number}: {problem}.")
+        end = "" if problem.endswith("?") else "."
+        return Refused(f"{self.path}, line {self.number}: {problem}{end}")
 
     def __iter__(self) -> Iterator[str]:
         """Every line that is neither empty nor a comment (#)."""
