@@ -91,6 +91,19 @@ def test_without_ageing_it_is_not():
     assert grants_before_the_low_one("none", 10, 2_000) is None
 
 
+@pytest.mark.parametrize("ageing", ["stamped", "printed", "none"])
+def test_two_that_wait_for_permits_do_not_overtake_each_other_for_ever(ageing):
+    """Constant delays, several permits: the token must stand still for RELEASE to reach it."""
+    run = simulation(
+        Settings({**BUSY, "nodes": 20, "topology": "links:40", "delay": "1", "ageing": ageing}),
+        None,
+    )
+    run.start()
+    while run.run(10_000):
+        assert run.events < 200_000
+    assert run.measures.entries == 1500
+
+
 # -- reductions -------------------------------------------------------------------------
 
 

@@ -50,7 +50,7 @@ REQUEST from before the token is ignored; R9 a token that moves tells only who m
 born), so among requests of one age a higher priority wins, and every ``patience`` grants
 that one has waited count for one step of priority. The rank never changes: no queue is
 walked, no message sent. *printed*: each queue adds a little to all its entries whenever
-its node passes the token or is left by a client. *none*: priority alone, and low ones may
+its node passes the token or is left by a client, once per grant. *none*: priority alone, and low ones may
 starve. A stamped request of priority p is overtaken by at most (highest - p) * patience
 later grants, plus one request of each node whose knowledge of the count was old.
 
@@ -205,6 +205,7 @@ class JiangNode(Node):
         "lost",
         "found",
         "grants",
+        "aged",
         "passed",
         "blocked",
     )
@@ -234,6 +235,7 @@ class JiangNode(Node):
         self.lost: dict[int, int] = {}  # nodes that gave up climbing: their last call
         self.found: dict[int, int] = {}  # calls that the token has answered
         self.grants = 0  # as far as we know; exact with the token
+        self.aged = 0  # grants when the queue was aged last
         self.passed = 0
         self.blocked = NOBODY
 
@@ -598,7 +600,10 @@ class JiangNode(Node):
             self.queue.remove(entry)
 
     def age(self) -> None:
-        if self.rules.ageing == PRINTED:
+        """Printed ageing, but once per grant: with every hop counted, two that wait for
+        permits overtake each other for ever, and RELEASE never catches the token."""
+        if self.rules.ageing == PRINTED and self.grants > self.aged:
+            self.aged = self.grants
             for entry in self.queue.entries:
                 entry.rank += 1
 
@@ -633,8 +638,9 @@ class JiangNode(Node):
             tuple(sorted(self.lost.items())),
             tuple(sorted(self.found.items())),
             self.grants,
+            self.aged,
             self.passed,
-            self.blocked,
+            self.blocked if self.blocked != NOBODY else None,
         )
 
     def thaw(self, state: Frozen) -> None:
@@ -657,8 +663,10 @@ class JiangNode(Node):
         self.lost = dict(cast(tuple[tuple[int, int], ...], state[12]))
         self.found = dict(cast(tuple[tuple[int, int], ...], state[13]))
         self.grants = cast(int, state[14])
-        self.passed = cast(int, state[15])
-        self.blocked = cast(int, state[16])
+        self.aged = cast(int, state[15])
+        self.passed = cast(int, state[16])
+        blocked = cast("int | None", state[17])
+        self.blocked = NOBODY if blocked is None else blocked
 
 
 def depths(network: Network) -> list[int]:
