@@ -51,6 +51,8 @@ class Message(Effect):
     fields: ClassVar[tuple[str, ...]] = ()
     names: ClassVar[tuple[str, ...] | None] = None
     """Which fields hold nodes' numbers, as names that may be exchanged; None: not said."""
+    heights: ClassVar[tuple[str, ...]] = ()
+    """Which fields hold heights (h1, h2, node) that are only ever compared."""
 
     def __init__(self, receiver: int) -> None:
         self.sender = NIL
@@ -81,6 +83,8 @@ class Node:
     variables: ClassVar[tuple[str, ...]] = ()
     names: ClassVar[tuple[str, ...] | None] = None
     """Which variables hold nodes' numbers, as names that may be exchanged; None: not said."""
+    heights: ClassVar[tuple[str, ...]] = ()
+    """Which variables hold heights (h1, h2, node) that are only ever compared."""
 
     def __init__(self, me: int, out: list[Effect]) -> None:
         self.me = me

@@ -66,6 +66,7 @@ Height = tuple[int, int, int]
 class Token(Message):
     kind: ClassVar[str] = "TOKEN"
     fields: ClassVar[tuple[str, ...]] = ("height",)
+    heights: ClassVar[tuple[str, ...]] = ("height",)
 
     def __init__(self, receiver: int, height: Height) -> None:
         super().__init__(receiver)
@@ -83,6 +84,7 @@ class Request(Message):
 
     kind: ClassVar[str] = "REQUEST"
     fields: ClassVar[tuple[str, ...]] = ("height",)
+    heights: ClassVar[tuple[str, ...]] = ("height",)
 
     def __init__(self, receiver: int, height: Height) -> None:
         super().__init__(receiver)
@@ -94,6 +96,7 @@ class Link(Message):
 
     kind: ClassVar[str] = "LINK"
     fields: ClassVar[tuple[str, ...]] = ("height",)
+    heights: ClassVar[tuple[str, ...]] = ("height",)
 
     def __init__(self, receiver: int, height: Height) -> None:
         super().__init__(receiver)
@@ -113,6 +116,7 @@ class ReverseLinkNode(Node):
         "forming",
         "client",
     )
+    heights: ClassVar[tuple[str, ...]] = ("height", "seen_height", "forming")
 
     def __init__(
         self, me: int, out: list[Effect], height: Height, seen_height: dict[int, Height]

@@ -67,6 +67,7 @@ def setup(
     clients: int,
     repeat: bool,
     options: dict[str, str],
+    capacity: int = 0,
     graph: Topology | None = None,
 ) -> SetUp:
     """The set-up that these words describe; refuses, in a sentence, what makes no sense."""
@@ -80,6 +81,8 @@ def setup(
         raise Refused(f"--failing is drain or return, not '{failing}'.")
     if clients < 1:
         raise Refused("Every node needs a client: use --clients 1 or more.")
+    if capacity < 0:
+        raise Refused("--capacity takes the most messages on one link: 1 or more.")
     if flips < 0:
         raise Refused("--changes takes how many links may change: 0 or more.")
     if clients > 1 and not entry.many_clients:
@@ -108,6 +111,7 @@ def setup(
         clients=clients,
         returning=failing == "return",
         repeat=repeat,
+        capacity=capacity,
         ageing=1.0 / int(settled["patience"]) if settled.get("ageing") == "stamped" else 0.0,
     )
 

@@ -42,6 +42,7 @@ class SetUp:
         clients: int = 1,
         returning: bool = False,
         repeat: bool = False,
+        capacity: int = 0,
         ageing: float = 0.0,
     ) -> None:
         self.algorithm = algorithm
@@ -55,4 +56,5 @@ class SetUp:
         self.clients = clients if algorithm.many_clients else 1  # of one node at a time
         self.returning = returning  # what is on a failing link comes back (else: drained first)
         self.repeat = repeat  # a node that is through with its wishes starts again
+        self.capacity = capacity  # messages on one link at a time; 0: any number
         self.ageing = ageing

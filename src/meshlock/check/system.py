@@ -20,6 +20,10 @@ was delivered is the same run, so here a link may fail only while it is empty. W
 ``returning`` it may fail at any time: messages that carry a token or permits come back
 to their sender, the others are lost. Both ends learn of it in the same step.
 
+**Full links.** With a capacity, no state is looked at in which a link holds more messages
+than that. What is found wrong is wrong in any case; what holds, holds of all runs that keep to
+it. It makes the graph finite where a node that is not heard can be told things without end.
+
 **Stuck.** Nobody is obliged to ask or to change a link. So a request is *never served*
 as soon as no message can be delivered and no client can leave, even if somebody could
 still ask.
@@ -93,6 +97,7 @@ class Place:
         self.held = 0  # permits that its clients use
         self.top = NOTHING_DUE  # highest priority that waits here
         self.quiet = True  # nothing is on its way here
+        self.full = False  # more is on its way here than is to be looked at
         self.eager = False  # something can happen here without anybody's leave
 
 
@@ -223,6 +228,8 @@ class System(Model):
             place = Place(local, asked, inside, waiting)
             place.inbox = inbox
             place.quiet = len(inbox) == 0
+            if self.setup.capacity > 0:
+                place.full = any(len(line) > self.setup.capacity for _, line in inbox)
             place.eager = len(inbox) > 0 or len(inside) > 0
             for client in inside:
                 place.held += self.wants[client]
@@ -453,8 +460,14 @@ class System(Model):
                 dirty |= self.above[self.tree.leaves + self.size]
         else:
             return
+        if self.setup.capacity > 0 and self.overfull(row, outcome):
+            return
         self.successors.append(self.tree.climb(row, dirty))
         self.labels.append(label)
+
+    def overfull(self, row: list[int], outcome: Outcome) -> bool:
+        leaves = self.tree.leaves
+        return any(self.places[j][row[leaves + j]].full for j in outcome.receivers)
 
     def judge(self, row: list[int], i: int, outcome: Outcome, top: int, label: int) -> bool:
         """Look at a step that is not plain; False if the run ends here."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from meshlock.check.abstraction import Compared, applies
 from meshlock.check.explorer import Explorer, Violation
 from meshlock.check.lasso import Lassos, components
 from meshlock.check.model import Model
@@ -27,23 +28,29 @@ class Checking:
         self.judged = judged
         self.most = most
         self.system = System(setup, judged)
+        self.full: Model = self.system
+        if setup.repeat and applies(self.system):
+            self.full = Compared(self.system)
         self.remark = ""  # why a reduction was not used
         self.lassos_sought = False
         self.explorer = self.begin(self.reduce(reduction))
-        self.reduced = self.explorer.model is not self.system
+        self.reduced = self.explorer.model is not self.full
 
     def reduce(self, reduction: str) -> Model:
         """The smaller model that was asked for, or the full one with a remark."""
-        if reduction == "por":
-            if not self.system.changing:
+        if self.full is not self.system:
+            if reduction != "none":
+                self.remark = "Nothing is reduced where heights are compared only."
+        elif reduction == "por":
+            if not self.system.changing and not self.setup.capacity:
                 return Reduced(self.system)
-            self.remark = "Steps are not reduced where links change."
+            self.remark = "Steps are not reduced where links change or have a capacity."
         elif reduction == "symmetry":
             try:
                 return Symmetric(self.system)
             except Asymmetric as error:
                 self.remark = f"Symmetry is not used: {error}."
-        return self.system
+        return self.full
 
     def begin(self, model: Model) -> Explorer:
         return Explorer(model, self.most, "liveness" in self.judged)
@@ -74,7 +81,7 @@ class Checking:
     def fall_back(self) -> bool:
         """Explore the full graph after the reduced one."""
         self.reduced = False
-        self.explorer = self.begin(self.system)
+        self.explorer = self.begin(self.full)
         return True
 
     def complete(self) -> bool:
@@ -97,13 +104,17 @@ class Checking:
         name = self.setup.algorithm.name
         broken = ", ".join(sorted(self.explorer.violations))
         if self.holds():
-            return f"{name}: every state was seen, and all properties hold."
+            return f"{name}: every state was seen, and all properties hold{self.proviso()}."
         if self.complete():
             return f"{name}: every state was seen; violated: {broken}."
         seen = f"only {self.explorer.count():,} states were seen, there are more"
         if broken:
             return f"{name}: {seen}; violated: {broken}."
         return f"{name}: {seen}; nothing wrong among these, which proves nothing about the rest."
+
+    def proviso(self) -> str:
+        capacity = self.setup.capacity
+        return f" with at most {capacity} messages on a link" if capacity else ""
 
     def figures(self, cpu: float) -> dict[str, Any]:
         explorer = self.explorer

@@ -43,6 +43,9 @@ def check(
     repeat: Annotated[
         bool, typer.Option("--repeat", help="Nodes ask their requests again and again.")
     ] = False,
+    capacity: Annotated[
+        int, typer.Option(help="Look at no state with more messages on one link. 0: any number.")
+    ] = 0,
     option: Annotated[
         list[str] | None, typer.Option(help="An option of the algorithm as NAME=VALUE.")
     ] = None,
@@ -101,6 +104,7 @@ def check(
         failing=failing,
         clients=clients,
         repeat=repeat,
+        capacity=capacity,
         options=options,
     )
     if reduction not in ("none", "por"):
