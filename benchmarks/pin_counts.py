@@ -8,11 +8,14 @@ Only to be run when a change of the counts is meant; the difference is part of t
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
-from meshlock.check.manifest import FILE, Entry, found
+from meshlock.check.manifest import FILE, Entry, entries, found, table
 
 MOST = 3_000_000
+PAGE = Path(__file__).parents[1] / "docs" / "checker.md"
+BEGIN, END = "<!-- counts: begin -->", "<!-- counts: end -->"
 
 HEAD = """\
 # Pinned by benchmarks/pin_counts.py; rerun with: meshlock check --manifest
@@ -89,6 +92,8 @@ def setups() -> list[dict[str, Any]]:
     add("reverse-link", "line", 3, flips=1)
     add("reverse-link", "line", 4)
     add("reverse-link", "ring", 4)
+    add("reverse-link", "line", 2, repeat=True)
+    add("reverse-link", "line", 3, repeat=True, capacity=3)
     add("jiang-printed", "line", 3, requests=["0:1@1", "1:1@3", "2:1@2"])
     return rows
 
@@ -136,6 +141,10 @@ def main() -> None:
         text += "\n[[setup]]\n"
         text += "".join(f"{name.ljust(11)} = {toml(value)}\n" for name, value in row.items())
     FILE.write_text(text, encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
+    before, _, rest = page.partition(BEGIN)
+    after = rest.partition(END)[2]
+    PAGE.write_text(f"{before}{BEGIN}\n{table(entries())}{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

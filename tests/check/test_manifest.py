@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from meshlock.algorithms.registry import ALGORITHMS
-from meshlock.check.manifest import Entry, entries, found
+from meshlock.check.manifest import Entry, entries, found, table
 
 QUICK = [entry for entry in entries() if entry.states <= 15_000]
 
@@ -30,3 +32,8 @@ def test_the_reduced_check_gives_the_same_verdict(entry: Entry) -> None:
 def test_every_algorithm_is_pinned() -> None:
     pinned = {entry.table["algorithm"] for entry in entries()}
     assert set(ALGORITHMS) <= pinned
+
+
+def test_the_page_shows_the_manifest() -> None:
+    page = Path(__file__).parents[2] / "docs" / "checker.md"
+    assert table(entries()) in page.read_text(encoding="utf-8")

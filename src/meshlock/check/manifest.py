@@ -49,6 +49,8 @@ class Entry:
             words.append(f"{table['clients']} clients")
         if table.get("repeat"):
             words.append("again and again")
+        if table.get("capacity"):
+            words.append(f"at most {table['capacity']} on a link")
         return ", ".join(words)
 
     def links(self) -> list[str]:
@@ -73,6 +75,7 @@ class Entry:
             failing=table.get("failing", "drain"),
             clients=table.get("clients", 1),
             repeat=table.get("repeat", False),
+            capacity=table.get("capacity", 0),
             options=table.get("options", {}),
         )
         return Checking(what, judged(table.get("properties", [])), most, reduction)
@@ -88,3 +91,13 @@ def found(checking: Checking) -> tuple[int, int, int, dict[str, int]]:
 def entries() -> list[Entry]:
     table = tomllib.loads(FILE.read_text(encoding="utf-8"))
     return [Entry(entry) for entry in table["setup"]]
+
+
+def table(rows: list[Entry]) -> str:
+    """The manifest for people, in Markdown."""
+    lines = ["| set-up | states | transitions | depth | violated |", "|---|---|---|---|---|"]
+    for entry in rows:
+        states, transitions, depth, violated = entry.pinned
+        broken = ", ".join(f"{name} in {length}" for name, length in violated.items())
+        lines.append(f"| {entry.title()} | {states:,} | {transitions:,} | {depth} | {broken} |")
+    return "\n".join(lines) + "\n"
