@@ -50,9 +50,9 @@ REQUEST from before the token is ignored; R9 a token that moves tells only who m
 born), so among requests of one age a higher priority wins, and every ``patience`` grants
 that one has waited count for one step of priority. The rank never changes: no queue is
 walked, no message sent. *printed*: each queue adds a little to all its entries whenever
-its node passes the token or is left by a client, once per grant. *none*: priority alone, and low ones may
-starve. A stamped request of priority p is overtaken by at most (highest - p) * patience
-later grants, plus one request of each node whose knowledge of the count was old.
+its node passes the token or is left by a client, once per grant. *none*: priority alone,
+and low ones may starve. A stamped request of priority p is overtaken by at most
+(highest - p) * patience later grants, plus one request of each node whose knowledge of the count was old.
 
 **Cost** per entry: REQUEST and TOKEN one each per link on the way (Reverse Link's: just
 under 4 at saturation), RELEASE the distance to the token if the client leaves without it,
@@ -468,9 +468,10 @@ class JiangNode(Node):
             front = self.queue.first()
             if (
                 front.priority != self.told_priority
-                or abs(front.rank - self.told_rank) >= self.rules.patience
+                or front.rank // self.rules.patience != self.told_rank // self.rules.patience
                 or (self.rules.backfill > 0 and front.want != self.told_want)
-            ):  # R4: a rank that differs by less than a step of priority is not worth telling
+            ):  # R4, but not for a rank within the same step of priority: the steps are the
+                # same everywhere, so what is left untold does not add up from hop to hop
                 self.tell(front)
                 rank = front.rank
                 self.send(

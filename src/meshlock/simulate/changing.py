@@ -53,6 +53,7 @@ class ChangingSimulation(Simulation):
             algorithm, options, network, permits, workload, delay, hold, fifo, seed, ageing, trace
         )
         self.graph = network
+        self.monitor.changed(network.components == 1)
         self.changes = changes
         self.returning = returning
         self.on_link: dict[int, list[Message]] = {}  # link: what is in flight, as it was sent

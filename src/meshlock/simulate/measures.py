@@ -29,20 +29,46 @@ class Overtakings:
     """Pairs of requests in which the lower one went first.
 
     A pair (a, b) counts if a ranks above b, had asked before b entered, and b entered
-    first. Whoever waits is kept in order of rank, so an entry finds by bisection how many
-    it overtakes.
+    first. Whoever waits is kept in order of rank, in blocks, so that an entry finds out
+    how many it overtakes, and joins or leaves, without moving all the others.
     """
 
+    BLOCK = 256
+
     def __init__(self) -> None:
-        self.waiting: list[float] = []
+        self.blocks: list[list[float]] = [[]]
         self.pairs = 0
 
     def asks(self, rank: float) -> None:
-        insort(self.waiting, rank)
+        place = self.block(rank)
+        block = self.blocks[place]
+        insort(block, rank)
+        if len(block) > 2 * self.BLOCK:
+            self.blocks[place] = block[: self.BLOCK]
+            self.blocks.insert(place + 1, block[self.BLOCK :])
 
     def enters(self, rank: float) -> None:
-        self.pairs += len(self.waiting) - bisect_right(self.waiting, rank)
-        del self.waiting[bisect_left(self.waiting, rank)]
+        place = self.block(rank)
+        block = self.blocks[place]
+        del block[bisect_left(block, rank)]
+        above = len(block) - bisect_right(block, rank)
+        for later in range(place + 1, len(self.blocks)):
+            other = self.blocks[later]
+            above += len(other) if other[0] > rank else len(other) - bisect_right(other, rank)
+        self.pairs += above
+        if not block and len(self.blocks) > 1:
+            del self.blocks[place]
+
+    def block(self, rank: float) -> int:
+        """The first block whose last rank is not below this one, else the last block."""
+        low, high = 0, len(self.blocks) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if self.blocks[middle][-1] < rank:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
 
 class Measures:

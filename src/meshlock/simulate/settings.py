@@ -283,5 +283,7 @@ def begin(trace: TraceWriter, settings: Settings, run: Simulation) -> None:
         "balanced": run.algorithm.token,
         "settings": settings.values,
     }
+    if isinstance(run, ChangingSimulation) and run.graph.components > 1:
+        setup["components"] = run.graph.components
     pairs = "complete" if run.network.complete else list(run.network.links())
     trace.begin(setup, run.network, pairs, run.permits, run.nodes)

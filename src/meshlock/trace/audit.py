@@ -42,6 +42,7 @@ class Audit:
         holder = setup.get("holder", -1)
         ageing = setup.get("ageing", 0.0)
         self.monitor = Monitor(permits, bool(setup.get("ordered")), float(ageing))
+        self.monitor.changed(setup.get("components", 1) == 1)
         self.balanced = bool(setup.get("balanced"))
         self.tokens: dict[int, int] = {holder: 1}
         self.free: dict[int, int] = {holder: permits}
