@@ -52,7 +52,8 @@ that one has waited count for one step of priority. The rank never changes: no q
 walked, no message sent. *printed*: each queue adds a little to all its entries whenever
 its node passes the token or is left by a client, once per grant. *none*: priority alone,
 and low ones may starve. A stamped request of priority p is overtaken by at most
-(highest - p) * patience later grants, plus one request of each node whose knowledge of the count was old.
+(highest - p) * patience later grants, plus one request of each node whose knowledge of the
+count was old.
 
 **Cost** per entry: REQUEST and TOKEN one each per link on the way (Reverse Link's: just
 under 4 at saturation), RELEASE the distance to the token if the client leaves without it,
