@@ -25,6 +25,7 @@ from meshlock.cli import (
     simulate,
     status,
     top,
+    view,
 )
 from meshlock.cli import exec as exec_
 
@@ -72,6 +73,7 @@ app.command()(agent.agent)
 app.command("exec", context_settings={"allow_interspersed_args": False})(exec_.execute)
 app.command()(status.status)
 app.command()(top.top)
+app.command()(view.view)
 app.add_typer(certs.certs, name="certs")
 
 

@@ -1,0 +1,32 @@
+"""meshlock view: the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def view(
+    trace: Annotated[Path | None, typer.Argument(help="A trace file to play.")] = None,
+    port: Annotated[int, typer.Option(help="Where the page is served; 0: any free port.")] = 8765,
+    browser: Annotated[bool, typer.Option(help="Open it in a browser.")] = True,
+) -> None:
+    """Play a trace in the browser; without one, drive a small run by hand.
+
+    Example: meshlock view run.jsonl
+    """
+    from meshlock.algorithms.registry import Refused
+
+    try:
+        import starlette
+        import uvicorn
+    except ImportError:
+        raise Refused(
+            "The page needs starlette and uvicorn: pip install 'meshlock[web]'."
+        ) from None
+    del starlette, uvicorn
+    from meshlock.web.serving import serve
+
+    serve(trace, port, browser)

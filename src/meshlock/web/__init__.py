@@ -1,0 +1,1 @@
+"""The page: look at any run in a browser, drive one by hand. Everything comes from this machine."""

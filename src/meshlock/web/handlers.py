@@ -1,0 +1,116 @@
+"""The lines of an algorithm's file that ran in a step, to be shown beside it."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+from typing import Any
+
+from meshlock.algorithms.interface import Algorithm, Effect, Node
+from meshlock.algorithms.registry import ALGORITHMS, settle
+from meshlock.topology.graphs import Complete
+
+CALLED = {
+    "start": "start",
+    "request": "request",
+    "leave": "release",
+    "withdraw": "withdraw",
+    "deliver": "receive",
+    "undelivered": "undelivered",
+    "link-up": "link_up",
+    "link-down": "link_down",
+}
+"""Which handler a cause calls."""
+
+
+class Method:
+    def __init__(self, name: str, tree: ast.FunctionDef, path: Path, text: list[str]) -> None:
+        self.name = name
+        self.tree = tree
+        self.path = path
+        self.text = text
+
+    def shown(self, lit: list[int]) -> dict[str, Any]:
+        """Its lines without indentation; ``lit`` are those that matter."""
+        first, last = self.tree.lineno, self.tree.end_lineno or self.tree.lineno
+        lines = self.text[first - 1 : last]
+        margin = self.tree.col_offset
+        return {
+            "name": self.name,
+            "file": self.path.name,
+            "first": first,
+            "lines": [line[margin:] for line in lines],
+            "lit": lit,
+        }
+
+
+def source(module: str) -> tuple[Path, list[str]] | None:
+    """The text of a module; a compiled one has it beside itself."""
+    place = getattr(sys.modules.get(module), "__file__", None)
+    if not place:
+        return None
+    path = Path(place).with_name(Path(place).name.partition(".")[0] + ".py")
+    try:
+        return path, path.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+
+
+def methods(algorithm: Algorithm) -> dict[str, Method]:
+    """The methods of the algorithm's nodes by their names."""
+    out: list[Effect] = []
+    nodes = algorithm.make(Complete(3), 1, settle(algorithm, {}), out)
+    found: dict[str, Method] = {}
+    for kind in reversed(type(nodes[0]).__mro__):
+        text = source(kind.__module__) if kind not in (object, Node) else None
+        if text is None:
+            continue
+        for part in ast.parse("\n".join(text[1])).body:
+            if isinstance(part, ast.ClassDef) and part.name == kind.__name__:
+                for member in part.body:
+                    if isinstance(member, ast.FunctionDef):
+                        found[member.name] = Method(member.name, member, *text)
+    return found
+
+
+def branch(receive: Method, kind: str) -> list[ast.stmt]:
+    """What ``receive`` does with messages of this class only."""
+    for part in ast.walk(receive.tree):
+        if isinstance(part, ast.If) and isinstance(part.test, ast.Call):
+            call = part.test
+            if isinstance(call.func, ast.Name) and call.func.id == "isinstance":
+                tested = call.args[1]
+                if isinstance(tested, ast.Name) and tested.id == kind:
+                    return part.body
+    return []
+
+
+def handlers(name: str) -> dict[str, list[dict[str, Any]]]:
+    """For every cause, and every kind of message delivered, the methods that it runs."""
+    algorithm = ALGORITHMS.get(name)
+    if algorithm is None:
+        return {}
+    known = methods(algorithm)
+    shown: dict[str, list[dict[str, Any]]] = {}
+    for cause, called in CALLED.items():
+        if called in known and cause != "deliver":
+            shown[cause] = [known[called].shown([])]
+    receive = known.get("receive")
+    if receive is None:
+        return shown
+    for kind in algorithm.kinds:
+        body = branch(receive, kind.__name__)
+        lit = [line for part in body for line in range(part.lineno, (part.end_lineno or 0) + 1)]
+        calls = [
+            part.func.attr
+            for statement in body
+            for part in ast.walk(statement)
+            if isinstance(part, ast.Call)
+            and isinstance(part.func, ast.Attribute)
+            and isinstance(part.func.value, ast.Name)
+            and part.func.value.id == "self"
+        ]
+        parts = [known[call].shown([]) for call in calls if call in known]
+        shown[f"deliver {kind.kind}"] = [*parts, receive.shown(lit)]
+    return shown

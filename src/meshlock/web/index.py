@@ -1,0 +1,502 @@
+"""A trace made quick to look into, however long it is.
+
+A *step* is what one handler did: the line of its cause and the lines of its effects. The
+index knows where each step begins in the file and, now and then, everything that was so at
+that moment; any later moment follows from there in few steps. The page is given such a
+moment and the steps after it (a *window*) and plays them itself, so nobody ever holds the
+whole trace.
+
+A trace that is still being written is indexed as its lines come.
+"""
+
+from __future__ import annotations
+
+import gc
+from array import array
+from bisect import bisect_left, bisect_right
+from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Lock
+from typing import Any, BinaryIO
+
+import msgspec
+
+from meshlock.trace.audit import Audit
+from meshlock.trace.reader import BadTrace, Trace
+
+WINDOW = 256
+"""Steps that the page is given at once."""
+
+JUDGED = 100_000
+"""Events up to which the properties are judged on the way; longer traces are for `audit`."""
+
+KINDS = 128
+"""More kinds of events than this no trace has."""
+
+CLIENTS = {"request", "enter", "leave", "withdraw"}
+
+EFFECTS = {"send", "enter", "move"}
+
+NOTHING = msgspec.Raw(b"{}")
+
+
+class Event(msgspec.Struct, gc=False):
+    """What the index must know of a line; the page reads the line itself."""
+
+    t: float
+    event: str
+    node: int = -1
+    id: int = -1
+    to: int = -1
+    peer: int = -1
+    client: int = -1
+    want: int = 1
+    priority: float = 0
+    tokens: int = -1
+    free: int = -1
+    permits: int = 0
+    x: float = 0
+    y: float = 0
+    fence: Any = 0
+    message: str = ""
+    args: msgspec.Raw = NOTHING
+    state: dict[str, msgspec.Raw] | None = None
+    violated: dict[str, str] | None = None
+
+
+class Moment:
+    """Everything that is so between two steps; copies share what does not change."""
+
+    __slots__ = (
+        "clients",
+        "down",
+        "flying",
+        "free",
+        "gone",
+        "inside",
+        "served",
+        "tokens",
+        "up",
+        "variables",
+    )
+
+    def __init__(self) -> None:
+        self.tokens: dict[int, int] = {}  # nodes that have any
+        self.free: dict[int, int] = {}
+        self.clients: dict[int, tuple[int, int, float, int, int]] = {}
+        # by number: node, want, priority, the step of asking and of entering (or -1)
+        self.inside = 0  # permits in use
+        self.served = 0  # clients that use them
+        self.flying: dict[int, tuple[int, Event]] = {}  # by number: step of sending, the line
+        self.up: dict[tuple[int, int], None] = {}  # links that were not there at the start
+        self.down: dict[tuple[int, int], None] = {}  # links of the start that have failed
+        self.gone: dict[int, None] = {}  # nodes that have crashed
+        self.variables: list[dict[str, msgspec.Raw]] = []  # where states were recorded
+
+    def copy(self) -> Moment:
+        twin = Moment()
+        twin.tokens = self.tokens.copy()
+        twin.free = self.free.copy()
+        twin.clients = self.clients.copy()
+        twin.inside = self.inside
+        twin.served = self.served
+        twin.flying = self.flying.copy()
+        twin.up = self.up.copy()
+        twin.down = self.down.copy()
+        twin.gone = self.gone.copy()
+        twin.variables = self.variables.copy()
+        return twin
+
+    def follow(self, event: Event, step: int) -> None:
+        """What this line changes."""
+        kind, node = event.event, event.node
+        if event.tokens >= 0 and kind != "send":
+            self.tokens[node] = event.tokens
+        if event.free >= 0:
+            self.free[node] = event.free
+        if event.state is not None and self.variables:
+            self.variables[node] = {**self.variables[node], **event.state}
+        if kind == "send":
+            self.flying[event.id] = (step, event)
+        elif kind == "deliver" or kind == "undelivered" or kind == "drop":
+            self.flying.pop(event.id, None)
+        elif kind == "request":
+            self.clients[event.client] = (node, event.want, event.priority, step, -1)
+        elif kind == "enter":
+            before = self.clients.get(event.client, (node, event.want, 0.0, step, -1))
+            self.clients[event.client] = (*before[:4], step)
+            self.inside += before[1]
+            self.served += 1
+        elif kind == "leave" or kind == "withdraw":
+            client = self.clients.pop(event.client, None)
+            if client is not None and client[4] >= 0:
+                self.inside -= client[1]
+                self.served -= 1
+        elif kind == "link-up":
+            pair = (node, event.peer) if node < event.peer else (event.peer, node)
+            self.down.pop(pair, None)
+            self.up[pair] = None
+        elif kind == "link-down":
+            pair = (node, event.peer) if node < event.peer else (event.peer, node)
+            self.up.pop(pair, None)
+            self.down[pair] = None
+        elif kind == "crash":
+            self.gone[node] = None
+        elif kind == "restart":
+            self.gone.pop(node, None)
+
+    def shown(self) -> dict[str, Any]:
+        """For the page."""
+        return {
+            "tokens": [[node, count] for node, count in self.tokens.items() if count],
+            "free": [[node, count] for node, count in self.free.items() if count],
+            "clients": [[number, *client] for number, client in self.clients.items()],
+            "flying": [
+                {
+                    "id": number,
+                    "step": step,
+                    "from": event.node,
+                    "to": event.to,
+                    "message": event.message,
+                    "args": event.args,
+                    "tokens": max(event.tokens, 0),
+                    "permits": event.permits,
+                }
+                for number, (step, event) in self.flying.items()
+            ],
+            "up": list(self.up),
+            "down": list(self.down),
+            "gone": list(self.gone),
+            "variables": self.variables,
+        }
+
+
+class Way:
+    """Where one node was when."""
+
+    __slots__ = ("times", "xs", "ys")
+
+    def __init__(self) -> None:
+        self.times = array("d")
+        self.xs = array("d")
+        self.ys = array("d")
+
+    def between(self, start: float, end: float) -> list[list[float]]:
+        """From its last turn before ``start`` to its first turn after ``end``."""
+        first = max(bisect_right(self.times, start) - 1, 0)
+        last = min(bisect_right(self.times, end), len(self.times) - 1)
+        return [[self.times[i], self.xs[i], self.ys[i]] for i in range(first, last + 1)]
+
+
+class Course:
+    """A number that changes now and then: since which step it is what."""
+
+    __slots__ = ("steps", "values")
+
+    def __init__(self) -> None:
+        self.steps = array("q", [0])
+        self.values = array("q", [0])
+
+    def note(self, step: int, value: int) -> None:
+        if self.steps[-1] == step:
+            self.values[-1] = value
+        elif self.values[-1] != value:
+            self.steps.append(step)
+            self.values.append(value)
+
+    def most(self, first: int, last: int) -> int:
+        """The largest from step ``first`` to step ``last``."""
+        start = bisect_right(self.steps, first) - 1
+        return max(self.values[start : bisect_right(self.steps, last)])
+
+
+class Judge(Trace):
+    """Stands for the trace while its events are judged one by one, as they come."""
+
+    def __init__(self, setup: dict[str, Any]) -> None:
+        self.path = Path("the trace")
+        self.lines = iter(())
+        self.number = 0
+        self.setup = setup
+        self.nodes = setup["nodes"]
+
+
+class Index:
+    def __init__(self, setup: dict[str, Any], file: BinaryIO, offset: int) -> None:
+        self.setup = setup
+        self.file = file  # only ever read here
+        self.lock = Lock()
+        self.nodes: int = setup["nodes"]
+        self.end = offset
+        self.starts = array("q", [offset])  # of every step; step 0 is the set-up
+        self.times = array("d", [0.0])
+        self.marks = array("q", [-KINDS])  # node * KINDS + number of the kind of its cause
+        self.kinds: list[str] = ["start"]
+        self.codes: dict[str, int] = {"start": 0}
+        self.enters = array("q")  # the steps in which somebody enters
+        self.used = Course()  # permits in use
+        self.waiting = Course()  # clients that wait
+        self.arrivals: dict[int, int] = {}  # message: the step in which it arrived or was lost
+        self.paths: dict[int, Way] = {}
+        self.events = 0
+        self.violated: list[dict[str, Any]] = []
+        self.unjudged = ""
+        self.now = self.first_moment()
+        # a moment costs as much as there are nodes
+        self.apart = max(1024, self.nodes // 4)
+        self.moments = [self.now.copy()]  # before step 1, 1 + apart, 1 + 2 apart, ...
+        self.decode = msgspec.json.Decoder(Event).decode
+        self.audit: Audit | None = Audit(Judge(setup))
+
+    def first_moment(self) -> Moment:
+        setup, moment = self.setup, Moment()
+        holder = setup.get("holder", -1)
+        if isinstance(holder, int) and holder >= 0:
+            if setup.get("balanced"):
+                moment.tokens[holder] = 1
+            moment.free[holder] = setup["permits"]
+        states = setup.get("states")
+        if isinstance(states, list) and len(states) == self.nodes:
+            raw = msgspec.json.decode(
+                msgspec.json.encode(states), type=list[dict[str, msgspec.Raw]]
+            )
+            moment.variables = raw
+        return moment
+
+    # -- as lines come ------------------------------------------------------------------
+
+    def feed(self, line: bytes) -> None:
+        """The next line of the trace."""
+        try:
+            event = self.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise BadTrace(
+                f"Line {self.events + 2} is not an event (was the file cut short?)."
+            ) from None
+        kind, node = event.event, event.node
+        if not -1 <= node < self.nodes:
+            raise BadTrace(f"Line {self.events + 2} names a node that does not exist: {node}.")
+        self.events += 1
+        if kind == "send":  # the most frequent by far
+            self.now.flying[event.id] = (len(self.starts) - 1, event)
+        else:
+            if kind not in EFFECTS:
+                self.begin(kind, event)
+            self.note(kind, event)
+        self.end += len(line)
+        if self.audit is not None:
+            self.judge(self.audit, line)
+
+    def begin(self, kind: str, event: Event) -> None:
+        """A new step."""
+        done = len(self.starts) - 1
+        if done and done % self.apart == 0:
+            self.moments.append(self.now.copy())
+        code = self.codes.get(kind)
+        if code is None:
+            if len(self.kinds) == KINDS:
+                raise BadTrace(f"Line {self.events + 1} is of a kind nobody knows: {kind}.")
+            code = self.codes[kind] = len(self.kinds)
+            self.kinds.append(kind)
+        if event.t < self.times[done]:
+            raise BadTrace(f"Line {self.events + 1} goes back in time, to {event.t:g}.")
+        self.starts.append(self.end)
+        self.times.append(event.t)
+        self.marks.append(event.node * KINDS + code)
+
+    def note(self, kind: str, event: Event) -> None:
+        """Whatever is not sending."""
+        step, now = len(self.starts) - 1, self.now
+        now.follow(event, step)
+        if kind == "deliver" or kind == "undelivered" or kind == "drop":
+            self.arrivals[event.id] = step
+        elif kind == "move":
+            path = self.paths.get(event.node)
+            if path is None:
+                path = self.paths[event.node] = Way()
+            path.times.append(event.t)
+            path.xs.append(event.x)
+            path.ys.append(event.y)
+        elif kind in CLIENTS:
+            if kind == "enter":
+                self.enters.append(step)
+            self.used.note(step, now.inside)
+            self.waiting.note(step, len(now.clients) - now.served)
+        elif kind == "end" and event.violated:
+            for name, sentence in event.violated.items():
+                self.report(name, sentence)
+
+    def judge(self, audit: Audit, line: bytes) -> None:
+        if self.events > JUDGED:
+            self.unjudged = "too long to be judged here: use meshlock audit"
+            self.audit = None
+            return
+        known = len(audit.monitor.violated)
+        try:
+            audit.event(msgspec.json.decode(line))
+            if audit.ended:
+                audit.monitor.ends(audit.now, len(audit.clients) - len(audit.inside))
+        except (BadTrace, KeyError, TypeError) as error:
+            self.unjudged = f"cannot be judged: {error}"
+            self.audit = None
+        if len(audit.monitor.violated) > known:
+            for name, sentence in audit.monitor.violated.items():
+                self.report(name, sentence)
+
+    def report(self, name: str, sentence: str) -> None:
+        if all(found["property"] != name for found in self.violated):
+            step = len(self.starts) - 1
+            self.violated.append({"property": name, "sentence": sentence, "step": step})
+
+    def whole(self) -> None:
+        """No more lines will come."""
+        if self.audit is not None and self.setup.get("source") == "check":
+            known = set(self.audit.monitor.violated)
+            self.audit.settle()
+            for name in self.audit.monitor.violated.keys() - known:
+                self.report(name, self.audit.monitor.violated[name])
+
+    # -- for the page ---------------------------------------------------------------------
+
+    @property
+    def steps(self) -> int:
+        """The number of the last step."""
+        return len(self.starts) - 1
+
+    def read(self, first: int, last: int) -> list[list[bytes]]:
+        """The lines of these steps, both included."""
+        first, last = max(first, 0), min(last, self.steps)
+        if first > last:
+            return []
+        start = self.starts[first]
+        end = self.starts[last + 1] if last < self.steps else self.end
+        with self.lock:
+            self.file.seek(start)
+            text = self.file.read(end - start)
+        bounds = [self.starts[step] - start for step in range(first, last + 1)] + [end - start]
+        return [text[bounds[i] : bounds[i + 1]].split(b"\n")[:-1] for i in range(last - first + 1)]
+
+    def moment(self, step: int) -> Moment:
+        """How things are after this step."""
+        place = min(max(step - 1, 0) // self.apart, len(self.moments) - 1)
+        while place and place * self.apart > step:
+            place -= 1
+        moment: Moment = self.moments[place].copy()
+        first = place * self.apart + 1
+        for number, lines in enumerate(self.read(first, step), first):
+            for line in lines:
+                moment.follow(self.decode(line), number)
+        return moment
+
+    def window(self, number: int) -> bytes:
+        """The moment before the window's first step, and its steps as they stand in the file."""
+        first = number * WINDOW + 1
+        before = self.moment(first - 1)
+        last = min(first + WINDOW - 1, self.steps)
+        steps = self.read(first, last)
+        arrivals = {number: self.arrivals.get(number, 0) for number in before.flying}
+        for step in range(first, last + 1):
+            for line in steps[step - first]:
+                if b'"send"' in line:
+                    event = self.decode(line)
+                    arrivals[event.id] = self.arrivals.get(event.id, 0)
+        start = self.times[min(first - 1, self.steps)]
+        ended = self.times[min(last + 1, self.steps)]
+        head = msgspec.json.encode(
+            {
+                "first": first,
+                "last": last,
+                "moment": before.shown(),
+                "arrivals": list(arrivals.items()),
+                "paths": [[node, path.between(start, ended)] for node, path in self.paths.items()],
+            }
+        )
+        body = b",".join(b"[" + b",".join(lines) + b"]" for lines in steps)
+        return head[:-1] + b',"steps":[' + body + b"]}"
+
+    def about(self) -> dict[str, Any]:
+        setup = {key: value for key, value in self.setup.items() if key != "states"}
+        return {
+            "setup": setup,
+            "steps": self.steps,
+            "events": self.events,
+            "window": WINDOW,
+            "time": self.times[-1],
+            "states": bool(self.now.variables),
+            "violated": self.violated,
+            "unjudged": self.unjudged,
+            "bounds": self.bounds(),
+            "kinds": self.kinds[1:],
+        }
+
+    def bounds(self) -> list[float] | None:
+        """The corners of the place where nodes move, if they do."""
+        paths = [path for path in self.paths.values() if len(path.times)]
+        if not paths:
+            return None
+        return [
+            min(min(path.xs) for path in paths),
+            min(min(path.ys) for path in paths),
+            max(max(path.xs) for path in paths),
+            max(max(path.ys) for path in paths),
+        ]
+
+    def overview(self, parts: int) -> dict[str, Any]:
+        """Permits in use and clients waiting, at most, in each of so many parts of the run."""
+        parts = max(1, min(parts, 2000, self.steps + 1))
+        total = self.steps + 1
+        cuts = [total * part // parts for part in range(parts + 1)]
+        spans = [(cuts[part], max(cuts[part + 1], cuts[part] + 1)) for part in range(parts)]
+        return {
+            "steps": self.steps,
+            "used": [self.used.most(start, end - 1) for start, end in spans],
+            "waiting": [self.waiting.most(start, end - 1) for start, end in spans],
+        }
+
+    def find(self, after: int, back: bool, kind: str, node: int) -> int:
+        """The next step, or the one before, of this kind and node; 0 where there is none."""
+        if kind == "enter":
+            place = (
+                bisect_left(self.enters, after) - 1 if back else bisect_right(self.enters, after)
+            )
+            steps = list(self.enters[place::-1]) if back and place >= 0 else []
+            if not back:
+                steps = list(self.enters[place:])
+            marks = range(node * KINDS, node * KINDS + KINDS) if node >= 0 else None
+            return next((s for s in steps if marks is None or self.marks[s] in marks), 0)
+        code = self.codes.get(kind, -1)
+        behind = range(min(after, self.steps + 1) - 1, 0, -1)
+        for step in behind if back else range(after + 1, self.steps + 1):
+            place, found = divmod(self.marks[step], KINDS)
+            if (node < 0 or place == node) and (not kind or found == code):
+                return step
+        return 0
+
+
+def open_trace(path: Path) -> Index:
+    """The index of a whole file."""
+    gc.disable()  # it would go through all that has been kept, again and again, for nothing
+    try:
+        return indexed(Trace(path), path)
+    finally:
+        gc.enable()
+
+
+def indexed(trace: Trace, path: Path) -> Index:
+    if path.suffix == ".gz":
+        unpacked: BinaryIO = TemporaryFile()  # noqa: SIM115 - lives as long as the index
+        for line in trace.lines:
+            unpacked.write(line)
+        unpacked.seek(0)
+        index, lines = Index(trace.setup, unpacked, 0), unpacked
+    else:
+        lines = path.open("rb")
+        index = Index(trace.setup, path.open("rb"), len(lines.readline()))
+    try:
+        for line in lines:
+            if line[-1] == 10:  # else its writer was stopped in the middle of it
+                index.feed(line)
+    except BadTrace as error:
+        raise BadTrace(f"{path}: {error}") from None
+    index.whole()
+    return index

@@ -1,0 +1,490 @@
+// The page: opens a run, plays it, and answers to buttons, keys and the pointer.
+
+import { Run, ask } from "./run.js";
+import { Stage } from "./stage.js";
+import { Strip } from "./strip.js";
+import { words } from "./words.js";
+import { element, eventsPane, nodePane, permitsBar, stepPane, tip, waitingPane } from "./side.js";
+
+const $ = (id) => document.getElementById(id);
+const SPEEDS = [0.5, 1, 2, 4, 8, 16, 32, 64, 128, 512];
+const TABS = ["hand", "step", "waiting", "node", "events"];
+const still = window.matchMedia("(prefers-reduced-motion: reduce)");
+
+export class Page {
+  constructor() {
+    this.theme(localStorage.getItem("meshlock-theme"));
+    this.stage = new Stage($("network"));
+    this.strip = new Strip($("overview"), $("gantt"), this.stage.colour);
+    this.run = null;
+    this.position = 0; // in steps; between two of them while something moves
+    this.target = null; // where a single step goes
+    this.playing = false;
+    this.speed = 4;
+    this.tab = "step";
+    this.shown = null; // what the panes show
+    this.dirty = true;
+    this.frames = [];
+    this.before = 0;
+    this.hand = null; // where a run is driven by hand
+    this.controls();
+    this.pointer();
+    this.keys();
+    requestAnimationFrame((now) => this.frame(now));
+  }
+
+  // -- what is shown ------------------------------------------------------------------
+
+  async open(name) {
+    const run = await Run.open(name);
+    this.run = run;
+    this.stage.show(run);
+    this.strip.show(run);
+    this.position = 0;
+    this.playing = false;
+    this.headline();
+    this.kinds();
+    this.limits();
+    ask(`${run.path}/source`).then((handlers) => { run.handlers = handlers; this.refresh(); }).catch(() => {});
+    this.course();
+    const step = /step=(\d+)/.exec(location.hash);
+    await this.go(step ? Number(step[1]) : 0);
+  }
+
+  headline() {
+    const { run } = this;
+    const { setup, about } = { setup: run.setup, about: run.about };
+    const bad = about.violated;
+    const network = Array.isArray(setup.links) ? `${setup.links.length} links` : "complete";
+    const facts = [setup.algorithm, `${setup.nodes} nodes`, network, `k = ${setup.permits}`, `${run.steps.toLocaleString("en")} steps`];
+    if (setup.pool) facts.unshift(`pool ${setup.pool}`);
+    if (setup.seed !== undefined) facts.push(`seed ${setup.seed}`);
+    if (bad.length) {
+      $("title").textContent = `${bad[0].property} is violated`;
+      facts.unshift(setup.source === "check" ? "counterexample" : setup.source);
+    } else if (setup.source === "hand") $("title").textContent = "Try it yourself";
+    else $("title").textContent = setup.pool ?? setup.scenario ?? `${setup.algorithm}, ${setup.source === "live" ? "live" : setup.source === "check" ? "a checked run" : "a simulated run"}`;
+    $("subtitle").textContent = facts.filter(Boolean).join(" · ") + (about.unjudged ? ` · ${about.unjudged}` : "");
+    document.title = `${$("title").textContent} · meshlock`;
+    const verdict = $("verdict");
+    verdict.hidden = !bad.length;
+    verdict.replaceChildren(...bad.flatMap((found) => [element("span", { text: `${found.property}: ${found.sentence}` }), element("button", { type: "button", text: `step ${found.step}`, onclick: () => this.go(found.step) })]));
+    const legend = [["token", "token"], ["waiting", "waits"], ["inside", "inside"]];
+    if (about.states) legend.push(["arrow", "down to the token"]);
+    if (!setup.balanced) legend.shift();
+    $("legend").replaceChildren(...legend.map(([kind, text]) => element("span", {}, element("i", { class: kind }), text)));
+  }
+
+  kinds() {
+    const kinds = ["enter", ...this.run.about.kinds.filter((kind) => kind !== "enter" && kind !== "end")];
+    const chosen = $("kind").value;
+    $("kind").replaceChildren(...kinds.map((kind) => element("option", { value: kind, text: kind })));
+    if (kinds.includes(chosen)) $("kind").value = chosen;
+  }
+
+  limits() {
+    $("scrub").max = String(this.run.steps);
+    $("step").max = String(this.run.steps);
+    $("total").textContent = `of ${this.run.steps.toLocaleString("en")}`;
+  }
+
+  course() {
+    const { run } = this;
+    ask(`${run.path}/overview?parts=${Math.max(100, Math.round($("overview").clientWidth / 2))}`).then((course) => {
+      this.strip.course = course;
+      this.dirty = true;
+    }).catch(() => {});
+  }
+
+  // More has happened in this run.
+  async grown(about) {
+    const { run } = this;
+    run.grown(about);
+    run.forget();
+    await run.load(run.number(run.steps));
+    this.limits();
+    this.headline();
+    this.kinds();
+    this.course();
+  }
+
+  // -- going about ------------------------------------------------------------------------
+
+  get step() {
+    return Math.floor(this.position + 1e-9);
+  }
+
+  async go(step) {
+    if (!this.run) return;
+    const to = Math.min(Math.max(Math.round(step) || 0, 0), this.run.steps);
+    this.target = null;
+    await this.run.load(this.run.number(to));
+    this.run.ready(to);
+    this.position = to;
+    this.refresh();
+  }
+
+  async walk(count) {
+    this.pause();
+    const from = this.target ?? this.step;
+    const to = Math.min(Math.max(from + count, 0), this.run.steps);
+    if (count === 1 && !still.matches && to > this.position) {
+      await this.run.load(this.run.number(to));
+      this.target = to;
+    } else await this.go(to);
+  }
+
+  pause() {
+    if (!this.playing) return;
+    this.playing = false;
+    this.position = this.step;
+    this.refresh();
+    this.button();
+  }
+
+  play() {
+    if (this.step >= this.run.steps) this.position = 0;
+    this.playing = true;
+    this.target = null;
+    this.button();
+  }
+
+  button() {
+    $("play").classList.toggle("playing", this.playing);
+    $("play").setAttribute("aria-label", this.playing ? "Pause" : "Play");
+  }
+
+  async find(back) {
+    const asked = new URLSearchParams({ after: this.step, kind: $("kind").value });
+    if (back) asked.set("back", "1");
+    if (this.tab === "node" && this.stage.selected >= 0) asked.set("node", this.stage.selected);
+    const { step } = await ask(`${this.run.path}/find?${asked}`);
+    if (step) {
+      this.pause();
+      await this.go(step);
+    } else $("says").textContent = "No more of these.";
+  }
+
+  select(node) {
+    this.stage.selected = node;
+    if (node >= 0 && this.tab !== "hand") this.choose("node");
+    this.refresh();
+  }
+
+  // -- drawing ------------------------------------------------------------------------------
+
+  refresh() {
+    this.shown = null;
+    this.dirty = true;
+  }
+
+  frame(now) {
+    requestAnimationFrame((later) => this.frame(later));
+    const passed = Math.min((now - this.before) / 1000, 0.1);
+    this.before = now;
+    const { run } = this;
+    if (!run) return;
+    if (this.playing) {
+      const next = this.position + passed * this.speed;
+      if (run.ready(Math.min(Math.ceil(next), run.steps))) this.position = Math.min(next, run.steps);
+      if (this.position >= run.steps) this.pause();
+      this.dirty = true;
+    } else if (this.target !== null) {
+      this.position = Math.min(this.position + passed * 3.2, this.target);
+      if (this.position >= this.target) {
+        this.position = this.target;
+        this.target = null;
+      }
+      this.dirty = true;
+    }
+    if (!this.dirty) return;
+    const step = this.step;
+    if (!run.ready(step)) return;
+    this.dirty = false;
+    const moment = run.at(step);
+    this.stage.moment = moment;
+    this.stage.draw(still.matches ? step : this.position);
+    this.strip.overview(this.position);
+    this.strip.gantt(this.position, this.stage.selected);
+    this.frames.push([now, this.stage.drawing]);
+    if (this.frames.length > 300) this.frames.shift();
+    if (this.shown !== step && (!this.playing || this.speed <= 16 || now - (this.panned ?? 0) > 120)) {
+      this.panned = now;
+      this.shown = step;
+      this.panes(moment, step);
+    }
+  }
+
+  panes(moment, step) {
+    const { run } = this;
+    permitsBar($("permits"), run, moment);
+    if (this.tab === "step") stepPane($("pane-step"), run, moment);
+    else if (this.tab === "waiting") waitingPane($("pane-waiting"), run, moment, (node) => this.select(node));
+    else if (this.tab === "node") nodePane($("pane-node"), run, moment, this.stage.selected, (node) => this.select(node));
+    else if (this.tab === "events") eventsPane($("pane-events"), run, step, (to) => this.go(to));
+    this.hand?.shows(moment, step);
+    if (document.activeElement !== $("step")) $("step").value = String(step);
+    $("scrub").value = String(step);
+    $("clock").textContent = `t = ${round(run.time(step))}`;
+    $("back").disabled = $("first").disabled = step === 0;
+    $("forward").disabled = $("last").disabled = step >= run.steps;
+    const said = step ? words(run.lines(step)[0] ?? { event: "end" }, (node) => run.called(node), true) : "the start";
+    $("network").setAttribute("aria-label", `The network after step ${step}: ${said}; ${moment.used()} of ${run.permits} permits in use, ${moment.queue().length} waiting`);
+    if (!this.playing) {
+      $("says").textContent = `Step ${step}: ${said}`;
+      if (this.linked !== step) history.replaceState(null, "", `#step=${step}`);
+      this.linked = step;
+    }
+  }
+
+  // -- controls -------------------------------------------------------------------------------
+
+  theme(name) {
+    const dark = name ? name === "dark" : window.matchMedia("(prefers-color-scheme: dark)").matches;
+    document.documentElement.classList.toggle("dark", dark);
+    if (this.stage) {
+      this.stage.recolour();
+      this.strip.colour = this.stage.colour;
+      this.refresh();
+    }
+    return dark;
+  }
+
+  choose(tab) {
+    this.tab = tab;
+    for (const name of TABS) {
+      $(`tab-${name}`).setAttribute("aria-selected", String(name === tab));
+      $(`tab-${name}`).tabIndex = name === tab ? 0 : -1;
+      $(`pane-${name}`).hidden = name !== tab;
+    }
+    this.refresh();
+  }
+
+  controls() {
+    $("play").addEventListener("click", () => (this.playing ? this.pause() : this.play()));
+    $("back").addEventListener("click", () => this.walk(-1));
+    $("forward").addEventListener("click", () => this.walk(1));
+    $("first").addEventListener("click", () => { this.pause(); this.go(0); });
+    $("last").addEventListener("click", () => { this.pause(); this.go(this.run.steps); });
+    $("speed").append(...SPEEDS.map((speed) => element("option", { value: speed, text: speed < 1 ? "1 in 2 s" : `${speed} per s` })));
+    $("speed").value = String(this.speed);
+    $("speed").addEventListener("change", () => { this.speed = Number($("speed").value); });
+    $("step").addEventListener("change", () => { this.pause(); this.go(Number($("step").value)); });
+    $("scrub").addEventListener("input", () => { this.pause(); this.go(Number($("scrub").value)); });
+    $("find-next").addEventListener("click", () => this.find(false));
+    $("find-back").addEventListener("click", () => this.find(true));
+    $("theme").addEventListener("click", () => {
+      const dark = document.documentElement.classList.contains("dark");
+      localStorage.setItem("meshlock-theme", dark ? "light" : "dark");
+      this.theme(dark ? "light" : "dark");
+    });
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.theme(localStorage.getItem("meshlock-theme")));
+    $("share").addEventListener("click", async () => {
+      const link = new URL(`#step=${this.step}`, location.href).href;
+      try {
+        await navigator.clipboard.writeText(link);
+        $("share").textContent = "Copied";
+      } catch {
+        history.replaceState(null, "", `#step=${this.step}`);
+        $("share").textContent = "It is in the address bar";
+      }
+      setTimeout(() => { $("share").textContent = "Copy link"; }, 1600);
+    });
+    $("save").addEventListener("click", () => {
+      const link = element("a", { href: `${this.run.path}/trace.jsonl`, download: "run.jsonl" });
+      link.click();
+    });
+    $("help-open").addEventListener("click", () => $("help").showModal());
+    $("diagram-open").addEventListener("click", () => this.diagram());
+    for (const id of ["diagram-first", "diagram-last"]) $(id).addEventListener("change", () => this.drawDiagram());
+    const tabs = TABS.map((name) => $(`tab-${name}`));
+    tabs.forEach((tab, place) => {
+      tab.addEventListener("click", () => this.choose(TABS[place]));
+      tab.addEventListener("keydown", (event) => {
+        const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (!by) return;
+        event.stopPropagation();
+        let to = place;
+        do to = (to + by + TABS.length) % TABS.length; while (tabs[to].hidden);
+        this.choose(TABS[to]);
+        tabs[to].focus();
+      });
+    });
+    window.addEventListener("resize", () => { this.dirty = true; });
+    window.addEventListener("hashchange", () => {
+      const step = /step=(\d+)/.exec(location.hash);
+      if (step && Number(step[1]) !== this.step) this.go(Number(step[1]));
+    });
+    new ResizeObserver(() => { this.dirty = true; }).observe($("stage"));
+  }
+
+  diagram() {
+    const span = this.strip.span ?? [Math.max(1, this.step - 24), Math.min(this.run.steps, this.step + 15)];
+    $("diagram-first").value = String(span[0]);
+    $("diagram-last").value = String(span[1]);
+    this.drawDiagram();
+    $("diagram").showModal();
+  }
+
+  drawDiagram() {
+    const asked = new URLSearchParams({ first: $("diagram-first").value || 1, last: $("diagram-last").value || 1 });
+    $("diagram-image").src = `${this.run.path}/sequence.svg?${asked}`;
+    $("diagram-svg").href = `${this.run.path}/sequence.svg?${asked}`;
+    $("diagram-mmd").href = `${this.run.path}/sequence.mmd?${asked}`;
+  }
+
+  keys() {
+    const doing = {
+      " ": () => (this.playing ? this.pause() : this.play()),
+      ArrowRight: (event) => this.walk(event.shiftKey ? 10 : 1),
+      ArrowLeft: (event) => this.walk(event.shiftKey ? -10 : -1),
+      Home: () => { this.pause(); this.go(0); },
+      End: () => { this.pause(); this.go(this.run.steps); },
+      "+": () => this.faster(1),
+      "=": () => this.faster(1),
+      "-": () => this.faster(-1),
+      n: () => this.find(false),
+      p: () => this.find(true),
+      g: () => { $("step").focus(); $("step").select(); },
+      d: () => this.diagram(),
+      "[": () => this.select((Math.max(this.stage.selected, 0) - 1 + this.run.size) % this.run.size),
+      "]": () => this.select((this.stage.selected + 1) % this.run.size),
+      0: () => { this.stage.view = { zoom: 1, x: 0, y: 0 }; this.dirty = true; },
+      "?": () => $("help").showModal(),
+      Escape: () => this.select(-1),
+    };
+    document.addEventListener("keydown", (event) => {
+      const busy = event.target.closest("input, select, textarea, dialog");
+      if (busy || event.ctrlKey || event.metaKey || event.altKey || !this.run) return;
+      if (event.key === " " && event.target.closest("button, a")) return;
+      const deed = doing[event.key];
+      if (!deed) return;
+      event.preventDefault();
+      deed(event);
+    });
+  }
+
+  faster(by) {
+    const place = Math.min(Math.max(SPEEDS.indexOf(this.speed) + by, 0), SPEEDS.length - 1);
+    this.speed = SPEEDS[place];
+    $("speed").value = String(this.speed);
+  }
+
+  pointer() {
+    const canvas = $("network");
+    const { stage } = this;
+    let held = null;
+    const spot = (event) => {
+      const box = canvas.getBoundingClientRect();
+      return { x: event.clientX - box.left, y: event.clientY - box.top };
+    };
+    canvas.addEventListener("pointerdown", (event) => {
+      const at = spot(event);
+      held = { at, view: { ...stage.view }, what: stage.under(at.x, at.y), moved: false };
+      canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      const at = spot(event);
+      if (held) {
+        const dx = at.x - held.at.x;
+        const dy = at.y - held.at.y;
+        if (Math.hypot(dx, dy) > 4) held.moved = true;
+        if (!held.moved) return;
+        if (held.what?.node >= 0 && this.hand) this.hand.drags(held.what.node, stage.fromScreen(at.x, at.y));
+        else stage.view = { ...held.view, x: held.view.x + dx, y: held.view.y + dy };
+        this.dirty = true;
+        return;
+      }
+      const over = stage.under(at.x, at.y);
+      const useful = over && (over.node >= 0 || this.hand) ? over : null;
+      canvas.classList.toggle("over", Boolean(useful));
+      if (JSON.stringify(useful) !== JSON.stringify(stage.over)) {
+        stage.over = useful;
+        this.dirty = true;
+      }
+      this.hover(at, useful);
+    });
+    const release = (event) => {
+      if (!held) return;
+      const { what, moved } = held;
+      held = null;
+      const at = spot(event);
+      if (moved && what?.node >= 0 && this.hand) this.hand.drops(what.node, stage.fromScreen(at.x, at.y));
+      else if (!moved && this.hand?.clicks(what, at)) return;
+      else if (!moved) this.select(what?.node ?? -1);
+    };
+    canvas.addEventListener("pointerup", release);
+    canvas.addEventListener("pointercancel", () => { held = null; stage.dragged = null; this.dirty = true; });
+    canvas.addEventListener("pointerleave", () => { $("tip").hidden = true; stage.over = null; this.dirty = true; });
+    canvas.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      const at = spot(event);
+      const before = stage.fromScreen(at.x, at.y);
+      stage.view.zoom = Math.min(Math.max(stage.view.zoom * Math.exp(-event.deltaY * 0.0015), 0.4), 40);
+      const after = stage.toScreen(before.x, before.y);
+      stage.view.x += at.x - after.x;
+      stage.view.y += at.y - after.y;
+      this.dirty = true;
+    }, { passive: false });
+    const strip = $("gantt");
+    let chosen = null;
+    strip.addEventListener("pointerdown", (event) => {
+      if (!this.run) return;
+      this.pause();
+      strip.setPointerCapture(event.pointerId);
+      const step = this.strip.stepAt(event.offsetX);
+      if (event.shiftKey) {
+        chosen = step;
+        this.strip.span = [Math.max(step, 1), Math.max(step, 1)];
+        this.dirty = true;
+      } else {
+        this.strip.span = null;
+        const node = this.strip.nodeAt(event.offsetY);
+        if (event.offsetX < 40 && node >= 0) this.select(node);
+        else this.go(step);
+      }
+    });
+    strip.addEventListener("pointermove", (event) => {
+      if (chosen === null) return;
+      const step = this.strip.stepAt(event.offsetX);
+      this.strip.span = [Math.max(1, Math.min(chosen, step)), Math.max(1, chosen, step)];
+      this.dirty = true;
+    });
+    strip.addEventListener("pointerup", () => {
+      if (chosen !== null && this.strip.span[1] > this.strip.span[0]) this.diagram();
+      chosen = null;
+    });
+    strip.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      this.strip.pixels = Math.min(Math.max(this.strip.pixels * Math.exp(-event.deltaY * 0.0015), 1), 60);
+      this.dirty = true;
+    }, { passive: false });
+  }
+
+  hover(at, over) {
+    const box = $("tip");
+    const node = over?.node ?? -1;
+    const flying = over?.message !== undefined ? this.stage.moment?.flying.get(over.message) : null;
+    let text = "";
+    if (node >= 0 && this.stage.moment) text = tip(this.run, this.stage.moment, node);
+    else if (flying) text = `${words({ ...flying, event: "send" }, (n) => this.run.called(n))}${this.hand ? "\nclick: deliver it now" : ""}`;
+    else if (over?.link && this.hand) text = "click: cut this link";
+    box.hidden = !text;
+    if (!text) return;
+    box.textContent = text;
+    const wide = $("stage").clientWidth;
+    box.style.left = `${Math.min(at.x + 14, wide - 220)}px`;
+    box.style.top = `${at.y + 14}px`;
+  }
+}
+
+const round = (time) => (Math.abs(time) >= 1000 ? time.toFixed(1) : String(Math.round(time * 1000) / 1000));
+
+const page = new Page();
+window.meshlock = page; // for those who want to look under the bonnet, and for the tests
+ask("/api/runs").then(async ({ opened }) => {
+  if (opened) await page.open(opened);
+}).catch((error) => {
+  $("title").textContent = "This run cannot be shown";
+  $("subtitle").textContent = error.message;
+});

@@ -1,0 +1,130 @@
+// A run as the server knows it: windows of steps are fetched when they are needed.
+
+import { Moment, pair } from "./model.js";
+
+export async function ask(path, options) {
+  const answer = await fetch(path, options);
+  const body = await answer.json();
+  if (!answer.ok) throw new Error(body.error ?? `${answer.status}`);
+  return body;
+}
+
+export const tell = (path, body) =>
+  ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+
+const KEPT = 24;
+const MOST_LINKS = 20_000;
+
+export class Run {
+  constructor(name, about) {
+    this.name = name;
+    this.path = `/api/runs/${encodeURIComponent(name)}`;
+    this.windows = new Map();
+    this.coming = new Map();
+    this.renew(about);
+    const { setup } = about;
+    this.size = setup.nodes;
+    this.permits = setup.permits;
+    this.links = [];
+    if (setup.links === "complete") {
+      if (this.size * this.size < 2 * MOST_LINKS) {
+        for (let one = 0; one < this.size; one += 1) for (let other = one + 1; other < this.size; other += 1) this.links.push(`${one}-${other}`);
+      }
+    } else if (Array.isArray(setup.links)) {
+      this.links = setup.links.map(([one, other]) => pair(one, other));
+    }
+    this.handlers = {};
+    this.moment = null; // the one at hand
+  }
+
+  static async open(name) {
+    const run = new Run(name, await ask(`/api/runs/${encodeURIComponent(name)}`));
+    await run.load(0);
+    return run;
+  }
+
+  renew(about) {
+    this.about = about;
+    this.setup = about.setup;
+    this.steps = about.steps;
+    this.width = about.window;
+  }
+
+  // More has been written: what is known of the last window is old.
+  grown(about) {
+    const from = Math.floor(Math.max(this.steps - 1, 0) / this.width);
+    this.renew(about);
+    for (const number of this.windows.keys()) if (number >= from) this.windows.delete(number);
+  }
+
+  called(node) {
+    return String(this.setup.names?.[node] ?? node);
+  }
+
+  number(step) {
+    return Math.floor(Math.max(step - 1, 0) / this.width);
+  }
+
+  window(step) {
+    return this.windows.get(this.number(step));
+  }
+
+  async load(number) {
+    if (this.windows.has(number)) return this.windows.get(number);
+    if (!this.coming.has(number)) {
+      this.coming.set(number, ask(`${this.path}/window?number=${number}`).finally(() => this.coming.delete(number)));
+    }
+    const window = await this.coming.get(number);
+    window.arrivals = new Map(window.arrivals);
+    window.paths = new Map(window.paths);
+    this.windows.delete(number);
+    this.windows.set(number, window);
+    while (this.windows.size > KEPT) this.windows.delete(this.windows.keys().next().value);
+    return window;
+  }
+
+  // Is this step's window here? If not it is sent for.
+  ready(step) {
+    const number = this.number(step);
+    const next = this.number(Math.min(step + 64, this.steps));
+    if (!this.windows.has(next)) this.load(next).catch(() => {});
+    if (this.windows.has(number)) return true;
+    this.load(number).catch(() => {});
+    return false;
+  }
+
+  lines(step) {
+    if (step < 1) return [];
+    const window = this.window(step);
+    return window?.steps[step - window.first] ?? [];
+  }
+
+  // How things are after this step; its window must be here.
+  at(step) {
+    const here = this.moment;
+    if (here && here.step === step) return here;
+    if (here && here.step + 1 === step && this.window(step)) {
+      here.follow(step, this.lines(step));
+      return here;
+    }
+    const window = this.window(step);
+    const moment = new Moment(this.setup, this.links, window.moment);
+    moment.step = window.first - 1;
+    for (let number = window.first; number <= step; number += 1) moment.follow(number, this.lines(number));
+    this.moment = moment;
+    return moment;
+  }
+
+  forget() {
+    this.moment = null;
+  }
+
+  time(step) {
+    const lines = this.lines(step);
+    return lines.length ? lines[0].t : 0;
+  }
+
+  arrival(step, id) {
+    return this.window(step)?.arrivals.get(id) || this.windows.get(this.number(step) - 1)?.arrivals.get(id) || 0;
+  }
+}

@@ -1,0 +1,183 @@
+// Beside the network: the step, who waits, one node, the events around. Text only, never markup.
+
+import { value, words, message } from "./words.js";
+
+export function element(name, properties = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, thing] of Object.entries(properties)) {
+    if (key === "class") made.className = thing;
+    else if (key === "text") made.textContent = thing;
+    else if (key.startsWith("on")) made.addEventListener(key.slice(2), thing);
+    else if (thing !== undefined && thing !== false) made.setAttribute(key, thing === true ? "" : thing);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+export function stepPane(pane, run, moment) {
+  const parts = [];
+  const step = moment.step;
+  const lines = run.lines(step);
+  const called = (node) => run.called(node);
+  if (step === 0 || !lines.length) {
+    parts.push(element("p", { class: "cause", text: "The start" }));
+    const holder = run.setup.holder;
+    const said = holder >= 0 ? `Node ${called(holder)} has ${run.setup.balanced ? "the token and " : ""}all ${run.permits === 1 ? "of the one permit" : `${run.permits} permits`}.` : "Nobody holds anything yet.";
+    parts.push(element("p", { class: "muted", text: `${said} Press → for the first step, or Space to play.` }));
+    pane.replaceChildren(...parts);
+    return;
+  }
+  const [cause, ...effects] = lines;
+  parts.push(element("p", { class: "cause", text: words(cause, called, true) }));
+  if (cause.args && Object.keys(cause.args).length) parts.push(element("p", { class: "small", text: message(cause) }));
+  const seen = effects.filter((line) => line.event !== "move");
+  if (seen.length) {
+    parts.push(element("h3", { text: "and so" }));
+    parts.push(element("ul", { class: "effects" }, ...seen.map((line) => element("li", { class: line.event, text: line.event === "send" ? words(line, called) : words(line, called) }))));
+  }
+  if (moment.changes.length) {
+    parts.push(element("h3", { text: `what changed at ${called(cause.node)}` }));
+    const list = element("dl", { class: "changes" });
+    for (const [name, before, after] of moment.changes) {
+      list.append(element("dt", { text: name }), element("dd", {}, element("del", { text: value(before) }), " → ", element("ins", { text: value(after) })));
+    }
+    parts.push(list);
+  }
+  const key = cause.event === "deliver" ? `deliver ${cause.message}` : cause.event;
+  const ran = run.handlers[key];
+  if (ran) {
+    parts.push(element("h3", { text: "the handler that ran" }));
+    for (const part of ran) parts.push(code(part));
+  }
+  pane.replaceChildren(...parts);
+}
+
+function code(part) {
+  const list = element("ol");
+  part.lines.forEach((text, place) => {
+    const number = part.first + place;
+    const kind = part.lit.includes(number) ? "lit" : /^\s*(#|""")/.test(text) ? "remark" : "";
+    list.append(element("li", { class: kind }, element("b", { text: String(number) }), text));
+  });
+  return element("div", { class: "code", tabindex: "0", role: "group", "aria-label": `${part.name} in ${part.file}` }, element("span", { class: "name", text: `${part.name} · ${part.file}` }), list);
+}
+
+export function waitingPane(pane, run, moment, select) {
+  const queue = moment.queue();
+  const inside = moment.inside();
+  const row = (client, since) => {
+    const made = element("tr", { "data-node": client.node, onclick: () => select(client.node) },
+      element("td", {}, element("b", { text: run.called(client.node) })),
+      element("td", { text: String(client.want) }),
+      element("td", {}, element("span", { class: client.entered >= 0 ? "chip inside" : "chip", text: String(client.priority) })),
+      element("td", { class: "muted", text: `${since}` }));
+    return made;
+  };
+  const table = (clients, since) => element("table", {},
+    element("thead", {}, element("tr", {}, ...["node", "permits", "priority", "since step"].map((text) => element("th", { scope: "col", text })))),
+    element("tbody", {}, ...clients.slice(0, 200).map((client) => row(client, since(client)))));
+  pane.replaceChildren(
+    element("h3", { text: `waiting (${queue.length}), the most urgent first` }),
+    queue.length ? table(queue, (client) => client.asked) : element("p", { class: "muted", text: "Nobody waits." }),
+    element("h3", { text: `inside (${inside.length})` }),
+    inside.length ? table(inside, (client) => client.entered) : element("p", { class: "muted", text: "Nobody holds permits." }),
+  );
+}
+
+export function nodePane(pane, run, moment, node, select) {
+  const choice = element("select", { "aria-label": "Node", onchange: (event) => select(Number(event.target.value)) }, element("option", { value: "-1", text: "choose a node" }));
+  for (let i = 0; i < Math.min(run.size, 5000); i += 1) choice.append(element("option", { value: i, text: run.called(i) }));
+  choice.value = String(node);
+  const parts = [choice];
+  if (node < 0) {
+    parts.push(element("p", { class: "muted", text: "Click a node, or press [ and ]." }));
+    pane.replaceChildren(...parts);
+    return;
+  }
+  const chips = element("div", { class: "chips" });
+  if (moment.gone.has(node)) chips.append(element("span", { class: "chip bad", text: "crashed" }));
+  if (moment.tokens.has(node)) chips.append(element("span", { class: "chip token", text: "has the token" }));
+  if (moment.free.has(node)) chips.append(element("span", { class: "chip token", text: `${moment.free.get(node)} free here` }));
+  for (const client of moment.clients.values()) {
+    if (client.node !== node) continue;
+    const text = client.entered >= 0 ? `holds ${client.want} since step ${client.entered}` : `waits for ${client.want}, priority ${client.priority}`;
+    chips.append(element("span", { class: client.entered >= 0 ? "chip inside" : "chip", text }));
+  }
+  parts.push(chips);
+  const near = [...moment.links].map((link) => link.split("-").map(Number)).filter((ends) => ends.includes(node)).map(([one, other]) => (one === node ? other : one));
+  parts.push(element("h3", { text: "linked to" }));
+  parts.push(element("p", { text: near.length ? near.slice(0, 60).map((other) => run.called(other)).join(", ") : run.setup.links === "complete" ? "everybody" : "nobody" }));
+  const state = moment.variables[node];
+  if (state) {
+    parts.push(element("h3", { text: "its variables" }));
+    const list = element("dl", { class: "changes" });
+    for (const [name, thing] of Object.entries(state)) list.append(element("dt", { text: name }), element("dd", { text: value(thing) }));
+    parts.push(list);
+  } else {
+    parts.push(element("p", { class: "small", text: "The trace records no states: write it with --trace-states to see variables, queues and heights." }));
+  }
+  const way = [...moment.flying.values()].filter((line) => line.from === node || line.to === node);
+  if (way.length) {
+    parts.push(element("h3", { text: "on the way" }));
+    parts.push(element("ul", { class: "effects" }, ...way.slice(0, 30).map((line) => element("li", { text: `${run.called(line.from)} → ${run.called(line.to)}: ${message(line)}` }))));
+  }
+  pane.replaceChildren(...parts);
+}
+
+export function tip(run, moment, node) {
+  const parts = [`Node ${run.called(node)}${moment.tokens.has(node) ? " · has the token" : ""}${moment.free.has(node) ? ` · ${moment.free.get(node)} free` : ""}`];
+  for (const client of moment.clients.values()) {
+    if (client.node !== node) continue;
+    parts.push(client.entered >= 0 ? `holds ${client.want}` : `waits for ${client.want}, priority ${client.priority}`);
+  }
+  const state = moment.variables[node];
+  if (state) {
+    for (const name of ["height", "next", "father", "queue", "waiting"]) {
+      if (state[name] !== undefined && !(Array.isArray(state[name]) && !state[name].length)) parts.push(`${name} ${value(state[name])}`);
+    }
+  }
+  return parts.join("\n");
+}
+
+export function eventsPane(pane, run, step, go) {
+  const list = element("div", { class: "events" });
+  const from = Math.max(1, step - 18);
+  const to = Math.min(run.steps, from + 60);
+  for (let number = from; number <= to; number += 1) {
+    const lines = run.lines(number);
+    if (!lines.length) continue;
+    const enters = lines.filter((line) => line.event === "enter").length;
+    const text = words(lines[0], (node) => run.called(node), true) + (enters ? " ● enters" : "");
+    list.append(element("button", { type: "button", "aria-current": number === step ? "step" : undefined, onclick: () => go(number) }, element("b", { text: String(number) }), element("span", { text })));
+  }
+  pane.replaceChildren(list);
+  list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+}
+
+export function permitsBar(bar, run, moment) {
+  const cells = [];
+  const used = moment.used();
+  const most = run.permits;
+  const says = `${used} of ${most} ${most === 1 ? "permit" : "permits"} in use`;
+  if (most > 32) {
+    const meter = element("meter", { min: "0", max: String(most), value: String(Math.min(used, most)) });
+    cells.push(meter);
+  } else {
+    let count = 0;
+    for (const client of moment.inside()) {
+      for (let i = 0; i < client.want && count < 64; i += 1) {
+        count += 1;
+        cells.push(element("span", { class: count > most ? "cell over" : "cell used", text: run.called(client.node).slice(0, 4) }));
+      }
+    }
+    let free = 0;
+    for (const [node, here] of moment.free) if (moment.tokens.has(node) || !run.setup.balanced) free += here;
+    for (let i = 0; count < most; i += 1) {
+      count += 1;
+      cells.push(element("span", { class: i < free ? "cell free" : "cell away" }));
+    }
+  }
+  cells.push(element("span", { class: "count", text: says }));
+  bar.replaceChildren(...cells);
+  bar.setAttribute("aria-label", says);
+}

@@ -1,0 +1,157 @@
+"""What the page asks for: itself, and windows of a run. Only this machine may ask."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from meshlock.algorithms.registry import Refused
+from meshlock.web.handlers import handlers
+from meshlock.web.index import Index
+from meshlock.web.sequence import Diagram
+
+PAGE = Path(__file__).parent / "page"
+
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; object-src 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def answer(body: bytes, kind: str, status: int = 200) -> Response:
+    return Response(body, status, media_type=kind, headers=HEADERS)
+
+
+def told(value: Any, status: int = 200) -> Response:
+    return answer(msgspec.json.encode(value), "application/json", status)
+
+
+async def refusal(_request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 400
+    text = error.detail if isinstance(error, HTTPException) else str(error)
+    return told({"error": text}, status)
+
+
+def static(name: str) -> Response:
+    """A file of the page; only files that are in the folder itself."""
+    files = {path.name: path for path in PAGE.iterdir() if path.suffix in TYPES}
+    if name not in files:
+        raise HTTPException(404, f"There is no {name}.")
+    return answer(files[name].read_bytes(), TYPES[files[name].suffix])
+
+
+async def index_page(_request: Request) -> Response:
+    return static("index.html")
+
+
+async def file(request: Request) -> Response:
+    return static(request.path_params["name"])
+
+
+def number(request: Request, name: str, default: int) -> int:
+    text = request.query_params.get(name, str(default))
+    if not text.removeprefix("-").isdigit() or len(text) > 12:
+        raise HTTPException(400, f"{name} must be a whole number.")
+    return int(text)
+
+
+class Desk:
+    """The runs that can be looked at, by their names."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, Index] = {}
+        self.opened = ""  # the run to show first, if any
+
+    def find(self, request: Request) -> Index:
+        name = request.path_params["run"]
+        if name not in self.runs:
+            raise HTTPException(404, f"There is no run {name} any more: start another.")
+        return self.runs[name]
+
+    async def what(self, _request: Request) -> Response:
+        return told({"opened": self.opened})
+
+    async def about(self, request: Request) -> Response:
+        return told(self.find(request).about())
+
+    async def source(self, request: Request) -> Response:
+        return told(handlers(str(self.find(request).setup.get("algorithm"))))
+
+    async def window(self, request: Request) -> Response:
+        window = number(request, "number", 0)
+        index = self.find(request)
+        if not 0 <= window * 256 <= index.steps:
+            raise HTTPException(404, "There is no such window.")
+        return answer(index.window(window), "application/json")
+
+    async def overview(self, request: Request) -> Response:
+        return told(self.find(request).overview(number(request, "parts", 600)))
+
+    async def search(self, request: Request) -> Response:
+        asked = request.query_params
+        step = self.find(request).find(
+            number(request, "after", 0),
+            "back" in asked,
+            asked.get("kind", ""),
+            number(request, "node", -1),
+        )
+        return told({"step": step})
+
+    async def diagram(self, request: Request) -> Response:
+        index = self.find(request)
+        drawn = Diagram(index, number(request, "first", 1), number(request, "last", index.steps))
+        if request.path_params["form"] == "mmd":
+            return answer(drawn.mermaid().encode(), "text/plain; charset=utf-8")
+        return answer(drawn.svg().encode(), "image/svg+xml")
+
+    async def trace(self, request: Request) -> Response:
+        index = self.find(request)
+        body = msgspec.json.encode(index.setup) + b"\n"
+        body += b"\n".join(b"\n".join(lines) for lines in index.read(0, index.steps) if lines)
+        saved = answer(body + b"\n", "application/jsonl")
+        saved.headers["Content-Disposition"] = 'attachment; filename="run.jsonl"'
+        return saved
+
+    def routes(self) -> list[Route]:
+        run = "/api/runs/{run}"
+        return [
+            Route("/", index_page),
+            Route("/page/{name}", file),
+            Route("/api/runs", self.what),
+            Route(run, self.about),
+            Route(f"{run}/source", self.source),
+            Route(f"{run}/window", self.window),
+            Route(f"{run}/overview", self.overview),
+            Route(f"{run}/find", self.search),
+            Route(f"{run}/sequence.{{form}}", self.diagram),
+            Route(f"{run}/trace.jsonl", self.trace),
+        ]
+
+
+def application(desk: Desk, hosts: list[str]) -> Starlette:
+    return Starlette(
+        routes=desk.routes(),
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)],
+        exception_handlers={HTTPException: refusal, Refused: refusal},
+    )

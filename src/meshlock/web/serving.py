@@ -1,0 +1,45 @@
+"""Serve the page on this machine until interrupted."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import webbrowser
+from pathlib import Path
+
+import uvicorn
+
+from meshlock.algorithms.registry import Refused
+from meshlock.trace.reader import BadTrace
+from meshlock.web.index import open_trace
+from meshlock.web.server import Desk, application
+
+
+def listening(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise Refused(f"Cannot serve on port {port}: {error}; use another --port.") from None
+    listener.listen()
+    return listener
+
+
+def serve(trace: Path | None, port: int, browser: bool) -> None:
+    desk = Desk()
+    if trace is not None:
+        try:
+            desk.runs["trace"] = open_trace(trace)
+        except BadTrace as error:
+            raise Refused(str(error)) from None
+        desk.opened = "trace"
+    listener = listening(port)
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    sys.stderr.write(f"The page is at {address} (Ctrl-C to end).\n")
+    if browser:
+        webbrowser.open(address)
+    app = application(desk, ["127.0.0.1", "localhost"])
+    config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off")
+    uvicorn.Server(config).run(sockets=[listener])

@@ -1,0 +1,8 @@
+import pytest
+from browser import chromium
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with chromium() as launched:
+        yield launched

@@ -1,0 +1,160 @@
+"""The index of a trace says of any step what following the trace from its start says."""
+
+import gzip
+import json
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from meshlock.cli.main import app
+from meshlock.trace.reader import BadTrace
+from meshlock.web.handlers import handlers
+from meshlock.web.index import WINDOW, Event, Index, Moment, open_trace
+from meshlock.web.sequence import Diagram
+
+
+def simulated(tmp_path, *more):
+    path = tmp_path / "run.jsonl"
+    words = "simulate --algorithm jiang --nodes 9 --topology grid:3x3 --permits 3 --want 1-2"
+    words += " --priority 0-5 --requests 150 --seed 3 --json --trace-states"
+    result = CliRunner().invoke(app, [*words.split(), *more, "--trace", str(path)])
+    assert result.exit_code == 0, result.output
+    return path
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    return simulated(tmp_path_factory.mktemp("trace"))
+
+
+def test_a_step_is_a_cause_and_its_effects(trace):
+    index = open_trace(trace)
+    events = [json.loads(line) for line in trace.read_bytes().splitlines()[1:]]
+    causes = [event for event in events if event["event"] not in ("send", "enter")]
+    assert index.events == len(events)
+    assert index.steps == len(causes) > 5 * WINDOW
+    for step in (1, WINDOW, WINDOW + 1, index.steps):
+        assert json.loads(index.read(step, step)[0][0]) == causes[step - 1]
+
+
+def test_any_moment_is_the_same_from_the_nearest_known_one_and_from_the_start(trace):
+    index = open_trace(trace)
+    moment = index.moments[0].copy()
+    for step in range(1, index.steps + 1):
+        for line in index.read(step, step)[0]:
+            moment.follow(msgspec.json.decode(line, type=Event), step)
+        if step % 97 == 0 or step == index.steps or abs(step - index.apart) < 3:
+            assert msgspec.json.encode(index.moment(step).shown()) == msgspec.json.encode(
+                moment.shown()
+            )
+    assert len(index.moments) > 1
+
+
+def test_windows_follow_each_other_without_gap(trace):
+    index = open_trace(trace)
+    first = 1
+    for number in range((index.steps - 1) // WINDOW + 1):
+        window = json.loads(index.window(number))
+        assert window["first"] == first
+        assert len(window["steps"]) == window["last"] - window["first"] + 1
+        first = window["last"] + 1
+    assert first == index.steps + 1
+
+
+def test_a_packed_trace_and_one_that_was_cut_short_open_too(trace, tmp_path):
+    packed = tmp_path / "run.jsonl.gz"
+    packed.write_bytes(gzip.compress(trace.read_bytes()))
+    whole, unpacked = open_trace(trace), open_trace(packed)
+    assert unpacked.window(1) == whole.window(1)
+    cut = tmp_path / "cut.jsonl"
+    cut.write_bytes(trace.read_bytes()[:-10])
+    assert open_trace(cut).events == whole.events - 1
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (b"[1]", "Line 2 is not an event (was the file cut short?)."),
+        (b'{"t": 0, "event": "deliver", "node": 9}', "Line 2 names a node that does not exist: 9."),
+        (b'{"t": -1, "event": "request", "node": 0}', "Line 2 goes back in time, to -1."),
+    ],
+)
+def test_what_is_wrong_with_a_trace_is_a_sentence(tmp_path, line, sentence):
+    path = tmp_path / "wrong.jsonl"
+    head = b'{"meshlock": "trace", "format": 1, "nodes": 3, "permits": 1, "links": []}\n'
+    path.write_bytes(head + line + b"\n")
+    with pytest.raises(BadTrace) as wrong:
+        open_trace(path)
+    assert str(wrong.value) == f"{path}: {sentence}"
+
+
+def test_finding_forwards_and_back(trace):
+    index = open_trace(trace)
+    events = [[json.loads(line) for line in lines] for lines in index.read(0, index.steps)]
+    enters = [n for n, lines in enumerate(events) if any(e["event"] == "enter" for e in lines)]
+    assert index.find(0, False, "enter", -1) == enters[0]
+    assert index.find(enters[4], True, "enter", -1) == enters[3]
+    at_five = [n for n in enters if events[n][0]["node"] == 5]
+    assert index.find(0, False, "enter", 5) == at_five[0]
+    assert index.find(index.steps + 1, True, "enter", 5) == at_five[-1]
+    asks = [n for n, lines in enumerate(events) if lines and lines[0]["event"] == "request"]
+    assert index.find(asks[7], False, "request", -1) == asks[8]
+    assert index.find(index.steps, False, "request", -1) == 0
+
+
+def test_permits_in_use_at_a_glance(trace):
+    index = open_trace(trace)
+    used, most, wants = 0, 0, {}
+    for line in trace.read_bytes().splitlines()[1:]:
+        event = json.loads(line)
+        if event["event"] == "enter":
+            wants[event["client"]] = event["want"]
+            used += event["want"]
+            most = max(most, used)
+        elif event["event"] == "leave":
+            used -= wants[event["client"]]
+    course = index.overview(50)
+    assert len(course["used"]) == 50
+    assert max(course["used"]) == most > 1
+    assert course["waiting"][0] == 9  # saturated: everybody asks at once
+
+
+def test_the_handler_of_every_cause_and_message_is_found():
+    shown = handlers("jiang")
+    assert {"request", "leave", "link-up", "link-down", "deliver TOKEN"} <= set(shown)
+    token = shown["deliver TOKEN"]
+    assert [part["name"] for part in token] == ["receive_token", "receive"]
+    receive = token[1]
+    lit = [receive["lines"][number - receive["first"]].strip() for number in receive["lit"]]
+    assert lit == ["self.receive_token(message)", "return"]
+    assert handlers("nobody's") == {}
+
+
+def test_a_diagram_cannot_be_made_to_say_markup(tmp_path):
+    path = tmp_path / "evil.jsonl"
+    evil = '<script>alert(1)</script>"; %% end'
+    setup = {"meshlock": "trace", "format": 1, "nodes": 2, "permits": 1, "links": [[0, 1]]}
+    setup |= {"holder": 0, "names": [evil, "b"]}
+    lines = [
+        setup,
+        {"t": 0, "node": 0, "event": "request", "client": 1, "want": 1, "priority": 0},
+        {"t": 0, "node": 0, "event": "send", "id": 1, "to": 1, "message": evil, "args": {}},
+        {"t": 1, "node": 1, "event": "deliver", "id": 1, "from": 0, "message": evil, "args": {}},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    diagram = Diagram(open_trace(path), 1, 2)
+    assert "<script" not in diagram.svg()
+    assert "&lt;script&gt;" in diagram.svg()
+    assert not set('<>;%"') & set(diagram.mermaid().replace("->>", ""))
+
+
+def test_an_index_can_be_fed_while_it_is_read(trace):
+    lines = trace.read_bytes().splitlines(keepends=True)
+    setup = json.loads(lines[0])
+    with trace.open("rb") as file:
+        index = Index(setup, file, len(lines[0]))
+        for line in lines[1:400]:
+            index.feed(line)
+        assert isinstance(index.moment(index.steps), Moment)
+        assert json.loads(index.window(0))["last"] == min(index.steps, WINDOW)

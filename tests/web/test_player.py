@@ -1,0 +1,188 @@
+"""The page in a real browser: load, play, step, jump, look; nothing from elsewhere."""
+
+import json
+
+import msgspec
+import pytest
+from browser import served, until
+from typer.testing import CliRunner
+
+from meshlock.cli.main import app
+
+pytest.importorskip("starlette", reason="needs the extra 'web'")
+
+from meshlock.web.index import open_trace
+from meshlock.web.server import Desk, application
+
+
+def desk_with(path):
+    desk = Desk()
+    desk.runs["trace"] = open_trace(path)
+    desk.opened = "trace"
+    return application(desk, ["127.0.0.1"])
+
+
+def written(path, words):
+    result = CliRunner().invoke(app, [*words.split(), "--trace", str(path)])
+    assert result.exit_code in (0, 1), result.output
+    return path
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    path = tmp_path_factory.mktemp("player") / "run.jsonl"
+    words = "simulate --algorithm jiang --nodes 9 --topology grid:3x3 --permits 3 --want 1-2 "
+    words += "--priority 0-5 --requests 60 --workload poisson:0.1 --seed 3 --json --trace-states"
+    return written(path, words)
+
+
+@pytest.fixture(scope="module")
+def address(trace):
+    with served(desk_with(trace)) as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser, address):
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.elsewhere = []
+    page.errors = []
+    page.on("request", lambda asked: page.elsewhere.append(asked.url))
+    page.on("pageerror", lambda error: page.errors.append(str(error)))
+    page.on("console", lambda said: page.errors.append(said.text) if said.type == "error" else None)
+    yield page
+    assert not page.errors
+    assert all(url.startswith((address, "http://127.0.0.1")) for url in page.elsewhere)
+    context.close()
+
+
+def at(page, step):
+    until(page, f"window.meshlock?.step === {step} && meshlock.shown === {step}")
+
+
+def test_load_step_play_and_jump(page, address, trace):
+    page.goto(address)
+    at(page, 0)
+    assert page.inner_text("h1") == "jiang, a simulated run"
+    page.keyboard.press("ArrowRight")
+    at(page, 1)
+    assert "asks for" in page.inner_text("#pane-step .cause")
+    assert "request · jiang.py" in page.inner_text("#pane-step")
+    page.click("#back")
+    at(page, 0)
+    page.select_option("#speed", "64")
+    page.keyboard.press("Space")
+    until(page, "meshlock.step > 30")
+    page.keyboard.press("Space")
+    until(page, "!meshlock.playing")
+    page.keyboard.press("Home")
+    at(page, 0)
+    page.keyboard.press("n")  # the first to enter
+    until(page, "meshlock.step > 0")
+    assert "enters with" in page.inner_text("#pane-step")
+    page.keyboard.press("End")
+    until(page, "meshlock.shown === meshlock.run.steps")
+    assert page.inner_text("#permits .count") == "0 of 3 permits in use"
+
+
+def test_a_link_opens_at_its_step_and_the_page_knows_what_the_server_knows(page, address, trace):
+    page.goto(f"{address}/#step=300")
+    at(page, 300)
+    said = page.evaluate(
+        """() => { const now = meshlock.run.at(300); return JSON.stringify({
+            tokens: [...now.tokens], free: [...now.free], gone: [...now.gone],
+            clients: [...now.clients].map(([n, c]) =>
+                [n, c.node, c.want, c.priority, c.asked, c.entered]),
+            flying: [...now.flying.values()], variables: now.variables }); }"""
+    )
+    told = json.loads(said, parse_int=float)
+    known = json.loads(msgspec.json.encode(open_trace(trace).moment(300).shown()), parse_int=float)
+    for key in told:
+        assert told[key] == known[key], key
+    assert told["variables"]
+
+
+def test_node_waiting_and_diagram(page, address):
+    page.goto(f"{address}/#step=120")
+    at(page, 120)
+    page.click("#tab-waiting")
+    queue = page.evaluate("meshlock.stage.moment.queue().map((client) => client.priority)")
+    assert queue == sorted(queue, reverse=True)
+    shown = page.locator("#pane-waiting tbody tr").count()
+    assert shown == page.evaluate("meshlock.stage.moment.clients.size")
+    spot = page.evaluate("meshlock.stage.places[4]")
+    box = page.locator("#network").bounding_box()
+    page.mouse.click(box["x"] + spot["x"], box["y"] + spot["y"])
+    until(page, "meshlock.stage.selected === 4 && meshlock.shown === 120")
+    assert "height" in page.inner_text("#pane-node")
+    page.keyboard.press("d")
+    until(page, "document.getElementById('diagram-image').naturalWidth > 100")
+    mermaid = page.request.get(address + page.get_attribute("#diagram-mmd", "href")).text()
+    assert mermaid.startswith("sequenceDiagram\n")
+    assert "TOKEN" in mermaid
+    page.keyboard.press("Escape")
+
+
+def test_a_counterexample_opens_at_its_start_under_the_name_of_what_is_violated(browser, tmp_path):
+    words = "check --algorithm jiang-printed --nodes 3 --topology line --permits 1 "
+    words += "--request 2:1@5 --request 1:1@6 --request 0:1@1"
+    path = written(tmp_path / "bad.jsonl", words)
+    with served(desk_with(path)) as address:
+        page = browser.new_page()
+        page.goto(address)
+        until(page, "window.meshlock?.shown === 0")
+        assert page.inner_text("h1") == "order is violated"
+        page.click("#verdict button")
+        until(page, "meshlock.shown > 10")
+        assert "enters with 1 permit" in page.inner_text("#pane-step")
+        page.close()
+
+
+def test_a_trace_cannot_bring_markup_or_scripts(browser, tmp_path):
+    evil = "<img src=x onerror='window.broken=1'><script>window.broken=1</script>"
+    setup = {"meshlock": "trace", "format": 1, "nodes": 2, "permits": 1, "links": [[0, 1]]}
+    setup |= {"algorithm": evil, "holder": 0, "names": [evil, evil], "pool": evil, "source": "live"}
+    lines = [
+        setup,
+        {"t": 0, "node": 0, "event": "request", "client": 1, "want": 1, "priority": evil},
+        {
+            "t": 0,
+            "node": 0,
+            "event": "send",
+            "id": 1,
+            "to": 1,
+            "message": evil,
+            "args": {evil: evil},
+        },
+        {"t": 1, "node": 1, "event": evil},
+        {"t": 1, "event": "end", "unserved": 1, "violated": {evil: evil}},
+    ]
+    lines[1]["priority"] = 1
+    path = tmp_path / "evil.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with served(desk_with(path)) as address:
+        page = browser.new_page()
+        policy = page.goto(address).headers["content-security-policy"]
+        assert policy.startswith("default-src 'self'")
+        for step in range(4):
+            page.goto(f"{address}/#step={step}")
+            until(page, f"window.meshlock?.shown === {step}")
+            for tab in ("waiting", "node", "events", "step"):
+                page.click(f"#tab-{tab}")
+        assert evil in page.inner_text("#verdict")
+        assert page.evaluate("window.broken") is None
+        assert page.locator("main img, header img, #verdict img").count() == 0
+        page.close()
+
+
+def test_only_this_machine_is_answered(address):
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
+
+    asked = Request(address + "/api/runs", headers={"Host": "evil.example"})
+    with pytest.raises(HTTPError, match="400"):
+        urlopen(asked)
+    for path in ("/page/..%2findex.py", "/page/nothing.js", "/api/runs/other"):
+        with pytest.raises(HTTPError, match="404"):
+            urlopen(address + path)
