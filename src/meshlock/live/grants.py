@@ -70,7 +70,7 @@ class Waiter:
         self.priority = priority
         self.asked = asked
         self.grant: Grant | None = None
-        self.future: asyncio.Future[None] | None = None
+        self.future: asyncio.Future[Grant] | None = None
         self.abandoned = False  # nobody waits any more: what comes goes straight back
 
 

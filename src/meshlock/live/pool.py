@@ -106,10 +106,10 @@ class Pool:
         if core.free_permits() < want:
             return None
         waiter = self.new_waiter(want, priority)
-        self.ask(waiter)
-        if waiter.grant is None:
+        grant = self.ask(waiter)
+        if grant is None:
             self.abandon(waiter)
-        return waiter.grant
+        return grant
 
     async def wait_for(self, want: int, priority: int, timeout: float | None) -> Grant:
         if self.core is None:
@@ -119,21 +119,19 @@ class Pool:
                 timeout = max(0.0, (limit.when() or 0.0) - asyncio.get_running_loop().time())
         self.refuse_impossible(want)
         waiter = self.new_waiter(want, priority)
-        self.ask(waiter)
-        if waiter.grant is not None:
-            return waiter.grant
-        waiter.future = self.mesh.loop.create_future()
+        grant = self.ask(waiter)
+        if grant is not None:
+            return grant
+        future: asyncio.Future[Grant] = self.mesh.loop.create_future()
+        waiter.future = future
         try:
             if timeout is None:
-                await waiter.future
-            else:
-                async with asyncio.timeout(timeout):
-                    await waiter.future
+                return await future
+            async with asyncio.timeout(timeout):
+                return await future
         except BaseException:
             self.abandon(waiter)
             raise
-        assert waiter.grant is not None
-        return waiter.grant
 
     def refuse_impossible(self, want: int) -> None:
         if self.closed:
@@ -164,7 +162,8 @@ class Pool:
         waiter = self.clients[number] = Waiter(number, want, priority, monotonic())
         return waiter
 
-    def ask(self, waiter: Waiter) -> None:
+    def ask(self, waiter: Waiter) -> Grant | None:
+        """Hand the request in; the grant, if there is one at once."""
         assert self.algorithm is not None
         if self.algorithm.many_clients:
             self.hand_in(waiter)
@@ -175,6 +174,7 @@ class Pool:
             place = waiter.number - PATIENCE * waiter.priority
             heappush(self.line, (place, waiter.number, waiter))
         self.mesh.flush()
+        return waiter.grant
 
     def hand_in(self, waiter: Waiter) -> None:
         core = self.before()
@@ -246,9 +246,10 @@ class Pool:
         if waiter.abandoned:
             self.returning.append(enter.client)
             return
-        waiter.grant = Grant(self, enter.client, waiter.want, waiter.priority, enter.fence)
+        grant = Grant(self, enter.client, waiter.want, waiter.priority, enter.fence)
+        waiter.grant = grant
         if waiter.future is not None and not waiter.future.done():
-            waiter.future.set_result(None)
+            waiter.future.set_result(grant)
 
     def pull(self) -> None:
         """Have the token come here, for a neighbour that wants to be rid of it."""
