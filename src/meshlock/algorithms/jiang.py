@@ -75,8 +75,7 @@ from meshlock.algorithms.interface import (
     Node,
 )
 from meshlock.algorithms.queues import Entry, Ranked
-
-Height = tuple[int, int, int]
+from meshlock.algorithms.reverse_link import Height, first_heights
 
 STAMPED, PRINTED, UNAGED = 0, 1, 2
 
@@ -671,25 +670,9 @@ class JiangNode(Node):
         self.blocked = NOBODY if blocked is None else blocked
 
 
-def depths(network: Network) -> list[int]:
-    """Everybody's distance from node 0 along the fathers."""
-    depth = [NIL] * network.size
-    if network.size:
-        depth[0] = 0
-    for node in range(network.size):
-        path: list[int] = []
-        while depth[node] == NIL:
-            path.append(node)
-            node = network.father(node)
-        for below in reversed(path):
-            depth[below] = depth[network.father(below)] + 1
-    return depth
-
-
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
     rules = Rules(permits, options)
-    depth = depths(network)
-    heights: list[Height] = [(0, depth[me], me) for me in range(network.size)]
+    heights = first_heights(network)
     nodes: list[Node] = []
     for me in range(network.size):
         node = JiangNode(me, out, rules, heights[me], me == 0)

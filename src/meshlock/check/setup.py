@@ -7,12 +7,17 @@ from meshlock.topology.graphs import Topology
 
 
 class Wish:
-    """One request: so many permits for a client of this node, with this priority."""
+    """One request: so many permits for a client of this node, with this priority.
 
-    def __init__(self, node: int, want: int, priority: int) -> None:
+    A client that ``stays`` never leaves once it is in: whoever needs no more than the rest of
+    the permits must be served all the same.
+    """
+
+    def __init__(self, node: int, want: int, priority: int, stays: bool = False) -> None:
         self.node = node
         self.want = want
         self.priority = priority
+        self.stays = stays
 
 
 class Change:

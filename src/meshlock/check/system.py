@@ -131,6 +131,7 @@ class System(Model):
 
         self.wants = [0] + [wish.want for wish in setup.wishes]  # by client
         self.priorities = [0] + [wish.priority for wish in setup.wishes]
+        self.stays = [False] + [wish.stays for wish in setup.wishes]
         self.clients: list[list[int]] = [[] for _ in range(self.size)]
         for client, wish in enumerate(setup.wishes, start=1):
             self.clients[wish.node].append(client)
@@ -230,7 +231,7 @@ class System(Model):
             place.quiet = len(inbox) == 0
             if self.setup.capacity > 0:
                 place.full = any(len(line) > self.setup.capacity for _, line in inbox)
-            place.eager = len(inbox) > 0 or len(inside) > 0
+            place.eager = len(inbox) > 0 or not all(self.stays[client] for client in inside)
             for client in inside:
                 place.held += self.wants[client]
             for client in waiting:
@@ -363,7 +364,8 @@ class System(Model):
             if busy < self.setup.clients and client not in place.inside + place.waiting:
                 self.find_step(i, place, REQUEST, client, place.inbox)
         for client in place.inside:
-            self.find_step(i, place, LEAVE, client, place.inbox)
+            if not self.stays[client]:
+                self.find_step(i, place, LEAVE, client, place.inbox)
 
     def find_step(self, i: int, place: Place, kind: int, subject: int, inbox: Inbox) -> None:
         node = self.nodes[i]
@@ -668,7 +670,7 @@ class System(Model):
                     debts.append(self.debt(source, i))
                 else:
                     debts += [2 * message for message in dict.fromkeys(line)]
-            debts += [2 * client + 1 for client in place.inside]
+            debts += [2 * client + 1 for client in place.inside if not self.stays[client]]
         return debts
 
     def debt(self, sender: int, receiver: int) -> int:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from meshlock.check.mutants import (
     general_scheme,
+    jiang,
     lamport,
     lelann,
     maekawa,
     neilsen_mizuno,
+    reverse_link,
     ricart_agrawala,
     singhal,
     suzuki_kasami,
@@ -23,6 +25,8 @@ PARTS: list[list[Mutant]] = [
     lamport.MUTANTS,
     ricart_agrawala.MUTANTS,
     maekawa.MUTANTS,
+    reverse_link.MUTANTS,
+    jiang.MUTANTS,
 ]
 
 MUTANTS: list[Mutant] = [mutant for part in PARTS for mutant in part]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
 from meshlock.algorithms.registry import settle
 from meshlock.check.setup import Change, SetUp, Wish
+from meshlock.topology.graphs import Graph, Topology
 from meshlock.topology.specification import network
 
 Make = Callable[[Network, int, dict[str, str], list[Effect]], list[Node]]
@@ -18,7 +19,9 @@ class Mutant:
     ``algorithm`` is the original in everything but its nodes. The set-up is as small as
     shows the mistake; ``requests`` are (node, want, priority), in order per node, and
     ``changes`` are link changes in order; with ``repeat`` nodes ask again and again. Links are
-    unordered wherever the original allows it.
+    unordered wherever the original allows it, or the mistake is to think it does.
+    ``links`` stand in for a topology that has no name. The clients of nodes in ``stay`` never
+    leave. So many ``clients`` of one node may wait or be inside at once.
     """
 
     def __init__(
@@ -35,6 +38,10 @@ class Mutant:
         changes: list[Change] | None = None,
         repeat: bool = False,
         options: dict[str, str] | None = None,
+        links: list[tuple[int, int]] | None = None,
+        stay: tuple[int, ...] = (),
+        unordered: bool = False,
+        clients: int = 1,
     ) -> None:
         self.name = f"{origin.name}/{name}"
         self.origin = origin
@@ -46,6 +53,9 @@ class Mutant:
         self.changes = changes if changes is not None else []
         self.repeat = repeat
         self.options = options if options is not None else {}
+        self.links = links
+        self.stay = stay
+        self.clients = clients
         self.algorithm = Algorithm(
             self.name,
             f"{origin.title}; mistake: {mistake}",
@@ -55,7 +65,7 @@ class Mutant:
             origin.kinds,
             priorities=origin.priorities,
             changing_links=origin.changing_links,
-            needs_fifo=origin.needs_fifo,
+            needs_fifo=origin.needs_fifo and not unordered,
             needs_complete_graph=origin.needs_complete_graph,
             routed=origin.routed,
             token=origin.token,
@@ -66,14 +76,20 @@ class Mutant:
 
     def setup(self, algorithm: Algorithm) -> SetUp:
         """The set-up for the mutant's own algorithm, or, to compare, for the original."""
+        graph: Topology
+        if self.links is not None:
+            graph = Graph(self.nodes, self.links)
+        else:
+            graph = network(self.topology, self.nodes, 1)
         return SetUp(
             algorithm,
             settle(algorithm, self.options),
-            network(self.topology, self.nodes, 1),
+            graph,
             self.permits,
-            [Wish(node, want, priority) for node, want, priority in self.requests],
+            [Wish(node, want, level, node in self.stay) for node, want, level in self.requests],
             changes=self.changes,
             fifo=algorithm.needs_fifo,
+            clients=self.clients,
             repeat=self.repeat,
         )
 

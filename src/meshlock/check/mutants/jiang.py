@@ -1,0 +1,315 @@
+"""The printed algorithm's faults, each alone in the repaired one, and some of our own."""
+
+from __future__ import annotations
+
+from meshlock.algorithms.interface import NIL, Effect, Message, Network, Node
+from meshlock.algorithms.jiang import (
+    JiangNode,
+    Release,
+    Rules,
+    Update,
+)
+from meshlock.algorithms.queues import Entry
+from meshlock.algorithms.registry import find
+from meshlock.algorithms.reverse_link import Height, first_heights
+from meshlock.check.mutants.mutant import Make, Mutant
+from meshlock.check.setup import Change
+
+
+class ForgetsItself(JiangNode):
+    """J1: a waiting holder gives the token to whoever asks, and drops its own request."""
+
+    def decide(self) -> None:
+        if self.t > 0 and len(self.queue) > 1:
+            front = self.queue.first()
+            if front.neighbour == NIL and front.want > self.t:
+                self.queue.remove(front)
+        super().decide()
+
+
+class ForgetsItselfWhenOvertaken(JiangNode):
+    """J2: when a higher one takes the token away, the own request is sent but not kept."""
+
+    def give(self, entry: Entry) -> None:
+        super().give(entry)
+        for own in [other for other in self.queue.entries if other.neighbour == NIL]:
+            self.queue.remove(own)
+
+
+class KeepsItsOwnUrgencyToItself(JiangNode):
+    """J3: an own request is announced only if it is the only one."""
+
+    def request(self, client: int, want: int, priority: int) -> None:
+        if self.holder or len(self.queue) == 0:
+            super().request(client, want, priority)
+        else:
+            rank = priority * self.rules.patience
+            self.queue.push(Entry(NIL, client, want, priority, rank))
+
+
+class SwallowsUpdatesOfItsFront(JiangNode):
+    """J4: an UPDATE of the entry that is first already is not passed on."""
+
+    def receive_update(self, update: Update) -> None:
+        front = self.queue.first().neighbour if len(self.queue) > 0 else NIL
+        super().receive_update(update)
+        if front == update.sender and len(self.queue) > 0 and self.told:
+            self.tell(self.queue.first())
+
+
+class DoesNotLookAgain(JiangNode):
+    """J5: permits that come back are counted, and nobody looks whether they suffice now."""
+
+    def receive(self, message: Message) -> None:
+        if isinstance(message, Release) and self.holder:
+            self.t += message.r
+        else:
+            super().receive(message)
+
+
+class LosesItsNextByReleasing(JiangNode):
+    """J6: RELEASE changes ``next``, which is where the request is."""
+
+    def send(self, message: Message) -> None:
+        super().send(message)
+        if isinstance(message, Release):
+            self.next = message.receiver
+
+
+class KeepsADeadNext(JiangNode):
+    """J7: the link to the node that holds our request fails, and we think it still does."""
+
+    def link_down(self, peer: int) -> None:
+        told, asked = self.told, self.next
+        super().link_down(peer)
+        if told and asked == peer and len(self.views) == 0:
+            self.told, self.next = True, peer
+
+    def see(self, j: int, height: Height) -> None:
+        self.views[j] = height
+        if height < self.height:
+            self.delete(j)
+
+
+class TellsOnlyRises(JiangNode):
+    """J9: when the front of the queue falls, whoever holds our request is not told."""
+
+    def pursue(self) -> None:
+        fallen = len(self.queue) > 0 and self.queue.first().rank < self.told_rank
+        if not (self.told and fallen and self.stranded == 0 and self.has_lower()):
+            super().pursue()
+
+
+class KeepsTheTokenInside(JiangNode):
+    """J10: a holder that is inside lets nobody else in, however many permits are free."""
+
+    def decide(self) -> None:
+        if len(self.clients) == 0:
+            super().decide()
+
+
+class YieldsToEquals(JiangNode):
+    """A waiting holder counts itself as the last of its rank."""
+
+    def decide(self) -> None:
+        if self.t > 0 and len(self.queue) > 1:
+            front, second = self.queue.entries[0], self.queue.entries[1]
+            if front.neighbour == NIL and front.want > self.t and second.neighbour != NIL:
+                self.give(second)
+                return
+        super().decide()
+
+
+class KeepsAndSends(JiangNode):
+    """The token is sent and kept."""
+
+    def give(self, entry: Entry) -> None:
+        t = self.t
+        super().give(entry)
+        self.holder, self.t = True, t
+
+
+class ReleasesTwice(JiangNode):
+    """A client that leaves without the token frees its permits here and at the holder."""
+
+    def release(self, client: int) -> None:
+        permits = self.clients[client]
+        super().release(client)
+        if not self.holder:
+            self.stranded += permits
+
+
+class DoesNotAskBack(JiangNode):
+    """The token is passed on and not asked back for those that still wait here."""
+
+    def give(self, entry: Entry) -> None:
+        super().give(entry)
+        if len(self.queue) > 0:
+            self.out.pop()
+
+
+def nodes_of(kind: type[JiangNode]) -> Make:
+    def make(
+        network: Network, permits: int, options: dict[str, str], out: list[Effect]
+    ) -> list[Node]:
+        rules = Rules(permits, options)
+        heights = first_heights(network)
+        nodes: list[Node] = []
+        for me in range(network.size):
+            node = kind(me, out, rules, heights[me], me == 0)
+            for j in network.neighbours(me):
+                node.views[j] = heights[j]
+            nodes.append(node)
+        return nodes
+
+    return make
+
+
+JIANG = find("jiang")
+TWO_ARMS = [(0, 1), (1, 2), (0, 3)]
+
+MUTANTS: list[Mutant] = [
+    Mutant(
+        JIANG,
+        "j1-forgets-itself",
+        "a waiting holder gives the token to whoever asks, and drops its own request",
+        nodes_of(ForgetsItself),
+        3,
+        "line",
+        [(0, 1, 9), (1, 2, 5), (2, 1, 1)],
+        permits=2,
+    ),
+    Mutant(
+        JIANG,
+        "j2-forgets-itself-when-overtaken",
+        "a holder from which a higher request takes the token asks for it back but forgets why",
+        nodes_of(ForgetsItselfWhenOvertaken),
+        3,
+        "line",
+        [(0, 1, 9), (1, 2, 5), (2, 1, 9)],
+        permits=2,
+    ),
+    Mutant(
+        JIANG,
+        "j3-keeps-its-own-urgency-to-itself",
+        "an own request is announced only if nobody else's is in the queue",
+        nodes_of(KeepsItsOwnUrgencyToItself),
+        4,
+        "",
+        [(0, 1, 1), (2, 1, 1), (3, 1, 5), (1, 1, 9)],
+        links=TWO_ARMS,
+    ),
+    Mutant(
+        JIANG,
+        "j4-swallows-updates-of-its-front",
+        "an UPDATE of the entry that is first already is not passed on",
+        nodes_of(SwallowsUpdatesOfItsFront),
+        5,
+        "",
+        [(0, 1, 1), (2, 1, 3), (4, 1, 5), (3, 1, 9)],
+        links=[(0, 1), (1, 2), (2, 3), (0, 4)],
+    ),
+    Mutant(
+        JIANG,
+        "j5-does-not-look-again",
+        "permits that come back are counted, and nobody looks whether they suffice now",
+        nodes_of(DoesNotLookAgain),
+        2,
+        "line",
+        [(0, 1, 9), (1, 2, 5)],
+        permits=2,
+    ),
+    Mutant(
+        JIANG,
+        "j6-loses-its-next-by-releasing",
+        "RELEASE changes next, which is where the request is",
+        nodes_of(LosesItsNextByReleasing),
+        3,
+        "line",
+        [(2, 1, 5), (0, 1, 3), (2, 1, 1)],
+        permits=2,
+        clients=2,
+        changes=[Change(True, 0, 2), Change(False, 1, 2)],
+    ),
+    Mutant(
+        JIANG,
+        "j7-keeps-a-dead-next",
+        "the only link fails, and the request is thought to be where it was",
+        nodes_of(KeepsADeadNext),
+        3,
+        "line",
+        [(0, 1, 1), (2, 1, 5)],
+        changes=[Change(True, 0, 2), Change(False, 1, 2)],
+    ),
+    Mutant(
+        JIANG,
+        "j8-thinks-links-need-no-order",
+        "the algorithm as it is, on links where the token may be overtaken",
+        nodes_of(JiangNode),
+        4,
+        "star",
+        [(1, 1, 9), (2, 1, 5), (3, 1, 1)],
+        unordered=True,
+    ),
+    Mutant(
+        JIANG,
+        "j9-tells-only-rises",
+        "when the front of the queue falls, whoever holds our request is not told",
+        nodes_of(TellsOnlyRises),
+        5,
+        "",
+        [(0, 1, 1), (3, 1, 1), (2, 1, 9), (4, 1, 5)],
+        links=[(0, 1), (1, 2), (1, 3), (0, 4), (2, 4)],
+        changes=[Change(False, 1, 2)],
+    ),
+    Mutant(
+        JIANG,
+        "j10-keeps-the-token-inside",
+        "a holder that is inside lets nobody else in, however many permits are free",
+        nodes_of(KeepsTheTokenInside),
+        2,
+        "line",
+        [(0, 1, 1), (1, 1, 1)],
+        permits=3,
+        stay=(0,),
+    ),
+    Mutant(
+        JIANG,
+        "yields-to-lower",
+        "a holder that waits for permits passes the token to the next in its queue",
+        nodes_of(YieldsToEquals),
+        3,
+        "line",
+        [(0, 1, 9), (1, 2, 5), (2, 1, 1)],
+        permits=2,
+    ),
+    Mutant(
+        JIANG,
+        "keeps-and-sends",
+        "the token is sent and kept",
+        nodes_of(KeepsAndSends),
+        2,
+        "line",
+        [(0, 1, 1), (1, 1, 1)],
+    ),
+    Mutant(
+        JIANG,
+        "releases-twice",
+        "a client that leaves without the token frees its permits twice",
+        nodes_of(ReleasesTwice),
+        2,
+        "line",
+        [(0, 1, 1), (1, 1, 1)],
+        permits=2,
+    ),
+    Mutant(
+        JIANG,
+        "does-not-ask-back",
+        "the token is passed on and not asked back for those that still wait",
+        nodes_of(DoesNotAskBack),
+        3,
+        "",
+        [(0, 1, 1), (1, 1, 5), (2, 1, 3)],
+        links=[(0, 1), (0, 2)],
+    ),
+]

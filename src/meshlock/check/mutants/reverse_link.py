@@ -1,0 +1,109 @@
+"""Mistakes one could make in Reverse Link."""
+
+from __future__ import annotations
+
+from meshlock.algorithms.interface import Effect, Network, Node
+from meshlock.algorithms.registry import find
+from meshlock.algorithms.reverse_link import Height, ReverseLinkNode, first_heights
+from meshlock.check.mutants.mutant import Make, Mutant, once
+from meshlock.check.setup import Change
+
+
+class DoesNotAskBack(ReverseLinkNode):
+    def give_token_to_next(self) -> None:
+        waiting, self.queue = self.queue[1:], self.queue[:1]
+        super().give_token_to_next()
+        self.queue += waiting
+
+
+class KeepsAndSends(ReverseLinkNode):
+    def give_token_to_next(self) -> None:
+        super().give_token_to_next()
+        self.token_holder = True
+
+
+class GivesItAwayInside(ReverseLinkNode):
+    def requested(self, j: int, height: Height) -> None:
+        self.inside = False
+        super().requested(j, height)
+
+
+class ForgetsAFailedLink(ReverseLinkNode):
+    def link_down(self, peer: int) -> None:
+        asked = self.next
+        super().link_down(peer)
+        if asked == peer:
+            self.next = self.me
+
+
+class DoesNotClimb(ReverseLinkNode):
+    def raise_height(self) -> None:
+        self.tell_height()
+
+
+def nodes_of(kind: type[ReverseLinkNode]) -> Make:
+    def make(
+        network: Network, permits: int, options: dict[str, str], out: list[Effect]
+    ) -> list[Node]:
+        heights = first_heights(network)
+        nodes: list[Node] = []
+        for me in range(network.size):
+            seen = {v: heights[v] for v in network.neighbours(me)}
+            nodes.append(kind(me, out, heights[me], seen))
+        return nodes
+
+    return make
+
+
+REVERSE_LINK = find("reverse-link")
+AROUND = [Change(True, 0, 2), Change(False, 1, 2)]
+
+MUTANTS: list[Mutant] = [
+    Mutant(
+        REVERSE_LINK,
+        "does-not-ask-back",
+        "the token is passed on and not asked back for those that still wait",
+        nodes_of(DoesNotAskBack),
+        3,
+        "star",
+        once(0, 1, 2),
+    ),
+    Mutant(
+        REVERSE_LINK,
+        "keeps-and-sends",
+        "a node that passes the token on believes that it still has it",
+        nodes_of(KeepsAndSends),
+        2,
+        "line",
+        once(0, 1),
+    ),
+    Mutant(
+        REVERSE_LINK,
+        "gives-it-away-inside",
+        "a node whose client is in passes the token to whoever asks",
+        nodes_of(GivesItAwayInside),
+        2,
+        "line",
+        once(0, 1),
+    ),
+    Mutant(
+        REVERSE_LINK,
+        "does-not-ask-again",
+        "the link to the node that was asked fails, and nobody else is asked",
+        nodes_of(ForgetsAFailedLink),
+        3,
+        "line",
+        once(0, 2),
+        changes=AROUND,
+    ),
+    Mutant(
+        REVERSE_LINK,
+        "does-not-climb",
+        "a node without a way down tells its height but does not raise it",
+        nodes_of(DoesNotClimb),
+        3,
+        "complete",
+        once(0, 2),
+        changes=[Change(False, 0, 2)],
+    ),
+]
