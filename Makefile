@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-compiled bench docs clean
+.PHONY: demo test coverage test-compiled bench docs clean
 
 demo: $(VENV)/base
 	$(BIN)/meshlock demo
@@ -14,8 +14,11 @@ test: $(VENV)/dev
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
+	$(BIN)/python -m pytest --durations=15
+
+coverage: $(VENV)/dev
 	$(BIN)/coverage run -m pytest
-	$(BIN)/coverage report --skip-covered --sort=cover | tail -n 25
+	$(BIN)/coverage report --skip-covered --sort=cover
 
 $(VENV)/base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
