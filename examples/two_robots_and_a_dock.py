@@ -39,7 +39,10 @@ def robot(name: str, peers: list[str], dock: Connection) -> None:
 
 
 def main() -> None:
-    dock, pipes, robots, peers = Dock(), [], [], []
+    dock = Dock()
+    pipes: list[Connection] = []
+    robots: list[multiprocessing.Process] = []
+    peers: list[str] = []
     for name in ("huey", "dewey"):
         ours, theirs = multiprocessing.Pipe()
         process = multiprocessing.Process(target=robot, args=(name, list(peers), theirs))

@@ -28,6 +28,7 @@ from meshlock.live.frames import (
 )
 from meshlock.live.mesh import MOST_HANDSHAKES, split
 from meshlock.live.security import Security, by_certificate, by_secret, unprotected
+from meshlock.live.session import UNACKNOWLEDGED
 
 pytest.importorskip("cryptography")
 from meshlock.live.certificates import Authority
@@ -275,6 +276,54 @@ def test_a_flood_of_messages_is_read_but_not_kept() -> None:
             assert len(a.pools["heap"].stash) <= 10_000
 
     run(story)
+
+
+def test_a_peer_that_never_reads_costs_bounded_memory_and_its_link(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        async with two() as (a, _):
+            stranger = await Stranger.dial(a, unprotected())
+            await stranger.joins("x")
+            await stranger.hears()
+            mesh = a._mesh
+            assert mesh is not None and "x" in mesh.linked
+            for _ in range(UNACKNOWLEDGED + 100):
+                mesh.send("x", "docks", "LINK", (b"y" * 1000,))
+                mesh.flush()
+            await asyncio.sleep(0)
+            assert "x" not in mesh.linked and "b" in mesh.linked
+            assert not mesh.sessions["x"].unacknowledged
+            stranger.writer.close()
+
+    run(story)
+    assert "x has not acknowledged 8192 messages" in lines(caplog)
+
+
+def test_what_was_kept_for_a_process_that_died_is_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        async with two() as (a, _):
+            first = await Stranger.dial(a, unprotected())
+            await first.joins("x")
+            await first.hears()
+            mesh = a._mesh
+            assert mesh is not None
+            mesh.send("x", "docks", "TOKEN", (), custody=True)
+            first.writer.close()
+            while "x" in mesh.open:
+                await asyncio.sleep(0.01)
+            again = await Stranger.dial(a, unprotected())
+            assert isinstance(await again.hears(), Here)
+            again.says(Hello(VERSION, "x", 8, 0, 0, False, 0, 0))  # another boot
+            await again.hears()
+            again.writer.close()
+
+    run(story)
+    assert [vars(record).get("happened") for record in caplog.records].count(
+        "permits in doubt"
+    ) == 1
 
 
 def test_a_secret_that_can_be_guessed_is_refused() -> None:

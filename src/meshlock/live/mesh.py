@@ -15,7 +15,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
-from logging import INFO, WARNING
+from logging import ERROR, INFO, WARNING
 from typing import TYPE_CHECKING, Any, Protocol
 
 from meshlock.algorithms.registry import Refused
@@ -170,12 +170,20 @@ class Mesh:
             before.abort("a newer connection took over")
         if ended:
             self.tell_down(peer, "it had given us up")
+        self.report_forsaken(peer)
         self.open[peer] = connection
         connection.flush()
         if not resumed:
             tell(INFO, "link up", peer=peer, address=connection.address)
             self.linked.add(peer)
             self.owner.up(peer)
+
+    def report_forsaken(self, peer: str) -> None:
+        """A peer that restarted took along what it had, and may have had what we kept for it."""
+        session = self.sessions[peer]
+        if session.forsaken:
+            tell(ERROR, "permits in doubt", peer=peer, messages=session.forsaken)
+            session.forsaken = 0
 
     def carried(self, connection: Connection, frame: Carry) -> None:
         self.frames += 1

@@ -55,6 +55,7 @@ class Session:
         self.custody: deque[Kept] = deque()
         self.custody_sent = 0
         self.custody_received = 0
+        self.forsaken = 0  # messages in custody when the peer's process turned out to be new
         self.repeats = 0  # frames that came again and were not let through
 
     # -- greeting ------------------------------------------------------------------
@@ -116,6 +117,7 @@ class Session:
         if boot != self.peer_boot:
             if self.peer_boot != 0:
                 self.up = False
+                self.forsaken += len(self.custody)
                 self.custody.clear()
                 self.custody_sent = 0
             self.custody_received = 0
