@@ -16,7 +16,8 @@ from starlette.routing import Route
 
 from meshlock.algorithms.registry import Refused
 from meshlock.web.handlers import handlers
-from meshlock.web.index import Index
+from meshlock.web.hands import TOPOLOGIES, Hand, choices
+from meshlock.web.index import WINDOW, Index
 from meshlock.web.sequence import Diagram
 
 PAGE = Path(__file__).parent / "page"
@@ -27,6 +28,9 @@ TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+
+MOST_HANDS = 16
+MOST_BYTES = 10_000
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -76,24 +80,57 @@ def number(request: Request, name: str, default: int) -> int:
     return int(text)
 
 
+async def asked(request: Request) -> dict[str, Any]:
+    """The JSON object that the page sent; no other site can send one."""
+    if request.headers.get("content-type") != "application/json":
+        raise HTTPException(415, "Send JSON.")
+    body = await request.body()
+    try:
+        return msgspec.json.decode(body[:MOST_BYTES], type=dict[str, Any])
+    except msgspec.DecodeError:
+        raise HTTPException(400, "That is not a JSON object.") from None
+
+
 class Desk:
     """The runs that can be looked at, by their names."""
 
     def __init__(self) -> None:
         self.runs: dict[str, Index] = {}
+        self.hands: dict[str, Hand] = {}  # runs that are driven from the page
+        self.made = 0
         self.opened = ""  # the run to show first, if any
 
     def find(self, request: Request) -> Index:
         name = request.path_params["run"]
+        if name in self.hands:
+            return self.hands[name].index
         if name not in self.runs:
             raise HTTPException(404, f"There is no run {name} any more: start another.")
         return self.runs[name]
 
     async def what(self, _request: Request) -> Response:
-        return told({"opened": self.opened})
+        return told({"opened": self.opened, "algorithms": choices(), "topologies": TOPOLOGIES})
 
     async def about(self, request: Request) -> Response:
-        return told(self.find(request).about())
+        hand = self.hands.get(request.path_params["run"])
+        return told(self.find(request).about() if hand is None else hand.about())
+
+    async def start(self, request: Request) -> Response:
+        """A new run to be driven by hand; the oldest makes room."""
+        hand = Hand(await asked(request))
+        self.made += 1
+        name = f"hand-{self.made}"
+        self.hands[name] = hand
+        while len(self.hands) > MOST_HANDS:
+            del self.hands[next(iter(self.hands))]
+        return told({"run": name})
+
+    async def deed(self, request: Request) -> Response:
+        hand = self.hands.get(request.path_params["run"])
+        if hand is None:
+            raise HTTPException(404, "This run cannot be driven, or is gone: start another.")
+        hand.do(await asked(request))
+        return told(hand.about())
 
     async def source(self, request: Request) -> Response:
         return told(handlers(str(self.find(request).setup.get("algorithm"))))
@@ -101,7 +138,7 @@ class Desk:
     async def window(self, request: Request) -> Response:
         window = number(request, "number", 0)
         index = self.find(request)
-        if not 0 <= window * 256 <= index.steps:
+        if not 0 <= window * WINDOW <= index.steps:
             raise HTTPException(404, "There is no such window.")
         return answer(index.window(window), "application/json")
 
@@ -129,7 +166,10 @@ class Desk:
         index = self.find(request)
         body = msgspec.json.encode(index.setup) + b"\n"
         body += b"\n".join(b"\n".join(lines) for lines in index.read(0, index.steps) if lines)
-        saved = answer(body + b"\n", "application/jsonl")
+        hand = self.hands.get(request.path_params["run"])
+        if hand is not None:
+            body += b"\n" + hand.closing()[:-1]
+        saved = answer(body.rstrip() + b"\n", "application/jsonl")
         saved.headers["Content-Disposition"] = 'attachment; filename="run.jsonl"'
         return saved
 
@@ -139,7 +179,9 @@ class Desk:
             Route("/", index_page),
             Route("/page/{name}", file),
             Route("/api/runs", self.what),
+            Route("/api/runs", self.start, methods=["POST"]),
             Route(run, self.about),
+            Route(f"{run}/deeds", self.deed, methods=["POST"]),
             Route(f"{run}/source", self.source),
             Route(f"{run}/window", self.window),
             Route(f"{run}/overview", self.overview),

@@ -3,12 +3,21 @@
 import { Run, ask } from "./run.js";
 import { Stage } from "./stage.js";
 import { Strip } from "./strip.js";
+import { Hand } from "./hand.js";
 import { words } from "./words.js";
 import { element, eventsPane, nodePane, permitsBar, stepPane, tip, waitingPane } from "./side.js";
 
 const $ = (id) => document.getElementById(id);
 const SPEEDS = [0.5, 1, 2, 4, 8, 16, 32, 64, 128, 512];
 const TABS = ["hand", "step", "waiting", "node", "events"];
+const MEANING = {
+  safety: "Never may more than k permits be in use.",
+  "one-token": "No step may make or lose a token.",
+  conservation: "No step may make or lose a permit.",
+  order: "With nothing in flight, the most urgent of all that wait must enter next.",
+  neighbours: "Messages go to nodes that are linked.",
+  served: "Whoever asks must be served in the end.",
+};
 const still = window.matchMedia("(prefers-reduced-motion: reduce)");
 
 export class Page {
@@ -51,9 +60,15 @@ export class Page {
     await this.go(step ? Number(step[1]) : 0);
   }
 
+  // A run to be driven by hand.
+  async drive() {
+    this.hand = new Hand(this, this.offered);
+    await this.hand.start();
+  }
+
   headline() {
+    const { setup, about } = this.run;
     const { run } = this;
-    const { setup, about } = { setup: run.setup, about: run.about };
     const bad = about.violated;
     const network = Array.isArray(setup.links) ? `${setup.links.length} links` : "complete";
     const facts = [setup.algorithm, `${setup.nodes} nodes`, network, `k = ${setup.permits}`, `${run.steps.toLocaleString("en")} steps`];
@@ -62,13 +77,13 @@ export class Page {
     if (bad.length) {
       $("title").textContent = `${bad[0].property} is violated`;
       facts.unshift(setup.source === "check" ? "counterexample" : setup.source);
-    } else if (setup.source === "hand") $("title").textContent = "Try it yourself";
+    } else if (about.hand) $("title").textContent = "Try it yourself";
     else $("title").textContent = setup.pool ?? setup.scenario ?? `${setup.algorithm}, ${setup.source === "live" ? "live" : setup.source === "check" ? "a checked run" : "a simulated run"}`;
     $("subtitle").textContent = facts.filter(Boolean).join(" · ") + (about.unjudged ? ` · ${about.unjudged}` : "");
     document.title = `${$("title").textContent} · meshlock`;
     const verdict = $("verdict");
     verdict.hidden = !bad.length;
-    verdict.replaceChildren(...bad.flatMap((found) => [element("span", { text: `${found.property}: ${found.sentence}` }), element("button", { type: "button", text: `step ${found.step}`, onclick: () => this.go(found.step) })]));
+    verdict.replaceChildren(...bad.flatMap((found) => [element("span", { text: `${found.property}: ${found.sentence}` }), element("span", { class: "meaning", text: MEANING[found.property] ?? "" }), element("button", { type: "button", text: `step ${found.step}`, onclick: () => this.go(found.step) })]));
     const legend = [["token", "token"], ["waiting", "waits"], ["inside", "inside"]];
     if (about.states) legend.push(["arrow", "down to the token"]);
     if (!setup.balanced) legend.shift();
@@ -190,7 +205,8 @@ export class Page {
       if (this.position >= run.steps) this.pause();
       this.dirty = true;
     } else if (this.target !== null) {
-      this.position = Math.min(this.position + passed * 3.2, this.target);
+      const pace = still.matches ? Infinity : Math.max(2.8, (this.target - this.position) * 3);
+      this.position = Math.min(this.position + passed * pace, this.target);
       if (this.position >= this.target) {
         this.position = this.target;
         this.target = null;
@@ -294,6 +310,13 @@ export class Page {
       const link = element("a", { href: `${this.run.path}/trace.jsonl`, download: "run.jsonl" });
       link.click();
     });
+    $("try-new").addEventListener("click", () => {
+      if (!this.hand) this.drive();
+      else {
+        this.choose("hand");
+        setTimeout(() => $("try-algorithm")?.focus(), 200);
+      }
+    });
     $("help-open").addEventListener("click", () => $("help").showModal());
     $("diagram-open").addEventListener("click", () => this.diagram());
     for (const id of ["diagram-first", "diagram-last"]) $(id).addEventListener("change", () => this.drawDiagram());
@@ -396,7 +419,7 @@ export class Page {
         return;
       }
       const over = stage.under(at.x, at.y);
-      const useful = over && (over.node >= 0 || this.hand) ? over : null;
+      const useful = over && (over.node >= 0 || over.message !== undefined || this.hand) ? over : null;
       canvas.classList.toggle("over", Boolean(useful));
       if (JSON.stringify(useful) !== JSON.stringify(stage.over)) {
         stage.over = useful;
@@ -456,6 +479,7 @@ export class Page {
     });
     strip.addEventListener("wheel", (event) => {
       event.preventDefault();
+      this.strip.zoomed = true;
       this.strip.pixels = Math.min(Math.max(this.strip.pixels * Math.exp(-event.deltaY * 0.0015), 1), 60);
       this.dirty = true;
     }, { passive: false });
@@ -468,7 +492,7 @@ export class Page {
     let text = "";
     if (node >= 0 && this.stage.moment) text = tip(this.run, this.stage.moment, node);
     else if (flying) text = `${words({ ...flying, event: "send" }, (n) => this.run.called(n))}${this.hand ? "\nclick: deliver it now" : ""}`;
-    else if (over?.link && this.hand) text = "click: cut this link";
+    else if (over?.link && this.hand && this.run.about.hand.changing) text = over.gone ? "click: the link forms again" : "click: cut this link";
     box.hidden = !text;
     if (!text) return;
     box.textContent = text;
@@ -482,8 +506,10 @@ const round = (time) => (Math.abs(time) >= 1000 ? time.toFixed(1) : String(Math.
 
 const page = new Page();
 window.meshlock = page; // for those who want to look under the bonnet, and for the tests
-ask("/api/runs").then(async ({ opened }) => {
-  if (opened) await page.open(opened);
+ask("/api/runs").then(async (offered) => {
+  page.offered = offered;
+  if (offered.opened) await page.open(offered.opened);
+  else await page.drive();
 }).catch((error) => {
   $("title").textContent = "This run cannot be shown";
   $("subtitle").textContent = error.message;

@@ -94,7 +94,7 @@ export class Stage {
     if (this.dragged?.node === node) return this.dragged;
     const path = paths?.get(node);
     if (!path || !path.length) return this.run.about.bounds ? { x: this.box[0], y: this.box[1] } : this.home[node];
-    if (this.run.setup.source === "hand") { // moved by hand: it is where it was put last
+    if (this.run.about.hand) { // moved by hand: it is where it was put last
       let at = path[0];
       for (const point of path) if (point[0] <= time) at = point;
       return { x: at[1], y: at[2] };
@@ -170,6 +170,20 @@ export class Stage {
     pen.strokeStyle = colour.link;
     pen.lineWidth = this.run.size > 250 ? 0.8 : 1.6;
     pen.stroke();
+    this.cut = [];
+    if (this.run.about.hand) {
+      pen.beginPath();
+      for (const link of this.run.links) {
+        if (moment.links.has(link)) continue;
+        const [one, other] = link.split("-").map(Number);
+        pen.moveTo(places[one].x, places[one].y);
+        pen.lineTo(places[other].x, places[other].y);
+        this.cut.push(one, other);
+      }
+      pen.setLineDash([2, 6]);
+      pen.stroke();
+      pen.setLineDash([]);
+    }
     if (this.over?.link) {
       const [one, other] = this.over.link.split("-").map(Number);
       pen.beginPath();
@@ -312,20 +326,24 @@ export class Stage {
     const { pen, colour, moment, places, position, run, r } = this;
     this.spots = [];
     const big = r >= 9 && moment.flying.size <= 60;
-    const shared = new Map(); // links without a time of arrival: messages queue up behind each other
+    const labels = new Map();
+    const shared = new Map(); // how many are on each way already
     for (const message of moment.flying.values()) {
       const a = places[message.from];
       const b = places[message.to];
       if (!a || !b) continue;
       const arrives = run.arrival(Math.max(moment.step, 1), message.id);
       let part;
-      if (arrives > message.step) part = (position - message.step) / (arrives - message.step);
-      else {
+      if (run.about.hand) {
+        // by hand nobody knows yet when it will arrive: it waits on its way
         const lane = `${message.from}-${message.to}`;
         const before = shared.get(lane) ?? 0;
         shared.set(lane, before + 1);
-        part = Math.min(0.62, (position - message.step) * 0.3 + 0.02) - before * 0.17;
-      }
+        const until = arrives ? Math.min(position, arrives - 1) : position;
+        part = Math.max(0.04, Math.min(0.6, (until - message.step) * 0.6) - before * 0.16);
+        if (arrives && position > arrives - 1) part += (1 - part) * (position - arrives + 1);
+      } else if (arrives > message.step) part = (position - message.step) / (arrives - message.step);
+      else part = Math.min(0.5, (position - message.step) * 0.05);
       part = Math.min(Math.max(part, 0), 1);
       const dx = b.x - a.x;
       const dy = b.y - a.y;
@@ -338,6 +356,9 @@ export class Stage {
       const x = a.x + dx * along - (dy / length) * (side + bend);
       const y = a.y + dy * along + (dx / length) * (side + bend);
       this.spots.push({ x, y, message });
+      const lane = message.from * run.size + message.to;
+      const above = labels.get(lane) ?? 0;
+      labels.set(lane, above + 1);
       const token = message.tokens > 0;
       const fill = token ? colour.token : message.permits > 0 ? colour.inside : colour.accent;
       if (!big) {
@@ -366,8 +387,11 @@ export class Stage {
       pen.textAlign = "center";
       pen.textBaseline = "middle";
       const text = token && run.permits > 1 ? `${message.message} ${message.permits}` : message.message;
-      const lx = x - (dy / length) * 13 * (Math.abs(dy) > Math.abs(dx) ? 2.2 : 1);
-      const ly = y + (dx / length) * 13;
+      const steep = Math.abs(dy) > Math.abs(dx);
+      const out = 14 + (steep ? 0 : above * 11);
+      pen.textAlign = !steep ? "center" : dy > 0 ? "right" : "left";
+      const lx = x - (dy / length) * out;
+      const ly = y + (dx / length) * out + (steep ? above * 4 : 0);
       pen.lineWidth = 3;
       pen.strokeStyle = colour.surface;
       pen.strokeText(text, lx, ly);
@@ -385,14 +409,17 @@ export class Stage {
       if (distance < best.distance) best = { distance, node };
     });
     if (best.node >= 0) return { node: best.node };
-    const ends = this.ends ?? [];
+    return this.linkUnder(x, y, this.ends ?? []) ?? this.linkUnder(x, y, this.cut ?? [], true);
+  }
+
+  linkUnder(x, y, ends, gone) {
     for (let i = 0; i < ends.length && ends.length < 4000; i += 2) {
       const a = this.places[ends[i]];
       const b = this.places[ends[i + 1]];
       const dx = b.x - a.x;
       const dy = b.y - a.y;
       const part = ((x - a.x) * dx + (y - a.y) * dy) / (dx * dx + dy * dy || 1);
-      if (part > 0.1 && part < 0.9 && Math.hypot(a.x + dx * part - x, a.y + dy * part - y) < 6) return { link: pair(ends[i], ends[i + 1]) };
+      if (part > 0.1 && part < 0.9 && Math.hypot(a.x + dx * part - x, a.y + dy * part - y) < 6) return { link: pair(ends[i], ends[i + 1]), gone };
     }
     return null;
   }

@@ -10,6 +10,7 @@ export class Strip {
     this.course = null;
     this.span = null; // chosen steps
     this.pixels = 9; // per step
+    this.zoomed = false; // by hand
   }
 
   show(run) {
@@ -109,6 +110,7 @@ export class Strip {
     const left = 40;
     const wide = width - left;
     this.left = left;
+    if (!this.zoomed) this.pixels = Math.min(Math.max(wide / (run.steps + 2), 9), 24);
     const shownSteps = wide / this.pixels;
     let from = position - shownSteps * BEFORE;
     if (run.steps < shownSteps) from = 0;

@@ -1,0 +1,337 @@
+"""A small run that somebody drives from the page: who asks, what arrives, which link fails.
+
+The nodes are driven by the director that also plays scenarios; what they do is written as a
+trace, and the page plays that trace like any other while it grows.
+"""
+
+from __future__ import annotations
+
+from math import hypot
+from random import Random
+from tempfile import TemporaryFile
+from typing import Any
+
+import msgspec
+
+from meshlock.algorithms.registry import ALGORITHMS, Refused, find
+from meshlock.properties import sentences
+from meshlock.simulate.by_hand import Director, Scenario
+from meshlock.topology.graphs import Topology
+from meshlock.topology.specification import network
+from meshlock.trace.writer import TraceWriter
+from meshlock.web.index import Index
+
+MOST_NODES = 40
+MOST_PERMITS = 24
+MOST_STEPS = 20_000
+RANGE = 0.42
+"""How far a radio reaches on a field of side 1."""
+
+TOPOLOGIES = ("range", "grid", "ring", "line", "star", "tree", "complete")
+
+
+class Growing:
+    """Takes the lines of a trace as they are written, and keeps their index."""
+
+    def __init__(self) -> None:
+        self.file = TemporaryFile()  # noqa: SIM115 - lives as long as the run
+        self.index: Index | None = None
+
+    def write(self, line: bytes) -> None:
+        self.file.seek(0, 2)
+        self.file.write(line)
+        self.file.flush()
+        if self.index is None:
+            self.index = Index(msgspec.json.decode(line), self.file, len(line))
+        else:
+            self.index.feed(line)
+
+
+class Settled:
+    """What somebody chose, checked."""
+
+    def __init__(self, asked: dict[str, Any]) -> None:
+        self.algorithm = find(str(asked.get("algorithm", "jiang")))
+        self.topology = str(asked.get("topology", "range"))
+        if self.topology not in TOPOLOGIES:
+            raise Refused(f"The topology is one of {', '.join(TOPOLOGIES)}.")
+        if self.algorithm.needs_complete_graph:
+            self.topology = "complete"
+        self.nodes = whole(asked, "nodes", 8, 2, MOST_NODES)
+        self.permits = whole(asked, "permits", 3, 1, MOST_PERMITS)
+        if self.algorithm.problem == "mutex":
+            self.permits = 1
+        self.seed = whole(asked, "seed", 1, 0, 1_000_000)
+
+    def places(self) -> list[tuple[float, float]]:
+        """For a network by radio range: places from which everybody can be reached."""
+        stream = Random(f"{self.seed}:places")
+        places = [(0.5, 0.5)]
+        while len(places) < self.nodes:
+            x, y = 1.8 * stream.random() - 0.4, stream.random()
+            near = [hypot(x - px, y - py) for px, py in places]
+            apart = min(0.62 * RANGE, 0.8 / self.nodes**0.5)
+            if apart < min(near) < RANGE * 0.9:
+                places.append((round(x, 3), round(y, 3)))
+        return places
+
+    def links(self, places: list[tuple[float, float]]) -> list[tuple[int, int]]:
+        if self.topology == "range":
+            return [
+                (one, other)
+                for one in range(self.nodes)
+                for other in range(one + 1, self.nodes)
+                if within(places[one], places[other])
+            ]
+        graph: Topology
+        if self.topology == "grid":
+            rows = max(
+                part for part in range(1, int(self.nodes**0.5) + 1) if self.nodes % part == 0
+            )
+            graph = network(f"grid:{rows}x{self.nodes // rows}", None, self.seed)
+        else:
+            graph = network(self.topology, self.nodes, self.seed)
+        return list(graph.links())
+
+
+def within(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    return hypot(one[0] - other[0], one[1] - other[1]) <= RANGE
+
+
+def whole(asked: dict[str, Any], name: str, default: int, least: int, most: int) -> int:
+    value = asked.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise Refused(f"{name} must be a whole number from {least} to {most}.")
+    return value
+
+
+class Hand:
+    """One such run."""
+
+    def __init__(self, asked: dict[str, Any]) -> None:
+        self.settled = Settled(asked)
+        self.deeds: list[dict[str, Any]] = []
+        self.begin()
+
+    def begin(self) -> None:
+        settled = self.settled
+        self.places = settled.places() if settled.topology == "range" else []
+        lines = [f"nodes {settled.nodes}", f"permits {settled.permits}"]
+        lines.append("links " + " ".join(f"{a}-{b}" for a, b in settled.links(self.places)))
+        self.trace = Growing()
+        self.writer = TraceWriter(self.trace, True)
+        scenario = Scenario("by-hand", "\n".join(lines))
+        self.director = Director(scenario, settled.algorithm, self.writer)
+        for node, (x, y) in enumerate(self.places):
+            self.writer.moved(0.0, node, x, y)
+        self.failure = ""
+        if settled.algorithm.restless:
+            for member in self.director.nodes:
+                before = self.director.before(member.me)
+                member.start()
+                self.director.step(member.me, "is set going", before, "start", {})
+
+    @property
+    def index(self) -> Index:
+        assert self.trace.index is not None  # the director has written the set-up
+        return self.trace.index
+
+    # -- deeds ----------------------------------------------------------------------------
+
+    def do(self, deed: dict[str, Any]) -> None:
+        """One deed of whoever drives; refused with a sentence if it cannot be done."""
+        verb = deed.get("do")
+        if verb == "undo":
+            self.undo()
+            return
+        if self.failure:
+            raise Refused("This run cannot go on: take the last step back, or start another.")
+        if self.index.steps > MOST_STEPS:
+            raise Refused(f"This run has {MOST_STEPS} steps: save it and start another.")
+        self.act(str(verb), deed)
+        self.deeds.append(deed)
+
+    def act(self, verb: str, deed: dict[str, Any]) -> None:
+        acts = {
+            "ask": self.ask,
+            "leave": self.leave,
+            "deliver": self.deliver,
+            "next": self.next,
+            "all": self.all,
+            "cut": self.cut,
+            "join": self.join,
+            "move": self.move,
+        }
+        if verb not in acts:
+            raise Refused(f"There is no deed '{verb}': it is one of {', '.join(acts)}.")
+        try:
+            acts[verb](deed)
+        except Refused:
+            raise
+        except Exception as error:  # whatever a broken algorithm does, say it
+            self.failure = f"a handler cannot go on: {type(error).__name__} {error}".rstrip()
+
+    def undo(self) -> None:
+        if not self.deeds:
+            raise Refused("There is nothing to take back.")
+        deeds = self.deeds[:-1]
+        self.begin()
+        self.deeds = []
+        for deed in deeds:
+            self.do(deed)
+
+    def node(self, deed: dict[str, Any], key: str = "node") -> int:
+        return whole(deed, key, -1, 0, self.settled.nodes - 1)
+
+    def ask(self, deed: dict[str, Any]) -> None:
+        node = self.node(deed)
+        want = whole(deed, "want", 1, 1, self.settled.permits)
+        priority = whole(deed, "priority", 0, 0, 1_000_000)
+        algorithm, director = self.settled.algorithm, self.director
+        if algorithm.problem != "h-of-k" and want != 1:
+            raise Refused(f"{algorithm.name} grants one permit at a time.")
+        busy = [*director.waiting.values(), *director.inside.values()]
+        if not algorithm.many_clients and any(other.node == node for other in busy):
+            raise Refused(
+                f"Node {node} has a client already: {algorithm.name} takes one at a time."
+            )
+        director.request(0, [str(node), "want", str(want), "priority", str(priority)])
+
+    def leave(self, deed: dict[str, Any]) -> None:
+        node = self.node(deed)
+        if all(request.node != node for request in self.director.inside.values()):
+            raise Refused(f"Nobody is inside at node {node}.")
+        self.director.leave(node)
+
+    def deliver(self, deed: dict[str, Any]) -> None:
+        director, number = self.director, deed.get("id")
+        for place, message in enumerate(director.on_the_way):
+            if message.serial == number:
+                first = director.first((message.sender, message.receiver))
+                if place != first and self.settled.algorithm.needs_fifo:
+                    raise Refused(
+                        f"Another message from {message.sender} to {message.receiver} comes "
+                        f"first: {self.settled.algorithm.name} needs links that keep the order."
+                    )
+                director.deliver(place)
+                return
+        raise Refused("This message is not on its way any more.")
+
+    def next(self, _deed: dict[str, Any]) -> None:
+        if not self.director.on_the_way:
+            raise Refused("Nothing is on its way.")
+        self.director.deliver(0)
+
+    def all(self, _deed: dict[str, Any]) -> None:
+        if not self.director.on_the_way:
+            raise Refused("Nothing is on its way.")
+        for _ in range(300):  # some algorithms never fall silent
+            if not self.director.on_the_way:
+                return
+            self.director.deliver(0)
+
+    def ends(self, deed: dict[str, Any]) -> tuple[int, int]:
+        if not self.settled.algorithm.changing_links:
+            raise Refused(
+                f"{self.settled.algorithm.name} is for networks that do not change: try jiang."
+            )
+        one, other = self.node(deed, "one"), self.node(deed, "other")
+        if one == other:
+            raise Refused("A link has two different ends.")
+        return min(one, other), max(one, other)
+
+    def cut(self, deed: dict[str, Any]) -> None:
+        ends = self.ends(deed)
+        if ends not in self.director.links:
+            raise Refused(f"There is no link {ends[0]}-{ends[1]}.")
+        self.director.link_down(0, *ends)
+
+    def join(self, deed: dict[str, Any]) -> None:
+        ends = self.ends(deed)
+        if ends in self.director.links:
+            raise Refused(f"There is a link {ends[0]}-{ends[1]} already.")
+        self.director.link_up(*ends)
+
+    def move(self, deed: dict[str, Any]) -> None:
+        """A node goes elsewhere; its links follow what its radio reaches."""
+        node = self.node(deed)
+        x, y = deed.get("x"), deed.get("y")
+        if not self.places:
+            raise Refused("Only in a network by radio range does it matter where nodes are.")
+        if not isinstance(x, int | float) or not isinstance(y, int | float):
+            raise Refused("A place is two numbers, x and y.")
+        self.places[node] = (min(max(x, -2.0), 3.0), min(max(y, -2.0), 3.0))
+        self.writer.moved(self.director.now, node, *self.places[node])
+        if not self.settled.algorithm.changing_links:
+            return
+        linked = {(min(a, b), max(a, b)) for a, b in self.director.links if node in (a, b)}
+        reached = {
+            (min(node, other), max(node, other))
+            for other in range(self.settled.nodes)
+            if other != node and within(self.places[node], self.places[other])
+        }
+        for ends in sorted(reached - linked):
+            self.director.link_up(*ends)
+        for ends in sorted(linked - reached):
+            self.director.link_down(0, *ends)
+
+    # -- for the page ---------------------------------------------------------------------------
+
+    def stuck(self) -> str:
+        """Does somebody wait although nothing can happen any more?"""
+        director = self.director
+        if director.on_the_way or director.inside or not director.waiting:
+            return ""
+        return sentences.unserved(len(director.waiting))
+
+    def parted(self) -> bool:
+        return not self.director.monitor.connected
+
+    def about(self) -> dict[str, Any]:
+        about = self.index.about()
+        algorithm = self.settled.algorithm
+        violated = list(about["violated"])
+        for name, text in self.director.monitor.violated.items():
+            if all(found["property"] != name for found in violated):
+                violated.append({"property": name, "sentence": text, "step": self.index.steps})
+        if (stuck := self.stuck()) and not self.parted():
+            violated.append({"property": "served", "sentence": stuck, "step": self.index.steps})
+        if self.failure:
+            violated.append(
+                {"property": "handler", "sentence": self.failure, "step": self.index.steps}
+            )
+        about["violated"] = violated
+        about["hand"] = {
+            "topology": self.settled.topology,
+            "range": RANGE if self.places else 0,
+            "changing": algorithm.changing_links,
+            "one_permit": algorithm.problem != "h-of-k",
+            "many": algorithm.many_clients,
+            "fifo": algorithm.needs_fifo,
+            "priorities": algorithm.priorities,
+            "parted": self.parted(),
+            "deeds": len(self.deeds),
+        }
+        return about
+
+    def closing(self) -> bytes:
+        """The last line of the saved trace, if nothing more can happen."""
+        director = self.director
+        if director.on_the_way or director.inside:
+            return b""
+        line: dict[str, Any] = {"t": director.now, "event": "end"}
+        line["unserved"] = len(director.waiting)
+        return msgspec.json.encode(line) + b"\n"
+
+
+def choices() -> list[dict[str, Any]]:
+    """The algorithms that can be driven by hand."""
+    return [
+        {
+            "name": entry.name,
+            "title": entry.title,
+            "mutex": entry.problem == "mutex",
+            "complete": entry.needs_complete_graph,
+        }
+        for entry in ALGORITHMS.values()
+    ]

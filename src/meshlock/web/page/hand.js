@@ -1,0 +1,205 @@
+// Try it yourself: whoever sits here asks, delivers, cuts and moves; the server's nodes answer.
+
+import { ask, tell } from "./run.js";
+import { element } from "./side.js";
+import { message as described } from "./words.js";
+
+const $ = (id) => document.getElementById(id);
+const NAMES = { range: "by radio range", grid: "grid", ring: "ring", line: "line", star: "star", tree: "tree", complete: "complete" };
+
+export class Hand {
+  constructor(page, offered) {
+    this.page = page;
+    this.offered = offered;
+    this.chosen = { algorithm: "jiang", topology: "range", nodes: 8, permits: 3, seed: 1 };
+    this.auto = false;
+    this.busy = false;
+    this.error = "";
+    setInterval(() => this.tick(), 80);
+    this.last = 0;
+  }
+
+  async start() {
+    try {
+      const { run } = await tell("/api/runs", this.chosen);
+      this.error = "";
+      $("tab-hand").hidden = false;
+      $("ask").hidden = true;
+      history.replaceState(null, "", "#step=0");
+      await this.page.open(run);
+      this.page.stage.range = this.page.run.about.hand.range;
+      this.page.choose("hand");
+    } catch (error) {
+      this.error = error.message;
+      this.page.refresh();
+    }
+  }
+
+  async do(deed) {
+    if (this.busy) return false;
+    this.busy = true;
+    const { page } = this;
+    try {
+      const from = page.run.steps;
+      const about = await tell(`${page.run.path}/deeds`, deed);
+      this.error = "";
+      page.pause();
+      await page.grown(about);
+      if (about.steps > from) {
+        page.position = Math.max(Math.min(page.position, from), from);
+        page.target = about.steps;
+        page.dirty = true;
+      } else await page.go(about.steps);
+      return true;
+    } catch (error) {
+      this.error = error.message;
+      page.refresh();
+      return false;
+    } finally {
+      this.busy = false;
+      this.last = performance.now();
+    }
+  }
+
+  tick() {
+    const { page } = this;
+    if (!this.auto || this.busy || page.target !== null || page.stage.dragged || !page.run?.about.hand) return;
+    if (performance.now() - this.last < 1000 / Math.min(page.speed, 12)) return;
+    if (page.step === page.run.steps && page.stage.moment?.flying.size) this.do({ do: "next" });
+  }
+
+  // -- on the network ---------------------------------------------------------------------
+
+  clicks(what, at) {
+    $("ask").hidden = true;
+    if (what?.message !== undefined) {
+      this.do({ do: "deliver", id: what.message });
+      return true;
+    }
+    if (what?.link) {
+      const [one, other] = what.link.split("-").map(Number);
+      this.do({ do: what.gone ? "join" : "cut", one, other });
+      return true;
+    }
+    if (what?.node >= 0) {
+      this.page.stage.selected = what.node;
+      this.page.refresh();
+      this.form(what.node, at);
+      return true;
+    }
+    return false;
+  }
+
+  drags(node, to) {
+    $("ask").hidden = true;
+    $("tip").hidden = true;
+    this.page.stage.selected = node;
+    this.page.stage.dragged = { node, ...to };
+  }
+
+  async drops(node, to) {
+    const { page } = this;
+    const { stage } = page;
+    if (page.run.about.hand.range) await this.do({ do: "move", node, x: to.x, y: to.y });
+    else stage.home[node] = to;
+    stage.dragged = null;
+    page.refresh();
+  }
+
+  // The little form at a node: ask, or leave.
+  form(node, at) {
+    const { page } = this;
+    const { hand } = page.run.about;
+    const card = $("ask");
+    const clients = [...(page.stage.moment?.clients.values() ?? [])].filter((client) => client.node === node);
+    const inside = clients.find((client) => client.entered >= 0);
+    const parts = [element("b", { text: `Node ${node}` })];
+    if (inside) parts.push(element("button", { type: "button", class: "primary", text: "Leave", onclick: () => { card.hidden = true; this.do({ do: "leave", node }); } }));
+    if (!clients.length || hand.many) {
+      const want = element("input", { type: "number", id: "ask-want", min: "1", max: String(hand.one_permit ? 1 : page.run.permits), value: "1" });
+      const priority = element("input", { type: "number", id: "ask-priority", min: "0", max: "99", value: "0" });
+      if (!hand.one_permit) parts.push(element("label", {}, "permits", want));
+      if (hand.priorities) parts.push(element("label", {}, "priority", priority));
+      parts.push(element("button", { class: inside ? "" : "primary", id: "ask-go", text: "Ask" }));
+      card.onsubmit = (event) => {
+        event.preventDefault();
+        card.hidden = true;
+        this.do({ do: "ask", node, want: Number(want.value), priority: Number(priority.value) });
+      };
+    } else if (!inside) parts.push(element("p", { class: "muted", text: "waits already" }));
+    card.replaceChildren(...parts);
+    card.hidden = false;
+    const box = $("stage");
+    card.style.left = `${Math.max(8, Math.min(at.x + 18, box.clientWidth - 224))}px`;
+    card.style.top = `${Math.max(8, Math.min(at.y - 20, box.clientHeight - card.offsetHeight - 8))}px`;
+    card.querySelector("input, button")?.focus();
+  }
+
+  // -- beside it ------------------------------------------------------------------------------
+
+  shows(moment, step) {
+    const { page } = this;
+    if (page.tab !== "hand") return;
+    const { run } = page;
+    const pane = $("pane-hand");
+    if (pane.contains(document.activeElement) && document.activeElement.matches("select, input[type=number]")) return;
+    const now = step === run.steps;
+    const parts = [];
+    if (this.error) parts.push(element("p", { class: "wrong", role: "alert", text: this.error }));
+    const first = new Set();
+    const way = [...moment.flying.values()].map((line) => {
+      const lane = `${line.from}-${line.to}`;
+      const free = !first.has(lane) || !run.about.hand.fifo;
+      first.add(lane);
+      return element("button", { type: "button", disabled: !now || !free, title: described(line), onclick: () => this.do({ do: "deliver", id: line.id }) },
+        element("span", { class: line.tokens ? "chip token" : line.permits ? "chip inside" : "chip", text: line.message }),
+        element("span", { text: `${run.called(line.from)} → ${run.called(line.to)}` }));
+    });
+    parts.push(element("h3", { text: `on the way (${way.length})` }));
+    const auto = element("input", { type: "checkbox", id: "auto" });
+    auto.checked = this.auto;
+    auto.addEventListener("change", () => { this.auto = auto.checked; });
+    parts.push(element("div", { class: "row" },
+      element("button", { type: "button", id: "deliver-next", class: "primary", disabled: !now || !way.length, text: "Deliver next", onclick: () => this.do({ do: "next" }) }),
+      element("button", { type: "button", id: "deliver-all", disabled: !now || !way.length, text: "All", onclick: () => this.do({ do: "all" }) }),
+      element("button", { type: "button", id: "undo", disabled: !run.about.hand.deeds, text: "Take back", onclick: () => this.do({ do: "undo" }) }),
+      element("label", { class: "check" }, auto, "by itself")));
+    if (!now) parts.push(element("div", { class: "row" }, element("span", { class: "muted", text: "You look at the past." }), element("button", { type: "button", text: "To the present", onclick: () => page.go(run.steps) })));
+    if (way.length) parts.push(element("div", { class: "messages" }, ...way.slice(0, 60)));
+    else parts.push(element("p", { class: "muted", text: moment.clients.size ? "Nothing is on its way." : "Click a node to let it ask for permits." }));
+    const inside = moment.inside();
+    if (inside.length) {
+      parts.push(element("h3", { text: "inside" }));
+      parts.push(element("div", { class: "messages" }, ...inside.map((client) => element("button", { type: "button", disabled: !now, onclick: () => this.do({ do: "leave", node: client.node }) },
+        element("span", { class: "chip inside", text: String(client.want) }), element("span", { text: `node ${run.called(client.node)} leaves` })))));
+    }
+    parts.push(element("h3", { text: "what you can do" }));
+    const can = ["Click a node: it asks, or leaves.", "Click a message: it arrives now."];
+    if (run.about.hand.changing) can.push("Click a link: it fails. Click a dotted one: it forms again.");
+    if (run.about.hand.range) can.push(run.about.hand.changing ? "Drag a node: its links follow its radio range." : "Drag a node: this algorithm is for fixed networks, links stay.");
+    can.push("← and → look back; Take back undoes.");
+    parts.push(element("ul", { class: "effects" }, ...can.map((text) => element("li", { text }))));
+    parts.push(element("h3", { text: "another run" }), this.choice());
+    pane.replaceChildren(...parts);
+  }
+
+  choice() {
+    const { chosen, offered } = this;
+    const set = (key, number) => (event) => { chosen[key] = number ? Number(event.target.value) : event.target.value; };
+    const algorithm = element("select", { id: "try-algorithm", onchange: set("algorithm") }, ...offered.algorithms.map((entry) => element("option", { value: entry.name, text: entry.name, title: entry.title })));
+    algorithm.value = chosen.algorithm;
+    const topology = element("select", { id: "try-topology", onchange: set("topology") }, ...offered.topologies.map((name) => element("option", { value: name, text: NAMES[name] ?? name })));
+    topology.value = chosen.topology;
+    return element("div", {},
+      element("div", { class: "fields" },
+        element("label", { class: "wide" }, "algorithm", algorithm),
+        element("label", { class: "wide" }, "topology", topology),
+        element("label", {}, "nodes", element("input", { id: "try-nodes", type: "number", min: "2", max: "40", value: String(chosen.nodes), onchange: set("nodes", true) })),
+        element("label", {}, "permits (k)", element("input", { id: "try-permits", type: "number", min: "1", max: "24", value: String(chosen.permits), onchange: set("permits", true) }))),
+      element("div", { class: "row" }, element("button", { type: "button", id: "try-start", class: "primary", text: "Start", onclick: () => { document.activeElement?.blur(); this.start(); } })));
+  }
+}
+
+export async function offered() {
+  return ask("/api/runs");
+}

@@ -1,0 +1,111 @@
+"""Try it yourself, in a real browser: ask, deliver, cut, drag."""
+
+import json
+
+import pytest
+from browser import served, until
+
+pytest.importorskip("starlette", reason="needs the extra 'web'")
+
+from meshlock.web.server import Desk, application
+
+
+@pytest.fixture
+def page(browser):
+    with served(application(Desk(), ["127.0.0.1"])) as address:
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.goto(address)
+        until(page, "window.meshlock?.run?.about.hand && meshlock.shown === 0")
+        yield page
+        page.close()
+
+
+def spot(page, x, y):
+    box = page.locator("#network").bounding_box()
+    return box["x"] + x, box["y"] + y
+
+
+def node(page, number):
+    at = page.evaluate(f"meshlock.stage.places[{number}]")
+    return spot(page, at["x"], at["y"])
+
+
+def settled(page):
+    until(
+        page,
+        "!meshlock.hand.busy && meshlock.target === null && meshlock.shown === meshlock.run.steps",
+    )
+
+
+def test_a_node_asks_and_enters_a_link_is_cut_a_node_is_dragged_away(page):
+    page.mouse.click(*node(page, 3))
+    page.fill("#ask-want", "2")
+    page.fill("#ask-priority", "4")
+    page.click("#ask-go")
+    until(page, "meshlock.stage.moment.clients.size === 1 && meshlock.shown === 1")
+    settled(page)
+    page.click("#deliver-next")
+    until(page, "meshlock.run.steps === 2")
+    settled(page)
+    page.click("#deliver-all")
+    until(page, "meshlock.stage.moment.used() === 2")
+    settled(page)
+    assert page.inner_text("#permits .count") == "2 of 3 permits in use"
+
+    link = page.evaluate("[...meshlock.stage.moment.links][0]")
+    one, other = (node(page, int(end)) for end in link.split("-"))
+    links = page.evaluate("meshlock.stage.moment.links.size")
+    page.mouse.click((one[0] + 3 * other[0]) / 4, (one[1] + 3 * other[1]) / 4)
+    until(page, f"meshlock.stage.moment.links.size === {links - 1}")
+    assert not page.evaluate(f"meshlock.stage.moment.links.has('{link}')")
+    settled(page)
+
+    page.click("#undo")
+    until(page, f"meshlock.stage.moment.links.size === {links}")
+    settled(page)
+
+    start, far = node(page, 5), spot(page, 820, 460)
+    page.mouse.move(*start)
+    page.mouse.down()
+    page.mouse.move((start[0] + far[0]) / 2, (start[1] + far[1]) / 2)
+    page.mouse.move(*far)
+    page.mouse.up()
+    until(page, f"meshlock.stage.moment.links.size !== {links}")
+    settled(page)
+    saved = page.request.get(page.url.split("#")[0] + "api/runs/hand-1/trace.jsonl").text()
+    lines = [json.loads(line) for line in saved.splitlines()]
+    assert lines[0]["meshlock"] == "trace"
+    assert {"request", "enter", "move", "link-down"} <= {line.get("event") for line in lines}
+
+
+def test_a_wrong_step_is_explained(page):
+    page.select_option("#try-algorithm", "jiang-printed")
+    page.select_option("#try-topology", "line")
+    page.fill("#try-nodes", "3")
+    page.fill("#try-permits", "1")
+    page.click("#try-start")
+    until(page, "meshlock.run.setup.algorithm === 'jiang-printed' && meshlock.shown === 0")
+    deeds = [
+        {"do": "ask", "node": 2, "priority": 5},
+        {"do": "next"},
+        {"do": "ask", "node": 1, "priority": 6},
+        {"do": "all"},
+        {"do": "ask", "node": 0, "priority": 1},
+        {"do": "all"},
+        {"do": "leave", "node": 1},
+        {"do": "all"},
+    ]
+    for deed in deeds:
+        assert page.evaluate(f"meshlock.hand.do({json.dumps(deed)})")
+    settled(page)
+    assert page.inner_text("h1") == "order is violated"
+    assert "the most urgent of all that wait must enter next" in page.inner_text("#verdict")
+
+
+def test_other_sites_cannot_drive(page):
+    address = page.url.split("#")[0]
+    form = {"Content-Type": "text/plain"}
+    assert page.request.post(address + "api/runs", data="{}", headers=form).status == 415
+    refused = page.request.post(address + "api/runs", data={"nodes": 5000})
+    assert refused.status == 400
+    assert refused.json() == {"error": "nodes must be a whole number from 2 to 40."}
