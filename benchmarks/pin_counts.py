@@ -62,7 +62,10 @@ def setups() -> list[dict[str, Any]]:
     add("suzuki-kasami", "complete", 3, links="unordered")
     add("ricart-agrawala", "complete", 3)
     add("ricart-agrawala", "complete", 3, links="unordered")
+    add("ricart-agrawala", "complete", 4)
+    add("lamport", "complete", 4, requests=["0", "1"])
     add("maekawa", "complete", 3)
+    add("maekawa", "complete", 4)
     add("maekawa-bare", "complete", 3)
     for algorithm in ("raymond", "naimi-trehel", "centralized", "lelann"):
         add(algorithm, "complete", 3, repeat=True)
@@ -81,6 +84,8 @@ def setups() -> list[dict[str, Any]]:
         )
         for topology in ("line", "star", "ring"):
             add("jiang", topology, 4, permits=permits, requests=wishes(4, permits))
+            if permits == 1:
+                add("jiang", topology, 4, requests=wishes(4, 1) * 2)
         rows.append(
             {"algorithm": "jiang", "nodes": 4, "edges": ["0-1", "1-2", "2-3", "0-3", "0-2"]}
             | {"permits": permits, "requests": wishes(4, permits)}

@@ -36,8 +36,8 @@ and a violation is still ahead, provided that
   w gets shorter. (In breadth-first order this is all that the cycle proviso asks.)
 - a hides nothing. *Balances and failures* belong to one step at one node, which w contains
   whether rearranged or not. *Safety* of an algorithm with one token follows from its
-  balances: if no step makes a permit, k are never exceeded. For others, a must not be
-  a leaving; an entry put in front only adds to the permits in use. *Served*: where nobody can be
+  balances, where they are judged: if no step makes a permit, k are never exceeded. Else a
+  must not be a leaving; an entry put in front only adds to the permits in use. *Served*: where nobody can be
   served any more, no node has a step left but asking; so i, which has one at s, must take a
   step before, and w contains it.
 
@@ -92,6 +92,8 @@ class Reduced(Model):
         self.faults = system.faults
         self.numbers: dict[int, int] = {}
         self.bundling = not system.ordered
+        # Safety follows from the balances only where those are judged.
+        self.may_leave = system.balanced and "conservation" in system.judged
         self.known: list[list[list[Bundle] | None]] = [[] for _ in range(system.size)]
         self.parts = [self.without(i) for i in range(system.size)]
 
@@ -255,7 +257,7 @@ class Reduced(Model):
             if len(bundles) > 1:
                 break
             step = bundles[0].whole
-            if step.kind == LEAVE and not system.balanced:
+            if step.kind == LEAVE and not self.may_leave:
                 continue
             if step.enters and (system.ordered or self.too_many(row, i, step)):
                 continue
@@ -278,7 +280,7 @@ class Reduced(Model):
         bundles = self.bundles(i, tree[self.system.tree.leaves + i])
         for k, state in enumerate(self.successors):
             step = bundles[self.labels[k] & ((1 << NODE) - 1)].whole
-            if step.kind == LEAVE and not self.system.balanced:
+            if step.kind == LEAVE and not self.may_leave:
                 continue
             if due and step.enters:
                 continue
