@@ -37,17 +37,17 @@ and a violation is still ahead, provided that
 - a hides nothing. *Balances and failures* belong to one step at one node, which w contains
   whether rearranged or not. *Safety* of an algorithm with one token follows from its
   balances, where they are judged: if no step makes a permit, k are never exceeded. Else a
-  must not be a leaving; an entry put in front only adds to the permits in use. *Served*: where nobody can be
-  served any more, no node has a step left but asking; so i, which has one at s, must take a
-  step before, and w contains it.
+  must not be a leaving; an entry put in front only adds to the permits in use. *Served*:
+  where nobody can be served any more, no node has a step left but asking; so i, which has
+  one at s, must take a step before, and w contains it.
 
-**Order** speaks of moments with nothing in flight and of who waits then, so requests must not be
-moved. Where it is judged, bundles are single steps, i must have something to receive (so that
-nothing in flight comes only after a step of i) and no client that may leave, and
+**Order** speaks of moments with nothing in flight and of who waits then, so requests must
+not be moved. Where it is judged, bundles are single steps, i must have something to receive
+(so that nothing in flight comes only after a step of i) and no client that may leave, and
 while an entry is due a must not be an entry.
 
-Link changes touch two nodes, and liveness looks at whole cycles: with link changes nothing is
-left out, and cycles are looked for in the full graph. When something *is* found wrong, the
+Link changes touch two nodes, and liveness looks at whole cycles: with link changes nothing
+is left out, and cycles are looked for in the full graph. When something *is* found wrong, the
 full graph is explored too, because the reduced one need not contain the shortest way there.
 """
 
