@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import doctest
+import socket
 import threading
 from collections.abc import Awaitable, Callable
 
@@ -301,3 +302,36 @@ def test_threads_share_with_other_nodes() -> None:
         assert counter == 200
         with pools[1].acquire(), pytest.raises(TimeoutError):
             pools[0].acquire(timeout=0.05)
+
+
+def test_nodes_that_dial_each_other_at_once_have_one_link() -> None:
+    def free_port() -> int:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            return int(free.getsockname()[1])
+
+    async def story() -> None:
+        places = [f"127.0.0.1:{free_port()}" for _ in range(4)]
+        nodes = [
+            Node(f"n{number}", listen=place, peers=[other for other in places if other != place])
+            for number, place in enumerate(places)
+        ]
+        await asyncio.gather(*[node.start() for node in nodes])
+        try:
+            await until(lambda: all(ups(node) == 3 for node in nodes))
+            await asyncio.sleep(0.7)  # longer than it takes to give a link up
+            for node in nodes:
+                assert ups(node) == 3 and node.status()["refused"] == 0
+                assert all(link["generation"] == 1 for link in node.status()["links"].values())
+            pools = [nodes[0].pool("docks", permits=1, founder=True)]
+            pools += [node.pool("docks") for node in nodes[1:]]
+            for pool in pools:
+                async with pool.acquire(timeout=5):
+                    pass
+        finally:
+            await asyncio.gather(*[node.close() for node in nodes])
+
+    def ups(node: Node) -> int:
+        return sum(link["up"] for link in node.status()["links"].values())
+
+    run(story)

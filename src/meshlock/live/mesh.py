@@ -36,7 +36,10 @@ ZENOH = "zenoh/"
 
 HANDSHAKE_SECONDS = 3.0
 MOST_HANDSHAKES = 32
-MOST_PEERS = 256
+MOST_PEERS = 1024
+MUTUAL = "we are dialling each other, and mine counts"
+"""No fault of anybody's, so nobody is told."""
+
 FIRST_RETRY, LAST_RETRY = 0.02, 1.0
 HURRY: dict[str, Any] = {"ssl_handshake_timeout": HANDSHAKE_SECONDS, "ssl_shutdown_timeout": 1.0}
 NO_DELAY = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -82,7 +85,6 @@ class Mesh:
         self.address = ""
         self.tasks: set[asyncio.Task[Any]] = set()
         self.accepting = 0
-        self.frames = 0
         self.loop = asyncio.get_running_loop()
         self.time: Callable[[], float] = self.loop.time
         self.ticking = self.loop.call_later(heartbeat, self.tick)
@@ -149,7 +151,7 @@ class Mesh:
         peer = hello.name
         ours = self.dialling.get(peer)
         if ours is not None and not ours.reason and self.name < peer:
-            return "we are dialling each other, and mine counts"
+            return MUTUAL
         before = self.open.get(peer)
         if (
             before is not None
@@ -158,8 +160,17 @@ class Mesh:
         ):
             return f"another process with the name {peer!r} is linked already"
         if peer not in self.sessions and len(self.sessions) >= MOST_PEERS:
-            return f"{MOST_PEERS} peers are enough"
+            self.forget_idle()
+            if len(self.sessions) >= MOST_PEERS:
+                return f"{MOST_PEERS} peers are enough"
         return None
+
+    def forget_idle(self) -> None:
+        """Drop sessions that are down and never had anything in custody, either way."""
+        for peer, session in list(self.sessions.items()):
+            used = session.up or session.custody_sent or session.custody_received
+            if not used and peer not in self.dialling:
+                del self.sessions[peer]
 
     def opened(self, connection: Connection, resumed: bool, ended: bool) -> None:
         """A handshake is done; ``ended`` says that the generation before it is over."""
@@ -168,11 +179,11 @@ class Mesh:
         before = self.open.get(peer)
         if before is not None:
             before.abort("a newer connection took over")
+        self.open[peer] = connection
+        connection.flush()
         if ended:
             self.tell_down(peer, "it had given us up")
         self.report_forsaken(peer)
-        self.open[peer] = connection
-        connection.flush()
         if not resumed:
             tell(INFO, "link up", peer=peer, address=connection.address)
             self.linked.add(peer)
@@ -186,7 +197,6 @@ class Mesh:
             session.forsaken = 0
 
     def carried(self, connection: Connection, frame: Carry) -> None:
-        self.frames += 1
         if self.open.get(connection.peer) is connection:
             self.owner.message(connection.peer, frame)
 
@@ -209,7 +219,7 @@ class Mesh:
                 self.sessions[peer].end()
             elif connection.reason.startswith("it sent"):
                 self.refusals.note(peer, reason)
-        elif not connection.dialled and connection.session is None:
+        elif not connection.dialled and connection.session is None and reason != MUTUAL:
             self.refusals.note(connection.address, reason)
 
     def settled(self, connection: Connection) -> None:
@@ -342,7 +352,7 @@ class Mesh:
                     peer = connection.peer
                     wait, said = FIRST_RETRY, ""
                 except (OSError, ssl.SSLError, Refused) as error:
-                    if str(error) != said:
+                    if str(error) != said and MUTUAL not in str(error):
                         tell(WARNING, "no link", address=address, reason=str(error))
                         said = str(error)
             self.tried[address].set()
