@@ -117,10 +117,9 @@ class Token(Signal):
         return self.t
 
 
-class Request(Signal):
-    """REQUEST: the sender asks for the token, for a client of this priority, rank and want."""
+class Asking(Signal):
+    """What the sender asks for: the priority, rank and want of its front."""
 
-    kind: ClassVar[str] = "REQUEST"
     fields: ClassVar[tuple[str, ...]] = ("height", "grants", "priority", "rank", "want")
 
     def __init__(
@@ -132,19 +131,16 @@ class Request(Signal):
         self.want = want
 
 
-class Update(Signal):
+class Request(Asking):
+    """REQUEST: the sender asks for the token."""
+
+    kind: ClassVar[str] = "REQUEST"
+
+
+class Update(Asking):
     """UPDATE: the sender's request is now this; with want 0 it asks for nothing any more."""
 
     kind: ClassVar[str] = "UPDATE"
-    fields: ClassVar[tuple[str, ...]] = ("height", "grants", "priority", "rank", "want")
-
-    def __init__(
-        self, receiver: int, height: Height, grants: int, priority: int, rank: int, want: int
-    ) -> None:
-        super().__init__(receiver, height, grants)
-        self.priority = priority
-        self.rank = rank
-        self.want = want
 
 
 class Release(Signal):
