@@ -1,0 +1,84 @@
+"""Three pens over real nodes: two browsers on different boards never hold more than three."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from browser import until
+
+pytest.importorskip("starlette", reason="needs the extra 'web'")
+
+BOARD = Path(__file__).parents[2] / "examples" / "whiteboard" / "board.py"
+
+
+@pytest.fixture(scope="module")
+def boards(browser):
+    command = [sys.executable, str(BOARD), "--port", "0"]
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    found = {}
+    while len(found) < 3:
+        name, address = re.match(r"(\w+): (\S+)", process.stdout.readline()).groups()
+        found[name] = address
+    yield found
+    process.terminate()
+    process.wait(20)
+
+
+@pytest.fixture
+def people(browser, boards):
+    """Ann's guest and Cleo's guest, whose boards are not neighbours, each in a browser."""
+    contexts = [browser.new_context(viewport={"width": 900, "height": 640}) for _ in range(2)]
+    pages = [context.new_page() for context in contexts]
+    for page, board, name in zip(pages, ("ann", "cleo"), ("Ada", "Carl"), strict=True):
+        page.goto(f"{boards[board]}?name={name}")
+        until(page, "window.board?.me")
+    yield pages
+    for context in contexts:
+        context.close()
+
+
+def test_one_draws_alone_the_other_waits_and_then_draws(people):
+    ada, carl = people
+    ada.click("#all")
+    until(ada, "board.me.pens === 3")
+    carl.click("#one")
+    until(carl, "board.me.want === 1")
+    until(ada, "[...board.people.values()].flat().some((person) => person.want === 1)")
+    box = ada.locator("#paper").bounding_box()
+    ada.mouse.move(box["x"] + 100, box["y"] + 100)
+    ada.mouse.down()
+    for step in range(20):
+        ada.mouse.move(box["x"] + 100 + 20 * step, box["y"] + 100 + 8 * step)
+    ada.mouse.up()
+    until(carl, "board.strokes.length >= 1")
+    assert carl.evaluate("board.me.pens") == 0
+    assert not carl.evaluate(
+        "fetch('/act', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: "
+        "JSON.stringify({key: board.key, do: 'draw', fence: 1, points: [[1, 1]]})})"
+        ".then((answer) => answer.ok)"
+    )
+    ada.click("#put")
+    until(carl, "board.me.pens === 1")
+    ada.click("#one")
+    until(ada, "board.me.pens === 1")
+    assert ada.evaluate("board.held") <= 3
+    fences = [page.evaluate("board.me.fence") for page in people]
+    assert fences[0] > fences[1]
+    ada.click("#put")
+    carl.click("#put")
+    until(ada, "board.held === 0")
+
+
+def test_a_vanished_pen_comes_back(people, browser):
+    ada, carl = people
+    carl.click("#all")
+    until(carl, "board.me.pens === 3")
+    ada.click("#one")
+    until(ada, "board.me.want === 1")
+    carl.close()
+    until(ada, "board.me.pens === 1", seconds=10)
+    ada.click("#put")
