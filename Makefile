@@ -33,10 +33,13 @@ $(VENV)/dev: $(VENV)/base
 # The compiled flavour is built from a copy, so that no .so ever lies in src/.
 .venv-compiled/done: pyproject.toml $(shell git ls-files 'src/*.py' 2>/dev/null)
 	$(PYTHON) -m venv .venv-compiled
-	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1' simpy
+	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1' hatchling hatch-mypyc simpy
 	rm -rf build/compiled && mkdir -p build/compiled
 	cp -r src pyproject.toml README.md LICENSE build/compiled/
-	cd build/compiled && HATCH_BUILD_HOOK_ENABLE_MYPYC=1 ../../.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall '.[plot,live,discovery,web]' --group dev
+	find build/compiled -name '*.so' -delete
+	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check '.[plot,live,discovery,web]' --group dev
+	cd build/compiled && HATCH_BUILD_HOOK_ENABLE_MYPYC=1 ../../.venv-compiled/bin/python -m hatchling build -t wheel -d wheel
+	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps build/compiled/wheel/*.whl
 	rm -rf build/compiled
 	touch $@
 
