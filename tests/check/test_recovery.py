@@ -1,0 +1,156 @@
+"""Recovery under every interleaving of small bounds: nothing breaks, and every undone rule does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from meshlock.algorithms.recovery import RecoveryNode
+from meshlock.check.explorer import Explorer
+from meshlock.check.mutants.recovery import MUTANTS, RecoveryMutant
+from meshlock.check.recovery import Bounds, RecoveryModel, Unplayable
+
+LIST = Path(__file__).parents[2] / "docs" / "mutants.md"
+NAMES = [mutant.name for mutant in MUTANTS]
+LONGEST = 30  # ticks after the last fault within which all must be served and all permits free
+
+
+def explored(model: RecoveryModel, most: int = 400_000) -> Explorer:
+    explorer = Explorer(model, most)
+    while explorer.run(10_000):
+        pass
+    return explorer
+
+
+# -- the original holds ----------------------------------------------------------------------
+
+PINNED = [
+    ("nothing fails", Bounds(proposals=0, wants={0: 1, 1: 1}), 1_832, 6_415, 15),
+    ("a healthy token is replaced", Bounds(wants={1: 1}, proposers=(2,)), 22_444, 90_187, 23),
+    (
+        "one crash, disks survive",
+        Bounds(wants={0: 1}, proposers=(1,), crashes=1),
+        50_187,
+        190_665,
+        25,
+    ),
+    (
+        "one crash, and the disk may be gone",
+        Bounds(wants={0: 1}, proposers=(1,), crashes=1, crashing=(2,), forgets=1),
+        80_217,
+        319_138,
+        26,
+    ),
+    ("two proposers duel", Bounds(wants={}, proposals=2, proposers=(1, 2)), 30_120, 107_200, 21),
+    (
+        "birth, with a duel",
+        Bounds(wants={}, proposals=2, proposers=(0, 1), born=True),
+        14_242,
+        49_450,
+        24,
+    ),
+    (
+        "a clock misses a tick",
+        Bounds(wants={0: 1}, proposers=(2,), slow=1, lease=2, wait=3),
+        15_495,
+        76_668,
+        22,
+    ),
+    (
+        "renewals travel",
+        Bounds(wants={}, proposers=(2,), detached=True),
+        5_831,
+        28_753,
+        24,
+    ),
+    (
+        "two permits, wanted as one and two",
+        Bounds(permits=2, wants={0: 1, 1: 2}, proposers=(2,), leaves=False),
+        42_711,
+        177_518,
+        25,
+    ),
+    (
+        "a client that is no member",
+        Bounds(1, 1, proposals=2, wants={1: 1}, crashes=1),
+        41_716,
+        146_348,
+        27,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "states", "transitions", "depth"),
+    [row[1:] for row in PINNED],
+    ids=[row[0] for row in PINNED],
+)
+def test_every_state_within_the_bounds_is_sound(
+    bounds: Bounds, states: int, transitions: int, depth: int
+) -> None:
+    explorer = explored(RecoveryModel(bounds))
+    assert explorer.complete()
+    assert list(explorer.violations) == []
+    assert (explorer.count(), explorer.transitions, explorer.depth) == (states, transitions, depth)
+
+
+# -- mutants ---------------------------------------------------------------------------------
+
+
+def died(mutant: RecoveryMutant) -> str:
+    """By which property, after how many steps, those that lead in included."""
+    model = RecoveryModel(mutant.bounds, mutant.make, mutant.script)
+    explorer = Explorer(model, 400_000)
+    while not explorer.violations and explorer.run(1):
+        pass
+    lead = len(mutant.script)
+    found = sorted(explorer.violations.values(), key=lambda one: len(one.labels))
+    if found:
+        return f"{found[0].name} | {lead + len(found[0].labels)}"
+    for number in range(explorer.count()):
+        if model.rounds_to_serve(explorer.states[number], LONGEST) < 0:
+            return f"served | {lead + len(explorer.way(number)[1])}"
+    return "survives | "
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=NAMES)
+def test_every_undone_rule_shows_as_the_list_says(mutant: RecoveryMutant) -> None:
+    row = f"| {mutant.name} | {mutant.mistake} | {died(mutant)} |"
+    assert row in LIST.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=NAMES)
+def test_with_the_rule_in_force_the_same_bounds_are_sound(mutant: RecoveryMutant) -> None:
+    explorer = explored(RecoveryModel(mutant.bounds, RecoveryNode, mutant.script))
+    assert explorer.complete()
+    assert list(explorer.violations) == []
+
+
+# -- when faults stop ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bounds", "worst"),
+    [
+        (Bounds(wants={0: 1, 1: 1}, crashes=1, losses=1), 15),
+        (Bounds(permits=2, wants={0: 1, 1: 2}, crashes=1, forgets=1, losses=1), 14),
+        (Bounds(1, 1, wants={1: 1}, proposals=2, crashes=2), 9),
+    ],
+    ids=["k = 1", "k = 2, disks may be gone", "a client that is no member"],
+)
+def test_when_faults_stop_everybody_is_served(bounds: Bounds, worst: int) -> None:
+    model = RecoveryModel(bounds)
+    explorer = explored(model, 8_000)
+    ticks = [model.rounds_to_serve(state, LONGEST) for state in explorer.states]
+    assert min(ticks) == 0
+    assert max(ticks) == worst
+
+
+# -- scripts ---------------------------------------------------------------------------------
+
+
+def test_a_step_that_cannot_happen_is_refused_with_what_can() -> None:
+    model = RecoveryModel(Bounds(wants={0: 1}), RecoveryNode, ["crash 0"])
+    with pytest.raises(Unplayable, match="'crash 0' cannot happen here; what can: ask 0, "):
+        model.initial()
