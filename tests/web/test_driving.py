@@ -4,6 +4,7 @@ import json
 
 import pytest
 from browser import served, until
+from pictures import picture
 
 pytest.importorskip("starlette", reason="needs the extra 'web'")
 
@@ -63,6 +64,11 @@ def test_a_node_asks_and_enters_a_link_is_cut_a_node_is_dragged_away(page):
     page.click("#undo")
     until(page, f"meshlock.stage.moment.links.size === {links}")
     settled(page)
+
+    for deed in ({"node": 6, "want": 2, "priority": 7}, {"node": 1, "want": 1, "priority": 3}):
+        assert page.evaluate(f"meshlock.hand.do({json.dumps({'do': 'ask', **deed})})")
+        settled(page)
+    picture(page, "by-hand")
 
     start, far = node(page, 5), spot(page, 820, 460)
     page.mouse.move(*start)

@@ -5,6 +5,7 @@ import json
 import msgspec
 import pytest
 from browser import served, until
+from pictures import picture
 from typer.testing import CliRunner
 
 from meshlock.cli.main import app
@@ -106,6 +107,7 @@ def test_a_link_opens_at_its_step_and_the_page_knows_what_the_server_knows(page,
 def test_node_waiting_and_diagram(page, address):
     page.goto(f"{address}/#step=120")
     at(page, 120)
+    picture(page, "player")
     page.click("#tab-waiting")
     queue = page.evaluate("meshlock.stage.moment.queue().map((client) => client.priority)")
     assert queue == sorted(queue, reverse=True)
@@ -118,10 +120,26 @@ def test_node_waiting_and_diagram(page, address):
     assert "height" in page.inner_text("#pane-node")
     page.keyboard.press("d")
     until(page, "document.getElementById('diagram-image').naturalWidth > 100")
+    picture(page, "sequence")
     mermaid = page.request.get(address + page.get_attribute("#diagram-mmd", "href")).text()
     assert mermaid.startswith("sequenceDiagram\n")
     assert "TOKEN" in mermaid
     page.keyboard.press("Escape")
+
+
+def test_dark_and_on_a_phone_nothing_sticks_out(browser, address):
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, color_scheme="dark", reduced_motion="reduce"
+    )
+    page = context.new_page()
+    page.goto(f"{address}/#step=120")
+    at(page, 120)
+    assert page.evaluate("document.documentElement.classList.contains('dark')")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.click("#forward")
+    at(page, 121)  # at once: nothing moves where motion is not wanted
+    picture(page, "phone")
+    context.close()
 
 
 def test_a_counterexample_opens_at_its_start_under_the_name_of_what_is_violated(browser, tmp_path):
@@ -136,6 +154,7 @@ def test_a_counterexample_opens_at_its_start_under_the_name_of_what_is_violated(
         page.click("#verdict button")
         until(page, "meshlock.shown > 10")
         assert "enters with 1 permit" in page.inner_text("#pane-step")
+        picture(page, "counterexample")
         page.close()
 
 

@@ -1,5 +1,6 @@
 """Three pens over real nodes: two browsers on different boards never hold more than three."""
 
+import math
 import os
 import re
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from browser import until
+from pictures import picture
 
 pytest.importorskip("starlette", reason="needs the extra 'web'")
 
@@ -41,6 +43,16 @@ def people(browser, boards):
         context.close()
 
 
+def scribble(page, x, y, slope):
+    box = page.locator("#paper").bounding_box()
+    x, y = x + box["x"], y + box["y"]
+    page.mouse.move(x, y)
+    page.mouse.down()
+    for step in range(30):
+        page.mouse.move(x + 10 * step, y + slope * step / 2 + 30 * math.sin(step / 3))
+    page.mouse.up()
+
+
 def test_one_draws_alone_the_other_waits_and_then_draws(people):
     ada, carl = people
     ada.click("#all")
@@ -48,12 +60,7 @@ def test_one_draws_alone_the_other_waits_and_then_draws(people):
     carl.click("#one")
     until(carl, "board.me.want === 1")
     until(ada, "[...board.people.values()].flat().some((person) => person.want === 1)")
-    box = ada.locator("#paper").bounding_box()
-    ada.mouse.move(box["x"] + 100, box["y"] + 100)
-    ada.mouse.down()
-    for step in range(20):
-        ada.mouse.move(box["x"] + 100 + 20 * step, box["y"] + 100 + 8 * step)
-    ada.mouse.up()
+    scribble(ada, 100, 100, 8)
     until(carl, "board.strokes.length >= 1")
     assert carl.evaluate("board.me.pens") == 0
     assert not carl.evaluate(
@@ -66,6 +73,10 @@ def test_one_draws_alone_the_other_waits_and_then_draws(people):
     ada.click("#one")
     until(ada, "board.me.pens === 1")
     assert ada.evaluate("board.held") <= 3
+    scribble(ada, 150, 330, -6)
+    scribble(carl, 480, 200, 9)
+    until(ada, "board.strokes.length >= 3")
+    picture(ada, "whiteboard")
     fences = [page.evaluate("board.me.fence") for page in people]
     assert fences[0] > fences[1]
     ada.click("#put")

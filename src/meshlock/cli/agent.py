@@ -107,8 +107,9 @@ async def serve(settings: Settings) -> None:
             await stack.enter_async_context(Discovery(node))
         if settings.http:
             from meshlock.live.http import serving
+            from meshlock.web.live import routes
 
             token = secret(settings.http_token_file) if settings.http_token_file else None
-            await stack.enter_async_context(serving(node, settings.http, token))
+            await stack.enter_async_context(serving(node, settings.http, token, routes))
         tell(INFO, "ready", node=node.name, address=node.address, socket=place)
         await stop.wait()

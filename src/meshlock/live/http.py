@@ -142,11 +142,17 @@ class Interface:
 
 
 @contextlib.asynccontextmanager
-async def serving(node: Node, address: str, token: str | None) -> AsyncIterator[None]:
+async def serving(
+    node: Node,
+    address: str,
+    token: str | None,
+    more: Callable[[Interface], list[Route]] = lambda _: [],
+) -> AsyncIterator[None]:
     host, port = split(address)
     if token is None and not host.startswith("127."):
         raise Refused(f"HTTP at {address} needs a bearer token: use --http-token-file.")
-    app = Starlette(routes=Interface(node, token).routes())
+    interface = Interface(node, token)
+    app = Starlette(routes=interface.routes() + more(interface))
     config = uvicorn.Config(app, host=host, port=port, log_level="warning", lifespan="off")
     server = uvicorn.Server(config)
     vars(server)["capture_signals"] = contextlib.nullcontext  # the agent has its own

@@ -1,0 +1,18 @@
+"""Pictures for the documentation, made by the tests: MESHLOCK_PICTURES=1 pytest tests/web."""
+
+import os
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
+
+
+def wanted():
+    return bool(os.environ.get("MESHLOCK_PICTURES"))
+
+
+def picture(page, name):
+    """Keep what the page shows now, if pictures are asked for."""
+    if wanted():
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        page.wait_for_timeout(250)
+        page.screenshot(path=FOLDER / f"{name}.png")
