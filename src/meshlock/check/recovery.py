@@ -1,6 +1,6 @@
 """Recovery under the checker: crashes, restarts, forgetting, delay, doubling, time.
 
-The nodes are those of :mod:`meshlock.algorithms.recovery`, handler for handler. The world
+The nodes are those of :mod:`meshlock.algorithms.recovery.node`, handler for handler. The world
 around them may do anything within its *bounds*: deliver any message at any time or never,
 deliver it twice, stop a node, start it again with or without its disk, let time pass. A
 message that is late for ever is a lost one, and a partition is messages between two sides
@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from meshlock.algorithms.interface import Effect, Frozen, Message
-from meshlock.algorithms.recovery import (
+from meshlock.algorithms.recovery.messages import (
     KINDS,
     NO_EPOCH,
     Entry,
@@ -41,12 +41,11 @@ from meshlock.algorithms.recovery import (
     Granted,
     Ledger,
     Papers,
-    Pool,
-    RecoveryNode,
     Renew,
     Still,
     Token,
 )
+from meshlock.algorithms.recovery.node import Pool, RecoveryNode
 from meshlock.check.model import Act, Fault, Model
 
 ASK, LEAVE, RENEW, PROPOSE, CLOSE = 0, 1, 2, 3, 4

@@ -7,22 +7,19 @@ bounds that are just wide enough to show it; the original holds within the same 
 from __future__ import annotations
 
 from meshlock.algorithms.interface import Effect
-from meshlock.algorithms.recovery import (
+from meshlock.algorithms.recovery.messages import (
     NO_EPOCH,
     Doubt,
     Entry,
     Epoch,
     Fence,
-    HeldToken,
     Papers,
-    Pool,
-    Proposal,
-    RecoveryNode,
     Release,
     Report,
     Still,
     Token,
 )
+from meshlock.algorithms.recovery.node import HeldToken, Pool, Proposal, RecoveryNode
 from meshlock.check.recovery import Bounds, Make
 
 

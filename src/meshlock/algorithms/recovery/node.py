@@ -50,9 +50,9 @@ anything that stands behind it in ``out`` leaves, calls ``wake`` when time passe
 every third of a lease, ``repeat`` now and then while somebody waits, and ``propose`` where
 :meth:`~RecoveryNode.stalled` says so for two leases, or one to two at random after losing a duel.
 
-**Who gets the token next** is the algorithms' business (:mod:`.jiang`); here it is the
-simplest that serves everybody: requests go along ``guess`` to the holder and are served in the
-order of their coming.
+**Who gets the token next** is the business of the algorithms, first of all
+:mod:`meshlock.algorithms.jiang`; here it is the simplest that serves everybody: requests go
+along ``guess`` to the holder and are served in the order of their coming.
 
 **What is simpler here than in the sketch we started from.** The promise is on disk, so a
 member that restarts with its disk refuses what it refused before. With the disk gone it is
@@ -66,217 +66,34 @@ it. Numbered rounds are gone (see above).
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import cast
 
 from meshlock.algorithms.interface import NIL, Effect, Frozen, Message
-
-Epoch = tuple[int, int, int]
-Fence = tuple[Epoch, int]
-Entry = tuple[int, Fence, int, bool]
-"""Of a ledger: node, fence, how many permits, is it lapsing."""
-Asked = tuple[int, int, int]
-"""Of a queue: node, its boot, how many permits."""
-Papers = tuple[Epoch, int, int, tuple[Entry, ...], int]
-"""A token on paper: epoch, hop, free permits, ledger, how many grants were made in this epoch."""
-Doubt = tuple[Papers, int, int]
-"""A token sent, to whom, and to which boot."""
-Report = tuple[
-    int,  # boot
-    Epoch,  # the highest answered or adopted
-    Epoch,  # adopted
-    tuple[tuple[Fence, int], ...],  # valid grants
-    tuple[Epoch, int],  # hop seen
-    Papers | None,  # the token, surrendered
-    Doubt | None,
-]
-
-NO_EPOCH: Epoch = (0, NIL, 0)
-NEVER = 0
-
-
-class Granted(Effect):
-    """This client now holds its permits, until then unless the lease is renewed."""
-
-    def __init__(self, client: int, fence: Fence, until: int) -> None:
-        self.client = client
-        self.fence = fence
-        self.until = until
-
-
-class Lost(Effect):
-    """This client's lease has run out: it must have stopped by now."""
-
-    def __init__(self, client: int, fence: Fence) -> None:
-        self.client = client
-        self.fence = fence
-
-
-class Keep(Effect):
-    """Write this epoch to disk before any message behind this leaves."""
-
-    def __init__(self, promised: Epoch) -> None:
-        self.promised = promised
-
-
-class Propose(Message):
-    kind: ClassVar[str] = "PROPOSE"
-    fields: ClassVar[tuple[str, ...]] = ("epoch",)
-
-    def __init__(self, receiver: int, epoch: Epoch) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
-
-
-class Promise(Message):
-    kind: ClassVar[str] = "PROMISE"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "report")
-
-    def __init__(self, receiver: int, epoch: Epoch, report: Report) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
-        self.report = report
-
-
-class Higher(Message):
-    """No: I have promised this epoch already."""
-
-    kind: ClassVar[str] = "HIGHER"
-    fields: ClassVar[tuple[str, ...]] = ("epoch",)
-
-    def __init__(self, receiver: int, epoch: Epoch) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
-
-
-class Ledger(Message):
-    """These grants are kept in this epoch; also its first renewal, sent at that time."""
-
-    kind: ClassVar[str] = "LEDGER"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "kept", "boot", "sent")
-
-    def __init__(
-        self, receiver: int, epoch: Epoch, kept: tuple[Entry, ...], boot: int, sent: int
-    ) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
-        self.kept = kept
-        self.boot = boot
-        self.sent = sent
-
-
-class Renew(Message):
-    """Is this epoch still the highest you know? Sent by that boot, at that time."""
-
-    kind: ClassVar[str] = "RENEW"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "boot", "sent")
-
-    def __init__(self, receiver: int, epoch: Epoch, boot: int, sent: int) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
-        self.boot = boot
-        self.sent = sent
-
-
-class Still(Message):
-    """Yes: to what that boot sent at that time; ``mine`` is who says so."""
-
-    kind: ClassVar[str] = "STILL"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "boot", "sent", "mine")
-
-    def __init__(self, receiver: int, epoch: Epoch, boot: int, sent: int, mine: int) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
-        self.boot = boot
-        self.sent = sent
-        self.mine = mine
-
-
-class Token(Message):
-    """The token, for that boot of the receiver only. ``left`` of the lease at sending; whoever
-    carries it fills in ``travelled``, an upper bound of the time under way."""
-
-    kind: ClassVar[str] = "TOKEN"
-    fields: ClassVar[tuple[str, ...]] = ("papers", "boot", "queue", "left", "travelled")
-
-    def __init__(
-        self,
-        receiver: int,
-        papers: Papers,
-        boot: int,
-        queue: tuple[Asked, ...],
-        left: int,
-        travelled: int,
-    ) -> None:
-        super().__init__(receiver)
-        self.papers = papers
-        self.boot = boot
-        self.queue = queue
-        self.left = left
-        self.travelled = travelled
-
-    def tokens(self) -> int:
-        return 1
-
-
-class Got(Message):
-    """The TOKEN of that epoch and hop is here."""
-
-    kind: ClassVar[str] = "GOT"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "hop")
-
-    def __init__(self, receiver: int, epoch: Epoch, hop: int) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
-        self.hop = hop
-
-
-class Request(Message):
-    kind: ClassVar[str] = "REQUEST"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "asked")
-
-    def __init__(self, receiver: int, epoch: Epoch, asked: Asked) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
-        self.asked = asked
-
-
-class Release(Message):
-    """The grant with this fence is over; ``node`` wants to know that the holder has heard it."""
-
-    kind: ClassVar[str] = "RELEASE"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "fence", "h", "node")
-
-    def __init__(self, receiver: int, epoch: Epoch, fence: Fence, h: int, node: int) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
-        self.fence = fence
-        self.h = h
-        self.node = node
-
-
-class Released(Message):
-    kind: ClassVar[str] = "RELEASED"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "fence")
-
-    def __init__(self, receiver: int, epoch: Epoch, fence: Fence) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
-        self.fence = fence
-
-
-KINDS: list[type[Message]] = [
-    Propose,
-    Promise,
-    Higher,
-    Ledger,
-    Renew,
-    Still,
-    Token,
+from meshlock.algorithms.recovery.messages import (
+    NEVER,
+    NO_EPOCH,
+    Asked,
+    Doubt,
+    Entry,
+    Epoch,
+    Fence,
     Got,
-    Request,
+    Granted,
+    Higher,
+    Keep,
+    Ledger,
+    Lost,
+    Papers,
+    Promise,
+    Propose,
     Release,
     Released,
-]
+    Renew,
+    Report,
+    Request,
+    Still,
+    Token,
+)
 
 
 class Pool:
@@ -418,7 +235,7 @@ class RecoveryNode:
                 self.token.give_back(fence, h)
             self.releasing.clear()
             self.decide(now)
-        elif self.guess != NIL:
+        elif self.guess not in (NIL, self.me):
             for fence, h in self.releasing.items():
                 self.send(Release(self.guess, self.adopted, fence, h, self.me))
 
@@ -756,6 +573,8 @@ class RecoveryNode:
         if self.token is not None:
             self.line_up(request.asked)
             self.decide(now)
+        elif self.proposal is not None:
+            self.line_up(request.asked)  # we shall have the token
         elif self.guess not in (NIL, self.me) and request.asked[0] != self.me:
             self.send(Request(self.guess, request.epoch, request.asked))
 
@@ -770,6 +589,8 @@ class RecoveryNode:
             self.token.give_back(release.fence, release.h)
             self.send(Released(release.node, release.epoch, release.fence))
             self.decide(now)
+        elif self.proposal is not None:
+            self.releasing[release.fence] = release.h  # we shall have the token
         elif self.guess not in (NIL, self.me) and release.node != self.me:
             self.send(Release(self.guess, release.epoch, release.fence, release.h, release.node))
 
