@@ -133,15 +133,15 @@ def test_with_the_rule_in_force_the_same_bounds_are_sound(mutant: RecoveryMutant
 @pytest.mark.parametrize(
     ("bounds", "worst"),
     [
-        (Bounds(wants={0: 1, 1: 1}, crashes=1, losses=1), 15),
-        (Bounds(permits=2, wants={0: 1, 1: 2}, crashes=1, forgets=1, losses=1), 14),
-        (Bounds(1, 1, wants={1: 1}, proposals=2, crashes=2), 9),
+        (Bounds(wants={0: 1, 1: 1}, crashes=1, losses=1), 14),
+        (Bounds(permits=2, wants={0: 1, 1: 2}, crashes=1, forgets=1, losses=1), 11),
+        (Bounds(1, 1, wants={1: 1}, proposals=2, crashes=2), 8),
     ],
     ids=["k = 1", "k = 2, disks may be gone", "a client that is no member"],
 )
 def test_when_faults_stop_everybody_is_served(bounds: Bounds, worst: int) -> None:
     model = RecoveryModel(bounds)
-    explorer = explored(model, 8_000)
+    explorer = explored(model, 4_000)
     ticks = [model.rounds_to_serve(state, LONGEST) for state in explorer.states]
     assert min(ticks) == 0
     assert max(ticks) == worst
