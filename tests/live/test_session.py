@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshlock.live.frames import LENGTH, BadFrame, Carry, unpack
+from meshlock.live.frames import FRAME_LIMIT, BadFrame, Carry, Splitter
 from meshlock.live.session import UNACKNOWLEDGED, Overflow, Session
 
 
@@ -36,7 +36,7 @@ class End:
         """What a connection writes now."""
         fresh = self.session.after(self.written)
         self.written = self.session.sent
-        return [unpack(frame[LENGTH.size :]) for frame in fresh]  # type: ignore[misc]
+        return list(Splitter(FRAME_LIMIT).feed(b"".join(fresh)))  # type: ignore[arg-type]
 
     def hear(self, frame: Carry) -> None:
         if self.session.take(frame):

@@ -127,6 +127,9 @@ def pack(frame: Frame) -> bytes:
     return LENGTH.pack(len(body)) + body
 
 
+UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+
+
 class Splitter:
     """Cuts a stream of bytes into frames; never keeps more than one frame's bytes."""
 
@@ -148,15 +151,11 @@ class Splitter:
             if end - place - 4 < length:
                 break
             place += 4 + length
-            yield unpack(data[place - length : place])
+            try:
+                yield _decoder.decode(data[place - length : place])
+            except UNREADABLE as error:
+                raise BadFrame(f"bytes that are no frame: {error}") from None
         self.buffer = data[place:]
-
-
-def unpack(body: bytes) -> Frame:
-    try:
-        return _decoder.decode(body)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise BadFrame(f"bytes that are no frame: {error}") from None
 
 
 def settled(values: Sequence[Any]) -> tuple[Any, ...]:

@@ -16,12 +16,12 @@ import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from logging import ERROR, INFO, WARNING
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from meshlock.algorithms.registry import Refused
 from meshlock.live.detours import Detours
-from meshlock.live.frames import Bye, Carry, Detour, Hello, pack
-from meshlock.live.link import Connection
+from meshlock.live.frames import Bye, Detour, Hello, pack
+from meshlock.live.link import Connection, Owner
 from meshlock.live.logs import tell
 from meshlock.live.refusals import Refusals
 from meshlock.live.security import Security
@@ -43,14 +43,6 @@ MUTUAL = "we are dialling each other, and mine counts"
 FIRST_RETRY, LAST_RETRY = 0.02, 1.0
 HURRY: dict[str, Any] = {"ssl_handshake_timeout": HANDSHAKE_SECONDS, "ssl_shutdown_timeout": 1.0}
 NO_DELAY = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-
-class Owner(Protocol):
-    """What the mesh tells its node."""
-
-    def up(self, peer: str) -> None: ...
-    def down(self, peer: str) -> None: ...
-    def message(self, peer: str, frame: Carry) -> None: ...
 
 
 class Mesh:
@@ -105,23 +97,22 @@ class Mesh:
         args: tuple[Any, ...],
         custody: bool = False,
         urgent: bool = True,
-    ) -> int:
+    ) -> None:
         """Put a message on its way: it leaves with the next :meth:`flush`, or, if it is not
         urgent, with the next that is, but before the next heartbeat."""
-        session = self.session_of(peer)
+        session = self.sessions.get(peer) or self.session_of(peer)
         try:
-            serial = session.carry(pool, kind, args, custody)
+            session.carry(pool, kind, args, custody)
         except Overflow as error:
             self.refusals.note(peer, str(error))
             self.loop.call_soon(self.fail, peer, "it does not take what we send")
-            return 0
+            return
         connection = self.open.get(peer)
         if connection is not None and session.up:
             connection.push(session)
             if urgent and not connection.dirty:
                 connection.dirty = True
                 self.dirty.append(connection)
-        return serial
 
     def flush(self) -> None:
         """Write what has been sent since the last time, one write per link."""
@@ -195,10 +186,6 @@ class Mesh:
         if session.forsaken:
             tell(ERROR, "permits in doubt", peer=peer, messages=session.forsaken)
             session.forsaken = 0
-
-    def carried(self, connection: Connection, frame: Carry) -> None:
-        if self.open.get(connection.peer) is connection:
-            self.owner.message(connection.peer, frame)
 
     def parting(self, connection: Connection) -> None:
         """The peer is leaving: it is no neighbour any more, but what is under way counts."""

@@ -31,6 +31,8 @@ from meshlock.topology.graphs import Graph
 CHARTER, PULL = "charter", "pull"
 """Words between adapters; the kinds of the algorithms' messages are in capitals."""
 
+NOTHING: dict[str, Any] = {}
+
 MOST_WAITING = 10_000
 MOST_STASHED = 10_000
 PATIENCE = 16
@@ -272,8 +274,9 @@ class Pool:
         custody = message.tokens() > 0 or message.permits() > 0
         peer = self.names[message.receiver]
         if custody or peer in self.near:
-            urgent = message.urgent
-            message.serial = self.mesh.send(peer, self.name, kind, fields, custody, urgent)
+            self.mesh.send(peer, self.name, kind, fields, custody, message.urgent)
+            if self.recording is not None:
+                message.serial = self.mesh.sessions[peer].last(custody)
 
     def forward(self, target: int, kind: str, args: tuple[Any, ...]) -> None:
         """One step towards a member of a fixed network, which may not be our neighbour."""
@@ -284,7 +287,10 @@ class Pool:
         self.mesh.send(self.names[step], self.name, kind, args, custody=True)
 
     def receive(self, peer: str, frame: Carry, serial: int) -> None:
-        if frame.kind == CHARTER:
+        kind = self.kinds.get(frame.kind)
+        if kind is not None:
+            self.deliver(peer, frame, kind, serial)
+        elif frame.kind == CHARTER:
             self.hear_charter(peer, frame.args)
         elif self.core is None:
             if len(self.stash) >= MOST_STASHED:
@@ -293,34 +299,28 @@ class Pool:
         elif frame.kind == PULL:
             self.pull()
         else:
-            self.deliver(peer, frame, serial)
-
-    def deliver(self, peer: str, frame: Carry, serial: int) -> None:
-        assert self.core is not None and self.charter is not None
-        kind = self.kinds.get(frame.kind)
-        if kind is None:
             raise BadFrame(f"a message {frame.kind[:64]!r}, which its algorithm does not have")
+
+    def deliver(self, peer: str, frame: Carry, kind: type[Message], serial: int) -> None:
+        core = self.before()
         args: Sequence[Any] = settled(frame.args)
         if self.routes is not None:
             if len(args) < 3 or args[1] not in self.names or args[0] not in self.names:
                 raise BadFrame(f"a {frame.kind} from nobody or to nobody")
-            if args[1] != self.core.me:
+            if args[1] != core.me:
                 self.forward(args[1], frame.kind, tuple(args))
                 return
             sender, serial, args = args[0], args[2], args[3:]
         else:
-            sender = self.number(peer)
+            sender = self.numbers.get(peer) or self.number(peer)
         try:
-            message = kind(self.core.me, *args)
+            message = kind(core.me, *args)
         except TypeError as error:
             raise BadFrame(f"a {frame.kind} with other fields than it has: {error}") from None
         message.sender, message.serial = sender, serial
         self.measures.received += 1
-        self.before().receive(message)
-        cause: dict[str, Any] = {}
-        if self.recording is not None:
-            cause = self.recording.delivery(message)
-        self.carry_out("deliver", cause)
+        core.receive(message)
+        self.carry_out("deliver", self.recording.delivery(message) if self.recording else NOTHING)
 
     # -- peers in and out --------------------------------------------------------------
 
@@ -345,7 +345,7 @@ class Pool:
             self.tell(peer)
         stash, self.stash = self.stash, []
         for peer, frame, serial in stash:
-            self.deliver(peer, frame, serial)
+            self.receive(peer, frame, serial)
         self.mesh.flush()
 
     def number(self, peer: str) -> int:

@@ -141,8 +141,8 @@ class Session:
 
     # -- sending -------------------------------------------------------------------
 
-    def carry(self, pool: str, kind: str, args: tuple[Any, ...], custody: bool) -> int:
-        """Send, or keep for later; the result names the message to both ends alike."""
+    def carry(self, pool: str, kind: str, args: tuple[Any, ...], custody: bool) -> None:
+        """Send, or keep for later."""
         kept = 0
         if custody:
             if len(self.custody) >= IN_CUSTODY:
@@ -151,7 +151,10 @@ class Session:
             self.custody.append((kept, pool, kind, args))
         if self.up:
             self.write(kept, pool, kind, args)
-        return serial(self.generation, self.sent, kept)
+
+    def last(self, custody: bool) -> int:
+        """The name of the message that was carried last, the same at both ends."""
+        return serial(self.generation, self.sent, self.custody_sent if custody else 0)
 
     def write(self, kept: int, pool: str, kind: str, args: tuple[Any, ...]) -> None:
         if len(self.unacknowledged) >= UNACKNOWLEDGED:
