@@ -39,6 +39,8 @@ SETUPS: dict[str, tuple[Bounds, int]] = {
     "slow": (Bounds(wants={0: 1, 1: 1}, proposers=(2,), slow=1, lease=2, wait=3), 0),
     "renewals-travel": (Bounds(wants={1: 1}, proposers=(2,), detached=True), 0),
     "five-members": (Bounds(5, wants={}, proposers=(4,)), 0),
+    "three-epochs": (Bounds(wants={}, proposals=3, proposers=(1, 2)), 0),
+    "no-member": (Bounds(1, 1, proposals=2, wants={0: 1, 1: 1}, crashes=1), 0),
     "long-lease": (Bounds(wants={0: 1}, proposers=(2,), lease=3, wait=3), 0),
 }
 

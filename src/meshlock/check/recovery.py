@@ -18,6 +18,17 @@ for the rates of clocks.
 **A client** holds its permits until it leaves or its lease ends by its node's clock. When its
 node crashes it runs on as an *orphan* until then, which is the worst it is allowed to do.
 
+**Fewer states, and why nothing is missed.** Of two renewals on the same way only the later is
+kept: its answer is given under the same condition and is worth more. Usually a renewal
+*meets* a member at once, question and answer in one step. Take a run in which the question
+arrives later: the member says yes then, so it would have said yes before, too (with its
+disk its promises only rise; without, it is silent until the question is worthless); the
+lease has the same end, for it counts from the sending; and the node merely knows it
+earlier, which allows more. Only the member refuses lower epochs earlier than it had to. With
+``detached`` both travel: mistakes about the time of the answer need it, and small bounds
+are explored so. Messages that their receiver would refuse for ever are taken away, unless it
+may still forget why.
+
 Properties, judged after every step:
 
 *safety*        permits under valid leases are at most k
