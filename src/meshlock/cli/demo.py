@@ -75,6 +75,8 @@ def picture(demo: Demo) -> RenderableType:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("node", "links", "token", "holds", "waiting, by priority", "entries"):
         table.add_column(column, min_width=len(column))
+    holders = [process.state for process in demo.processes if process.state.get("token")]
+    newest = max([state["at"] for state in holders], default=0.0)  # the others have passed it on
     for number, process in enumerate(demo.processes):
         state = process.state
         links = Text()
@@ -87,7 +89,7 @@ def picture(demo: Demo) -> RenderableType:
         table.add_row(
             Text(process.name, style=COLOURS[number]),
             links,
-            Text("◆" if state.get("token") else "", style="bold"),
+            Text("◆" if state.get("token") and state["at"] == newest else "", style="bold"),
             Text("■" * sum(state.get("holding", ())), style=COLOURS[number]),
             "  ".join(f"{p}:{'·' * n:<1}" for p, n in zip(PRIORITIES, waiting, strict=True)),
             f"{state.get('entries', 0):,}",
@@ -97,7 +99,8 @@ def picture(demo: Demo) -> RenderableType:
         f"{monotonic() - demo.began:.0f} s",
         style="bold",
     )
-    news = Text("\n".join(demo.news[-5:]), style="dim")
+    remark = "What the nodes said last, up to 0.1 s ago; the audit judges what they recorded."
+    news = Text("\n".join([remark, "", *demo.news[-5:]]), style="dim")
     return Group(title, Text(), table, Text(), news)
 
 

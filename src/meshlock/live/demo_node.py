@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from random import Random
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -57,6 +58,7 @@ def report(node: Node) -> None:
     pool = status["pools"].get(POOL, {"known": False})
     if pool["known"]:
         say(
+            at=monotonic(),
             up=sorted(peer for peer, link in status["links"].items() if link["up"]),
             token=pool["token_here"],
             free=pool["free_here"],
