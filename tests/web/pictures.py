@@ -1,5 +1,6 @@
 """Pictures for the documentation, made by the tests: MESHLOCK_PICTURES=1 pytest tests/web."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -15,4 +16,9 @@ def picture(page, name):
     if wanted():
         FOLDER.mkdir(parents=True, exist_ok=True)
         page.wait_for_timeout(250)
-        page.screenshot(path=FOLDER / f"{name}.png")
+        path = FOLDER / f"{name}.png"
+        page.screenshot(path=path)
+        with contextlib.suppress(ImportError):  # smaller, where Pillow is there
+            from PIL import Image
+
+            Image.open(path).convert("RGB").quantize(160).save(path, optimize=True)

@@ -80,7 +80,7 @@ def test_load_step_play_and_jump(page, address, trace):
     page.keyboard.press("Home")
     at(page, 0)
     page.keyboard.press("n")  # the first to enter
-    until(page, "meshlock.step > 0")
+    until(page, "meshlock.shown > 0")
     assert "enters with" in page.inner_text("#pane-step")
     page.keyboard.press("End")
     until(page, "meshlock.shown === meshlock.run.steps")

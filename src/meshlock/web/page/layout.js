@@ -18,7 +18,27 @@ export function layout(size, links) {
     if (near.every((others) => others.length <= 2)) return line(near);
     return tree(near);
   }
-  return springs(near, pairs);
+  return grid(size, new Set(links)) ?? springs(near, pairs);
+}
+
+// Rows and columns, if that is what the links are.
+function grid(size, links) {
+  for (let wide = 2; wide <= size / 2; wide += 1) {
+    const high = size / wide;
+    if (!Number.isInteger(high) || links.size !== high * (wide - 1) + wide * (high - 1)) continue;
+    let fits = true;
+    for (let i = 0; i < size && fits; i += 1) {
+      if ((i + 1) % wide && !links.has(`${i}-${i + 1}`)) fits = false;
+      if (i + wide < size && !links.has(`${i}-${i + wide}`)) fits = false;
+    }
+    if (!fits) continue;
+    return Array.from({ length: size }, (_, i) => {
+      const across = i % wide;
+      const down = Math.floor(i / wide);
+      return wide >= high ? { x: across * 1.5, y: down } : { x: down * 1.5, y: across };
+    });
+  }
+  return null;
 }
 
 function circle(size) {
@@ -111,6 +131,7 @@ function springs(near, pairs) {
   }
   const rounds = size > 1500 ? 40 : size > 400 ? 90 : 260;
   const reach = 3;
+  const stiff = size > 250 ? 0.16 : 0.5; // in a crowd links may be longer
   for (let round = 0; round < rounds; round += 1) {
     const heat = 0.35 * (1 - round / rounds) + 0.01;
     const fx = new Float64Array(size);
@@ -145,7 +166,7 @@ function springs(near, pairs) {
       const dx = x[j] - x[i];
       const dy = y[j] - y[i];
       const d = Math.sqrt(dx * dx + dy * dy) + 0.001;
-      const pull = (0.5 * (d - 1)) / d;
+      const pull = (stiff * (d - 1)) / d;
       fx[i] += dx * pull; fy[i] += dy * pull; fx[j] -= dx * pull; fy[j] -= dy * pull;
     }
     for (let i = 0; i < size; i += 1) {

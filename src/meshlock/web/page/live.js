@@ -92,7 +92,7 @@ function table(rows, columns, none) {
 function star(me, pool, links) {
   const parts = [];
   const spots = links.map(([peer, link], i) => {
-    const angle = (2 * Math.PI * i) / links.length - Math.PI / 2;
+    const angle = (2 * Math.PI * i) / links.length - (links.length > 2 ? Math.PI / 2 : 0);
     return { peer, link, x: Math.cos(angle) * 115, y: Math.sin(angle) * 82 };
   });
   for (const { peer, link, x, y } of spots) {
@@ -137,7 +137,7 @@ function charts(pool) {
 
 function chart(svg, numbers) {
   const top = Math.max(...numbers, 1e-9) * 1.15;
-  const step = 240 / (KEPT - 1);
+  const step = 240 / (Math.max(numbers.length, 24) - 1);
   const from = 240 - step * (numbers.length - 1);
   const points = numbers.map((number, i) => `${(from + i * step).toFixed(1)} ${(46 - (number / top) * 44).toFixed(1)}`);
   if (points.length < 2) return;

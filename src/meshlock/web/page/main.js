@@ -47,6 +47,7 @@ export class Page {
   async open(name) {
     const run = await Run.open(name);
     this.run = run;
+    run.changed = () => { this.dirty = true; };
     this.stage.show(run);
     this.strip.show(run);
     this.position = 0;
@@ -220,7 +221,9 @@ export class Page {
     const moment = run.at(step);
     this.stage.moment = moment;
     this.stage.draw(still.matches ? step : this.position);
-    this.strip.overview(this.position);
+    const passing = `${Math.round((this.position / Math.max(run.steps, 1)) * $("overview").clientWidth)} ${this.shown}`;
+    if (!this.playing || passing !== this.passing) this.strip.overview(this.position);
+    this.passing = passing;
     this.strip.gantt(this.position, this.stage.selected);
     this.frames.push([now, this.stage.drawing]);
     if (this.frames.length > 300) this.frames.shift();

@@ -35,6 +35,7 @@ export class Run {
     }
     this.handlers = {};
     this.moment = null; // the one at hand
+    this.changed = () => {}; // is called when more is here
   }
 
   static async open(name) {
@@ -79,6 +80,7 @@ export class Run {
     window.paths = new Map(window.paths);
     this.windows.delete(number);
     this.windows.set(number, window);
+    this.changed();
     while (this.windows.size > KEPT) this.windows.delete(this.windows.keys().next().value);
     return window;
   }

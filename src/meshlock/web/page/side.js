@@ -50,6 +50,10 @@ export function stepPane(pane, run, moment) {
     for (const part of ran) parts.push(code(part));
   }
   pane.replaceChildren(...parts);
+  for (const line of pane.querySelectorAll(".code li.lit:first-of-type, .code li:not(.lit) + li.lit")) {
+    const box = line.closest(".code");
+    if (!box.scrollTop) box.scrollTop = line.offsetTop - 60;
+  }
 }
 
 function code(part) {

@@ -47,7 +47,7 @@ export class Stage {
       const ys = this.home.map((p) => p.y);
       this.box = grown([Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)]);
     }
-    this.radius = run.size <= 12 ? 21 : run.size <= 30 ? 17 : run.size <= 80 ? 12 : run.size <= 250 ? 7 : 4;
+    this.radius = run.size <= 12 ? 21 : run.size <= 30 ? 17 : run.size <= 80 ? 12 : run.size <= 250 ? 7 : run.size <= 600 ? 4.5 : 3.4;
   }
 
   resize() {
@@ -248,6 +248,7 @@ export class Stage {
       pen.strokeStyle = colour.token;
       pen.stroke();
     }
+    this.drawChosen();
     if (big) {
       for (let node = 0; node < run.size; node += 1) this.drawNode(node, inside.get(node), waiting.get(node), node === acted);
     } else {
@@ -266,11 +267,15 @@ export class Stage {
         pen.fill();
       });
     }
+  }
+
+  drawChosen() {
+    const { pen, colour, places, r } = this;
     for (const node of [this.selected, this.over?.node ?? -1]) {
       if (node < 0 || !places[node]) continue;
       pen.beginPath();
-      pen.arc(places[node].x, places[node].y, r + 4, 0, 7);
-      pen.lineWidth = 2;
+      pen.arc(places[node].x, places[node].y, r + 5, 0, 7);
+      pen.lineWidth = 2.5;
       pen.strokeStyle = colour.accent;
       pen.stroke();
     }
@@ -326,78 +331,81 @@ export class Stage {
     const { pen, colour, moment, places, position, run, r } = this;
     this.spots = [];
     const big = r >= 9 && moment.flying.size <= 60;
-    const labels = new Map();
-    const shared = new Map(); // how many are on each way already
-    for (const message of moment.flying.values()) {
-      const a = places[message.from];
-      const b = places[message.to];
-      if (!a || !b) continue;
-      const arrives = run.arrival(Math.max(moment.step, 1), message.id);
-      let part;
-      if (run.about.hand) {
-        // by hand nobody knows yet when it will arrive: it waits on its way
-        const lane = `${message.from}-${message.to}`;
-        const before = shared.get(lane) ?? 0;
-        shared.set(lane, before + 1);
-        const until = arrives ? Math.min(position, arrives - 1) : position;
-        part = Math.max(0.04, Math.min(0.6, (until - message.step) * 0.6) - before * 0.16);
-        if (arrives && position > arrives - 1) part += (1 - part) * (position - arrives + 1);
-      } else if (arrives > message.step) part = (position - message.step) / (arrives - message.step);
-      else part = Math.min(0.5, (position - message.step) * 0.05);
-      part = Math.min(Math.max(part, 0), 1);
+    for (const [a, b, way] of this.ways()) {
       const dx = b.x - a.x;
       const dy = b.y - a.y;
       const length = Math.hypot(dx, dy) || 1;
       const gap = Math.min((r + 16) / length, 0.4);
-      const along = gap + (1 - 2 * gap) * part;
-      const side = big ? 9 : 3;
-      const direct = moment.links.has(pair(message.from, message.to));
-      const bend = direct ? 0 : Math.sin(along * Math.PI) * Math.min(40, length * 0.15);
-      const x = a.x + dx * along - (dy / length) * (side + bend);
-      const y = a.y + dy * along + (dx / length) * (side + bend);
-      this.spots.push({ x, y, message });
-      const lane = message.from * run.size + message.to;
-      const above = labels.get(lane) ?? 0;
-      labels.set(lane, above + 1);
-      const token = message.tokens > 0;
-      const fill = token ? colour.token : message.permits > 0 ? colour.inside : colour.accent;
-      if (!big) {
-        pen.beginPath();
-        pen.arc(x, y, token ? 6 : 2.4, 0, 7);
-        pen.fillStyle = fill;
-        pen.fill();
-        continue;
-      }
-      const angle = Math.atan2(dy, dx);
-      const size = token ? 9 : 6.5;
-      pen.beginPath();
-      if (token) pen.arc(x, y, size, 0, 7);
-      else {
-        pen.moveTo(x + Math.cos(angle) * size * 1.3, y + Math.sin(angle) * size * 1.3);
-        pen.lineTo(x + Math.cos(angle + 2.4) * size, y + Math.sin(angle + 2.4) * size);
-        pen.lineTo(x + Math.cos(angle - 2.4) * size, y + Math.sin(angle - 2.4) * size);
-        pen.closePath();
-      }
-      pen.fillStyle = fill;
-      pen.fill();
-      pen.lineWidth = 1.5;
-      pen.strokeStyle = this.over?.message === message.id ? colour.text : colour.surface;
-      pen.stroke();
-      pen.font = "600 10.5px system-ui, sans-serif";
-      pen.textAlign = "center";
-      pen.textBaseline = "middle";
-      const text = token && run.permits > 1 ? `${message.message} ${message.permits}` : message.message;
-      const steep = Math.abs(dy) > Math.abs(dx);
-      const out = 14 + (steep ? 0 : above * 11);
-      pen.textAlign = !steep ? "center" : dy > 0 ? "right" : "left";
-      const lx = x - (dy / length) * out;
-      const ly = y + (dx / length) * out + (steep ? above * 4 : 0);
-      pen.lineWidth = 3;
-      pen.strokeStyle = colour.surface;
-      pen.strokeText(text, lx, ly);
-      pen.fillStyle = fill;
-      pen.fillText(text, lx, ly);
+      if (big) spread(way, 17 / (length * (1 - 2 * gap)));
+      way.forEach((one, place) => this.drawMessage(a, { dx, dy, length, gap }, one, place, big));
     }
+  }
+
+  // The messages on their way, by sender and receiver, those in front first.
+  ways() {
+    const { moment, places, position, run } = this;
+    const ways = new Map();
+    for (const message of moment.flying.values()) {
+      const key = message.from * run.size + message.to;
+      if (!places[message.from] || !places[message.to]) continue;
+      let way = ways.get(key);
+      if (!way) ways.set(key, (way = [places[message.from], places[message.to], []]));
+      const arrives = run.arrival(Math.max(moment.step, 1), message.id);
+      let part;
+      if (run.about.hand) {
+        // by hand nobody knows yet when it will arrive: it waits on its way
+        const until = arrives ? Math.min(position, arrives - 1) : position;
+        part = Math.max(0.04, Math.min(0.6, (until - message.step) * 0.6) - way[2].length * 0.16);
+        if (arrives && position > arrives - 1) part += (1 - part) * (position - arrives + 1);
+      } else if (arrives > message.step) part = (position - message.step) / (arrives - message.step);
+      else part = Math.min(0.5, (position - message.step) * 0.05);
+      way[2].push({ message, part: Math.min(Math.max(part, 0), 1) });
+    }
+    return ways.values();
+  }
+
+  drawMessage(a, { dx, dy, length, gap }, { message, part }, place, big) {
+    const { pen, colour, moment, run } = this;
+    const along = gap + (1 - 2 * gap) * part;
+    const direct = moment.links.has(pair(message.from, message.to));
+    const aside = (big ? 9 : 3) + (direct ? 0 : Math.sin(along * Math.PI) * Math.min(40, length * 0.15));
+    const x = a.x + dx * along - (dy / length) * aside;
+    const y = a.y + dy * along + (dx / length) * aside;
+    this.spots.push({ x, y, message });
+    const token = message.tokens > 0;
+    const fill = token ? colour.token : message.permits > 0 ? colour.inside : colour.accent;
+    pen.fillStyle = fill;
+    pen.beginPath();
+    if (!big) {
+      pen.arc(x, y, token ? 6 : 2.4, 0, 7);
+      pen.fill();
+      return;
+    }
+    const angle = Math.atan2(dy, dx);
+    const size = token ? 9 : 7;
+    if (token) pen.arc(x, y, size, 0, 7);
+    else {
+      pen.moveTo(x + Math.cos(angle) * size * 1.3, y + Math.sin(angle) * size * 1.3);
+      pen.lineTo(x + Math.cos(angle + 2.4) * size, y + Math.sin(angle + 2.4) * size);
+      pen.lineTo(x + Math.cos(angle - 2.4) * size, y + Math.sin(angle - 2.4) * size);
+      pen.closePath();
+    }
+    pen.fill();
+    pen.lineWidth = 1.5;
+    pen.strokeStyle = this.over?.message === message.id ? colour.text : colour.surface;
+    pen.stroke();
+    const text = token && run.permits > 1 ? `${message.message} ${message.permits}` : message.message;
+    const steep = Math.abs(dy) > Math.abs(dx) * 0.7;
+    const out = 14 + (steep ? 0 : place * 11);
+    pen.font = "600 10.5px system-ui, sans-serif";
+    pen.textBaseline = "middle";
+    pen.textAlign = !steep ? "center" : dy > 0 ? "right" : "left";
+    const lx = x - (dy / length) * out;
+    const ly = y + (dx / length) * (steep ? 4 : out);
+    pen.lineWidth = 3;
+    pen.strokeStyle = colour.surface;
+    pen.strokeText(text, lx, ly);
+    pen.fillText(text, lx, ly);
   }
 
   // What is under the pointer: a message, a node or a link.
@@ -422,6 +430,17 @@ export class Stage {
       if (part > 0.1 && part < 0.9 && Math.hypot(a.x + dx * part - x, a.y + dy * part - y) < 6) return { link: pair(ends[i], ends[i + 1]), gone };
     }
     return null;
+  }
+}
+
+// Messages on one way must not hide each other: those behind push, then those at the end push back.
+function spread(way, apart) {
+  way.sort((a, b) => b.part - a.part || a.message.id - b.message.id);
+  for (let i = way.length - 2; i >= 0; i -= 1) way[i].part = Math.max(way[i].part, way[i + 1].part + apart);
+  let most = 1;
+  for (const one of way) {
+    one.part = Math.max(0, Math.min(one.part, most));
+    most = one.part - apart;
   }
 }
 

@@ -110,7 +110,7 @@ export class Strip {
     const left = 40;
     const wide = width - left;
     this.left = left;
-    if (!this.zoomed) this.pixels = Math.min(Math.max(wide / (run.steps + 2), 9), 24);
+    if (!this.zoomed) this.pixels = Math.min(Math.max(wide / (run.steps + 2), 9), 64);
     const shownSteps = wide / this.pixels;
     let from = position - shownSteps * BEFORE;
     if (run.steps < shownSteps) from = 0;
@@ -136,7 +136,7 @@ export class Strip {
       rows = [...active].sort((a, b) => a - b);
     }
     this.rows = rows;
-    const tall = Math.min(26, (height - 22) / Math.max(rows.length, 1));
+    const tall = Math.min(34, (height - 22) / Math.max(rows.length, 1));
     this.tall = tall;
     const row = new Map(rows.map((node, i) => [node, i]));
     const x = (step) => left + (step - from) * this.pixels;
