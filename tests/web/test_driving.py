@@ -108,6 +108,21 @@ def test_a_wrong_step_is_explained(page):
     assert "the most urgent of all that wait must enter next" in page.inner_text("#verdict")
 
 
+def test_without_a_pointer(page):
+    page.focus("#network")
+    page.keyboard.press("]")
+    page.keyboard.press("a")
+    page.keyboard.press("Enter")
+    until(page, "meshlock.stage.moment.clients.size === 1")  # of node 0, which has the token
+    settled(page)
+    assert page.evaluate("meshlock.stage.moment.used()") == 1
+    page.click("#tab-node")
+    until(page, "document.getElementById('pane-node').innerText.includes('Cut or join')")
+    links = page.evaluate("meshlock.stage.moment.links.size")
+    page.get_by_role("button", name="Cut or join").press("Enter")
+    until(page, f"meshlock.stage.moment.links.size !== {links}")
+
+
 def test_other_sites_cannot_drive(page):
     address = page.url.split("#")[0]
     form = {"Content-Type": "text/plain"}

@@ -104,6 +104,34 @@ def test_a_link_opens_at_its_step_and_the_page_knows_what_the_server_knows(page,
     assert told["variables"]
 
 
+def test_by_time_the_clock_goes_evenly_and_by_keys_alone_one_gets_everywhere(page, address):
+    page.goto(address)
+    at(page, 0)
+    page.select_option("#pace", "time")
+    page.select_option("#speed", "128")
+    page.focus("#network")
+    page.keyboard.press("Space")
+    until(page, "meshlock.step > 60")
+    page.keyboard.press("Space")
+    step = page.evaluate("meshlock.step")
+    at(page, step)
+    page.keyboard.press("]")
+    page.keyboard.press("]")
+    until(page, "meshlock.stage.selected === 1 && document.getElementById('pane-node').innerText")
+    assert "linked to" in page.inner_text("#pane-node").lower()
+    page.keyboard.press("?")
+    assert page.locator("#help").is_visible()
+    page.keyboard.press("Escape")
+    assert not page.locator("#help").is_visible()
+
+
+def test_a_trace_saved_from_the_page_is_the_trace(page, address, trace):
+    saved = page.request.get(f"{address}/api/runs/trace/trace.jsonl").text()
+    kept = trace.read_text().splitlines()
+    assert saved.splitlines()[1:] == kept[1:]
+    assert json.loads(saved.splitlines()[0]) == json.loads(kept[0])
+
+
 def test_node_waiting_and_diagram(page, address):
     page.goto(f"{address}/#step=120")
     at(page, 120)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from meshlock.algorithms.registry import Refused
@@ -164,14 +165,19 @@ class Desk:
 
     async def trace(self, request: Request) -> Response:
         index = self.find(request)
-        body = msgspec.json.encode(index.setup) + b"\n"
-        body += b"\n".join(b"\n".join(lines) for lines in index.read(0, index.steps) if lines)
         hand = self.hands.get(request.path_params["run"])
-        if hand is not None:
-            body += b"\n" + hand.closing()[:-1]
-        saved = answer(body.rstrip() + b"\n", "application/jsonl")
-        saved.headers["Content-Disposition"] = 'attachment; filename="run.jsonl"'
-        return saved
+        last = b"" if hand is None else hand.closing()
+        name = {"Content-Disposition": 'attachment; filename="run.jsonl"'}
+        lines = self.lines(index, last)
+        return StreamingResponse(lines, 200, HEADERS | name, media_type="application/jsonl")
+
+    async def lines(self, index: Index, last: bytes) -> AsyncIterator[bytes]:
+        """The whole trace, bit by bit."""
+        yield msgspec.json.encode(index.setup) + b"\n"
+        for first in range(0, index.steps + 1, WINDOW):
+            steps = index.read(first, first + WINDOW - 1)
+            yield b"".join(line + b"\n" for lines in steps for line in lines)
+        yield last
 
     def routes(self) -> list[Route]:
         run = "/api/runs/{run}"

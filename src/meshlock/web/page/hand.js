@@ -106,6 +106,10 @@ export class Hand {
     page.refresh();
   }
 
+  asks(node) {
+    if (node >= 0 && this.page.stage.places[node]) this.form(node, this.page.stage.places[node]);
+  }
+
   // The little form at a node: ask, or leave.
   form(node, at) {
     const { page } = this;
@@ -132,6 +136,11 @@ export class Hand {
     const box = $("stage");
     card.style.left = `${Math.max(8, Math.min(at.x + 18, box.clientWidth - 224))}px`;
     card.style.top = `${Math.max(8, Math.min(at.y - 20, box.clientHeight - card.offsetHeight - 8))}px`;
+    card.onkeydown = (event) => {
+      if (event.key !== "Escape") return;
+      card.hidden = true;
+      $("network").focus();
+    };
     card.querySelector("input, button")?.focus();
   }
 

@@ -55,6 +55,7 @@ export class Page {
     this.headline();
     this.kinds();
     this.limits();
+    $("pace").value = run.about.bounds && !run.about.hand ? "time" : "steps"; // what moves, moves evenly
     ask(`${run.path}/source`).then((handlers) => { run.handlers = handlers; this.refresh(); }).catch(() => {});
     this.course();
     const step = /step=(\d+)/.exec(location.hash);
@@ -71,7 +72,7 @@ export class Page {
     const { setup, about } = this.run;
     const { run } = this;
     const bad = about.violated;
-    const network = Array.isArray(setup.links) ? `${setup.links.length} links` : "complete";
+    const network = Array.isArray(setup.links) && !setup.links.length ? "" : Array.isArray(setup.links) ? `${setup.links.length} links` : "complete";
     const facts = [setup.algorithm, `${setup.nodes} nodes`, network, `k = ${setup.permits}`, `${run.steps.toLocaleString("en")} steps`];
     if (setup.pool) facts.unshift(`pool ${setup.pool}`);
     if (setup.seed !== undefined) facts.push(`seed ${setup.seed}`);
@@ -201,7 +202,7 @@ export class Page {
     const { run } = this;
     if (!run) return;
     if (this.playing) {
-      const next = this.position + passed * this.speed;
+      const next = $("pace").value === "time" ? this.later(passed) : this.position + passed * this.speed;
       if (run.ready(Math.min(Math.ceil(next), run.steps))) this.position = Math.min(next, run.steps);
       if (this.position >= run.steps) this.pause();
       this.dirty = true;
@@ -234,12 +235,24 @@ export class Page {
     }
   }
 
+  // Where the run is after so many seconds, if its own time goes evenly: as fast as by steps on average.
+  later(passed) {
+    const { run } = this;
+    const until = this.stage.time(this.position) + (passed * this.speed * run.about.time) / Math.max(run.steps, 1);
+    let step = this.step;
+    while (step < run.steps && run.ready(step + 1) && run.time(step + 1) <= until) step += 1;
+    if (step >= run.steps) return run.steps;
+    const from = run.time(step);
+    const to = run.time(step + 1);
+    return Math.max(this.position, step + (to > from ? Math.min((until - from) / (to - from), 0.999) : 0));
+  }
+
   panes(moment, step) {
     const { run } = this;
     permitsBar($("permits"), run, moment);
     if (this.tab === "step") stepPane($("pane-step"), run, moment);
     else if (this.tab === "waiting") waitingPane($("pane-waiting"), run, moment, (node) => this.select(node));
-    else if (this.tab === "node") nodePane($("pane-node"), run, moment, this.stage.selected, (node) => this.select(node));
+    else if (this.tab === "node") nodePane($("pane-node"), run, moment, this.stage.selected, (node) => this.select(node), this.hand);
     else if (this.tab === "events") eventsPane($("pane-events"), run, step, (to) => this.go(to));
     this.hand?.shows(moment, step);
     if (document.activeElement !== $("step")) $("step").value = String(step);
@@ -376,6 +389,7 @@ export class Page {
       "[": () => this.select((Math.max(this.stage.selected, 0) - 1 + this.run.size) % this.run.size),
       "]": () => this.select((this.stage.selected + 1) % this.run.size),
       0: () => { this.stage.view = { zoom: 1, x: 0, y: 0 }; this.dirty = true; },
+      a: () => this.hand?.asks(this.stage.selected),
       "?": () => $("help").showModal(),
       Escape: () => this.select(-1),
     };

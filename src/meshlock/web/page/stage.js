@@ -3,7 +3,7 @@
 import { layout } from "./layout.js";
 import { pair } from "./model.js";
 
-const NAMES = ["ground", "surface", "line", "text", "muted", "accent", "token", "token-soft", "inside", "inside-soft", "waiting", "waiting-soft", "bad", "link", "node", "edge", "grid"];
+const NAMES = ["ground", "surface", "line", "text", "muted", "accent", "token", "token-soft", "token-text", "inside", "inside-soft", "waiting", "waiting-soft", "bad", "link", "node", "edge", "grid"];
 const POINTERS = ["father", "next", "last"]; // variables that name the way to the token
 
 export class Stage {
@@ -405,6 +405,7 @@ export class Stage {
     pen.lineWidth = 3;
     pen.strokeStyle = colour.surface;
     pen.strokeText(text, lx, ly);
+    pen.fillStyle = token ? colour["token-text"] : fill;
     pen.fillText(text, lx, ly);
   }
 
