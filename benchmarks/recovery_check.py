@@ -85,7 +85,8 @@ def main() -> int:
     sound = True
     for name, (bounds, pinned) in SETUPS.items():
         if name in chosen:
-            sound &= explore(name, RecoveryModel(bounds, RecoveryNode), pinned, True)
+            follow = len(bounds.wants) > 0  # where nobody asks, nobody need be served
+            sound &= explore(name, RecoveryModel(bounds, RecoveryNode), pinned, follow)
     for mutant in MUTANTS:
         name = mutant.name.split("/")[1]
         if name in DURABLE and name in chosen:

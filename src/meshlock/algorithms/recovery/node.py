@@ -48,7 +48,9 @@ to be numbered, and an answer cannot be taken for a later one.
 **What the runner does.** It carries messages, writes the epoch of a Keep to disk before
 anything that stands behind it in ``out`` leaves, calls ``wake`` when time passes, ``renew``
 every third of a lease, ``repeat`` now and then while somebody waits, and ``propose`` where
-:meth:`~RecoveryNode.stalled` says so for two leases, or one to two at random after losing a duel.
+:meth:`~RecoveryNode.stalled` says so for two leases. A promise counts as progress, and after
+it a runner waits two to three leases at random: a proposer that finds no token needs one lease
+undisturbed, and with several who are less patient nobody ever gets it.
 
 **Who gets the token next** is the business of the algorithms, first of all
 :mod:`meshlock.algorithms.jiang`; here it is the simplest that serves everybody: requests go
