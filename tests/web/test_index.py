@@ -2,12 +2,16 @@
 
 import gzip
 import json
+import socket
+import sys
 
 import msgspec
 import pytest
 from typer.testing import CliRunner
 
+from meshlock.algorithms.registry import Refused
 from meshlock.cli.main import app
+from meshlock.cli.view import view
 from meshlock.trace.reader import BadTrace
 from meshlock.web.handlers import handlers
 from meshlock.web.index import WINDOW, Event, Index, Moment, open_trace
@@ -43,7 +47,7 @@ def test_any_moment_is_the_same_from_the_nearest_known_one_and_from_the_start(tr
     moment = index.moments[0].copy()
     for step in range(1, index.steps + 1):
         for line in index.read(step, step)[0]:
-            moment.follow(msgspec.json.decode(line, type=Event), step)
+            moment.follow(msgspec.json.decode(line, type=Event), step, line)
         if step % 97 == 0 or step == index.steps or abs(step - index.apart) < 3:
             assert msgspec.json.encode(index.moment(step).shown()) == msgspec.json.encode(
                 moment.shown()
@@ -158,3 +162,31 @@ def test_an_index_can_be_fed_while_it_is_read(trace):
             index.feed(line)
         assert isinstance(index.moment(index.steps), Moment)
         assert json.loads(index.window(0))["last"] == min(index.steps, WINDOW)
+
+
+def test_a_message_to_nobody_does_no_harm(tmp_path):
+    path = tmp_path / "odd.jsonl"
+    head = b'{"meshlock": "trace", "format": 1, "nodes": 3, "permits": 1, "links": []}\n'
+    odd = b'{"t": 0, "node": 0, "event": "start"}\n{"t": 0, "node": 0, "event": "send", "id": 1}\n'
+    path.write_bytes(head + odd)
+    index = open_trace(path)
+    assert index.moment(1).shown()["flying"] == []
+    assert Diagram(index, 1, 1).svg().startswith("<svg")
+
+
+def test_without_the_extra_the_command_says_what_to_install(monkeypatch, trace):
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    with pytest.raises(Refused) as refused:
+        view(trace)
+    assert str(refused.value).endswith("pip install 'meshlock[web]'.")
+
+
+def test_a_port_in_use_and_a_bad_trace_are_sentences(tmp_path):
+    pytest.importorskip("uvicorn", reason="needs the extra 'web'")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(Refused, match="use another --port"):
+            view(None, port=taken.getsockname()[1], browser=False)
+    with pytest.raises(Refused, match="Cannot read"):
+        view(tmp_path / "nothing.jsonl", port=0, browser=False)

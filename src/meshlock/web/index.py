@@ -14,6 +14,8 @@ from __future__ import annotations
 import gc
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Lock
@@ -29,6 +31,11 @@ WINDOW = 256
 
 JUDGED = 100_000
 """Events up to which the properties are judged on the way; longer traces are for `audit`."""
+
+TOO_LONG = "too long to be judged here: use meshlock audit"
+
+LONG_LINE = 200
+"""Bytes; states make lines longer still."""
 
 KINDS = 128
 """More kinds of events than this no trace has."""
@@ -47,21 +54,27 @@ class Event(msgspec.Struct, gc=False):
     event: str
     node: int = -1
     id: int = -1
-    to: int = -1
     peer: int = -1
     client: int = -1
     want: int = 1
     priority: float = 0
     tokens: int = -1
     free: int = -1
-    permits: int = 0
     x: float = 0
     y: float = 0
-    fence: Any = 0
-    message: str = ""
-    args: msgspec.Raw = NOTHING
     state: dict[str, msgspec.Raw] | None = None
     violated: dict[str, str] | None = None
+
+
+class Sent(msgspec.Struct, gc=False):
+    """A message on its way, as its line says."""
+
+    node: int
+    to: int
+    message: str
+    args: msgspec.Raw = NOTHING
+    tokens: int = 0
+    permits: int = 0
 
 
 class Moment:
@@ -87,7 +100,7 @@ class Moment:
         # by number: node, want, priority, the step of asking and of entering (or -1)
         self.inside = 0  # permits in use
         self.served = 0  # clients that use them
-        self.flying: dict[int, tuple[int, Event]] = {}  # by number: step of sending, the line
+        self.flying: dict[int, tuple[int, bytes]] = {}  # by number: step of sending, the line
         self.up: dict[tuple[int, int], None] = {}  # links that were not there at the start
         self.down: dict[tuple[int, int], None] = {}  # links of the start that have failed
         self.gone: dict[int, None] = {}  # nodes that have crashed
@@ -107,7 +120,7 @@ class Moment:
         twin.variables = self.variables.copy()
         return twin
 
-    def follow(self, event: Event, step: int) -> None:
+    def follow(self, event: Event, step: int, line: bytes) -> None:
         """What this line changes."""
         kind, node = event.event, event.node
         if event.tokens >= 0 and kind != "send":
@@ -117,7 +130,7 @@ class Moment:
         if event.state is not None and self.variables:
             self.variables[node] = {**self.variables[node], **event.state}
         if kind == "send":
-            self.flying[event.id] = (step, event)
+            self.flying[event.id] = (step, line)
         elif kind == "deliver" or kind == "undelivered" or kind == "drop":
             self.flying.pop(event.id, None)
         elif kind == "request":
@@ -145,6 +158,12 @@ class Moment:
         elif kind == "restart":
             self.gone.pop(node, None)
 
+    def sent(self) -> Iterator[tuple[int, int, Sent]]:
+        """What is on its way: its number, the step in which it was sent, and what it is."""
+        for number, (step, line) in self.flying.items():
+            with suppress(msgspec.ValidationError):  # sent to nobody: there is nothing to draw
+                yield number, step, msgspec.json.decode(line, type=Sent)
+
     def shown(self) -> dict[str, Any]:
         """For the page."""
         return {
@@ -155,14 +174,14 @@ class Moment:
                 {
                     "id": number,
                     "step": step,
-                    "from": event.node,
-                    "to": event.to,
-                    "message": event.message,
-                    "args": event.args,
-                    "tokens": max(event.tokens, 0),
-                    "permits": event.permits,
+                    "from": sent.node,
+                    "to": sent.to,
+                    "message": sent.message,
+                    "args": sent.args,
+                    "tokens": sent.tokens,
+                    "permits": sent.permits,
                 }
-                for number, (step, event) in self.flying.items()
+                for number, step, sent in self.sent()
             ],
             "up": list(self.up),
             "down": list(self.down),
@@ -222,7 +241,9 @@ class Judge(Trace):
 
 
 class Index:
-    def __init__(self, setup: dict[str, Any], file: BinaryIO, offset: int) -> None:
+    def __init__(
+        self, setup: dict[str, Any], file: BinaryIO, offset: int, judged: bool = True
+    ) -> None:
         self.setup = setup
         self.file = file  # only ever read here
         self.lock = Lock()
@@ -240,13 +261,13 @@ class Index:
         self.paths: dict[int, Way] = {}
         self.events = 0
         self.violated: list[dict[str, Any]] = []
-        self.unjudged = ""
+        self.unjudged = "" if judged else TOO_LONG
         self.now = self.first_moment()
         # a moment costs as much as there are nodes
         self.apart = max(1024, self.nodes // 4)
         self.moments = [self.now.copy()]  # before step 1, 1 + apart, 1 + 2 apart, ...
         self.decode = msgspec.json.Decoder(Event).decode
-        self.audit: Audit | None = Audit(Judge(setup))
+        self.audit: Audit | None = Audit(Judge(setup)) if judged else None
 
     def first_moment(self) -> Moment:
         setup, moment = self.setup, Moment()
@@ -278,11 +299,11 @@ class Index:
             raise BadTrace(f"Line {self.events + 2} names a node that does not exist: {node}.")
         self.events += 1
         if kind == "send":  # the most frequent by far
-            self.now.flying[event.id] = (len(self.starts) - 1, event)
+            self.now.flying[event.id] = (len(self.starts) - 1, line)
         else:
             if kind not in EFFECTS:
                 self.begin(kind, event)
-            self.note(kind, event)
+            self.note(kind, event, line)
         self.end += len(line)
         if self.audit is not None:
             self.judge(self.audit, line)
@@ -304,10 +325,10 @@ class Index:
         self.times.append(event.t)
         self.marks.append(event.node * KINDS + code)
 
-    def note(self, kind: str, event: Event) -> None:
+    def note(self, kind: str, event: Event, line: bytes) -> None:
         """Whatever is not sending."""
         step, now = len(self.starts) - 1, self.now
-        now.follow(event, step)
+        now.follow(event, step, line)
         if kind == "deliver" or kind == "undelivered" or kind == "drop":
             self.arrivals[event.id] = step
         elif kind == "move":
@@ -328,7 +349,7 @@ class Index:
 
     def judge(self, audit: Audit, line: bytes) -> None:
         if self.events > JUDGED:
-            self.unjudged = "too long to be judged here: use meshlock audit"
+            self.unjudged = TOO_LONG
             self.audit = None
             return
         known = len(audit.monitor.violated)
@@ -385,7 +406,7 @@ class Index:
         first = place * self.apart + 1
         for number, lines in enumerate(self.read(first, step), first):
             for line in lines:
-                moment.follow(self.decode(line), number)
+                moment.follow(self.decode(line), number, line)
         return moment
 
     def window(self, number: int) -> bytes:
@@ -491,7 +512,9 @@ def indexed(trace: Trace, path: Path) -> Index:
         index, lines = Index(trace.setup, unpacked, 0), unpacked
     else:
         lines = path.open("rb")
-        index = Index(trace.setup, path.open("rb"), len(lines.readline()))
+        first = len(lines.readline())
+        judged = path.stat().st_size < first + 2 * JUDGED * LONG_LINE
+        index = Index(trace.setup, path.open("rb"), first, judged)
     try:
         for line in lines:
             if line[-1] == 10:  # else its writer was stopped in the middle of it

@@ -30,7 +30,9 @@ def named(index: Index, node: int) -> str:
 
 def argument(message: dict[str, Any]) -> str:
     """A message and what it carries, short."""
-    carried = message.get("args") or {}
+    carried = message.get("args")
+    if not isinstance(carried, dict):
+        carried = {}
     permits = message.get("permits")
     values = [f"{key} {carried[key]}" for key in ("t", "r", "want", "priority") if key in carried]
     if not values and permits:
@@ -56,6 +58,12 @@ def note(event: dict[str, Any]) -> str:
     return ""
 
 
+def end(event: dict[str, Any], key: str) -> int:
+    """The node at the other end, as far as the line says."""
+    node = event.get(key)
+    return node if isinstance(node, int) else -1
+
+
 class Diagram:
     """The nodes that take part, the arrows (from row to row) and the notes."""
 
@@ -67,18 +75,18 @@ class Diagram:
         self.lost: list[tuple[int, int, int, str]] = []
         taking_part: set[int] = set()
         before = index.moment(max(first, 1) - 1)
-        for number, (_, sending) in before.flying.items():
+        for number, _, sending in before.sent():
             sent[number] = (-1, sending.node, sending.message)
         row = 0
         for lines in steps(index, first, last):
             for event in lines:
                 kind, node = event["event"], event.get("node", -1)
                 if kind == "send":
-                    sent[event["id"]] = (row, node, argument(event))
-                    taking_part |= {node, event["to"]}
+                    sent[event.get("id", -1)] = (row, node, argument(event))
+                    taking_part |= {node, end(event, "to")}
                 elif kind == "deliver":
                     start, sender, words = sent.pop(
-                        event.get("id", -1), (-1, event.get("from", 0), "")
+                        event.get("id", -1), (-1, end(event, "from"), "")
                     )
                     token = event.get("message") == "TOKEN"
                     words = words or argument(event)

@@ -13,6 +13,7 @@ export const tell = (path, body) =>
   ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 
 const KEPT = 24;
+const MOST_NODES = 20_000;
 const MOST_LINKS = 20_000;
 
 export class Run {
@@ -23,7 +24,7 @@ export class Run {
     this.coming = new Map();
     this.renew(about);
     const { setup } = about;
-    this.size = setup.nodes;
+    this.size = Math.min(setup.nodes, MOST_NODES); // as many as can be drawn
     this.permits = setup.permits;
     this.links = [];
     if (setup.links === "complete") {
