@@ -12,6 +12,7 @@ from meshlock.algorithms.interface import Algorithm, Effect, Frozen, Message, Ne
 from meshlock.simulate import changing
 from meshlock.simulate.changing import ChangingSimulation
 from meshlock.simulate.durations import Duration
+from meshlock.simulate.settings import Settings, simulation
 from meshlock.simulate.workload import Workload
 from meshlock.topology.mobility.changes import Change, LinkChange, Planned
 from meshlock.topology.mobility.live_graph import LiveGraph
@@ -292,3 +293,32 @@ def test_a_run_ends_when_all_are_served_though_changes_would_go_on(spec: str) ->
 
 def test_a_run_ends_when_nobody_is_ever_served() -> None:
     assert moving({"never": ""}, 60, "flips:3", sink=io.BytesIO()) == ["served"]
+
+
+def test_a_stalled_flip_still_cuts_only_what_it_may():
+    """Links that change faster than messages travel: the run stops them, in one piece."""
+    run = simulation(
+        Settings(
+            {
+                "algorithm": "jiang",
+                "nodes": 3,
+                "topology": "links:2",
+                "permits": 4,
+                "want": "1-3",
+                "clients": 2,
+                "workload": "poisson:0.650",
+                "requests": 141,
+                "hold": "0",
+                "mobility": "flips:3",
+                "failures": "return",
+                "priority": "deadline:uniform:1,50",
+                "ageing": "printed",
+                "seed": 4332,
+            }
+        ),
+        None,
+    )
+    run.start()
+    while run.run(1):
+        assert run.graph.components == 1
+    assert run.measures.entries == 141

@@ -96,5 +96,5 @@ def refuse_impossible(
 
 
 def ageing_rate(options: dict[str, str]) -> float:
-    """By how much every grant raises the priority of those that wait."""
-    return 1.0 / int(options["patience"]) if options.get("ageing") == "stamped" else 0.0
+    """By how much, at the most, every grant raises the priority of those that wait."""
+    return 1.0 / int(options["patience"]) if options.get("ageing", "none") != "none" else 0.0

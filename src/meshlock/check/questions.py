@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import re
 
-from meshlock.algorithms.registry import Refused, find, refuse_impossible, settle
+from meshlock.algorithms.registry import (
+    Refused,
+    ageing_rate,
+    find,
+    refuse_impossible,
+    settle,
+)
 from meshlock.check.setup import Change, SetUp, Wish
 from meshlock.properties.monitor import NAMES
 from meshlock.topology.graphs import Topology
@@ -112,7 +118,7 @@ def setup(
         returning=failing == "return",
         repeat=repeat,
         capacity=capacity,
-        ageing=1.0 / int(settled["patience"]) if settled.get("ageing") == "stamped" else 0.0,
+        ageing=ageing_rate(settled),
     )
 
 
