@@ -190,3 +190,46 @@ def test_a_port_in_use_and_a_bad_trace_are_sentences(tmp_path):
             view(None, port=taken.getsockname()[1], browser=False)
     with pytest.raises(Refused, match="Cannot read"):
         view(tmp_path / "nothing.jsonl", port=0, browser=False)
+
+
+RUNS = [
+    "--algorithm jiang --nodes 9 --topology grid:3x3 --permits 3 --want 1-2 --priority 0-5",
+    "--algorithm jiang --nodes 8 --mobility flips:0.5 --topology ring --permits 2",
+    "--algorithm jiang --nodes 8 --mobility flips:0.5 --topology ring --failures return",
+    "--algorithm raymond --nodes 7 --topology tree",
+    "--algorithm general-scheme --behaviour random --nodes 6",
+    "--algorithm naimi-trehel --nodes 6",
+    "--algorithm reverse-link --nodes 6 --topology ring",
+    "--algorithm ricart-agrawala --nodes 4",
+    "--algorithm singhal --nodes 5",
+    "--algorithm lelann --nodes 4",
+]
+
+
+@pytest.mark.parametrize("words", RUNS)
+def test_states_that_a_trace_lacks_are_those_it_would_have_recorded(tmp_path, words):
+    for name, more in (("bare", ""), ("stated", "--trace-states")):
+        command = f"simulate {words} --requests 40 --json {more} --trace {tmp_path}/{name}.jsonl"
+        result = CliRunner().invoke(app, command.split())
+        assert result.exit_code == 0, result.output
+    bare, stated = (open_trace(tmp_path / f"{name}.jsonl") for name in ("bare", "stated"))
+    if "random" in words:  # the outside chose, and the trace does not say what
+        assert not bare.now.variables
+        return
+    assert bare.now.variables
+    assert bare.window(0) == stated.window(0)
+    assert bare.moment(bare.steps).shown() == stated.moment(stated.steps).shown()
+
+
+def test_a_trace_that_its_algorithm_would_not_write_is_shown_as_it_is(tmp_path):
+    path = simulated(tmp_path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    del lines[0]["states"]
+    for line in lines:
+        line.pop("state", None)
+        if line.get("event") == "send" and line["message"] == "TOKEN":
+            line["message"] = "PARCEL"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    index = open_trace(path)
+    assert not index.now.variables
+    assert index.events == len(lines) - 1

@@ -25,12 +25,16 @@ import msgspec
 
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import BadTrace, Trace
+from meshlock.web.rerun import with_states
 
 WINDOW = 256
 """Steps that the page is given at once."""
 
 JUDGED = 100_000
 """Events up to which the properties are judged on the way; longer traces are for `audit`."""
+
+STATED = 8_000_000
+"""Bytes up to which a trace without states is given some (see rerun.py)."""
 
 TOO_LONG = "too long to be judged here: use meshlock audit"
 
@@ -504,17 +508,23 @@ def open_trace(path: Path) -> Index:
 
 
 def indexed(trace: Trace, path: Path) -> Index:
-    if path.suffix == ".gz":
+    setup, stated = trace.setup, None
+    size = path.stat().st_size * (10 if path.suffix == ".gz" else 1)
+    if "states" not in setup and setup.get("source") in ("simulate", "check") and size < STATED:
+        stated = with_states(setup, trace.lines)
+        trace = Trace(path)
+    if stated is not None or path.suffix == ".gz":
         unpacked: BinaryIO = TemporaryFile()  # noqa: SIM115 - lives as long as the index
-        for line in trace.lines:
-            unpacked.write(line)
+        unpacked.writelines(trace.lines if stated is None else stated[1:])
         unpacked.seek(0)
-        index, lines = Index(trace.setup, unpacked, 0), unpacked
+        if stated is not None:
+            setup = msgspec.json.decode(stated[0])
+        index, lines = Index(setup, unpacked, 0), unpacked
     else:
         lines = path.open("rb")
         first = len(lines.readline())
-        judged = path.stat().st_size < first + 2 * JUDGED * LONG_LINE
-        index = Index(trace.setup, path.open("rb"), first, judged)
+        judged = size < first + 2 * JUDGED * LONG_LINE
+        index = Index(setup, path.open("rb"), first, judged)
     try:
         for line in lines:
             if line[-1] == 10:  # else its writer was stopped in the middle of it
