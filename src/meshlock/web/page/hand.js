@@ -134,7 +134,8 @@ export class Hand {
     card.replaceChildren(...parts);
     card.hidden = false;
     const box = $("stage");
-    card.style.left = `${Math.max(8, Math.min(at.x + 18, box.clientWidth - 224))}px`;
+    const beside = at.x + 34 + 218 < box.clientWidth ? at.x + 34 : at.x - 244; // the node stays in sight
+    card.style.left = `${Math.max(8, Math.min(beside, box.clientWidth - 224))}px`;
     card.style.top = `${Math.max(8, Math.min(at.y - 20, box.clientHeight - card.offsetHeight - 8))}px`;
     card.onkeydown = (event) => {
       if (event.key !== "Escape") return;

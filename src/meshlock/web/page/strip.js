@@ -209,7 +209,7 @@ export class Strip {
     pen.textAlign = "center";
     pen.fillStyle = colour.muted;
     const every = [1, 2, 5, 10, 20, 50, 100, 200, 500].find((step) => step * this.pixels > 46) ?? 1000;
-    for (let step = Math.ceil(from / every) * every; step <= Math.min(to, run.steps); step += every) pen.fillText(String(step), x(step), height - 8);
+    for (let step = Math.ceil(from / every) * every; step <= Math.min(to, run.steps); step += every) pen.fillText(String(step), Math.max(x(step), left + 8), height - 8);
     pen.restore();
   }
 
