@@ -140,7 +140,7 @@ def main() -> None:
 def measure(options: argparse.Namespace, folder: str) -> None:
     source = Path(folder) / "bare_heap.py"
     source.write_bytes((HERE / "bare_heap.py").read_bytes())
-    mypyc = str(Path(options.compiled).with_name("mypyc"))
+    mypyc = str(Path(options.compiled).absolute().with_name("mypyc"))
     subprocess.run(
         [mypyc, "--strict", "bare_heap.py"],
         cwd=folder,
