@@ -4,6 +4,8 @@ import gzip
 import json
 import socket
 import sys
+from contextlib import suppress
+from random import Random
 
 import msgspec
 import pytest
@@ -233,3 +235,25 @@ def test_a_trace_that_its_algorithm_would_not_write_is_shown_as_it_is(tmp_path):
     index = open_trace(path)
     assert not index.now.variables
     assert index.events == len(lines) - 1
+
+
+def test_whatever_stands_in_a_trace_the_page_gets_an_answer_or_a_sentence(trace, tmp_path):
+    stream = Random(7)
+    lines = [json.loads(line) for line in trace.read_bytes().splitlines()[:120]]
+    odd = [None, True, -5, 10**30, "x", [], {}, [[0]], 1.5, "<b>", 3]
+    path = tmp_path / "odd.jsonl"
+    answers = 0
+    for _ in range(150):
+        bent = [dict(line) for line in lines]
+        for _ in range(stream.randint(1, 3)):
+            line = stream.choice([bent[0], stream.choice(bent)])
+            key = stream.choice(list(line))
+            line[key] = stream.choice(odd)
+        path.write_text("".join(json.dumps(line) + "\n" for line in bent))
+        with suppress(BadTrace):
+            index = open_trace(path)
+            json.loads(index.window(0))
+            msgspec.json.encode(index.about())
+            Diagram(index, 1, 60).svg()
+            answers += 1
+    assert 20 < answers < 140

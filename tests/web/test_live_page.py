@@ -13,7 +13,7 @@ pytest.importorskip("starlette", reason="needs the extra 'web'")
 
 import meshlock
 from meshlock.live.http import serving
-from meshlock.web.live import routes, view
+from meshlock.web.live import here, routes, view
 
 TOKEN = "a token that nobody guesses"
 
@@ -90,3 +90,8 @@ def test_the_way_to_the_token_is_known():
     holder, other = (first, second) if first["token_here"] else (second, first)
     assert holder["towards"] is None
     assert other["towards"] == ("a" if holder is first else "b")
+
+
+def test_a_name_that_a_stranger_gave_this_machine_is_not_its_own():
+    assert here("127.0.0.1") and here("localhost") and here("127.1.2.3")
+    assert not here("127.evil.example") and not here("evil.example") and not here("10.0.0.1")

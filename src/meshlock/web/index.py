@@ -271,7 +271,12 @@ class Index:
         self.apart = max(1024, self.nodes // 4)
         self.moments = [self.now.copy()]  # before step 1, 1 + apart, 1 + 2 apart, ...
         self.decode = msgspec.json.Decoder(Event).decode
-        self.audit: Audit | None = Audit(Judge(setup)) if judged else None
+        self.audit: Audit | None = None
+        if judged:
+            try:
+                self.audit = Audit(Judge(setup))
+            except (TypeError, ValueError):
+                self.unjudged = "cannot be judged: its set-up is not one that meshlock writes"
 
     def first_moment(self) -> Moment:
         setup, moment = self.setup, Moment()
@@ -361,7 +366,7 @@ class Index:
             audit.event(msgspec.json.decode(line))
             if audit.ended:
                 audit.monitor.ends(audit.now, len(audit.clients) - len(audit.inside))
-        except (BadTrace, KeyError, TypeError) as error:
+        except (BadTrace, KeyError, TypeError, ValueError) as error:
             self.unjudged = f"cannot be judged: {error}"
             self.audit = None
         if len(audit.monitor.violated) > known:
@@ -531,5 +536,8 @@ def indexed(trace: Trace, path: Path) -> Index:
                 index.feed(line)
     except BadTrace as error:
         raise BadTrace(f"{path}: {error}") from None
+    except OverflowError:
+        number = index.events + 1
+        raise BadTrace(f"{path}: Line {number} has a number beyond all measure.") from None
     index.whole()
     return index

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -30,6 +32,14 @@ def towards(pool: Pool) -> str | None:
     return None
 
 
+def here(host: str) -> bool:
+    """Was this machine asked by its own name, and not by one that a stranger gave it?"""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def view(node: Node) -> dict[str, Any]:
     """The node's status, and what the charts need."""
     shown = node.status()
@@ -47,7 +57,9 @@ def routes(interface: Interface) -> list[Route]:
     async def page(_request: Request) -> Response:
         return static("live.html")
 
-    async def shown(_request: Request) -> Response:
+    async def shown(request: Request) -> Response:
+        if interface.token is None and not here(request.url.hostname or ""):
+            raise HTTPException(403, "Without a token only this machine is answered.")
         return told(view(interface.node))
 
     return [
