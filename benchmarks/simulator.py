@@ -76,6 +76,7 @@ def one(what: list[str]) -> dict[str, float]:
 
         return simpy_raymond.run(NODES, int(rest[1]), rest[0], 1)
     if kind == "heap":
+        sys.path.pop(0)  # this folder, where the loop lies uncompiled
         import bare_heap
 
         if bare_heap.__file__.endswith(".py"):
