@@ -16,7 +16,8 @@ from meshlock.cli.main import app
 from meshlock.cli.view import view
 from meshlock.trace.reader import BadTrace
 from meshlock.web.handlers import handlers
-from meshlock.web.index import WINDOW, Event, Index, Moment, open_trace
+from meshlock.web.index import WINDOW, Index, open_trace
+from meshlock.web.moment import Event, Moment
 from meshlock.web.sequence import Diagram
 
 

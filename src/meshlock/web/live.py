@@ -13,7 +13,7 @@ from starlette.routing import Route
 from meshlock.live.http import Interface
 from meshlock.live.node import Node
 from meshlock.live.pool import Pool
-from meshlock.web.server import file, static, told
+from meshlock.web.answers import file, static, told
 
 
 def towards(pool: Pool) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,62 +15,14 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from meshlock.algorithms.registry import Refused
+from meshlock.web.answers import HEADERS, answer, file, refusal, static, told
 from meshlock.web.handlers import handlers
 from meshlock.web.hands import TOPOLOGIES, Hand, choices
 from meshlock.web.index import WINDOW, Index
 from meshlock.web.sequence import Diagram
 
-PAGE = Path(__file__).parent / "page"
-
-TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
-
 MOST_HANDS = 16
 MOST_BYTES = 10_000
-
-HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'; object-src 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
-
-
-def answer(body: bytes, kind: str, status: int = 200) -> Response:
-    return Response(body, status, media_type=kind, headers=HEADERS)
-
-
-def told(value: Any, status: int = 200) -> Response:
-    return answer(msgspec.json.encode(value), "application/json", status)
-
-
-async def refusal(_request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 400
-    text = error.detail if isinstance(error, HTTPException) else str(error)
-    return told({"error": text}, status)
-
-
-def static(name: str) -> Response:
-    """A file of the page; only files that are in the folder itself."""
-    files = {path.name: path for path in PAGE.iterdir() if path.suffix in TYPES}
-    if name not in files:
-        raise HTTPException(404, f"There is no {name}.")
-    return answer(files[name].read_bytes(), TYPES[files[name].suffix])
-
-
-async def index_page(_request: Request) -> Response:
-    return static("index.html")
-
-
-async def file(request: Request) -> Response:
-    return static(request.path_params["name"])
 
 
 def number(request: Request, name: str, default: int) -> int:
@@ -108,6 +59,9 @@ class Desk:
         if name not in self.runs:
             raise HTTPException(404, f"There is no run {name} any more: start another.")
         return self.runs[name]
+
+    async def page(self, _request: Request) -> Response:
+        return static("index.html")
 
     async def what(self, _request: Request) -> Response:
         return told({"opened": self.opened, "algorithms": choices(), "topologies": TOPOLOGIES})
@@ -182,7 +136,7 @@ class Desk:
     def routes(self) -> list[Route]:
         run = "/api/runs/{run}"
         return [
-            Route("/", index_page),
+            Route("/", self.page),
             Route("/page/{name}", file),
             Route("/api/runs", self.what),
             Route("/api/runs", self.start, methods=["POST"]),

@@ -1,5 +1,5 @@
 // Everything that is so between two steps, and how a line of the trace changes it.
-// The server knows the same (index.py, Moment); a test holds the two together.
+// The server knows the same (moment.py); a test holds the two together.
 
 export const pair = (one, other) => (one < other ? `${one}-${other}` : `${other}-${one}`);
 
