@@ -116,6 +116,12 @@ def test_without_a_pointer(page):
     until(page, "meshlock.stage.moment.clients.size === 1")  # of node 0, which has the token
     settled(page)
     assert page.evaluate("meshlock.stage.moment.used()") == 1
+    assert page.url.endswith("#run=hand-1&step=1")
+    page.reload()  # the run is still there
+    until(page, "window.meshlock?.run?.about.hand && meshlock.shown === 1")
+    assert page.evaluate("meshlock.stage.moment.used()") == 1
+    page.keyboard.press("]")
+    until(page, "meshlock.stage.selected === 0")
     page.click("#tab-node")
     until(page, "document.getElementById('pane-node').innerText.includes('Cut or join')")
     links = page.evaluate("meshlock.stage.moment.links.size")

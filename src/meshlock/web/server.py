@@ -64,7 +64,8 @@ class Desk:
         return static("index.html")
 
     async def what(self, _request: Request) -> Response:
-        return told({"opened": self.opened, "algorithms": choices(), "topologies": TOPOLOGIES})
+        offered = {"algorithms": choices(), "topologies": TOPOLOGIES}
+        return told({"opened": self.opened, "hands": list(self.hands), **offered})
 
     async def about(self, request: Request) -> Response:
         hand = self.hands.get(request.path_params["run"])

@@ -1,6 +1,6 @@
 // Try it yourself: whoever sits here asks, delivers, cuts and moves; the server's nodes answer.
 
-import { ask, tell } from "./run.js";
+import { tell } from "./run.js";
 import { element } from "./side.js";
 import { message as described } from "./words.js";
 
@@ -23,16 +23,20 @@ export class Hand {
     try {
       const { run } = await tell("/api/runs", this.chosen);
       this.error = "";
-      $("tab-hand").hidden = false;
-      $("ask").hidden = true;
       history.replaceState(null, "", "#step=0");
-      await this.page.open(run);
-      this.page.stage.range = this.page.run.about.hand.range;
-      this.page.choose("hand");
+      await this.open(run);
     } catch (error) {
       this.error = error.message;
       this.page.refresh();
     }
+  }
+
+  async open(run) {
+    $("tab-hand").hidden = false;
+    $("ask").hidden = true;
+    await this.page.open(run);
+    this.page.stage.range = this.page.run.about.hand.range;
+    this.page.choose("hand");
   }
 
   async do(deed) {
@@ -208,8 +212,4 @@ export class Hand {
         element("label", {}, "permits (k)", element("input", { id: "try-permits", type: "number", min: "1", max: "24", value: String(chosen.permits), onchange: set("permits", true) }))),
       element("div", { class: "row" }, element("button", { type: "button", id: "try-start", class: "primary", text: "Start", onclick: () => { document.activeElement?.blur(); this.start(); } })));
   }
-}
-
-export async function offered() {
-  return ask("/api/runs");
 }

@@ -62,10 +62,11 @@ export class Page {
     await this.go(step ? Number(step[1]) : 0);
   }
 
-  // A run to be driven by hand.
-  async drive() {
+  // A run to be driven by hand: a new one, or one that was begun before.
+  async drive(begun) {
     this.hand = new Hand(this, this.offered);
-    await this.hand.start();
+    if (begun) await this.hand.open(begun);
+    else await this.hand.start();
   }
 
   headline() {
@@ -111,6 +112,11 @@ export class Page {
       this.strip.course = course;
       this.dirty = true;
     }).catch(() => {});
+  }
+
+  // What leads to this step again, as long as the server runs.
+  link(step) {
+    return this.run.about.hand ? `#run=${this.run.name}&step=${step}` : `#step=${step}`;
   }
 
   // More has happened in this run.
@@ -264,7 +270,7 @@ export class Page {
     $("network").setAttribute("aria-label", `The network after step ${step}: ${said}; ${moment.used()} of ${run.permits} permits in use, ${moment.queue().length} waiting`);
     if (!this.playing) {
       $("says").textContent = `Step ${step}: ${said}`;
-      if (this.linked !== step) history.replaceState(null, "", `#step=${step}`);
+      if (this.linked !== step) history.replaceState(null, "", this.link(step));
       this.linked = step;
     }
   }
@@ -312,12 +318,12 @@ export class Page {
     });
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.theme(localStorage.getItem("meshlock-theme")));
     $("share").addEventListener("click", async () => {
-      const link = new URL(`#step=${this.step}`, location.href).href;
+      const link = new URL(this.link(this.step), location.href).href;
       try {
         await navigator.clipboard.writeText(link);
         $("share").textContent = "Copied";
       } catch {
-        history.replaceState(null, "", `#step=${this.step}`);
+        history.replaceState(null, "", this.link(this.step));
         $("share").textContent = "It is in the address bar";
       }
       setTimeout(() => { $("share").textContent = "Copy link"; }, 1600);
@@ -525,7 +531,9 @@ const page = new Page();
 window.meshlock = page; // for those who want to look under the bonnet, and for the tests
 ask("/api/runs").then(async (offered) => {
   page.offered = offered;
-  if (offered.opened) await page.open(offered.opened);
+  const begun = /run=(hand-\d+)/.exec(location.hash)?.[1];
+  if (begun && offered.hands.includes(begun)) await page.drive(begun);
+  else if (offered.opened) await page.open(offered.opened);
   else await page.drive();
 }).catch((error) => {
   $("title").textContent = "This run cannot be shown";
