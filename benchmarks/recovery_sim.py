@@ -78,31 +78,12 @@ def moving(spec: str) -> tuple[str, Plan, list[tuple[int, int]], Changes]:
     return f"{file.name}, {size} nodes, range {radius}", Plan(size, 2), contacts.links, contacts
 
 
-class HolderKilled(Recovering):
-    """Once, after a minute, the node with the token is killed, and stays down."""
-
-    killed_at = -1
-    back_at = -1
-
-    def judge(self) -> None:
-        super().judge()
-        holder = self.holder()
-        if holder is None:
-            return
-        if self.killed_at < 0 and self.now > 60_000:
-            self.killed_at = self.now
-            self.crash(holder.me)
-        elif self.killed_at >= 0 and self.back_at < 0:
-            self.back_at = self.now
-
-
 def kill_the_holder(runs: int) -> None:
-    took = []
+    took: list[float] = []
     for seed in range(1, runs + 1):
-        plan = Plan(5, 3, until=120_000, down_for=1_000_000_000, seed=seed)
-        run = HolderKilled(plan, everybody(5))
-        run.run()
-        took.append((run.back_at - run.killed_at) / 1000 if run.back_at >= 0 else float("inf"))
+        plan = Plan(5, 3, kill_holder_at=60_000, down_for=1_000_000_000, until=120_000, seed=seed)
+        after = Recovering(plan, everybody(5)).run().replaced_after
+        took.append(after / 1000 if after >= 0 else float("inf"))
     print(
         f"\nholder killed, {runs} runs, leases of 3 s: a usable token after {min(took):.1f} to "
         f"{max(took):.1f} s, median {median(took):.1f} s"

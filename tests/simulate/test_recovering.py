@@ -57,3 +57,11 @@ def test_nobody_is_served_while_no_part_has_a_majority():
 def test_one_seed_one_run():
     plan = Plan(5, 2, crash_every=10_000, until=100_000, seed=7)
     assert vars(run(plan)) == vars(run(plan))
+
+
+def test_a_killed_holder_is_replaced_after_two_leases_without_progress_and_one_to_wait():
+    plan = Plan(5, 3, kill_holder_at=60_000, down_for=1_000_000_000, until=120_000)
+    figures = run(plan)
+    assert figures.violated == []
+    assert figures.crashes == 1
+    assert 2 * plan.lease < figures.replaced_after < 4 * plan.lease

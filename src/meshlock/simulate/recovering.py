@@ -48,6 +48,7 @@ class Plan:
         hold: int = 500,
         crash_every: int = 0,
         down_for: int = 5000,
+        kill_holder_at: int = 0,
         until: int = 600_000,
         seed: int = 1,
     ) -> None:
@@ -61,6 +62,7 @@ class Plan:
         self.hold = hold  # mean time that a client keeps its permits
         self.crash_every = crash_every  # mean time between crashes, of any node
         self.down_for = down_for  # mean
+        self.kill_holder_at = kill_holder_at  # once, whoever has the token then; 0 for never
         self.until = until
         self.seed = seed
 
@@ -79,6 +81,7 @@ class Figures:
         self.longest_wait = 0
         self.epochs = 0
         self.messages: dict[str, int] = {}
+        self.replaced_after = -1  # ms from the killing of the holder to the next usable token
         self.outages: list[int] = []  # how long there was no usable token
         self.served_share: list[float] = []  # of time, per node: it could reach a usable token
         self.majority_share = 0.0  # of time: some part had a majority of the members in it
@@ -128,6 +131,8 @@ class Recovering:
         self.with_majority = 0
         self.idle = 0
         self.outage_since = 0
+        self.pending: LinkChange | None = None  # the next change of links
+        self.killed_at = -1
 
     # -- the run ---------------------------------------------------------------------------------
 
@@ -309,8 +314,6 @@ class Recovering:
         if moved:
             self.find_parts()
 
-    pending: LinkChange | None = None
-
     def ahead(self) -> LinkChange | None:
         """The next change if it is due; otherwise it is put on the heap."""
         assert self.changes is not None
@@ -364,6 +367,13 @@ class Recovering:
         used = self.in_use()
         if used > self.plan.permits:
             self.figures.violated.append(f"safety: {used} permits in use at {self.now} ms")
+        if 0 < self.plan.kill_holder_at <= self.now and self.figures.replaced_after < 0:
+            holder = self.holder()
+            if holder is not None and self.killed_at < 0:
+                self.killed_at = self.now
+                self.crash(holder.me)
+            elif holder is not None:
+                self.figures.replaced_after = self.now - self.killed_at
 
     def account(self, time: int) -> None:
         """What held since the last event held for so long."""
