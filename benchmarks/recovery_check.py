@@ -41,10 +41,10 @@ SETUPS: dict[str, tuple[Bounds, int]] = {
     "two-crashes": (Bounds(wants={0: 1}, proposers=(1,), crashes=2), 210_619),
     "slow": (Bounds(wants={0: 1, 1: 1}, proposers=(2,), slow=1, lease=2, wait=3), 504_587),
     "renewals-travel": (Bounds(wants={1: 1}, proposers=(2,), detached=True), 0),
-    "five-members": (Bounds(5, wants={1: 1}, asks=0, proposers=(4,)), 0),
-    "three-epochs": (Bounds(wants={1: 1}, asks=0, proposals=3, proposers=(1, 2)), 0),
-    "no-member": (Bounds(1, 1, proposals=2, wants={0: 1, 1: 1}, crashes=1), 0),
-    "long-lease": (Bounds(wants={0: 1}, proposers=(2,), lease=3, wait=3), 0),
+    "five-members": (Bounds(5, wants={1: 1}, asks=0, proposers=(4,)), 104_699),
+    "three-epochs": (Bounds(wants={1: 1}, asks=0, proposals=3, proposers=(1, 2)), 469_383),
+    "no-member": (Bounds(1, 1, proposals=2, wants={0: 1, 1: 1}, crashes=1), 247_321),
+    "long-lease": (Bounds(wants={0: 1}, proposers=(2,), lease=3, wait=3), 16_626),
 }
 
 DURABLE = ["renews-the-dead", "answers-without-promise", "confirmed-by-any-boot"]
