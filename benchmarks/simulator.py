@@ -24,14 +24,19 @@ HERE = Path(__file__).parent
 NODES = 127
 
 
-def simulated(algorithm: str, nodes: int, requests: int, busy: bool) -> dict[str, float]:
+THINKING = {"saturated": 0.0, "thinking": 10.0, "idle": 1000.0}
+"""Mean time between leaving and asking again: from all in line to nearly nobody."""
+
+
+def simulated(algorithm: str, nodes: int, requests: int, load: str) -> dict[str, float]:
     from meshlock.algorithms.registry import find, settle
     from meshlock.simulate.durations import Duration
     from meshlock.simulate.engine import Simulation
     from meshlock.simulate.workload import Workload
     from meshlock.topology.graphs import BinaryTree
 
-    think = None if busy else Duration("uniform", 5.0, 15.0, Random("1:think"))
+    pause = THINKING[load]
+    think = Duration("uniform", 0.5 * pause, 1.5 * pause, Random("1:think")) if pause else None
     entry = find(algorithm)
     run = Simulation(
         entry,
@@ -88,7 +93,7 @@ def one(what: list[str]) -> dict[str, float]:
         result = million(int(rest[0]))
         result["gib"] = memory()
         return result
-    return simulated(kind, int(rest[0]), int(rest[1]), rest[2] == "saturated")
+    return simulated(kind, int(rest[0]), int(rest[1]), rest[2])
 
 
 def million(nodes: int) -> dict[str, float]:
@@ -150,10 +155,9 @@ def measure(options: argparse.Namespace, folder: str) -> None:
         env={**os.environ, "MYPYC_OPT_LEVEL": "3"},
     )
     compiled, pure = options.compiled, options.pure
-    busy = child(compiled, "", "raymond", str(NODES), "20000", "saturated")
-    calm = child(compiled, "", "raymond", str(NODES), "20000", "thinking")
     jobs: dict[str, tuple[str, str, list[str]]] = {}
-    for load, probe in (("saturated", busy), ("thinking", calm)):
+    for load in THINKING:
+        probe = child(compiled, "", "raymond", str(NODES), "20000", load)
         size = str(max(1, round(probe["heap"])))
         tree = str(NODES)
         jobs[f"bare heap of {size}, compiled"] = (compiled, folder, ["heap", "2000000", size])
@@ -207,7 +211,7 @@ def report(best: dict[str, dict[str, float]], large: dict[int, dict[str, float]]
     process = ours / messages("raymond, thinking, SimPy process")
     judge("... times SimPy's process style (at least 8)", process, 8, process >= 8)
     heaps = [name for name in best if name.startswith("bare")]
-    for load, heap in zip(("saturated", "thinking"), heaps, strict=True):
+    for load, heap in zip(THINKING, heaps, strict=True):
         slower = rate(best[heap]) / rate(best[f"raymond, {load}, compiled"])
         judge(f"{heap} is faster than raymond, {load}, by (at most 3)", slower, 3, slower <= 3)
     small, big = (1 / (large[n]["messages"] / large[n]["cpu_s"]) for n in (1000, 1_000_000))
