@@ -89,7 +89,7 @@ def jiang(number: int) -> dict[str, Any]:
 
 
 def play(given: dict[str, Any]) -> tuple[str, int, str]:
-    """What came of it: ok, unsafe, stuck or endless; entries; and the first sentence on it."""
+    """What came of it (ok, unsafe, stuck, out of order, endless), entries, and a sentence."""
     run = simulation(Settings(given), None)
     run.start()
     while run.run(20_000):
@@ -104,10 +104,12 @@ def play(given: dict[str, Any]) -> tuple[str, int, str]:
         if not run.measures.waiting and free != run.permits:
             return "unsafe", run.measures.entries, f"{free} of {run.permits} permits at the end"
     stuck = violated.pop("served", None)
-    if violated:
+    if violated.keys() - {"order"}:
         return "unsafe", run.measures.entries, str(violated)
     if stuck or run.measures.entries != given["requests"]:
         return "stuck", run.measures.entries, str(stuck)
+    if violated:
+        return "out of order", run.measures.entries, str(violated)
     changes = run.ups + run.downs if isinstance(run, ChangingSimulation) else 0
     return "ok", run.measures.entries, "changed" if changes else ""
 
