@@ -69,7 +69,7 @@ class Compared(Model):
         row = tree.unpack(state)[tree.leaves :]
         found: set[tuple[int, int]] = set()
         for i in range(system.size):
-            place = system.places[i][row[i]]
+            place = system.look(i, row[i])
             names = system.nodes[i].heights
             for name, value in zip(
                 system.nodes[i].variables, system.locals[i][place.local], strict=True
@@ -93,7 +93,7 @@ class Compared(Model):
 
     def place(self, i: int, number: int, ranks: Ranks) -> int:
         system = self.system
-        place = system.places[i][number]
+        place = system.look(i, number)
         inbox = tuple(
             [
                 (source, tuple([self.message(message, ranks) for message in line]))

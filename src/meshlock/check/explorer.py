@@ -1,8 +1,9 @@
 """Breadth first through all states of a model, so that what is found first is shortest.
 
-Of a state four things are kept: its integer in a dictionary and in a row, the number of
-the state it was first reached from, and the label of that step. That is under 200 bytes,
-and all that is needed to tell the way there.
+Of a state four things are kept: its integer in a set and in a row, the number of the state
+it was first reached from, and the label of that step; that is all that is needed to tell the
+way there. Where cycles are looked for, or a reduction must know which states are expanded
+already, a dictionary with the states' numbers takes the place of the set.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ class Explorer:
     def __init__(self, model: Model, most: int, graph: bool = False) -> None:
         self.model = model
         self.most = most
+        self.numbered = graph or model.numbered
         self.numbers: dict[int, int] = {}  # state: its number, in order of discovery
+        self.seen: set[int] = set()  # the states, where nobody asks for their numbers
         self.states = array("q")
         self.parents = array("I")
         self.labels = array("I")
@@ -42,7 +45,10 @@ class Explorer:
         self.violations: dict[str, Violation] = {}  # the first of each property
         model.attach(self.numbers)
         start = model.initial()
-        self.numbers[start] = 0
+        if self.numbered:
+            self.numbers[start] = 0
+        else:
+            self.seen.add(start)
         self.states.append(start)
         self.parents.append(0)
         self.labels.append(0)
@@ -56,8 +62,6 @@ class Explorer:
     def run(self, batch: int) -> bool:
         """Expand at most so many states; False when there is no more to do."""
         model = self.model
-        numbers = self.numbers
-        successors, labels = model.successors, model.labels
         stop = self.expanded + batch
         while self.expanded < stop:
             here = self.expanded
@@ -68,20 +72,11 @@ class Explorer:
                 self.depth += 1
                 self.level_end = known
             model.expand(self.states[here])
-            k = 0
-            for state in successors:
-                number = numbers.setdefault(state, known)
-                if number == known:
-                    self.states.append(state)
-                    self.parents.append(here)
-                    self.labels.append(labels[k])
-                    known += 1
-                elif number <= here:
-                    self.backward += 1
-                if self.graph:
-                    self.edges.append(number)
-                k += 1
-            self.transitions += k
+            if self.numbered:
+                self.number(here)
+            else:
+                self.collect(here)
+            self.transitions += len(model.successors)
             if self.graph:
                 self.offsets.append(len(self.edges))
             if model.faults:
@@ -89,6 +84,32 @@ class Explorer:
                     self.found(here, fault)
             self.expanded = here + 1
         return True
+
+    def collect(self, here: int) -> None:
+        """Store those successors of a state that were never seen."""
+        seen, labels = self.seen, self.model.labels
+        for k, state in enumerate(self.model.successors):
+            if state not in seen:
+                seen.add(state)
+                self.states.append(state)
+                self.parents.append(here)
+                self.labels.append(labels[k])
+
+    def number(self, here: int) -> None:
+        """The same, with the number of each."""
+        numbers, labels = self.numbers, self.model.labels
+        known = len(self.states)
+        for k, state in enumerate(self.model.successors):
+            number = numbers.setdefault(state, known)
+            if number == known:
+                self.states.append(state)
+                self.parents.append(here)
+                self.labels.append(labels[k])
+                known += 1
+            elif number <= here:
+                self.backward += 1
+            if self.graph:
+                self.edges.append(number)
 
     def found(self, here: int, fault: Fault) -> None:
         if fault.name in self.violations:

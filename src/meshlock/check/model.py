@@ -51,6 +51,7 @@ class Model:
     """
 
     def __init__(self) -> None:
+        self.numbered = False  # does it ask for the numbers of states, see attach?
         self.successors: list[int] = []
         self.labels: list[int] = []
         self.faults: list[Fault] = []
@@ -59,7 +60,8 @@ class Model:
         raise NotImplementedError
 
     def attach(self, numbers: dict[int, int]) -> None:
-        """The explorer's numbers of the states it has seen, in order of discovery."""
+        """The explorer's numbers of the states it has seen, in order of discovery. They are
+        kept up to date only for a model that is ``numbered``."""
 
     def expand(self, state: int) -> None:
         """Fill ``successors`` and ``labels`` with every step from here, ``faults`` with

@@ -54,7 +54,7 @@ full graph is explored too, because the reduced one need not contain the shortes
 from __future__ import annotations
 
 from meshlock.check.model import Act, Model
-from meshlock.check.system import LEAVE, NODE, NOTHING_DUE, REQUEST, Outcome, Place, Run, System
+from meshlock.check.system import LEAVE, NODE, NOTHING_DUE, REQUEST, Outcome, Run, System
 
 LARGEST_PART = 20_000
 """States of a part that are looked at before the answer is "perhaps"."""
@@ -87,6 +87,7 @@ class Reduced(Model):
     def __init__(self, system: System) -> None:
         super().__init__()
         self.system = system
+        self.numbered = True
         self.successors = system.successors
         self.labels = system.labels
         self.faults = system.faults
@@ -113,8 +114,7 @@ class Reduced(Model):
         found = known[number]
         if found is None:
             found = []
-            place = self.expanded(i, number)
-            for k, step in enumerate(place.steps):
+            for k, step in enumerate(self.system.expanded(i, number).steps):
                 if not self.bundling:
                     found.append(Bundle(step, [(number, k)]))
                 elif step.kind != REQUEST:
@@ -132,7 +132,7 @@ class Reduced(Model):
         for k, message in enumerate(first.sends):
             if first.receivers[k] == i:
                 number = self.system.arrival(i, number, message)
-        for k, step in enumerate(self.expanded(i, number).steps):
+        for k, step in enumerate(self.system.expanded(i, number).steps):
             if step.kind == REQUEST:
                 whole = Outcome(first.kind, Run())
                 whole.subject = first.subject
@@ -143,12 +143,6 @@ class Reduced(Model):
                 whole.faults = step.faults
                 whole.plain = first.plain and step.plain
                 self.bundle(i, Bundle(whole, [*start.made_of, (number, k)]), found)
-
-    def expanded(self, i: int, number: int) -> Place:
-        place = self.system.places[i][number]
-        if not place.expanded:
-            self.system.find_steps(i, place)
-        return place
 
     def tell(self, state: int, label: int) -> list[Act]:
         system = self.system
@@ -178,7 +172,7 @@ class Reduced(Model):
     def tell_bundle(self, i: int, bundle: Bundle) -> list[Act]:
         acts: list[Act] = []
         for number, k in bundle.made_of:
-            place = self.system.places[i][number]
+            place = self.system.expanded(i, number)
             step = place.steps[k]
             acts.append(self.system.act(i, place.local, step.kind, step.subject, step.choice))
         return acts
@@ -218,7 +212,7 @@ class Reduced(Model):
         leaves = system.tree.leaves
         found: list[tuple[int, int]] = []
         for i in range(system.size):
-            place = system.places[i][tree[leaves + i]]
+            place = system.look(i, tree[leaves + i])
             if not place.eager or (system.ordered and (place.quiet or len(place.inside) > 0)):
                 continue
             found.append((len(self.bundles(i, tree[leaves + i])), i))
@@ -267,13 +261,13 @@ class Reduced(Model):
 
     def too_many(self, row: list[int], i: int, step: Outcome) -> bool:
         """Would this step use more permits than there are?"""
-        places = self.system.places
-        leaves = self.system.tree.leaves
-        held = places[i][step.after].held
-        for j in range(self.system.size):
+        system = self.system
+        leaves = system.tree.leaves
+        held = system.look(i, step.after).held
+        for j in range(system.size):
             if j != i:
-                held += places[j][row[leaves + j]].held
-        return held > self.system.permits
+                held += system.look(j, row[leaves + j]).held
+        return held > system.permits
 
     def goes_on(self, tree: list[int], i: int, here: int, due: bool) -> bool:
         """Does a step of i that hides nothing lead to a state that is not expanded yet?"""
@@ -294,7 +288,7 @@ class Reduced(Model):
     def openings(self, i: int, number: int) -> list[Bundle]:
         """What node i may ask for at the very start."""
         found: list[Bundle] = []
-        for k, step in enumerate(self.expanded(i, number).steps):
+        for k, step in enumerate(self.system.expanded(i, number).steps):
             if step.kind == REQUEST:
                 self.bundle(i, Bundle(step, [(number, k)]), found)
         return found
@@ -364,7 +358,7 @@ class Reduced(Model):
     def interfered(self, tree: list[int], i: int) -> bool:
         system = self.system
         leaves = system.tree.leaves
-        lines = system.places[i][tree[leaves + i]].inbox
+        lines = system.look(i, tree[leaves + i]).inbox
         for part in self.parts[i]:
             if part.too_large:
                 return True

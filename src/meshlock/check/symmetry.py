@@ -132,7 +132,7 @@ class Symmetric(Model):
         known = by.places[i].get(number, -1)
         if known < 0:
             system = self.system
-            place = system.places[i][number]
+            place = system.look(i, number)
             to = by.nodes[i]
             inbox: list[tuple[int, tuple[int, ...]]] = []
             for source, line in place.inbox:
@@ -158,10 +158,8 @@ class Symmetric(Model):
         by.verified[i].add(number)
         system = self.system
         to = by.nodes[i]
-        image = system.places[to][self.place(i, number, by)]
-        if not image.expanded:
-            system.find_steps(to, image)
-        expected = [self.step(i, step, by) for step in system.places[i][number].steps]
+        image = system.expanded(to, self.place(i, number, by))
+        expected = [self.step(i, step, by) for step in system.expanded(i, number).steps]
         have = [self.shape(step) for step in image.steps]
         if sorted(expected) != sorted(have):
             raise Asymmetric(f"nodes {i} and {to} do not do the same in the same place")

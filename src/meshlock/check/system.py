@@ -8,9 +8,14 @@ handler runs, every choice is a step of its own.
 **How it is quick.** Everything that concerns one node is one *place*: its variables, its
 clients, and the messages on their way to it. What a node can do next depends on its place
 alone, and what it does changes its own place and appends messages to others. Each
-distinct place gets a number, the steps possible in it are worked out once, and appending a
-given message to a given place is worked out once; after that, a step is a few look-ups.
+distinct place gets a number, and the steps possible in it, and what becomes of it when a
+given message is appended, are worked out once; after that, a step is a few look-ups.
 Handlers run once per distinct variables and event, whatever the rest of the system does.
+
+**How it is small.** There may be nearly as many places as states. Of a place that is all
+that is kept for good: the number of its node with its clients, and that of its inbox, paired
+into one integer. The rest is put together again when it is wanted and forgotten when too much of it
+has gathered (``KEPT``): breadth first, a place that mattered once soon matters no more.
 A global state is the row of the places' numbers (plus one for the links, where they
 change), folded into one integer by :mod:`.packing`.
 
@@ -31,16 +36,18 @@ still ask.
 
 from __future__ import annotations
 
+from array import array
 from typing import Final
 
 from meshlock.algorithms.interface import Effect, Enter, Frozen, Message, Node
 from meshlock.check.model import AT_REST, Act, Fault, Model
-from meshlock.check.packing import Tree
+from meshlock.check.packing import SPREAD, Tree
 from meshlock.check.setup import SetUp
 from meshlock.properties import sentences
 
 NODE: Final = 16  # a label is the node's number shifted by this, plus the step's
 NOTHING_DUE: Final = -(1 << 40)
+KEPT: Final = 4096  # places of a node that are at hand with their steps
 
 DELIVER: Final = 0
 REQUEST: Final = 1
@@ -51,22 +58,38 @@ UNDELIVERED: Final = 5
 START: Final = 6
 EVENTS: Final = ("deliver", "request", "leave", "link-up", "link-down", "undelivered", "start")
 
-Inbox = tuple[tuple[int, tuple[int, ...]], ...]
+Line = tuple[int, tuple[int, ...]]  # a sender, and its messages on their way
+Inbox = tuple[Line, ...]
+Desk = tuple[int, int, tuple[int, ...], tuple[int, ...]]  # a place without its inbox
 
 
 class Run:
     """What one handler did in one state of a node: it never needs to run again."""
 
+    __slots__ = ("after", "enters", "faults", "receivers", "sends")
+
     def __init__(self) -> None:
         self.after = 0
-        self.sends: list[int] = []  # message numbers
-        self.receivers: list[int] = []  # beside them
-        self.enters: list[int] = []  # clients
-        self.faults: list[Fault] = []
+        self.sends: tuple[int, ...] = ()  # message numbers
+        self.receivers: tuple[int, ...] = ()  # beside them
+        self.enters: tuple[int, ...] = ()  # clients
+        self.faults: tuple[Fault, ...] = ()
 
 
 class Outcome:
-    """One step from one place. There are many: its lists are those of the run."""
+    """One step from one place."""
+
+    __slots__ = (
+        "after",
+        "choice",
+        "enters",
+        "faults",
+        "kind",
+        "plain",
+        "receivers",
+        "sends",
+        "subject",
+    )
 
     def __init__(self, kind: int, run: Run) -> None:
         self.kind = kind
@@ -83,20 +106,29 @@ class Outcome:
 class Place:
     """A node, its clients, and what is on its way to it."""
 
-    def __init__(
-        self, local: int, asked: int, inside: tuple[int, ...], waiting: tuple[int, ...]
-    ) -> None:
-        self.local = local
-        self.asked = asked  # how many of the node's wishes have been uttered
-        self.inside = inside
-        self.waiting = waiting
-        self.inbox: Inbox = ()
-        self.arrivals: dict[int, int] | None = None  # message: the place it makes of this one
+    __slots__ = (
+        "asked",
+        "eager",
+        "expanded",
+        "full",
+        "held",
+        "inbox",
+        "inside",
+        "local",
+        "quiet",
+        "steps",
+        "top",
+        "waiting",
+    )
+
+    def __init__(self, desk: Desk, inbox: Inbox) -> None:
+        self.local, self.asked, self.inside, self.waiting = desk
+        self.inbox = inbox
         self.steps: list[Outcome] = []
         self.expanded = False
         self.held = 0  # permits that its clients use
         self.top = NOTHING_DUE  # highest priority that waits here
-        self.quiet = True  # nothing is on its way here
+        self.quiet = len(inbox) == 0  # nothing is on its way here
         self.full = False  # more is on its way here than is to be looked at
         self.eager = False  # something can happen here without anybody's leave
 
@@ -141,9 +173,19 @@ class System(Model):
         self.message_numbers: dict[tuple[int, int, Frozen], int] = {}
         self.messages: list[Message] = []
         self.runs: dict[tuple[int, int, int, int, int], Run] = {}
-        self.place_numbers: list[dict[tuple[object, ...], int]] = [{} for _ in range(self.size)]
-        self.places: list[list[Place]] = [[] for _ in range(self.size)]
-        self.shared: dict[tuple[int, ...], tuple[int, ...]] = {}  # equal tuples kept once
+        self.choices: list[list[int]] = [[] for _ in range(self.size)]  # by local; 0: unknown
+        self.desk_numbers: list[dict[Desk, int]] = [{} for _ in range(self.size)]
+        self.desks: list[list[Desk]] = [[] for _ in range(self.size)]
+        self.inbox_numbers: list[dict[Inbox, int]] = [{} for _ in range(self.size)]
+        self.inboxes: list[list[Inbox]] = [[] for _ in range(self.size)]
+        self.place_numbers: list[dict[int, int]] = [{} for _ in range(self.size)]
+        self.pairs = [array("q") for _ in range(self.size)]  # of desk and inbox, by place
+        self.kept = KEPT
+        self.places: list[dict[int, Place]] = [{} for _ in range(self.size)]  # at hand now
+        self.around: list[Place] = []  # those of the state that is being expanded
+        self.arrivals: list[dict[int, int]] = [{} for _ in range(self.size)]  # likewise
+        self.lines: dict[Line, Line] = {}  # equal ones kept once
+        self.rows: dict[tuple[int, ...], tuple[int, ...]] = {}  # likewise
         self.links_numbers: dict[tuple[object, ...], int] = {}
         self.links: list[Links] = []
         self.ends: dict[tuple[int, int, int, int], Outcome] = {}
@@ -176,7 +218,7 @@ class System(Model):
     def set_going(self, row: list[int]) -> None:
         """The nodes of a restless algorithm start before anything else happens."""
         for i in range(self.size):
-            place = self.places[i][row[i]]
+            place = self.look(i, row[i])
             run = self.run(i, place.local, START, 0, -1)
             row[i] = self.place(i, run.after, 0, (), (), place.inbox)
             for message in run.sends:
@@ -196,6 +238,7 @@ class System(Model):
             known = len(numbers)
             numbers[frozen] = known
             self.locals[i].append(frozen)
+            self.choices[i].append(0)
         return known
 
     def message(self, message: Message) -> int:
@@ -217,41 +260,76 @@ class System(Model):
         waiting: tuple[int, ...],
         inbox: Inbox,
     ) -> int:
-        key = (local, asked, inside, waiting, inbox)
+        desk = (local, asked, inside, waiting)
+        d = self.desk_numbers[i].get(desk, -1)
+        if d < 0:
+            d = len(self.desks[i])
+            self.desk_numbers[i][desk] = d
+            self.desks[i].append(desk)
+        pair = d * SPREAD + self.number_inbox(i, inbox)
         numbers = self.place_numbers[i]
-        known = numbers.get(key, -1)
+        known = numbers.get(pair, -1)
         if known < 0:
-            inside = self.shared.setdefault(inside, inside)
-            waiting = self.shared.setdefault(waiting, waiting)
-            inbox = tuple([(j, self.shared.setdefault(line, line)) for j, line in inbox])
             known = len(numbers)
-            numbers[(local, asked, inside, waiting, inbox)] = known
-            place = Place(local, asked, inside, waiting)
-            place.inbox = inbox
-            place.quiet = len(inbox) == 0
-            if self.setup.capacity > 0:
-                place.full = any(len(line) > self.setup.capacity for _, line in inbox)
-            place.eager = len(inbox) > 0 or not all(self.stays[client] for client in inside)
-            for client in inside:
-                place.held += self.wants[client]
-            for client in waiting:
-                place.top = max(place.top, self.priorities[client])
-            self.places[i].append(place)
+            numbers[pair] = known
+            self.pairs[i].append(pair)
         return known
+
+    def number_inbox(self, i: int, inbox: Inbox) -> int:
+        numbers = self.inbox_numbers[i]
+        known = numbers.get(inbox, -1)
+        if known < 0:
+            inbox = tuple([self.lines.setdefault(line, line) for line in inbox])
+            known = len(numbers)
+            numbers[inbox] = known
+            self.inboxes[i].append(inbox)
+        return known
+
+    def look(self, i: int, number: int) -> Place:
+        """The place of this number; its steps may still have to be found."""
+        place = self.places[i].get(number)
+        return self.assemble(i, number) if place is None else place
+
+    def assemble(self, i: int, number: int) -> Place:
+        pair = self.pairs[i][number]
+        inbox = self.inboxes[i][pair % SPREAD]
+        place = Place(self.desks[i][pair // SPREAD], inbox)
+        if self.setup.capacity > 0:
+            place.full = any(len(line) > self.setup.capacity for _, line in inbox)
+        place.eager = len(inbox) > 0
+        for client in place.inside:
+            place.held += self.wants[client]
+            if not self.stays[client]:
+                place.eager = True
+        for client in place.waiting:
+            place.top = max(place.top, self.priorities[client])
+        at_hand = self.places[i]
+        if len(at_hand) >= self.kept:
+            at_hand.clear()
+        at_hand[number] = place
+        return place
+
+    def expanded(self, i: int, number: int) -> Place:
+        """The place of this number with its steps, which come in the same order each time."""
+        place = self.places[i].get(number)
+        if place is None:
+            place = self.assemble(i, number)
+        if not place.expanded:
+            self.find_steps(i, place)
+        return place
 
     def arrived(self, i: int, number: int, message: int) -> int:
         """The place that this one becomes when a message is sent to it."""
-        known = self.places[i][number].arrivals
-        after = known.get(message, -1) if known is not None else -1
+        after = self.arrivals[i].get(message * SPREAD + number, -1)
         return after if after >= 0 else self.arrival(i, number, message)
 
     def arrival(self, i: int, number: int, message: int) -> int:
-        """The same, worked out for the first time."""
-        place = self.places[i][number]
+        """The same, worked out."""
+        pair = self.pairs[i][number]
         sender = self.messages[message].sender
-        inbox: list[tuple[int, tuple[int, ...]]] = []
+        inbox: list[Line] = []
         found = False
-        for source, line in place.inbox:
+        for source, line in self.inboxes[i][pair % SPREAD]:
             if source == sender:
                 found = True
                 longer = (*line, message)
@@ -261,10 +339,12 @@ class System(Model):
         if not found:
             inbox.append((sender, (message,)))
             inbox.sort()
-        known = self.place(i, place.local, place.asked, place.inside, place.waiting, tuple(inbox))
-        if place.arrivals is None:
-            place.arrivals = {}
-        place.arrivals[message] = known
+        local, asked, inside, waiting = self.desks[i][pair // SPREAD]
+        known = self.place(i, local, asked, inside, waiting, tuple(inbox))
+        arrivals = self.arrivals[i]
+        if len(arrivals) >= 2 * self.kept:
+            arrivals.clear()
+        arrivals[message * SPREAD + number] = known
         return known
 
     # -- running a handler ------------------------------------------------------------
@@ -289,34 +369,42 @@ class System(Model):
         elif kind == LEAVE:
             permits += self.wants[subject]
         run = Run()
+        sends: list[int] = []
+        receivers: list[int] = []
+        enters: list[int] = []
         failure = self.handle(node, kind, subject)
         for effect in self.out:
             if isinstance(effect, Message):
                 if not failure and not self.reachable(i, effect.receiver):
                     failure = sentences.no_link(i, effect.receiver)
-                run.sends.append(self.message(effect))
-                run.receivers.append(effect.receiver)
+                sends.append(self.message(effect))
+                receivers.append(effect.receiver)
                 tokens -= effect.tokens()
                 permits -= effect.permits()
             elif isinstance(effect, Enter):
-                run.enters.append(effect.client)
+                enters.append(effect.client)
                 permits -= self.wants[effect.client]
         self.out.clear()
         if failure:
-            run.faults.append(Fault("handlers", sentences.failed(i, failure), 0))
-            run.sends.clear()
-            run.receivers.clear()
-            run.enters.clear()
+            run.faults = (Fault("handlers", sentences.failed(i, failure), 0),)
             return run
+        run.sends = self.once(sends)
+        run.receivers = self.once(receivers)
+        run.enters = self.once(enters)
         run.after = self.local(i, node.freeze())
         tokens -= node.tokens()
         permits -= node.free_permits()
         if self.balanced:
             if tokens != 0:
-                run.faults.append(Fault("one-token", sentences.tokens(i, tokens), 0))
+                run.faults += (Fault("one-token", sentences.tokens(i, tokens), 0),)
             if permits != 0:
-                run.faults.append(Fault("conservation", sentences.permits(i, permits), 0))
+                run.faults += (Fault("conservation", sentences.permits(i, permits), 0),)
         return run
+
+    def once(self, row: list[int]) -> tuple[int, ...]:
+        """The row as a tuple, the same one for all that are equal."""
+        key = tuple(row)
+        return self.rows.setdefault(key, key)
 
     def reachable(self, i: int, receiver: int) -> bool:
         """May node i send to this one, as far as is known before links change?"""
@@ -368,9 +456,12 @@ class System(Model):
                 self.find_step(i, place, LEAVE, client, place.inbox)
 
     def find_step(self, i: int, place: Place, kind: int, subject: int, inbox: Inbox) -> None:
-        node = self.nodes[i]
-        node.thaw(self.locals[i][place.local])
-        choices = node.choices()
+        choices = self.choices[i][place.local]
+        if choices == 0:
+            node = self.nodes[i]
+            node.thaw(self.locals[i][place.local])
+            choices = node.choices()
+            self.choices[i][place.local] = choices
         first = len(place.steps)
         for choice in range(choices):
             run = self.run(i, place.local, kind, subject, choice if choices > 1 else -1)
@@ -398,7 +489,7 @@ class System(Model):
                 inside = (*inside, client)
             else:
                 fault = Fault("safety", sentences.uninvited(i, client), 0)
-                outcome.faults = [*outcome.faults, fault]
+                outcome.faults = (*outcome.faults, fault)
         outcome.after = self.place(i, run.after, asked, tuple(sorted(inside)), waiting, inbox)
         outcome.plain = not (run.enters or outcome.faults or kind == LEAVE)
         return outcome
@@ -430,10 +521,10 @@ class System(Model):
         eager = False
         quiet = self.ordered
         top = NOTHING_DUE
+        self.around.clear()
         for i in range(self.size):
-            place = self.places[i][tree[leaves + i]]
-            if not place.expanded:
-                self.find_steps(i, place)
+            place = self.expanded(i, tree[leaves + i])
+            self.around.append(place)
             if place.eager:
                 eager = True
             if not place.quiet:
@@ -444,11 +535,11 @@ class System(Model):
 
     def count_waiting(self, tree: list[int]) -> int:
         leaves = self.tree.leaves
-        return sum(len(self.places[i][tree[leaves + i]].waiting) for i in range(self.size))
+        return sum(len(self.look(i, tree[leaves + i]).waiting) for i in range(self.size))
 
     def expand_node(self, tree: list[int], i: int, top: int) -> None:
         label = i << NODE
-        for outcome in self.places[i][tree[self.tree.leaves + i]].steps:
+        for outcome in self.around[i].steps:
             self.expand_step(tree, i, outcome, top, label)
             label += 1
 
@@ -469,7 +560,7 @@ class System(Model):
 
     def overfull(self, row: list[int], outcome: Outcome) -> bool:
         leaves = self.tree.leaves
-        return any(self.places[j][row[leaves + j]].full for j in outcome.receivers)
+        return any(self.look(j, row[leaves + j]).full for j in outcome.receivers)
 
     def judge(self, row: list[int], i: int, outcome: Outcome, top: int, label: int) -> bool:
         """Look at a step that is not plain; False if the run ends here."""
@@ -492,10 +583,10 @@ class System(Model):
             if outcome.kind == LEAVE and top > NOTHING_DUE and self.whole(row):
                 due = top
         if outcome.enters and not cut:
-            held = self.places[i][outcome.after].held
+            held = self.look(i, outcome.after).held
             for j in range(self.size):
                 if j != i:
-                    held += self.places[j][row[leaves + j]].held
+                    held += self.look(j, row[leaves + j]).held
             if held > self.permits:
                 want = self.wants[outcome.enters[-1]]
                 text = sentences.overuse(i, want, held, self.permits)
@@ -596,7 +687,7 @@ class System(Model):
 
     def line(self, row: list[int], i: int, sender: int) -> tuple[int, ...]:
         """What is on its way to node i from this sender."""
-        for source, line in self.places[i][row[self.tree.leaves + i]].inbox:
+        for source, line in self.look(i, row[self.tree.leaves + i]).inbox:
             if source == sender:
                 return line
         return ()
@@ -612,7 +703,7 @@ class System(Model):
     ) -> bool:
         """Take the first message off a failing link: back to its sender, or lost."""
         at = self.tree.leaves + receiver
-        place = self.places[receiver][row[at]]
+        place = self.look(receiver, row[at])
         rest = ((sender, line[1:]),) if len(line) > 1 else ()
         inbox: list[tuple[int, tuple[int, ...]]] = []
         for entry in place.inbox:
@@ -637,7 +728,7 @@ class System(Model):
     ) -> bool:
         """One end of a changing link learns of it; False if the run ends here."""
         number = row[self.tree.leaves + i]
-        place = self.places[i][number]
+        place = self.look(i, number)
         if acts is not None:
             acts.append(self.act(i, place.local, kind, subject, -1))
         key = (i, number, kind, subject)
@@ -657,14 +748,14 @@ class System(Model):
         tree = self.tree.unpack(state)
         found: list[int] = []
         for i in range(self.size):
-            found += self.places[i][tree[self.tree.leaves + i]].waiting
+            found += self.look(i, tree[self.tree.leaves + i]).waiting
         return found
 
     def owed(self, state: int) -> list[int]:
         tree = self.tree.unpack(state)
         debts: list[int] = []
         for i in range(self.size):
-            place = self.places[i][tree[self.tree.leaves + i]]
+            place = self.look(i, tree[self.tree.leaves + i])
             for source, line in place.inbox:
                 if self.fifo:
                     debts.append(self.debt(source, i))
@@ -681,7 +772,8 @@ class System(Model):
         if i >= self.size:
             return -1
         tree = self.tree.unpack(state)
-        step = self.places[i][tree[self.tree.leaves + i]].steps[label & ((1 << NODE) - 1)]
+        place = self.expanded(i, tree[self.tree.leaves + i])
+        step = place.steps[label & ((1 << NODE) - 1)]
         if step.kind == DELIVER:
             return (
                 self.debt(self.messages[step.subject].sender, i) if self.fifo else 2 * step.subject
@@ -696,8 +788,8 @@ class System(Model):
         i = label >> NODE
         k = label & ((1 << NODE) - 1)
         if i < self.size:
-            outcome = self.places[i][row[leaves + i]].steps[k]
-            place = self.places[i][row[leaves + i]]
+            place = self.expanded(i, row[leaves + i])
+            outcome = place.steps[k]
             return [self.act(i, place.local, outcome.kind, outcome.subject, outcome.choice)]
         kind, one, other = self.moves(self.links[row[leaves + self.size]])[k]
         acts: list[Act] = []
