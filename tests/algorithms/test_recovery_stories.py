@@ -12,6 +12,7 @@ from meshlock.algorithms.recovery.messages import (
     Promise,
     Renew,
     Still,
+    fence_number,
 )
 from meshlock.algorithms.recovery.node import Pool, RecoveryNode
 
@@ -237,3 +238,10 @@ def test_a_node_is_the_same_after_freeze_and_thaw_whatever_the_clock_shows():
         twin = RecoveryNode(me, machines.pool, [])
         twin.thaw(state)
         assert twin.freeze(0) == state
+
+
+def test_the_number_of_a_fence_grows_as_the_fence_does() -> None:
+    fences = [((4, 9, 1), 0), ((4, 9, 1), 7), ((5, 2, 1), 1), ((5, 2, 1), 2**31), ((6, 0, 3), 1)]
+    numbers = [fence_number(fence) for fence in fences]
+    assert numbers == sorted(set(numbers))
+    assert numbers[-1] < 2**63

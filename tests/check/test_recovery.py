@@ -42,12 +42,12 @@ PINNED = [
         296_464,
         26,
     ),
-    ("two proposers duel", Bounds(wants={}, proposals=2, proposers=(1, 2)), 30_120, 107_200, 21),
+    ("two proposers duel", Bounds(wants={}, proposals=2, proposers=(1, 2)), 28_695, 102_494, 21),
     (
         "birth, with a duel",
         Bounds(wants={}, proposals=2, proposers=(0, 1), born=True),
-        14_242,
-        49_450,
+        13_430,
+        46_855,
         24,
     ),
     (

@@ -26,8 +26,20 @@ Report = tuple[
     Doubt | None,
 ]
 
+GRANTS_PER_EPOCH = 32
+"""Bits for the count of grants in the number of a fence."""
+
 NO_EPOCH: Epoch = (0, NIL, 0)
 NEVER = 0
+
+
+def fence_number(fence: Fence) -> int:
+    """The fence as one integer that grows as it does, for resources that compare numbers.
+
+    A member promises each counter once, so that of two epochs with the same counter only one
+    can have a majority, and grants: the counter alone tells epochs apart."""
+    epoch, count = fence
+    return epoch[0] << GRANTS_PER_EPOCH | count
 
 
 class Granted(Effect):

@@ -357,10 +357,10 @@ class RecoveryNode:
     def receive_propose(self, propose: Propose, now: int) -> None:
         if self.silent(now):
             return
-        if propose.epoch > self.promised:
+        if propose.epoch[0] > self.promised[0]:  # one promise per counter: see fence_number
             report = self.promise(propose.epoch, now)
             self.send(Promise(propose.sender, propose.epoch, report))
-        elif propose.epoch < self.promised:
+        elif propose.epoch != self.promised:
             self.send(Higher(propose.sender, self.promised))
 
     def receive_higher(self, higher: Higher, now: int) -> None:

@@ -243,7 +243,7 @@ MUTANTS: list[RecoveryMutant] = [
         "answering a renewal binds nobody",
         AnswersWithoutPromise,
         Bounds(
-            proposals=2,
+            proposals=3,
             wants={},
             proposers=(0, 1),
             crashes=1,
