@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
+from random import Random
 
+import networkx
 import pytest
 
 from meshlock.algorithms.registry import Refused
 from meshlock.topology.graphs import BinaryTree, Complete, Topology
+from meshlock.topology.random_links import any_tree, some_pairs
 from meshlock.topology.specification import network
 
 
@@ -84,6 +85,29 @@ def test_every_tree_of_three_nodes_is_drawn_equally_often() -> None:
     assert all(150 < drawn.count(tree) < 250 for tree in set(drawn))
 
 
+@pytest.mark.parametrize("nodes", [1, 2, 3, 10, 200])
+def test_trees_are_those_of_networkx(nodes: int) -> None:
+    """The same draws must give the same tree, link by link."""
+    for seed in range(20):
+        theirs = networkx.random_labeled_tree(nodes, seed=Random(seed))
+        expected = sorted((min(link), max(link)) for link in theirs.edges)
+        assert sorted(any_tree(nodes, Random(seed))) == expected
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.003, 0.2, 0.97, 1.0])
+@pytest.mark.parametrize("nodes", [1, 2, 3, 60])
+def test_pairs_are_those_of_networkx(nodes: int, chance: float) -> None:
+    for seed in range(20):
+        theirs = networkx.fast_gnp_random_graph(nodes, chance, seed=Random(seed))
+        expected = sorted((min(link), max(link)) for link in theirs.edges)
+        assert sorted(some_pairs(nodes, chance, Random(seed))) == expected
+
+
+@pytest.mark.parametrize("chance", [1e-17, 5e-324])
+def test_a_chance_next_to_nothing_draws_nothing(chance: float) -> None:
+    assert list(some_pairs(60, chance, Random(7))) == []
+
+
 def test_random_has_the_density_asked_for() -> None:
     drawn = links(network("random:0.1", 400, 7))
     assert len(drawn) == pytest.approx(0.1 * 400 * 399 / 2, rel=0.03)
@@ -91,8 +115,6 @@ def test_random_has_the_density_asked_for() -> None:
 
 def test_geometric_links_all_that_are_in_range() -> None:
     """The cells must miss nobody: compare with all pairs of the same places."""
-    from random import Random
-
     stream = Random("5:topology")
     places = [(stream.random(), stream.random()) for _ in range(300)]
     expected = [
@@ -117,6 +139,28 @@ def test_graphml_with_names_and_a_self_loop(tmp_path: Path) -> None:
         + "</graph></graphml>"
     )
     assert links(network(str(file), None, 7)) == [(0, 1), (1, 2)]
+
+
+def test_graphml_as_networkx_writes_it(tmp_path: Path) -> None:
+    file = tmp_path / "net.graphml"
+    theirs = networkx.random_labeled_tree(30, seed=1)
+    networkx.set_edge_attributes(theirs, 2.5, "weight")
+    networkx.write_graphml(theirs, file)
+    expected = sorted((min(link), max(link)) for link in theirs.edges)
+    assert links(network(str(file), None, 7)) == expected
+
+
+def test_graphml_with_a_group_and_no_namespace(tmp_path: Path) -> None:
+    """A group's nodes and links belong to the network like any other; so yEd writes them."""
+    file = tmp_path / "net.graphml"
+    file.write_text(
+        '<graphml><key id="d0" for="node"/><graph edgedefault="undirected">'
+        '<node id="n0"><data key="d0">desk</data></node>'
+        '<node id="n1" yfiles.foldertype="group"><graph id="n1:">'
+        '<node id="n1::n0"/><edge source="n1::n0" target="n1"/></graph></node>'
+        '<edge source="n0" target="n1::n0"/></graph></graphml>'
+    )
+    assert links(network(str(file), None, 7)) == [(0, 2), (1, 2)]
 
 
 def test_edge_list(tmp_path: Path) -> None:
@@ -183,6 +227,16 @@ def test_refused_with_advice(spec: str, nodes: int | None, says: str) -> None:
         ("net.graphml", "<graphml><graph>", "is not GraphML that can be read: no element found"),
         ("net.graphml", "", "is not GraphML"),
         ("net.graphml", "\x00\x01", "is not GraphML"),
+        ("net.graphml", "<?xml version='1.0' encoding='odd'?><graphml/>", "is not GraphML"),
+        ("net.graphml", "<gexf/>", "has no <graph> in <graphml>"),
+        ("net.graphml", "<graphml><graph/></graphml>", "has no nodes"),
+        ("net.graphml", "<graphml><graph><node/></graph></graphml>", "a <node> without an id"),
+        (
+            "net.graphml",
+            "<graphml><graph><node id='a'/><edge source='a' target='b'/></graph></graphml>",
+            "an edge a-b names node 'b', unknown here",
+        ),
+        ("net.graphml", "<graphml><graph><hyperedge/></graph></graphml>", "has a <hyperedge>"),
         ("net.edgelist", "0 1\n2\n", "net.edgelist, line 2: a link needs two nodes"),
         ("net.edgelist", "0 1\n2 3\n", "node 2 cannot be reached from node 0"),
         ("net.edgelist", "a b\nx y\n", "node x cannot be reached from node a"),
@@ -221,11 +275,3 @@ def test_nodes_that_contradict_the_file(tmp_path: Path) -> None:
     file = tmp_path / "net.edgelist"
     file.write_text("0 1\n")
     assert "has 2 nodes, not 5" in refusal(str(file), 5)
-
-
-def test_networkx_is_imported_only_where_it_is_needed() -> None:
-    program = (
-        "import sys; from meshlock.topology.specification import network; "
-        "network('ring', 5, 7); sys.exit('networkx' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

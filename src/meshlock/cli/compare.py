@@ -54,6 +54,10 @@ def compare(
     from meshlock.simulate.report import figures
     from meshlock.simulate.settings import Settings, read_scenario
 
+    if plot is not None:
+        from meshlock.cli.plot import draw, refuse_if_impossible
+
+        refuse_if_impossible(plot)
     common = read_scenario(scenario) if scenario is not None else {}
     common.update(setting_pairs("--set", setting or []))
     results: dict[str, dict[str, Any]] = {}
@@ -72,8 +76,6 @@ def compare(
     else:
         print_table(results)
     if plot is not None:
-        from meshlock.cli.plot import draw
-
         draw(results, plot)
     bad = any(result["violated"] or result["unserved"] for result in results.values())
     raise typer.Exit(1 if bad else 0)

@@ -8,11 +8,19 @@ from typing import Any
 from meshlock.algorithms.registry import Refused
 
 
-def draw(results: dict[str, dict[str, Any]], path: Path) -> None:
+def refuse_if_impossible(path: Path) -> None:
+    """Before anything is run: whoever waits for a picture should not wait in vain."""
     try:
-        import matplotlib
+        import matplotlib  # noqa: F401
     except ImportError:
         raise Refused("--plot needs matplotlib: pip install 'meshlock[plot]'.") from None
+    if not path.parent.is_dir():
+        raise Refused(f"Cannot draw to {path}: there is no folder {path.parent}.")
+
+
+def draw(results: dict[str, dict[str, Any]], path: Path) -> None:
+    import matplotlib
+
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

@@ -1,7 +1,7 @@
 """Networks at rest: the complete graph, the binary tree, and any graph by its links.
 
 The complete graph and the tree are kept as formulas, so that a million nodes cost
-nothing; every other graph is made by networkx or read from a file
+nothing; every other graph is drawn or read from a file
 (:mod:`.specification`) and kept as lists of neighbours.
 """
 

@@ -16,6 +16,7 @@ from random import Random
 from meshlock.algorithms.registry import Refused
 from meshlock.topology.files import SUFFIXES, read
 from meshlock.topology.graphs import BinaryTree, Complete, Graph, Topology
+from meshlock.topology.random_links import any_tree, some_pairs
 
 FORMS = {
     "line": "line",
@@ -132,12 +133,7 @@ def with_links(spec: str, value: str, nodes: int, stream: Random) -> Topology:
     if count > most:
         raise Refused(f"{nodes} nodes have at most {most} links, not {count}: use links:{most}.")
     refuse_too_many(spec, count)
-    import networkx
-
-    links: set[tuple[int, int]] = set()
-    if nodes > 1:
-        tree = networkx.random_labeled_tree(nodes, seed=stream)
-        links = {(min(link), max(link)) for link in tree.edges}
+    links = set(any_tree(nodes, stream))
     if count > most // 2:  # nearly all: drawing blindly would seldom find a free place
         free = [(a, b) for b in range(nodes) for a in range(b) if (a, b) not in links]
         links.update(stream.sample(free, count - len(links)))
@@ -153,11 +149,8 @@ def by_chance(spec: str, value: str, nodes: int, stream: Random) -> Topology:
     if not 0.0 <= chance <= 1.0:
         raise Refused(f"{value} in topology '{spec}' is no probability: use 0 to 1.")
     refuse_too_many(spec, chance * nodes * (nodes - 1) / 2)
-    import networkx
-
     for _ in range(tries(nodes)):
-        drawn = networkx.fast_gnp_random_graph(nodes, chance, seed=stream)
-        graph = Graph(nodes, drawn.edges)
+        graph = Graph(nodes, some_pairs(nodes, chance, stream))
         if graph.reached == nodes:
             return graph
     enough = min(1.0, 1.5 * log(nodes) / nodes)
