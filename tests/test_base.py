@@ -5,6 +5,7 @@ from __future__ import annotations
 import marshal
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import Distribution, distribution, packages_distributions
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -14,21 +15,20 @@ from packaging.requirements import Requirement
 
 import meshlock
 
+PROJECT = Path(__file__).parent.parent / "pyproject.toml"
 MEGABYTE = 1_000_000
 
 
 def base() -> set[str]:
     """The distributions that meshlock without extras needs, and those that they need."""
     needed: set[str] = set()
-    missing = ["meshlock"]
-    while missing:
-        name = missing.pop()
-        for text in distribution(name).requires or []:
-            requirement = Requirement(text)
-            wanted = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
-            if wanted and requirement.name not in needed:
-                needed.add(requirement.name)
-                missing.append(requirement.name)
+    texts = list(tomllib.loads(PROJECT.read_text())["project"]["dependencies"])
+    while texts:
+        requirement = Requirement(texts.pop())
+        wanted = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if wanted and requirement.name not in needed:
+            needed.add(requirement.name)
+            texts += distribution(requirement.name).requires or []
     return needed
 
 
