@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from strangers import Stranger, lines
 
 from meshlock import Node, Refused
 from meshlock.live.frames import (
@@ -23,10 +24,9 @@ from meshlock.live.frames import (
     Frame,
     Hello,
     Here,
-    Splitter,
     pack,
 )
-from meshlock.live.mesh import MOST_HANDSHAKES, split
+from meshlock.live.mesh import MOST_HANDSHAKES
 from meshlock.live.security import Security, by_certificate, by_secret, unprotected
 from meshlock.live.session import UNACKNOWLEDGED
 
@@ -60,55 +60,6 @@ async def two(**protection: str | Path) -> AsyncIterator[tuple[Node, Node]]:
             pass
         assert a.status()["links"]["b"]["up"]
         assert a.status()["links"]["b"]["generation"] == 1
-
-
-class Stranger:
-    """Somebody with a socket and bad intentions."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self.writer = writer
-        self.splitter = Splitter(1 << 20)
-
-    @classmethod
-    async def dial(cls, node: Node, security: Security) -> Stranger:
-        host, port = split(node.address)
-        hostname = "" if security.client else None
-        return cls(
-            *await asyncio.open_connection(
-                host, port, ssl=security.client, server_hostname=hostname
-            )
-        )
-
-    async def hears(self) -> Frame | None:
-        """The next frame, or None once the node has hung up."""
-        while True:
-            try:
-                data = await self.reader.read(65536)
-            except (ConnectionError, ssl.SSLError):
-                return None
-            if not data:
-                return None
-            for frame in self.splitter.feed(data):
-                return frame
-
-    async def gone(self) -> bool:
-        while await self.hears() is not None:
-            pass
-        return True
-
-    def says(self, *frames: Frame) -> None:
-        self.writer.write(b"".join(pack(frame) for frame in frames))
-
-    async def joins(self, name: str) -> None:
-        assert isinstance(await self.hears(), Here)
-        self.says(Hello(VERSION, name, 7, 0, 0, False, 0, 0))
-
-
-def lines(caplog: pytest.LogCaptureFixture) -> str:
-    said = [vars(record) for record in caplog.records]
-    refused = [record["details"] for record in said if record.get("happened") == "refused"]
-    return " | ".join(str(details.get("reason")) for details in refused)
 
 
 @pytest.mark.parametrize("kind", ["other secret", "no certificate", "other authority"])

@@ -11,11 +11,13 @@ from meshlock.live.frames import (
     FRAME_LIMIT,
     HANDSHAKE_LIMIT,
     LENGTH,
+    NAME,
     BadFrame,
     Beat,
     Carry,
     Frame,
     Hello,
+    Links,
     Splitter,
     pack,
 )
@@ -26,8 +28,11 @@ PLAIN = st.recursive(
     max_leaves=10,
 )
 NUMBERS = st.integers(0, 2**63)
+NAMES = st.from_regex(NAME, fullmatch=True)
+SMALL = st.integers(0, 2**62)
 FRAMES = st.one_of(
-    st.builds(Beat, NUMBERS),
+    st.builds(Beat, NUMBERS, NUMBERS),
+    st.builds(Links, NAMES, SMALL, SMALL, st.lists(NAMES, max_size=5).map(tuple)),
     st.builds(
         Carry,
         NUMBERS,

@@ -63,7 +63,28 @@ def picture(found: dict[str, Any]) -> RenderableType:
         )
         if pool["conflict"]:
             pools.add_row("", Text(pool["conflict"], style="red"))
-    return Group(title, Text(), links, Text(), pools)
+    return Group(title, Text(), links, Text(), chart(found["node"], found["map"]), Text(), pools)
+
+
+def chart(me: str, known: dict[str, Any]) -> RenderableType:
+    """The whole mesh, the nearest first, those who cannot be reached last."""
+    from rich.table import Table
+    from rich.text import Text
+
+    def place(name: str) -> tuple[bool, int, str]:
+        distance = known[name]["distance"]
+        return distance is None, distance or 0, name
+
+    nodes = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("node", "links away", "linked to"):
+        nodes.add_column(column)
+    for name in sorted(known, key=place):
+        distance, links = known[name]["distance"], " ".join(known[name]["links"])
+        if distance is None:
+            nodes.add_row(name, Text("unreachable", style="red"), Text(links, style="dim"))
+        else:
+            nodes.add_row(name, "here" if name == me else str(distance), links)
+    return nodes
 
 
 def waiting(clients: list[dict[str, Any]]) -> str:

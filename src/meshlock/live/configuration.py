@@ -42,6 +42,7 @@ class Settings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     discover: bool = False
     heartbeat: float = 0.1
     dead: float = 0.5
+    clock_rate: float = 1.0  # of the clock of leases, for tests of clocks that differ
     socket: str | None = None
     http: str | None = None
     http_token_file: str | None = None

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
-VERSION = 1
+VERSION = 2
 """Of the frames below; two nodes must speak the same one."""
 
 HANDSHAKE_LIMIT = 4096
@@ -22,7 +22,18 @@ HANDSHAKE_LIMIT = 4096
 FRAME_LIMIT = 256 * 1024
 """No frame at all is longer, in bytes."""
 
+LAST_RECORD = 2**62
+"""No node numbers what it says of its links higher."""
+
+MOST_NODES = 1024
+"""So many there may be in a mesh, and as many links at each."""
+
+NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}"
+"""What nodes and pools may be called."""
+
 LENGTH = struct.Struct("!I")
+
+Name = Annotated[str, msgspec.Meta(pattern=rf"\A{NAME}\Z")]
 
 
 class BadFrame(ValueError):
@@ -88,9 +99,14 @@ class Carry(msgspec.Struct, array_like=True, tag=4, frozen=True):
 
 
 class Beat(msgspec.Struct, array_like=True, tag=5, frozen=True):
-    """I am here, and have read so far."""
+    """I am here, and have read so far.
+
+    ``clock`` is the sender's when it wrote this. It comes back in messages whose travel
+    must be bounded (:meth:`.mesh.Mesh.travelled`).
+    """
 
     acknowledged: int
+    clock: int = 0
 
 
 class Bye(msgspec.Struct, array_like=True, tag=6, frozen=True):
@@ -116,7 +132,16 @@ class Detour(msgspec.Struct, array_like=True, tag=7, frozen=True):
     args: tuple[Any, ...] | None
 
 
-Frame = Here | Hello | Welcome | Refuse | Carry | Beat | Bye | Detour
+class Links(msgspec.Struct, array_like=True, tag=8, frozen=True):
+    """To whom a node is linked, as it says itself; others hand it on (:mod:`.atlas`)."""
+
+    name: Name
+    boot: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+    number: Annotated[int, msgspec.Meta(ge=0, le=LAST_RECORD)]  # the larger the newer
+    peers: Annotated[tuple[Name, ...], msgspec.Meta(max_length=MOST_NODES)]
+
+
+Frame = Here | Hello | Welcome | Refuse | Carry | Beat | Bye | Detour | Links
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)

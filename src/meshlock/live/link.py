@@ -15,12 +15,14 @@ A :class:`Connection` knows nothing of what came before it: it asks the :class:`
 from __future__ import annotations
 
 import asyncio
+import re
 from logging import ERROR
 from typing import Protocol, cast
 
 from meshlock.live.frames import (
     FRAME_LIMIT,
     HANDSHAKE_LIMIT,
+    NAME,
     VERSION,
     BadFrame,
     Beat,
@@ -30,6 +32,7 @@ from meshlock.live.frames import (
     Frame,
     Hello,
     Here,
+    Links,
     Refuse,
     Splitter,
     Welcome,
@@ -51,6 +54,7 @@ class Owner(Protocol):
     def up(self, peer: str) -> None: ...
     def down(self, peer: str) -> None: ...
     def message(self, peer: str, frame: Carry) -> None: ...
+    def map_changed(self) -> None: ...
 
 
 class Keeper(Protocol):
@@ -67,9 +71,12 @@ class Keeper(Protocol):
     def opened(self, connection: Connection, resumed: bool, ended: bool) -> None: ...
     def parting(self, connection: Connection) -> None: ...
     def detoured(self, connection: Connection, frame: Detour) -> None: ...
+    def mapped(self, connection: Connection, frame: Links) -> None: ...
+    def beaten(self, connection: Connection, frame: Beat) -> None: ...
     def flush(self) -> None: ...
     def lost(self, connection: Connection, reason: str) -> None: ...
     def time(self) -> float: ...
+    def clock(self) -> int: ...
 
 
 class Connection(asyncio.Protocol):
@@ -84,7 +91,6 @@ class Connection(asyncio.Protocol):
         self.pending: list[bytes] = []
         self.dirty = False  # something pending must leave with the mesh's next flush
         self.written = 0  # the highest number this connection has written
-        self.wrote = False  # anything since the last beat
         self.paused = False
         self.parting = False  # we have said goodbye
         self.reason = ""
@@ -180,10 +186,13 @@ class Connection(asyncio.Protocol):
                 self.beat()
         elif isinstance(frame, Beat):
             session.acknowledge(frame.acknowledged)
+            self.keeper.beaten(self, frame)
         elif isinstance(frame, Bye):
             self.keeper.parting(self)
         elif isinstance(frame, Detour):
             self.keeper.detoured(self, frame)
+        elif isinstance(frame, Links):
+            self.keeper.mapped(self, frame)
         else:
             raise BadFrame(f"{type(frame).__name__} out of turn")
 
@@ -195,6 +204,8 @@ class Connection(asyncio.Protocol):
             self.refuse(f"it speaks version {version} of the protocol, we speak {VERSION}")
         elif proved is not None and proved != name:
             self.refuse(f"it calls itself {name[:64]!r}, but its certificate says {proved!r}")
+        elif not re.fullmatch(NAME, name):
+            self.refuse(f"{name[:64]!r} is no name of a node")
         elif name == self.keeper.name:
             self.refuse(f"it has our own name, {name!r}; names must differ")
         self.peer = name
@@ -224,7 +235,7 @@ class Connection(asyncio.Protocol):
     def beat(self) -> None:
         if self.session is not None:
             self.session.told = self.session.received
-            self.write(pack(Beat(self.session.received)))
+            self.write(pack(Beat(self.session.received, self.keeper.clock())))
 
     def write(self, data: bytes) -> None:
         self.pending.append(data)
@@ -234,7 +245,6 @@ class Connection(asyncio.Protocol):
         if self.pending and self.transport is not None:
             data = self.pending[0] if len(self.pending) == 1 else b"".join(self.pending)
             self.pending.clear()
-            self.wrote = True
             self.transport.write(data)
 
     # -- ending ----------------------------------------------------------------------

@@ -13,14 +13,16 @@ import asyncio
 import random
 import socket
 import ssl
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from logging import ERROR, INFO, WARNING
 from typing import TYPE_CHECKING, Any
 
 from meshlock.algorithms.registry import Refused
+from meshlock.live.atlas import Atlas
 from meshlock.live.detours import Detours
-from meshlock.live.frames import Bye, Detour, Hello, pack
+from meshlock.live.frames import MOST_NODES, Beat, Bye, Detour, Hello, Links, pack
 from meshlock.live.link import Connection, Owner
 from meshlock.live.logs import tell
 from meshlock.live.refusals import Refusals
@@ -36,12 +38,18 @@ ZENOH = "zenoh/"
 
 HANDSHAKE_SECONDS = 3.0
 MOST_HANDSHAKES = 32
-MOST_PEERS = 1024
+MOST_PEERS = MOST_NODES
 MUTUAL = "we are dialling each other, and mine counts"
 """No fault of anybody's, so nobody is told."""
 
 FIRST_RETRY, LAST_RETRY = 0.02, 1.0
 HURRY: dict[str, Any] = {"ssl_handshake_timeout": HANDSHAKE_SECONDS, "ssl_shutdown_timeout": 1.0}
+AWAKE_OR_NOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""The clock of this machine that goes on while it sleeps."""
+
+NEVER = -(2**62)
+"""In a stamp: no clock has been told yet."""
+
 NO_DELAY = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
@@ -54,6 +62,7 @@ class Mesh:
         owner: Owner,
         heartbeat: float,
         dead: float,
+        clock_rate: float = 1.0,
     ) -> None:
         self.name = name
         self.boot = boot
@@ -61,6 +70,7 @@ class Mesh:
         self.owner = owner
         self.heartbeat = heartbeat
         self.dead = dead
+        self.clock_rate = clock_rate
         self.sessions: dict[str, Session] = {}
         self.open: dict[str, Connection] = {}
         self.dialling: dict[str, Connection] = {}  # peer: our own handshake with it
@@ -72,6 +82,7 @@ class Mesh:
         self.tried: dict[str, asyncio.Event] = {}  # address: set after the first attempt
         self.refusals = Refusals()
         self.detours = Detours(self)
+        self.clocks: dict[str, tuple[int, int, int]] = {}  # peer: its boot, its clock, when it came
         self.zenoh: ZenohCarrier | None = None
         self.listener: socket.socket | None = None
         self.address = ""
@@ -80,6 +91,7 @@ class Mesh:
         self.loop = asyncio.get_running_loop()
         self.time: Callable[[], float] = self.loop.time
         self.ticking = self.loop.call_later(heartbeat, self.tick)
+        self.atlas = Atlas(self)
 
     # -- sending -----------------------------------------------------------------------
 
@@ -171,14 +183,16 @@ class Mesh:
         if before is not None:
             before.abort("a newer connection took over")
         self.open[peer] = connection
-        connection.flush()
+        connection.beat()
         if ended:
             self.tell_down(peer, "it had given us up")
         self.report_forsaken(peer)
         if not resumed:
             tell(INFO, "link up", peer=peer, address=connection.address)
             self.linked.add(peer)
+            self.atlas.relinked()
             self.owner.up(peer)
+        self.atlas.opened(peer)
 
     def report_forsaken(self, peer: str) -> None:
         """A peer that restarted took along what it had, and may have had what we kept for it."""
@@ -195,6 +209,13 @@ class Mesh:
 
     def detoured(self, connection: Connection, frame: Detour) -> None:
         self.detours.hear(connection, frame)
+
+    def mapped(self, connection: Connection, frame: Links) -> None:
+        self.atlas.hear(connection.peer, frame)
+
+    def beaten(self, connection: Connection, frame: Beat) -> None:
+        boot = self.sessions[connection.peer].peer_boot
+        self.clocks[connection.peer] = (boot, frame.clock, self.clock())
 
     def lost(self, connection: Connection, reason: str) -> None:
         peer = connection.peer
@@ -227,12 +248,10 @@ class Mesh:
             if now - heard > self.dead:
                 self.fail(peer, f"nothing heard for {now - heard:.2f} s")
         self.detours.tick(now)
+        self.atlas.pay()
         for connection in self.open.values():
-            session = connection.session
-            connection.flush()
-            if session is not None and (not connection.wrote or session.told < session.received):
+            if not connection.paused:  # what it has not read yet will do
                 connection.beat()
-            connection.wrote = False
         for connection in list(self.handshakes):
             if now - connection.began > HANDSHAKE_SECONDS:
                 connection.abort("it did not finish the handshake in time")
@@ -248,9 +267,47 @@ class Mesh:
     def tell_down(self, peer: str, reason: str) -> None:
         if peer in self.linked:
             self.linked.discard(peer)
+            self.atlas.relinked()
             tell(INFO, "link down", peer=peer, reason=reason)
             self.owner.down(peer)
             self.flush()
+
+    # -- how long messages travel ------------------------------------------------------
+
+    def clock(self) -> int:
+        """Nanoseconds, from no particular moment on; it goes on while the machine sleeps."""
+        now = time.clock_gettime_ns(AWAKE_OR_NOT)
+        return now if self.clock_rate == 1.0 else int(now * self.clock_rate)
+
+    def stamp(self, peer: str) -> tuple[int, int]:
+        """What a message to this peer takes along, so that it can bound the message's travel.
+
+        The peer's own clock as its latest Beat told, and for how long we have had that Beat.
+        """
+        session = self.sessions.get(peer)
+        boot, told, came = self.clocks.get(peer, (0, NEVER, 0))
+        if session is None or boot != session.peer_boot or told == NEVER:
+            return NEVER, 0
+        return told, self.clock() - came
+
+    def travelled(self, stamp: tuple[int, int]) -> int:
+        """No message with this stamp, made for us, was under way for longer; nanoseconds.
+
+        Call the moments: our Beat is written at *a* and read by the sender at *b*; the message
+        is stamped at *c* and read by us at *d*. The stamp is (our clock at a, c - b), so the
+        result is (d - a) - (c - b) = (d - c) + (b - a): the message's travel, and the Beat's
+        on top, which is never negative. It does not matter what made either slow: a full
+        buffer, a stopped process (the sender reads its own clock only when it runs, so a stop
+        before *b* or after *c* counts in full), a frame that was sent again on another
+        connection or by a detour with the stamp it had. A process that restarts never gets
+        what was meant for the one before it, so the clock at *a* and at *d* is the same one.
+
+        One thing is not covered: clocks that run at different rates. If each is wrong by at
+        most rho, the bound is short by up to rho * (d - a) + rho * (c - b). Beats are sent
+        with every heartbeat, so that c - b is no more than ``dead`` on a link that is up.
+        """
+        told, held = stamp
+        return max(0, self.clock() - told - held)
 
     def describe(self, peer: str) -> dict[str, Any]:
         session, connection = self.sessions[peer], self.open.get(peer)
@@ -398,6 +455,7 @@ class Mesh:
 
     async def close(self) -> None:
         self.ticking.cancel()
+        self.atlas.close()
         tasks = list(self.tasks)
         for task in tasks:
             task.cancel()

@@ -14,6 +14,7 @@ from typing import Any
 from meshlock.algorithms.registry import Refused
 from meshlock.live.charter import found
 from meshlock.live.configuration import Settings, secret
+from meshlock.live.frames import NAME as LEGAL
 from meshlock.live.frames import BadFrame, Carry
 from meshlock.live.logs import tell
 from meshlock.live.mesh import ZENOH, Mesh, split
@@ -22,7 +23,7 @@ from meshlock.live.recording import Recording
 from meshlock.live.security import Security, by_certificate, by_secret, unprotected
 from meshlock.live.session import serial
 
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+NAME = re.compile(LEGAL)
 LETTERS = "use 1 to 64 letters, digits, '.', '_' or '-'"
 MOST_POOLS = 1000
 FIRST_CONTACT = 1.0
@@ -42,6 +43,7 @@ class Node:
     ``heartbeat`` and ``dead`` are seconds: how often a silent link is used, and after how much
     silence it has failed. With ``trace``, a folder, every pool's events are written there.
     ``zenoh`` are settings of a Zenoh network to join; peers there are called ``zenoh/NAME``.
+    ``clock_rate`` makes the clock of leases run fast or slow, for tests; leave it alone.
 
     >>> import asyncio, meshlock
     >>> async def share():
@@ -65,6 +67,7 @@ class Node:
         dead: float = 0.5,
         trace: str | Path | None = None,
         zenoh: Mapping[str, Any] | None = None,
+        clock_rate: float = 1.0,
     ) -> None:
         self.name = name or socket.gethostname()
         self.listen = listen
@@ -73,6 +76,7 @@ class Node:
         self.dead = dead
         self.trace = Path(trace) if trace is not None else None
         self.zenoh = zenoh
+        self.clock_rate = clock_rate
         self.boot = secrets.randbits(48) + 1
         self.pools: dict[str, Pool] = {}
         self._secret = secret
@@ -101,6 +105,7 @@ class Node:
             dead=settings.dead,
             trace=settings.trace,
             zenoh=settings.zenoh,
+            clock_rate=settings.clock_rate,
         )
 
     # -- life --------------------------------------------------------------------------
@@ -108,7 +113,9 @@ class Node:
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
         security = await loop.run_in_executor(None, self.security)
-        self._mesh = Mesh(self.name, self.boot, security, self, self.heartbeat, self.dead)
+        self._mesh = Mesh(
+            self.name, self.boot, security, self, self.heartbeat, self.dead, self.clock_rate
+        )
         if self.listen is not None:
             await self._mesh.listen(*split(self.listen))
         if self.zenoh is not None:
@@ -264,6 +271,10 @@ class Node:
         for pool in self.pools.values():
             pool.down(peer)
 
+    def map_changed(self) -> None:
+        for pool in self.pools.values():
+            pool.map_changed()
+
     def message(self, peer: str, frame: Carry) -> None:
         assert self._mesh is not None
         pool = self.pools.get(frame.pool)
@@ -291,5 +302,6 @@ class Node:
             "protected": mesh is not None and mesh.security.server is not None,
             "refused": mesh.refusals.total if mesh else 0,
             "links": links,
+            "map": {} if mesh is None else mesh.atlas.describe(),
             "pools": {name: pool.describe() for name, pool in self.pools.items()},
         }

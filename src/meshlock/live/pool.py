@@ -379,6 +379,9 @@ class Pool:
             self.before().link_down(number)
             self.carry_out("link-down", {"peer": number})
 
+    def map_changed(self) -> None:
+        """The mesh is another one; algorithms that know only neighbours do not care."""
+
     def hear_charter(self, peer: str, args: tuple[Any, ...]) -> None:
         try:
             charter = msgspec.convert(args[0], Charter)

@@ -1,0 +1,62 @@
+"""Somebody at the other end of a node's socket who need not keep to the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+
+import pytest
+
+from meshlock import Node
+from meshlock.live.frames import VERSION, Frame, Hello, Here, Splitter, pack
+from meshlock.live.mesh import split
+from meshlock.live.security import Security
+
+
+class Stranger:
+    """Somebody with a socket and bad intentions."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.splitter = Splitter(1 << 20)
+
+    @classmethod
+    async def dial(cls, node: Node, security: Security) -> Stranger:
+        host, port = split(node.address)
+        hostname = "" if security.client else None
+        return cls(
+            *await asyncio.open_connection(
+                host, port, ssl=security.client, server_hostname=hostname
+            )
+        )
+
+    async def hears(self) -> Frame | None:
+        """The next frame, or None once the node has hung up."""
+        while True:
+            try:
+                data = await self.reader.read(65536)
+            except (ConnectionError, ssl.SSLError):
+                return None
+            if not data:
+                return None
+            for frame in self.splitter.feed(data):
+                return frame
+
+    async def gone(self) -> bool:
+        while await self.hears() is not None:
+            pass
+        return True
+
+    def says(self, *frames: Frame) -> None:
+        self.writer.write(b"".join(pack(frame) for frame in frames))
+
+    async def joins(self, name: str) -> None:
+        assert isinstance(await self.hears(), Here)
+        self.says(Hello(VERSION, name, 7, 0, 0, False, 0, 0))
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> str:
+    said = [vars(record) for record in caplog.records]
+    refused = [record["details"] for record in said if record.get("happened") == "refused"]
+    return " | ".join(str(details.get("reason")) for details in refused)
