@@ -103,6 +103,7 @@ async def worker(name: str, protected: bool, permits: int) -> None:
     secret = SECRET if protected else None
     async with Node(name, secret=secret, heartbeat=0.1, dead=5.0) as node:
         pool = node.pool("pens", permits, founder=name == "n0")
+        kept = []
         say(address=node.address)
         while line := await lines.get():
             order = json.loads(line)
@@ -132,6 +133,9 @@ async def worker(name: str, protected: bool, permits: int) -> None:
                 await asyncio.sleep(order.get("linger", 0.5))
                 sent = sum(pool.measures.sent.values()) - sent
                 say(stamps=stamps, cpu=used, sent=sent)
+            elif "acquire" in order:
+                kept.append(await pool.acquire())
+                say(got=now())
             elif "cpu" in order:
                 say(cpu=cpu_seconds(), bytes=bytes_on_loopback())
 
