@@ -21,7 +21,8 @@ counts on from there: no clock decides who is newer.
 
 Nothing is sent while nothing changes. Records are not signed: a node that was let in could
 tell lies about others, as it could about permits; what it cannot do is fill our memory
-(:data:`MOST_NODES` nodes with as many links, one record of each owed to each neighbour).
+(:data:`MOST_NODES` nodes with as many links, twice that for a moment, and one record of each
+owed to each neighbour).
 """
 
 from __future__ import annotations
@@ -109,18 +110,11 @@ class Atlas:
                 self.soon()
         elif record.name == self.me:  # of a former life of ours
             self.publish(record.number + 1)
-        elif known is not None or self.room():
+        else:
             self.records[record.name] = record
             self.changed(record.name, peer)
-
-    def room(self) -> bool:
-        """May there be one node more? Those who are gone must make way."""
-        if len(self.records) >= MOST_NODES:
-            self.draw()
-            if not self.gone:
-                return False
-            self.forget(min(self.gone, key=self.gone.__getitem__))
-        return True
+            if len(self.records) >= 2 * MOST_NODES:
+                self.make_room()
 
     def publish(self, number: int) -> None:
         number, peers = min(number, LAST_RECORD), tuple(sorted(self.mesh.linked))
@@ -172,7 +166,7 @@ class Atlas:
     def settle(self) -> None:
         self.settling = None
         self.last = self.mesh.time()
-        self.draw()
+        self.make_room()
         for name, told_by in self.fresh.items():
             for peer in self.mesh.open:
                 if peer != told_by:
@@ -199,6 +193,18 @@ class Atlas:
 
     # -- forgetting --------------------------------------------------------------------
 
+    def make_room(self) -> None:
+        """No more than fit on the map: who has been out of reach for longest makes way, or,
+        if there is nobody like that, who came last."""
+        self.draw()
+        excess = len(self.records) - MOST_NODES
+        if excess > 0:
+            order = [*sorted(self.gone, key=self.gone.__getitem__), *reversed(self.records)]
+            order.remove(self.me)
+            for name in list(dict.fromkeys(order))[:excess]:
+                self.forget(name)
+            self.draw()
+
     def forget_old(self) -> None:
         self.forgetting = None
         now = self.mesh.time()
@@ -210,7 +216,8 @@ class Atlas:
             self.forgetting = self.mesh.loop.call_later(wait, self.forget_old)
 
     def forget(self, name: str) -> None:
-        del self.gone[name], self.records[name]
+        del self.records[name]
+        self.gone.pop(name, None)
         self.fresh.pop(name, None)
         self.stale = True
         self.soon()
