@@ -53,6 +53,7 @@ class Relay:
             if self.delay:
                 await asyncio.sleep(self.delay)
             sink.write(data)
+        await self.whole.wait()  # nor does the end of a connection pass a cut
         sink.close()
 
     def cut(self) -> None:

@@ -1,0 +1,208 @@
+"""meshlock chaos: real agents, killed, paused and cut off, and judged by what was recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from meshlock.live.chaos.judge import Verdict
+    from meshlock.live.chaos.plan import Plan
+    from meshlock.live.chaos.run import Chaos
+
+NEWS = 8
+
+
+def chaos(
+    nodes: Annotated[int, typer.Option(help="Agents; all are members of the pool.")] = 5,
+    permits: Annotated[int, typer.Option(help="Of the pool.")] = 3,
+    lease: Annotated[float, typer.Option(help="Seconds.")] = 3.0,
+    seconds: Annotated[float, typer.Option(help="Of faults; start and quiet end are extra.")] = 120,
+    seed: Annotated[int, typer.Option(help="Of the plan and of what clients want.")] = 1,
+    topology: Annotated[
+        str, typer.Option(help="chords (a ring with links across), or as in simulate.")
+    ] = "chords",
+    clients_per_node: Annotated[int, typer.Option(help="Programs that use the permits.")] = 2,
+    within: Annotated[
+        float | None,
+        typer.Option(help="Seconds within which service must resume; five leases if left out."),
+    ] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Keep plan, record and logs in this new folder.")
+    ] = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="Carry out this plan; all other settings are in it.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Kill, pause, partition and restart real agents by a seeded plan, and judge what happens.
+
+    Example: meshlock chaos --seconds 60 --seed 7 --keep /tmp/chaos-7
+    """
+    from meshlock.live.chaos.figures import figures
+    from meshlock.live.chaos.judge import judge
+    from meshlock.live.chaos.plan import load, make
+    from meshlock.live.chaos.record import read
+
+    drawn = (
+        load(plan)
+        if plan is not None
+        else make(seed, nodes, permits, lease, seconds, topology, clients_per_node, within)
+    )
+    with workplace(keep) as (folder, sockets):
+        carry_out(drawn, folder, sockets, shown=not json)
+        record = read(folder / "record.jsonl")
+    verdict = judge(record)
+    found = {
+        "seed": drawn.seed,
+        "nodes": len(drawn.nodes),
+        "permits": drawn.permits,
+        "lease": drawn.lease,
+        "within": drawn.within,
+        **figures(record, verdict),
+        "violated": verdict.violated,
+        "violations": [f"{v.at:.3f} s  {v.property}: {v.sentence}" for v in verdict.violations],
+    }
+    if json:
+        from meshlock.cli.output import print_json
+
+        print_json(found)
+    else:
+        from rich.console import Console
+
+        Console().print(summary(found, verdict, keep))
+    raise typer.Exit(1 if verdict.violated else 0)
+
+
+def workplace(keep: Path | None) -> Any:
+    """A folder for the run and a short one for its sockets, whose paths must not be long."""
+    from collections.abc import Iterator
+    from contextlib import contextmanager
+    from tempfile import TemporaryDirectory
+
+    from meshlock.algorithms.registry import Refused
+
+    @contextmanager
+    def places() -> Iterator[tuple[Path, Path]]:
+        with TemporaryDirectory(prefix="meshlock-chaos-") as passing:
+            folder = keep or Path(passing) / "run"
+            try:
+                folder.mkdir(parents=True)
+            except FileExistsError:
+                raise Refused(f"{folder} exists already: --keep needs a new folder.") from None
+            except OSError as error:
+                raise Refused(f"Cannot make {folder}: {error.strerror}.") from None
+            yield folder.absolute(), Path(passing)
+
+    return places()
+
+
+def carry_out(plan: Plan, folder: Path, sockets: Path, shown: bool) -> None:
+    import asyncio
+    import signal
+    import sys
+
+    from meshlock.live.chaos.plan import save
+    from meshlock.live.chaos.run import Chaos, watch
+    from meshlock.live.loop import run
+
+    save(plan, folder / "plan.json")
+
+    async def show() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        work = Chaos(plan, folder, sockets)
+        if not shown or not sys.stderr.isatty():
+            await watch(work, lambda chaos: None)
+            return
+        from rich.console import Console
+        from rich.live import Live
+
+        with Live(picture(work), console=Console(stderr=True), auto_refresh=False) as live:
+            await watch(work, lambda chaos: live.update(picture(chaos), refresh=True))
+
+    try:
+        run(show())
+    except asyncio.CancelledError:
+        raise typer.Exit(143) from None
+
+
+def picture(chaos: Chaos) -> RenderableType:
+    from time import monotonic
+
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    plan, cluster = chaos.plan, chaos.cluster
+    able = cluster.served()
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("node", "state", "clock", "starts", "holds"):
+        table.add_column(column, min_width=len(column))
+    for name, agent in cluster.agents.items():
+        if name not in cluster.up_since:
+            state = Text("down", style="red")
+        elif name in cluster.paused:
+            state = Text("paused", style="yellow")
+        elif name in able:
+            state = Text("well", style="green")
+        else:
+            state = Text("cut off", style="magenta")
+        held = sum(cluster.holding.get(slot.name, 0) for slot in cluster.slots if slot.node == name)
+        clock = f"{(agent.rate - 1) * 100:+.2f} %"
+        table.add_row(name, state, clock, str(agent.starts), Text("■" * held, style="cyan"))
+    gone = monotonic() - chaos.began
+    title = Text(
+        f"{len(plan.nodes)} agents, {plan.permits} permits, leases of {plan.lease:g} s, "
+        f"seed {plan.seed}: {chaos.phase}, {gone:.0f} s of {plan.seconds:.0f} and a little",
+        style="bold",
+    )
+    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(chaos.faults.items()))
+    grants = Text(f"{cluster.granted:,} grants; {counts or 'no fault yet'}")
+    return Group(title, Text(), table, Text(), grants, Text("\n".join(chaos.news[-NEWS:]), "dim"))
+
+
+def summary(found: dict[str, Any], verdict: Verdict, keep: Path | None) -> RenderableType:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("fault", "struck", "alone", "median", "worst, until the next grant"):
+        table.add_column(column, justify="left" if column == "fault" else "right")
+    for kind, count in found["faults"].items():
+        times = found["recovery"][kind]
+        row = [str(times["measured"]), seconds_of(times["median"]), seconds_of(times["worst"])]
+        table.add_row(kind, str(count), *row)
+    back = found["permits_back"]
+    lines = Text(
+        f"\n{found['kills']} kills, {found['pauses']} pauses, {found['partitions']} partitions, "
+        f"{found['restarts']} restarts ({found['restarts_without_memory']} without memory), "
+        f"{found['grants']:,} grants in {found['seconds']:.0f} s\n"
+        f"Longest stall with a majority {seconds_of(found['longest_stall'])}, "
+        f"without {seconds_of(found['longest_stall_without_majority'])}; permits of killed clients "
+        f"back after {seconds_of(back['median'])}, at worst {seconds_of(back['worst'])}\n"
+        f"{found['late_writes']['made']} writes after the end of a lease, of which the resource "
+        f"refused {found['late_writes']['refused']}\n\n"
+    )
+    if verdict.violated:
+        for violation in found["violations"][:20]:
+            lines.append(f"{violation}\n", "red")
+        lines.append(f"Violated: {', '.join(verdict.violated)}. ", "bold red")
+        lines.append(f"Seed {found['seed']}.")
+    else:
+        from meshlock.live.chaos.judge import PROPERTIES
+
+        lines.append(f"The record shows no violation of {', '.join(PROPERTIES)}.", "green")
+    if keep is not None:
+        lines.append(f"\nPlan, record and logs are in {keep}.", "dim")
+    return Group(table, lines)
+
+
+def seconds_of(time: float | None) -> str:
+    return "-" if time is None else f"{time:.2f} s"

@@ -1,0 +1,7 @@
+"""Chaos: real agents, killed, paused, cut off and restarted by plan, and judged by the record.
+
+:mod:`.plan` is drawn from a seed before anything runs; :mod:`.run` carries it out with real
+processes (:mod:`.processes`, :mod:`.cluster`); :mod:`.client` uses the permits and writes to
+the :mod:`.resource`; everybody appends to one :mod:`.record`; :mod:`.judge` reads nothing
+else. :mod:`.majority` is what the plan must leave alone and the judge may excuse.
+"""

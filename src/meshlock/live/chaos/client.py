@@ -1,0 +1,307 @@
+"""A program that uses permits: asks its agent, writes to the resource, gives them back.
+
+It is a process of its own, so that it can be killed and stopped by itself, and knows no more
+of meshlock than the agent's socket. It stops when it is told that its grant is lost, and by
+its own clock when the lease ends, whatever becomes of the agent. If the agent dies it works
+on until then: that is what permits under a lease are.
+
+Run as ``python -m meshlock.live.chaos.client`` with its orders as the argument; it takes no
+new work once its standard input ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import sys
+import time
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+
+from meshlock.live.chaos.record import (
+    Asked,
+    Expired,
+    Granted,
+    Lost,
+    NotServed,
+    Released,
+    Renewed,
+    Writer,
+    Wrote,
+    now,
+)
+from meshlock.live.chaos.resource import Resource
+
+BETWEEN_WRITES = 0.03
+RETRY = 0.1
+LONG = 0.03
+"""Share of grants that are held for about a lease or two."""
+
+CARELESS = 0.5
+"""Share of grants of all permits whose client writes once more after the lease is over, as a
+program that never looks at its lease would: the resource must be the one to refuse it."""
+
+
+class Orders(msgspec.Struct):
+    name: str
+    node: str
+    socket: str
+    pool: str
+    permits: int
+    lease: float
+    rate: float  # of this client's clock
+    seed: int
+    record: str
+    resource: str
+    take_all: bool = False  # one grant of everything, and done
+
+
+class AgentGone(Exception):
+    pass
+
+
+class Client:
+    def __init__(self, orders: Orders) -> None:
+        self.orders = orders
+        self.random = Random(f"{orders.seed}:{orders.name}")
+        self.record = Writer(Path(orders.record))
+        self.resource = Resource(Path(orders.resource))
+        self.agent: socket.socket | None = None
+        self.rest = b""
+        self.finishing = False
+        self.number = 0
+
+    def work(self) -> bool:
+        while not self.finishing:
+            if self.agent is None and not self.connect():
+                self.sleep(RETRY)
+                continue
+            try:
+                served = self.use_permits()
+            except AgentGone:
+                self.agent = None
+                continue
+            if self.orders.take_all:
+                return served
+            if self.random.random() < 0.6:
+                self.sleep(self.random.expovariate(5.0))
+        return True
+
+    # -- one request -----------------------------------------------------------------------
+
+    def use_permits(self) -> bool:
+        c, lease = self.orders.name, self.orders.lease
+        self.number += 1
+        n = self.number
+        want = self.orders.permits if self.orders.take_all else self.want()
+        priority = self.random.randint(0, 9)
+        patient = self.orders.take_all or self.random.random() < 0.3
+        timeout = None if patient else round(self.random.uniform(1.0, 6.0) * lease, 3)
+        self.record.write(
+            Asked(
+                t=now(),
+                c=c,
+                n=n,
+                node=self.orders.node,
+                want=want,
+                priority=priority,
+                timeout=timeout,
+            )
+        )
+        try:
+            self.say(
+                do="acquire",
+                id=n,
+                pool=self.orders.pool,
+                want=want,
+                priority=priority,
+                timeout=timeout,
+            )
+            answer = self.answer_to(n)
+        except AgentGone:
+            self.record.write(NotServed(t=now(), c=c, n=n, why="gone"))
+            raise
+        if not answer["ok"]:
+            self.record.write(NotServed(t=now(), c=c, n=n, why=answer["error"]))
+            if answer["error"] == "refused":
+                self.sleep(RETRY)
+            return False
+        Holding(self, n, want, answer).hold()
+        return True
+
+    def want(self) -> int:
+        """Mostly few, often all: only those show whether fences are in order."""
+        if self.random.random() < 0.25:
+            return self.orders.permits
+        return self.random.randint(1, self.orders.permits)
+
+    # -- the agent -------------------------------------------------------------------------
+
+    def connect(self) -> bool:
+        agent = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        agent.settimeout(5.0)
+        try:
+            agent.connect(self.orders.socket)
+        except OSError:
+            agent.close()
+            return False
+        self.agent, self.rest = agent, b""
+        return True
+
+    def say(self, **request: Any) -> None:
+        assert self.agent is not None
+        fields = {name: value for name, value in request.items() if value is not None}
+        try:
+            self.agent.sendall(json.dumps(fields).encode() + b"\n")
+        except OSError:
+            raise AgentGone from None
+
+    def heard(self, seconds: float | None) -> list[dict[str, Any]]:
+        """What the agent says within so many seconds."""
+        assert self.agent is not None
+        if not self.wait(seconds, self.agent):
+            return []
+        try:
+            data = self.agent.recv(65536)
+        except OSError:
+            data = b""
+        if not data:
+            self.agent.close()
+            raise AgentGone
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def answer_to(self, number: int) -> dict[str, Any]:
+        while True:
+            for said in self.heard(None):
+                if said.get("id") == number:
+                    return dict(said)
+
+    def wait(self, seconds: float | None, agent: socket.socket | None = None) -> bool:
+        """Until the agent speaks; our input ends meanwhile if no new work is wanted."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while True:
+            sources: list[Any] = [agent] if agent is not None else []
+            if not self.finishing:
+                sources.append(sys.stdin)
+            left = None if end is None else max(0.0, end - time.monotonic())
+            ready = select.select(sources, [], [], left)[0]
+            if sys.stdin in ready and not os.read(sys.stdin.fileno(), 1):
+                self.finishing = True
+            if agent in ready:
+                return True
+            if not ready or (agent is None and self.finishing):
+                return False
+
+    def sleep(self, seconds: float) -> None:
+        self.wait(seconds)
+
+
+class Holding:
+    """One grant, from the answer to its end."""
+
+    def __init__(self, client: Client, n: int, want: int, answer: dict[str, Any]) -> None:
+        self.client = client
+        self.c, self.n, self.want = client.orders.name, n, want
+        self.grant: int = answer["grant"]
+        self.fence: int | None = answer["fence"]
+        self.exclusive = want == client.orders.permits
+        t = now()
+        self.until = self.deadline(t, answer)
+        client.record.write(
+            Granted(t=t, c=self.c, n=n, want=want, fence=self.fence, until=self.until)
+        )
+
+    def deadline(self, t: float, said: dict[str, Any]) -> float | None:
+        """The end of the lease, in the machine's time, by this client's clock."""
+        lease = said.get("lease")
+        return None if lease is None else t + lease / self.client.orders.rate
+
+    def hold(self) -> None:
+        client = self.client
+        end = now() + self.length()
+        agent_gone = False
+        while True:
+            pause = min(BETWEEN_WRITES, max(0.0, end - now()))
+            if agent_gone:
+                client.sleep(pause)
+            else:
+                try:
+                    over = any(self.told(said) for said in client.heard(pause))
+                except AgentGone:
+                    agent_gone, over = True, False
+                if over:
+                    self.once_more()
+                    return
+            t = now()
+            if self.until is not None and t >= self.until:
+                client.record.write(Expired(t=self.until, c=self.c, n=self.n))
+                self.once_more()
+                break
+            if t >= end:
+                client.record.write(Released(t=now(), c=self.c, n=self.n))
+                break
+            self.write(late=False)
+        if agent_gone:
+            raise AgentGone
+        client.say(do="release", grant=self.grant)
+
+    def length(self) -> float:
+        """Mostly a fraction of a lease; now and then it must be renewed to last."""
+        random, lease = self.client.random, self.client.orders.lease
+        if self.client.orders.take_all:
+            return BETWEEN_WRITES
+        if random.random() < LONG:
+            return random.uniform(0.5, 2.0) * lease
+        return min(random.expovariate(10.0), 0.4 * lease)
+
+    def told(self, said: dict[str, Any]) -> bool:
+        """What the agent says unasked; True if the grant is over."""
+        if said.get("grant") != self.grant:
+            return False
+        t = now()
+        if said.get("event") == "lost":
+            self.client.record.write(Lost(t=t, c=self.c, n=self.n))
+            return True
+        until = self.deadline(t, said)
+        if until is not None:
+            self.until = until
+            self.client.record.write(Renewed(t=t, c=self.c, n=self.n, until=until))
+        return False
+
+    def write(self, late: bool) -> None:
+        t = now()
+        outcome = self.client.resource.write(self.fence or 0, self.c, self.want, self.exclusive)
+        self.client.record.write(
+            Wrote(
+                t=t,
+                end=now(),
+                c=self.c,
+                n=self.n,
+                fence=self.fence,
+                exclusive=self.exclusive,
+                outcome=outcome,
+                late=late,
+            )
+        )
+
+    def once_more(self) -> None:
+        """The lease is over; some programs do not care."""
+        client = self.client
+        if self.exclusive and client.random.random() < CARELESS:
+            client.sleep(client.random.uniform(0.0, 0.5) * client.orders.lease)
+            self.write(late=True)
+
+
+def main() -> None:
+    served = Client(msgspec.json.decode(sys.argv[1], type=Orders)).work()
+    sys.exit(0 if served else 1)
+
+
+if __name__ == "__main__":
+    main()

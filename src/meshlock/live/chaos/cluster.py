@@ -1,0 +1,236 @@
+"""The agents, the wires between them and the clients, and what can be done to them.
+
+Every link runs over a :class:`~meshlock.live.relay.Relay` in this process, so that it can be
+cut without the agents' knowing. Everything that is done is written to the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+
+from meshlock.live.chaos.client import Orders
+from meshlock.live.chaos.majority import able
+from meshlock.live.chaos.plan import Plan
+from meshlock.live.chaos.processes import POOL, Agent, ClientSlot
+from meshlock.live.chaos.record import (
+    Asked,
+    Continued,
+    Cut,
+    Died,
+    Down,
+    Expired,
+    Follower,
+    Granted,
+    Healed,
+    Lost,
+    Released,
+    Stopped,
+    Up,
+    Writer,
+    now,
+)
+from meshlock.live.chaos.resource import Resource
+from meshlock.live.mesh import split
+from meshlock.live.relay import Relay
+
+Link = tuple[str, str]
+
+
+class Cluster:
+    def __init__(self, plan: Plan, folder: Path, sockets: Path) -> None:
+        self.plan = plan
+        self.folder = folder
+        self.record_path = folder / "record.jsonl"
+        self.record = Writer(self.record_path)
+        self.follower = Follower(self.record_path)
+        self.resource = Resource.make(folder / "resource.sqlite")
+        (folder / "secret").write_text(secrets.token_urlsafe(24) + "\n")
+        self.agents = {name: Agent(name, folder, sockets) for name in plan.nodes}
+        for agent in self.agents.values():
+            agent.pool = {"permits": plan.permits, "lease": plan.lease, "members": plan.nodes}
+        self.slots = [
+            ClientSlot(node, place) for node in plan.nodes for place in range(plan.clients_per_node)
+        ]
+        self.relays: dict[Link, Relay] = {}
+        self.paused: set[str] = set()  # agents and clients
+        self.cuts: dict[Link, int] = {}  # how often it is cut just now
+        self.up_since: dict[str, float] = {}
+        # what the record has told so far
+        self.holding: dict[str, int] = {}  # client: permits
+        self.asked = self.granted = 0
+
+    # -- beginning and end -----------------------------------------------------------------
+
+    async def start(self) -> None:
+        for link in self.plan.links:
+            self.relays[link] = await Relay("127.0.0.1", 9).start()
+            self.agents[link[1]].peers.append(self.relays[link].address)
+        for link in self.plan.links:
+            self.relays[link].cut()  # nobody listens behind them yet
+        await asyncio.gather(*[self.start_agent(name) for name in self.plan.nodes])
+        for relay in self.relays.values():
+            relay.heal()
+        for slot in self.slots:
+            self.start_client(slot)
+
+    async def close(self) -> None:
+        for slot in self.slots:
+            if slot.child is not None:
+                slot.child.kill()
+        for agent in self.agents.values():
+            if agent.child is not None:
+                agent.child.kill()
+        await asyncio.gather(*[relay.close() for relay in self.relays.values()])
+        self.follower.close()
+        self.record.close()
+        self.resource.close()
+
+    # -- agents ----------------------------------------------------------------------------
+
+    async def start_agent(self, name: str, wiped: bool = False) -> None:
+        agent = self.agents[name]
+        rate = self.plan.rate(name, agent.starts)
+        await agent.start(rate, wiped)
+        for (one, _), relay in self.relays.items():
+            if one == name:
+                relay.target = split(agent.address)
+        self.up_since[name] = now()
+        self.record.write(Up(t=now(), node=name, rate=rate, wiped=wiped))
+
+    def kill_agent(self, name: str) -> float:
+        agent = self.agents[name]
+        assert agent.child is not None
+        t = now()
+        agent.child.kill()
+        agent.child = None
+        self.paused.discard(name)
+        del self.up_since[name]
+        self.record.write(Down(t=t, node=name))
+        return t
+
+    def pause_agent(self, name: str) -> float:
+        child = self.agents[name].child
+        assert child is not None
+        t = now()
+        child.stop()
+        self.paused.add(name)
+        self.record.write(Stopped(t=t, who=name))
+        return t
+
+    def continue_agent(self, name: str) -> None:
+        child = self.agents[name].child
+        if child is not None and name in self.paused:
+            child.go_on()
+            self.paused.discard(name)
+            self.record.write(Continued(t=now(), who=name))
+
+    def awake(self) -> list[str]:
+        return [node for node in self.plan.nodes if node in self.up_since.keys() - self.paused]
+
+    def silent(self) -> list[str]:
+        """Just started, so they may have no vote yet."""
+        since = now() - self.plan.silence
+        return [name for name, began in self.up_since.items() if began > since]
+
+    def stands_without(self, names: Iterable[str]) -> bool:
+        """Would a majority be left if these were out of order too?"""
+        gone = set(names)
+        left = [name for name in self.awake() if name not in gone]
+        return bool(able(self.plan.nodes, left, self.whole_links(), self.silent()))
+
+    def served(self) -> set[str]:
+        """The nodes that can reach a majority."""
+        return able(self.plan.nodes, self.awake(), self.whole_links())
+
+    async def holders(self) -> list[str]:
+        """Agents that say they have the token."""
+        awake = self.awake()
+        found = await asyncio.gather(*[self.agents[name].status() for name in awake])
+        return [
+            name
+            for name, pool in zip(awake, found, strict=True)
+            if pool is not None and pool.get("token_here")
+        ]
+
+    # -- clients ---------------------------------------------------------------------------
+
+    def start_client(self, slot: ClientSlot) -> None:
+        name = f"{slot.node}.{slot.place}.{slot.life}"
+        slot.start(self.orders(name, slot.node), self.folder / "clients.log")
+
+    def orders(self, name: str, node: str, take_all: bool = False) -> Orders:
+        return Orders(
+            name=name,
+            node=node,
+            socket=str(self.agents[node].socket),
+            pool=POOL,
+            permits=self.plan.permits,
+            lease=self.plan.lease,
+            rate=self.plan.rate(name, 0),
+            seed=self.plan.seed,
+            record=str(self.record_path),
+            resource=str(self.folder / "resource.sqlite"),
+            take_all=take_all,
+        )
+
+    def kill_client(self, slot: ClientSlot) -> float:
+        assert slot.child is not None
+        t = now()
+        slot.child.kill()
+        slot.child = None
+        self.paused.discard(slot.name)
+        self.record.write(Died(t=t, c=slot.name))
+        return t
+
+    def pause_client(self, slot: ClientSlot) -> float:
+        assert slot.child is not None
+        t = now()
+        slot.child.stop()
+        self.paused.add(slot.name)
+        self.record.write(Stopped(t=t, who=slot.name))
+        return t
+
+    def continue_client(self, slot: ClientSlot) -> None:
+        if slot.child is not None and slot.name in self.paused:
+            slot.child.go_on()
+            self.paused.discard(slot.name)
+            self.record.write(Continued(t=now(), who=slot.name))
+
+    def look(self) -> None:
+        """Read on in the record: who holds what."""
+        for line in self.follower.news():
+            if isinstance(line, Asked):
+                self.asked += 1
+            elif isinstance(line, Granted):
+                self.granted += 1
+                self.holding[line.c] = line.want
+            elif isinstance(line, Released | Lost | Expired | Died):
+                self.holding.pop(line.c, None)
+
+    # -- links -----------------------------------------------------------------------------
+
+    def whole_links(self) -> list[Link]:
+        return [link for link in self.plan.links if not self.cuts.get(link)]
+
+    def cut(self, links: list[Link], silent: bool) -> float:
+        t = now()
+        fresh = [link for link in links if not self.cuts.get(link)]
+        for link in links:
+            self.cuts[link] = self.cuts.get(link, 0) + 1
+            self.relays[link].cut()
+            if not silent:
+                self.relays[link].reset()
+        self.record.write(Cut(t=t, links=fresh, silent=silent))
+        return t
+
+    def heal(self, links: list[Link]) -> None:
+        whole = []
+        for link in links:
+            self.cuts[link] -= 1
+            if not self.cuts[link]:
+                self.relays[link].heal()
+                whole.append(link)
+        self.record.write(Healed(t=now(), links=whole))

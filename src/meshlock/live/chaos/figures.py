@@ -1,0 +1,125 @@
+"""What a run was like, in figures: how much was done, and how long it took to recover.
+
+The recovery from a fault is the time until the next grant anywhere; answers that were under
+way when it struck do not count. Measured are faults that struck alone, with a majority left:
+if another came before service resumed, nobody can say which of the two the time belongs to
+(``longest_stall`` counts all of them).
+
+When a client is killed while its agent lives, its permits are *back* when the others hold
+all k at once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from meshlock.live.chaos.judge import Use, Verdict
+from meshlock.live.chaos.record import AnyLine, Fault, Granted, NotServed, SetUp, Up, Wrote
+from meshlock.live.chaos.resource import REFUSED
+
+UNDER_WAY = 0.1
+"""Seconds in which an answer may still arrive that was given before the fault."""
+
+
+def figures(record: Sequence[AnyLine], verdict: Verdict) -> dict[str, Any]:
+    set_up = record[0]
+    assert isinstance(set_up, SetUp)
+    faults = [line for line in record if isinstance(line, Fault)]
+    grants = [line.t for line in record if isinstance(line, Granted)]
+    late = [line for line in record if isinstance(line, Wrote) and line.late]
+    unserved = [line.why for line in record if isinstance(line, NotServed)]
+    starts = [line for line in record if isinstance(line, Up)]
+    held = totals(verdict.uses)
+    stalls = [stall for stall in verdict.stalls if grants and stall.begin >= grants[0]]
+    return {
+        "seconds": round(record[-1].t - set_up.t, 1),
+        "kills": counted(faults, "killed"),
+        "pauses": counted(faults, "paused"),
+        "partitions": counted(faults, "partition"),
+        "faults": {kind: counted(faults, kind) for kind in sorted({f.kind for f in faults})},
+        "restarts": len(starts) - len(set_up.nodes),
+        "restarts_without_memory": sum(line.wiped for line in starts),
+        "requests": len(verdict.uses),
+        "grants": len(grants),
+        "timeouts": unserved.count("timeout"),
+        "agent_gone": unserved.count("gone"),
+        "first_grant": round(grants[0] - set_up.t, 3) if grants else None,
+        "longest_stall": longest([stall.seconds for stall in stalls if stall.majority]),
+        "longest_stall_without_majority": longest(
+            [stall.seconds for stall in stalls if not stall.majority]
+        ),
+        "recovery": {
+            kind: spread(recoveries(kind, faults, grants, verdict))
+            for kind in sorted({fault.kind for fault in faults})
+        },
+        "permits_back": spread(
+            until_all_held(
+                [fault.t for fault in faults if fault.kind == "client killed"],
+                [time for time, total in held if total >= set_up.permits],
+            )
+        ),
+        "late_writes": {
+            "made": len(late),
+            "refused": sum(line.outcome == REFUSED for line in late),
+        },
+        "most_permits": max((total for _, total in held), default=0),
+    }
+
+
+def counted(faults: list[Fault], word: str) -> int:
+    return sum(fault.kind.endswith(word) for fault in faults)
+
+
+def longest(times: list[float]) -> float | None:
+    return round(max(times), 3) if times else None
+
+
+def spread(times: list[float]) -> dict[str, Any]:
+    if not times:
+        return {"measured": 0, "median": None, "worst": None}
+    return {
+        "measured": len(times),
+        "median": round(median(times), 3),
+        "worst": round(max(times), 3),
+    }
+
+
+def recoveries(
+    kind: str, faults: list[Fault], grants: list[float], verdict: Verdict
+) -> list[float]:
+    found = []
+    begins = [stall.begin for stall in verdict.stalls]
+    for fault in faults:
+        place = bisect_right(grants, fault.t + UNDER_WAY)
+        if fault.kind != kind or place == len(grants):
+            continue
+        resumed = grants[place]
+        alone = not any(fault.t < other.t < resumed for other in faults)
+        stall = verdict.stalls[bisect_right(begins, fault.t + UNDER_WAY) - 1]
+        if alone and stall.majority:
+            found.append(resumed - fault.t)
+    return found
+
+
+def until_all_held(since: list[float], full: list[float]) -> list[float]:
+    """Seconds from each of these moments until all permits were in use at once."""
+    places = [(moment, bisect_left(full, moment)) for moment in since]
+    return [full[place] - moment for moment, place in places if place < len(full)]
+
+
+def totals(uses: list[Use]) -> list[tuple[float, int]]:
+    """How many permits were valid from each moment on."""
+    changes = sorted(
+        (time, change)
+        for use in uses
+        for begin, end in use.spans
+        for time, change in ((begin, use.want), (end, -use.want))
+    )
+    found, total = [], 0
+    for time, change in changes:
+        total += change
+        found.append((time, total))
+    return found

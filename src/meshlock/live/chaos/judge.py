@@ -1,0 +1,242 @@
+"""What the record proves, judged from the record alone.
+
+A grant is **valid** from the moment its client has read it until the client gives it back,
+hears that it is lost, dies, or reaches the end of the last lease it knows of, by its own
+clock; whichever comes first. A client whose agent died goes on being valid until then.
+
+========  =====================================================================================
+permits   at no instant do valid grants add up to more than k
+fences    no two grants have the same fence; and if one was in its client's hands before
+          another was asked for, its fence is lower (between those two moments nobody but the
+          agents knows when a grant was made, so of grants that overlap so nothing is said)
+resource  fences of exclusive writes never fall, in the order in which the resource accepted
+          them; and none was refused to a client whose grant was valid from before to after
+resumed   while a majority of the members was awake and connected, and nothing new was done
+          to it, no more than ``within`` seconds passed without a grant although somebody
+          there waited and everything that was asked for was free
+served    in the quiet at the end nobody who waited was left out
+returned  in the end a client on every node was given all k permits
+agents    no agent ended or failed except by plan
+========  =====================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from meshlock.live.chaos.record import (
+    AnyLine,
+    Asked,
+    Died,
+    End,
+    Expired,
+    Failed,
+    Granted,
+    Lost,
+    NotServed,
+    Quiet,
+    Released,
+    Renewed,
+    SetUp,
+    Wrote,
+)
+from meshlock.live.chaos.resource import REFUSED
+from meshlock.live.chaos.stalls import Stall, stalls
+
+PROPERTIES = ("permits", "fences", "resource", "resumed", "served", "returned", "agents")
+
+
+class Violation(msgspec.Struct):
+    property: str
+    at: float  # seconds since the beginning of the record
+    sentence: str
+
+
+class Use(msgspec.Struct):
+    """One request and what became of it."""
+
+    c: str
+    n: int
+    node: str
+    want: int
+    asked: float
+    granted: float | None = None
+    fence: int | None = None
+    ended: float | None = None  # given back, lost, over, or refused
+    spans: list[tuple[float, float]] = []  # when it was valid
+
+    @property
+    def name(self) -> str:
+        return f"{self.c}/{self.n} ({self.want}, fence {self.fence})"
+
+
+def uses(record: Sequence[AnyLine]) -> list[Use]:
+    """All requests, in the order in which they were made."""
+    found: dict[tuple[str, int], Use] = {}
+    leases: dict[tuple[str, int], list[tuple[float, float]]] = {}  # from when, until when
+    last: dict[str, Use] = {}
+    for line in record:
+        if isinstance(line, Asked):
+            use = Use(line.c, line.n, line.node, line.want, line.t)
+            found[line.c, line.n] = last[line.c] = use
+        elif isinstance(line, Granted):
+            use = found[line.c, line.n]
+            use.granted, use.fence = line.t, line.fence
+            until = float("inf") if line.until is None else line.until
+            leases[line.c, line.n] = [(line.t, until)]
+        elif isinstance(line, Renewed):
+            leases[line.c, line.n].append((line.t, line.until))
+        elif isinstance(line, Released | Lost | Expired | NotServed):
+            use = found[line.c, line.n]
+            use.ended = line.t if use.ended is None else min(use.ended, line.t)
+        elif isinstance(line, Died) and line.c in last and last[line.c].ended is None:
+            last[line.c].ended = line.t
+    for key, known in leases.items():
+        use = found[key]
+        use.spans = spans(known, use.ended)
+    return sorted(found.values(), key=lambda use: use.asked)
+
+
+def spans(leases: list[tuple[float, float]], ended: float | None) -> list[tuple[float, float]]:
+    """When one of these leases ran and the grant had not ended."""
+    merged: list[tuple[float, float]] = []
+    for begin, until in leases:
+        end = until if ended is None else min(until, ended)
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        elif begin < end:
+            merged.append((begin, end))
+    return merged
+
+
+class Verdict(msgspec.Struct):
+    violations: list[Violation]
+    uses: list[Use]
+    stalls: list[Stall]
+    began: float
+
+    @property
+    def violated(self) -> list[str]:
+        names = {violation.property for violation in self.violations}
+        return [name for name in PROPERTIES if name in names]
+
+
+def judge(record: Sequence[AnyLine]) -> Verdict:
+    """``record`` in the order of time."""
+    set_up = record[0]
+    assert isinstance(set_up, SetUp)
+    all_uses = uses(record)
+    found_stalls = stalls(record)
+    violations = [
+        *too_many(all_uses, set_up.permits),
+        *disordered(all_uses),
+        *resource_wrong(record, all_uses),
+        *too_long(found_stalls, set_up.within),
+        *left_out(record, all_uses, set_up.within),
+        *not_returned(record, set_up.nodes),
+        *failures(record),
+    ]
+    for violation in violations:
+        violation.at = round(violation.at - set_up.t, 3)
+    return Verdict(violations, all_uses, found_stalls, set_up.t)
+
+
+def too_many(all_uses: list[Use], permits: int) -> Iterator[Violation]:
+    moments = [
+        (time, change, use)
+        for use in all_uses
+        for span in use.spans
+        for time, change in ((span[0], 1), (span[1], -1))
+    ]
+    moments.sort(key=lambda moment: moment[:2])  # at one instant, ends come before beginnings
+    valid: dict[tuple[str, int], Use] = {}
+    for time, change, use in moments:
+        if change < 0:
+            valid.pop((use.c, use.n), None)
+            continue
+        valid[use.c, use.n] = use
+        total = sum(other.want for other in valid.values())
+        if total > permits:
+            names = ", ".join(other.name for other in valid.values())
+            yield Violation("permits", time, f"{total} of {permits} permits are valid: {names}")
+
+
+def disordered(all_uses: list[Use]) -> Iterator[Violation]:
+    granted = sorted(
+        (
+            (use.granted, use.fence, use)
+            for use in all_uses
+            if use.granted and use.fence is not None
+        ),
+        key=lambda grant: grant[0],
+    )
+    owner: dict[int, Use] = {}
+    for time, fence, use in granted:
+        if fence in owner:
+            yield Violation("fences", time, f"{use.name} has the fence of {owner[fence].name}")
+        owner[fence] = use
+    highest: tuple[int, Use] | None = None
+    place = 0
+    for use in all_uses:  # in the order of their asking
+        while place < len(granted) and granted[place][0] < use.asked:
+            _, fence, earlier = granted[place]
+            if highest is None or fence > highest[0]:
+                highest = (fence, earlier)
+            place += 1
+        if highest is not None and use.fence is not None and use.fence < highest[0]:
+            sentence = f"{use.name} was asked for when {highest[1].name} was held already"
+            yield Violation("fences", use.granted or use.asked, sentence)
+
+
+def resource_wrong(record: Sequence[AnyLine], all_uses: list[Use]) -> Iterator[Violation]:
+    known = {(use.c, use.n): use for use in all_uses}
+    for line in record:
+        if isinstance(line, End):
+            for before, after in zip(line.accepted, line.accepted[1:], strict=False):
+                if after < before:
+                    yield Violation("resource", line.t, f"it accepted {after} after {before}")
+        elif isinstance(line, Wrote) and line.outcome == REFUSED:
+            use = known[line.c, line.n]
+            if any(begin <= line.t and line.end <= end for begin, end in use.spans):
+                yield Violation("resource", line.t, f"{use.name} was valid, and was refused")
+
+
+def too_long(found: list[Stall], within: float) -> Iterator[Violation]:
+    for stall in found:
+        if stall.inexcusable > within:
+            sentence = (
+                f"no grant for {stall.inexcusable:.1f} s (promised: {within:g} s) although "
+                f"{', '.join(stall.waiting)} waited, permits were free and a majority was awake"
+            )
+            yield Violation("resumed", stall.end, sentence)
+
+
+def left_out(record: Sequence[AnyLine], all_uses: list[Use], within: float) -> Iterator[Violation]:
+    quiet = next((line.t for line in record if isinstance(line, Quiet)), None)
+    if quiet is None:
+        yield Violation("served", record[-1].t, "the run never came to its quiet end")
+        return
+    end = record[-1].t
+    dead = {line.c: line.t for line in record if isinstance(line, Died)}
+    for use in all_uses:
+        if use.granted is None and dead.get(use.c, end) > quiet:
+            waited = (end if use.ended is None else use.ended) - max(quiet, use.asked)
+            if use.ended is None or waited > within:
+                yield Violation("served", use.asked, f"{use.c}/{use.n} was not served in the end")
+
+
+def not_returned(record: Sequence[AnyLine], nodes: list[str]) -> Iterator[Violation]:
+    for line in record:
+        if isinstance(line, End):
+            missing = [node for node in nodes if node not in line.took_all]
+            if missing:
+                sentence = f"at {', '.join(missing)} nobody was given all permits in the end"
+                yield Violation("returned", line.t, sentence)
+
+
+def failures(record: Sequence[AnyLine]) -> Iterator[Violation]:
+    for line in record:
+        if isinstance(line, Failed):
+            yield Violation("agents", line.t, f"{line.node} {line.why}")

@@ -1,0 +1,301 @@
+"""The plan of a run: what will be done to whom, drawn from a seed before anything starts.
+
+Whom a *holder* or *client* is cannot be known beforehand; all else is. The plan is written
+to the run's directory as JSON and can be given back with ``--plan``: the same faults at the
+same moments. What the processes make of them is theirs, so a finding need not come again,
+but it is likelier than with any other plan.
+
+Except in episodes that say so, a connected majority of the members is left alone: neither
+killed, paused nor cut off, nor silent because it has just started. That holds whoever the
+holder turns out to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from meshlock.algorithms.registry import Refused
+from meshlock.live.chaos.majority import able, across
+from meshlock.topology.specification import network
+
+Link = tuple[str, str]
+
+DECK = {
+    "kill-holder": 4,
+    "kill-agent": 2,
+    "kill-node": 2,
+    "kill-client": 4,
+    "pause-holder": 2,
+    "pause-agent": 2,
+    "pause-node": 2,
+    "pause-client": 2,
+    "partition": 4,
+    "cut-link": 1,
+    "break-link": 1,
+    "no-majority": 1,
+}
+"""How often each kind comes among so many; the deck is shuffled, dealt out, and shuffled again."""
+
+OF_HOLDER = ("kill-holder", "pause-holder")
+OF_CLIENT = ("kill-client", "pause-client")
+KILLS = ("kill-holder", "kill-agent", "kill-node")
+PAUSES = ("pause-holder", "pause-agent", "pause-node")
+
+START_UP = 2.0
+"""Seconds that a restarted agent may take before it answers, on a busy machine."""
+
+SETTLE = 0.5
+"""Seconds for links to come back."""
+
+RATE_BOUND = 0.01
+"""Clocks run at most so much fast or slow."""
+
+WIPED = 0.25
+"""Share of restarts with an empty state directory, where the plan allows one."""
+
+
+TRIES = 150
+"""So often a fault is put off by a tenth of a lease before it is given up."""
+
+
+class Event(msgspec.Struct, omit_defaults=True):
+    at: float
+    fault: str
+    seconds: float = 0.0  # until it is undone
+    nodes: list[str] = []  # empty: the holder, or whichever client holds permits
+    sides: list[list[str]] = []  # of a partition
+    link: Link | None = None
+    silent: bool = True  # a cut that nobody is told of (else connections break as well);
+    # without a majority: nodes are paused (else killed)
+    wiped: bool = False  # it comes back without its state directory
+    draw: float = 0.0  # which of the clients, as a share of those who qualify
+
+
+class Plan(msgspec.Struct):
+    seed: int
+    nodes: list[str]
+    links: list[Link]
+    permits: int
+    lease: float
+    seconds: float
+    clients_per_node: int
+    within: float  # service must resume within so many seconds
+    events: list[Event]
+
+    @property
+    def silence(self) -> float:
+        """For so long a node that has started may have no vote, by the slowest clock."""
+        return self.lease * (1 + 3 * RATE_BOUND)
+
+    def rate(self, who: str, start: int) -> float:
+        """Of the clock of a process at its so-manyth start."""
+        stream = Random(f"{self.seed}:rate:{who}:{start}")
+        return round(stream.uniform(1 - RATE_BOUND, 1 + RATE_BOUND), 6)
+
+
+def ring_with_chords(nodes: int) -> list[tuple[int, int]]:
+    """A ring, and a link across it from every other node."""
+    if nodes < 2:
+        return []
+    around = {(min(n, (n + 1) % nodes), max(n, (n + 1) % nodes)) for n in range(nodes)}
+    across = {tuple(sorted((n, (n + nodes // 2) % nodes))) for n in range(0, nodes, 2)}
+    return sorted(around | {(a, b) for a, b in across if a != b})
+
+
+def linked(topology: str, nodes: int, seed: int) -> list[Link]:
+    if topology == "chords":
+        pairs = ring_with_chords(nodes)
+    else:
+        graph = network(topology, nodes, seed)
+        pairs = sorted({(min(a, b), max(a, b)) for a in range(nodes) for b in graph.neighbours(a)})
+    return [(f"n{a}", f"n{b}") for a, b in pairs]
+
+
+def make(
+    seed: int,
+    nodes: int = 5,
+    permits: int = 3,
+    lease: float = 3.0,
+    seconds: float = 120.0,
+    topology: str = "chords",
+    clients_per_node: int = 2,
+    within: float | None = None,
+) -> Plan:
+    if nodes < 3:
+        raise Refused(f"With {nodes} nodes none can be missed: use --nodes 3 or more.")
+    if permits < 1 or clients_per_node < 1:
+        raise Refused("There must be permits and clients: raise --permits or --clients-per-node.")
+    if not (lease >= 1.0 and seconds > 0.0):
+        raise Refused("Use --lease 1 or more seconds, and --seconds above 0.")
+    names = [f"n{number}" for number in range(nodes)]
+    links = linked(topology, nodes, seed)
+    plan = Plan(
+        seed, names, links, permits, lease, seconds, clients_per_node, within or 5 * lease, []
+    )
+    plan.events = list(Drawing(plan).events())
+    return plan
+
+
+def save(plan: Plan, path: Path) -> None:
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n")
+
+
+def load(path: Path) -> Plan:
+    try:
+        plan = msgspec.json.decode(path.read_bytes(), type=Plan)
+    except OSError as error:
+        raise Refused(f"Cannot read {path}: {error.strerror}.") from None
+    except msgspec.MsgspecError as error:
+        raise Refused(f"{path} is not a plan: {error}.") from None
+    known = set(plan.nodes)
+    for event in plan.events:
+        named = {*event.nodes, *(event.link or ())}.union(*event.sides)
+        if event.fault not in DECK or not named <= known:
+            raise Refused(f"{path} asks for '{event.fault}' of {sorted(named)}: there is no such.")
+    return plan
+
+
+class Trouble(msgspec.Struct):
+    """What is out of order for a while. ``anybody``: one node more, we do not know which."""
+
+    until: float
+    nodes: Collection[str] = ()
+    cut: Collection[Link] = ()
+    anybody: bool = False
+
+
+class Drawing:
+    """Deals the faults out along the time, never more at once than the rule allows."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.random = Random(f"{plan.seed}:plan")
+        self.troubles: list[Trouble] = []
+        self.wiped_until = 0.0  # until then nobody else may forget
+
+    def events(self) -> Iterator[Event]:
+        lease, time, impossible = self.plan.lease, self.plan.lease / 2, 0
+        for fault in self.dealt():
+            placed = self.place(fault, time)
+            if placed is None:
+                impossible += 1
+                if impossible > sum(DECK.values()):
+                    return
+                continue
+            event, trouble = placed
+            if event.at + event.seconds > self.plan.seconds:
+                return
+            impossible = 0
+            self.troubles.append(trouble)
+            yield event
+            time = trouble.until if fault == "no-majority" else event.at
+            soon = self.random.random() < 0.3
+            time += lease * (self.random.uniform(0.1, 0.8) if soon else self.random.uniform(1.5, 4))
+
+    def dealt(self) -> Iterator[str]:
+        while True:
+            deck = [fault for fault, count in DECK.items() for _ in range(count)]
+            self.random.shuffle(deck)
+            yield from deck
+
+    def place(self, fault: str, time: float) -> tuple[Event, Trouble] | None:
+        """This fault at this time, or as soon afterwards as it is allowed; None if it never is,
+        as the killing of a holder in a star, who may be the hub."""
+        for _ in range(TRIES):
+            standing = [trouble for trouble in self.troubles if trouble.until > time]
+            event, trouble = self.draw(fault, time)
+            if fault == "no-majority":
+                if not standing:
+                    return event, trouble
+            elif self.allowed([*standing, trouble]):
+                event.wiped = self.may_forget(event, trouble)
+                return event, trouble
+            time += 0.1 * self.plan.lease
+        return None
+
+    def allowed(self, troubles: list[Trouble]) -> bool:
+        plan = self.plan
+        out = {node for trouble in troubles for node in trouble.nodes}
+        cut = {link for trouble in troubles for link in trouble.cut}
+        links = [link for link in plan.links if link not in cut]
+        unknown = sum(trouble.anybody for trouble in troubles)
+
+        def stands(out: set[str], more: int) -> bool:
+            left = [node for node in plan.nodes if node not in out]
+            if more == 0:
+                return bool(able(plan.nodes, left, links))
+            return all(stands(out | {node}, more - 1) for node in left)
+
+        return stands(out, unknown)
+
+    def may_forget(self, event: Event, trouble: Trouble) -> bool:
+        """Two that forget within two leases are more than is promised."""
+        back = event.at + event.seconds
+        if event.fault not in KILLS or back < self.wiped_until or self.random.random() > WIPED:
+            return False
+        self.wiped_until = trouble.until + 2 * self.plan.lease
+        return True
+
+    # -- one fault -----------------------------------------------------------------------------
+
+    def draw(self, fault: str, at: float) -> tuple[Event, Trouble]:
+        at = round(at, 3)
+        seconds = round(self.length(fault), 3)
+        event = Event(at, fault, seconds, draw=round(self.random.random(), 6))
+        trouble = Trouble(at + seconds + SETTLE)
+        if fault in KILLS:
+            trouble.until += START_UP + self.plan.silence
+        if fault in OF_HOLDER:
+            trouble.anybody = True
+        elif fault in KILLS or fault in PAUSES:
+            trouble.nodes = event.nodes = [self.random.choice(self.plan.nodes)]
+        elif fault == "partition":
+            event.silent = self.random.random() < 0.6
+            event.sides = self.sides(self.random.choice(("minority", "three", "alone")))
+            trouble.cut = across(self.plan.links, event.sides)
+        elif fault in ("cut-link", "break-link"):
+            event.silent = fault == "cut-link"
+            event.link = self.random.choice(self.plan.links)
+            trouble.cut = [event.link] if event.silent else []
+        elif fault == "no-majority":
+            self.draw_no_majority(event)
+            trouble.until += START_UP + self.plan.silence
+        return event, trouble
+
+    def length(self, fault: str) -> float:
+        lease = self.plan.lease
+        if fault == "break-link":
+            return 0.0
+        if fault == "kill-client":
+            return self.random.uniform(0.1, 0.5) * lease
+        if fault in KILLS:
+            return self.random.choice((0.3, 1.0, 2.5)) * lease * self.random.uniform(0.5, 1.5)
+        short, long = self.random.uniform(0.1, 0.8), self.random.uniform(1.2, 3.0)
+        return lease * self.random.choice((short, long))
+
+    def sides(self, kind: str) -> list[list[str]]:
+        names = list(self.plan.nodes)
+        self.random.shuffle(names)
+        most = len(names) // 2 + 1
+        if kind == "alone" or len(names) - most < 2:
+            return [names[1:], names[:1]]
+        if kind == "minority":
+            return [names[:most], names[most:]]
+        half = most + (len(names) - most) // 2
+        return [names[:most], names[most:half], names[half:]]
+
+    def draw_no_majority(self, event: Event) -> None:
+        """Half of the members killed or paused, or sides of which none is large enough."""
+        names = list(self.plan.nodes)
+        self.random.shuffle(names)
+        few = len(names) // 2
+        event.silent = self.random.random() < 0.6
+        if self.random.random() < 0.5:
+            event.nodes = names[few:]
+        else:
+            event.sides = [names[:few], names[few : 2 * few], names[2 * few :]]
+            event.sides = [side for side in event.sides if side]

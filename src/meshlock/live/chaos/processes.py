@@ -1,0 +1,187 @@
+"""The processes of a run: agents and clients, which never outlive it."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from meshlock.algorithms.registry import Refused
+from meshlock.live.chaos.client import Orders
+
+POOL = "chaos"
+LONGEST_START = 20.0
+PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
+
+
+def end_with_parent() -> Callable[[], None] | None:
+    """What a child does first: ask the kernel to kill it when we die, however we die (Linux)."""
+    if not sys.platform.startswith("linux"):
+        return None
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
+
+    def ask() -> None:
+        prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:  # too late
+            os._exit(1)
+
+    return ask
+
+
+class Child:
+    """A process that can be killed, stopped and continued."""
+
+    def __init__(self, command: Sequence[str], errors: Path) -> None:
+        with errors.open("ab") as file:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=file,
+                start_new_session=True,  # Ctrl-C is for us
+                preexec_fn=end_with_parent(),
+            )
+
+    @property
+    def running(self) -> bool:
+        return self.process.poll() is None
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.finish()
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def finish(self) -> None:
+        """Its input ends."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+
+
+class Agent:
+    """One node: its configuration, its state directory, and its process while it has one."""
+
+    def __init__(self, name: str, folder: Path, sockets: Path) -> None:
+        self.name = name
+        self.folder = folder
+        self.socket = sockets / f"{name}.sock"
+        self.state = folder / f"{name}.state"
+        self.log = folder / f"{name}.log"
+        self.peers: list[str] = []
+        self.pool: dict[str, Any] = {}
+        self.child: Child | None = None
+        self.address = ""
+        self.starts = 0
+        self.rate = 1.0
+        self.read_up_to = 0  # of the log
+
+    @property
+    def running(self) -> bool:
+        return self.child is not None and self.child.running
+
+    async def start(self, rate: float, wiped: bool = False) -> None:
+        """Until it answers."""
+        if wiped:
+            shutil.rmtree(self.state, ignore_errors=True)
+        self.state.mkdir(exist_ok=True)
+        self.starts += 1
+        self.rate = rate
+        configuration = self.folder / f"{self.name}.toml"
+        configuration.write_text(self.configuration())
+        before = self.log.stat().st_size if self.log.exists() else 0
+        self.child = Child([*PROGRAM, "agent", str(configuration)], self.log)
+        for _ in range(int(LONGEST_START / 0.02)):
+            for said in self.said(before):
+                if said.get("event") == "ready":
+                    self.address = str(said["address"])
+                    return
+            if not self.child.running:
+                break
+            await asyncio.sleep(0.02)
+        raise Refused(f"The agent {self.name} did not start: {self.last_words()}")
+
+    def configuration(self) -> str:
+        settings: dict[str, Any] = {
+            "name": self.name,
+            "listen": "127.0.0.1:0",
+            "peers": self.peers,
+            "secret-file": str(self.folder / "secret"),
+            "socket": str(self.socket),
+            "state": str(self.state),
+            "clock-rate": self.rate,
+        }
+        tables = {"": settings, f"[pools.{POOL}]": self.pool}
+        return "".join(
+            f"{head}\n" + "".join(f"{name} = {json.dumps(it)}\n" for name, it in table.items())
+            for head, table in tables.items()
+        )
+
+    def said(self, since: int = 0) -> list[dict[str, Any]]:
+        """What its log says since this place."""
+        with self.log.open("rb") as file:
+            file.seek(since)
+            lines = file.read().split(b"\n")[:-1]
+        found = []
+        for line in lines:
+            try:
+                found.append(msgspec.json.decode(line, type=dict[str, Any]))
+            except msgspec.MsgspecError:
+                found.append(
+                    {"event": "?", "level": "error", "text": line.decode(errors="replace")}
+                )
+        return found
+
+    def last_words(self) -> str:
+        lines = self.log.read_text(errors="replace").splitlines()
+        return lines[-1] if lines else "it said nothing."
+
+    async def status(self, seconds: float = 0.5) -> dict[str, Any] | None:
+        """What it knows of the pool; None if it does not answer in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                reader, writer = await asyncio.open_unix_connection(str(self.socket), limit=1 << 22)
+                try:
+                    writer.write(b'{"do": "status"}\n')
+                    answer = await reader.readline()
+                finally:
+                    writer.close()
+            found: dict[str, Any] = json.loads(answer)["status"]["pools"].get(POOL, {})
+        except (OSError, ValueError, KeyError, TimeoutError):
+            return None
+        return found
+
+
+class ClientSlot:
+    """A place for a client at a node; who is killed is followed by another."""
+
+    def __init__(self, node: str, place: int) -> None:
+        self.node = node
+        self.place = place
+        self.life = 0
+        self.name = ""
+        self.child: Child | None = None
+
+    def start(self, orders: Orders, log: Path) -> None:
+        self.life += 1
+        self.name = orders.name
+        command = [sys.executable, "-m", "meshlock.live.chaos.client"]
+        self.child = Child([*command, msgspec.json.encode(orders).decode()], log)
+
+    @property
+    def running(self) -> bool:
+        return self.child is not None and self.child.running

@@ -1,0 +1,241 @@
+"""The record of a run: one line of JSON for everything that somebody did or saw.
+
+All processes run on one machine, so there is one true clock: the machine's, sleep included.
+Every line bears its time. Lines are appended to one file, each by a single write, so a
+process that is killed has said all it said, and the record is all that the judge needs.
+
+A line that ends something (:class:`Released`, :class:`Died`, ...) bears a time *before* the
+act, one that begins something a time after it: what the record calls valid was valid.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+Link = tuple[str, str]
+
+
+def now() -> float:
+    """The machine's clock, in seconds; the same for all processes."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+class Line(msgspec.Struct, tag_field="event", omit_defaults=True):
+    t: float
+
+
+class SetUp(Line, tag="set-up"):
+    """The first line."""
+
+    nodes: list[str]
+    links: list[Link]
+    permits: int
+    lease: float
+    silence: float  # how long a node that has started has no vote
+    within: float  # service must resume within so many seconds
+
+
+# -- what clients do and see: c is the client, n its request
+
+
+class Asked(Line, tag="asked"):
+    c: str
+    n: int
+    node: str
+    want: int
+    priority: int
+    timeout: float | None = None
+
+
+class Granted(Line, tag="granted"):
+    """``until`` is the end of the lease in the machine's time, by the holder's own clock."""
+
+    c: str
+    n: int
+    want: int
+    fence: int | None = None
+    until: float | None = None
+
+
+class Renewed(Line, tag="renewed"):
+    c: str
+    n: int
+    until: float
+
+
+class Wrote(Line, tag="wrote"):
+    """From ``t`` to ``end`` a client wrote. ``outcome``: accepted, refused, or busy when the
+    resource could not be reached at all. ``late`` if the client knew that it should not."""
+
+    c: str
+    n: int
+    end: float
+    outcome: str
+    fence: int | None = None
+    exclusive: bool = False
+    late: bool = False
+
+
+class Released(Line, tag="released"):
+    c: str
+    n: int
+
+
+class Lost(Line, tag="lost"):
+    """The agent said that the grant is lost."""
+
+    c: str
+    n: int
+
+
+class Expired(Line, tag="expired"):
+    """The lease ended by the holder's own clock."""
+
+    c: str
+    n: int
+
+
+class NotServed(Line, tag="not-served"):
+    """The request ended without a grant: timeout, refused, or the agent is gone."""
+
+    c: str
+    n: int
+    why: str
+
+
+# -- what is done to processes and links
+
+
+class Died(Line, tag="died"):
+    """A client was killed, or had nothing more to do and ended."""
+
+    c: str
+
+
+class Stopped(Line, tag="stopped"):
+    """SIGSTOP: an agent by its node's name, or a client."""
+
+    who: str
+
+
+class Continued(Line, tag="continued"):
+    who: str
+
+
+class Up(Line, tag="up"):
+    """An agent answers."""
+
+    node: str
+    rate: float = 1.0
+    wiped: bool = False
+
+
+class Down(Line, tag="down"):
+    node: str
+
+
+class Cut(Line, tag="cut"):
+    links: list[Link]
+    silent: bool = True
+
+
+class Healed(Line, tag="healed"):
+    links: list[Link]
+
+
+class Fault(Line, tag="fault"):
+    """What was just done, in one word; ``held``: permits that a killed client held."""
+
+    kind: str
+    who: str = ""
+    held: int = 0
+
+
+class Failed(Line, tag="failed"):
+    """An agent ended by itself, or failed on something: never part of the plan."""
+
+    node: str
+    why: str
+
+
+class Quiet(Line, tag="quiet"):
+    """All faults are over, and everything is up and connected."""
+
+
+class End(Line, tag="end"):
+    """``accepted``: the fences of all exclusive writes in the resource's own order;
+    ``took_all``: nodes where a client was given all permits in the end."""
+
+    accepted: list[int]
+    took_all: list[str]
+
+
+AnyLine = (
+    SetUp
+    | Asked
+    | Granted
+    | Renewed
+    | Wrote
+    | Released
+    | Lost
+    | Expired
+    | NotServed
+    | Died
+    | Stopped
+    | Continued
+    | Up
+    | Down
+    | Cut
+    | Healed
+    | Fault
+    | Failed
+    | Quiet
+    | End
+)
+
+_decoder: msgspec.json.Decoder[AnyLine] = msgspec.json.Decoder(AnyLine)
+
+
+class Writer:
+    """Appends lines; any number of processes may do so at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        self.encode = msgspec.json.Encoder().encode
+
+    def write(self, line: AnyLine) -> None:
+        os.write(self.file, self.encode(line) + b"\n")
+
+    def close(self) -> None:
+        os.close(self.file)
+
+
+class Follower:
+    """Reads what has been appended since the last time."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = path.open("rb")
+        self.rest = b""
+
+    def news(self) -> list[AnyLine]:
+        *whole, self.rest = (self.rest + self.file.read()).split(b"\n")
+        return parse(whole)
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def parse(lines: Iterable[bytes | str]) -> list[AnyLine]:
+    return [_decoder.decode(line) for line in lines if line]
+
+
+def read(path: Path) -> list[AnyLine]:
+    """The whole record in the order of time."""
+    return sorted(parse(path.read_bytes().splitlines()), key=lambda line: line.t)

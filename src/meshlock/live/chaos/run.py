@@ -1,0 +1,315 @@
+"""A run: the plan, carried out; then quiet, in which everybody must be served."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+
+from meshlock.live.chaos.cluster import Cluster
+from meshlock.live.chaos.majority import across
+from meshlock.live.chaos.plan import Event, Plan
+from meshlock.live.chaos.processes import ClientSlot
+from meshlock.live.chaos.record import End, Failed, Fault, Quiet, SetUp, now
+
+FOUND_OUT = 0.03
+"""Seconds after the death of a supposed holder: then the token is not on its way any more."""
+
+
+class Chaos:
+    def __init__(self, plan: Plan, folder: Path, sockets: Path) -> None:
+        self.plan = plan
+        self.cluster = Cluster(plan, folder, sockets)
+        self.began = monotonic()
+        self.phase = "starting"
+        self.news: list[str] = []
+        self.faults: dict[str, int] = {}
+        self.skipped = 0
+        self.failed: set[str] = set()  # agents that ended by themselves
+
+    async def run(self) -> None:
+        cluster, plan = self.cluster, self.plan
+        cluster.record.write(
+            SetUp(
+                t=now(),
+                nodes=plan.nodes,
+                links=plan.links,
+                permits=plan.permits,
+                lease=plan.lease,
+                silence=plan.silence,
+                within=plan.within,
+            )
+        )
+        try:
+            await cluster.start()
+            self.phase = "waiting for the first grant"
+            if await self.first_grant():
+                self.phase = "chaos"
+                await self.carry_out_plan()
+            self.phase = "quiet"
+            await self.quiet()
+            self.phase = "judging"
+        finally:
+            await cluster.close()
+
+    async def first_grant(self) -> bool:
+        """The birth of the pool; if it fails, so does everything, and the judge says so."""
+        end = now() + 2 * self.plan.within
+        while now() < end:
+            self.cluster.look()
+            if self.cluster.granted:
+                return True
+            await asyncio.sleep(0.05)
+        return False
+
+    async def carry_out_plan(self) -> None:
+        began = now()
+        watching = asyncio.create_task(self.watch_agents())
+        try:
+            async with asyncio.TaskGroup() as episodes:
+                for event in self.plan.events:
+                    await asyncio.sleep(began + event.at - now())
+                    episodes.create_task(self.carry_out(event))
+                await asyncio.sleep(began + self.plan.seconds - now())
+        finally:
+            watching.cancel()
+
+    async def watch_agents(self) -> None:
+        """An agent that ends by itself is a finding; it is started again all the same."""
+        while True:
+            await asyncio.sleep(0.1)
+            for name in list(self.cluster.up_since):
+                agent = self.cluster.agents[name]
+                if not agent.running and name not in self.failed:
+                    self.failed.add(name)
+                    why = f"ended by itself: {agent.last_words()}"
+                    self.cluster.kill_agent(name)
+                    self.cluster.record.write(Failed(t=now(), node=name, why=why))
+                    self.tell(f"{name} {why}")
+                    await self.cluster.start_agent(name)
+                    self.failed.discard(name)
+
+    # -- faults ----------------------------------------------------------------------------
+
+    async def carry_out(self, event: Event) -> None:
+        what = event.fault
+        if what == "no-majority":
+            await self.no_majority(event)
+        elif what in ("kill-client", "pause-client"):
+            await self.disturb_client(event)
+        elif what == "partition":
+            sides = " | ".join(" ".join(side) for side in event.sides)
+            await self.cut(event, across(self.plan.links, event.sides), f"partition {sides}")
+        elif what in ("cut-link", "break-link"):
+            assert event.link is not None
+            await self.cut(event, [event.link], f"link {' - '.join(event.link)}")
+        else:
+            await self.disturb_node(event)
+
+    async def disturb_node(self, event: Event) -> None:
+        name = await self.whom(event)
+        if name is None:
+            self.skip(event)
+        elif event.fault.startswith("kill"):
+            await self.kill(event, name)
+        else:
+            await self.pause(event, name)
+
+    async def whom(self, event: Event) -> str | None:
+        """The one the plan names, or the next that can be spared; the holder, if it is meant."""
+        cluster, names = self.cluster, self.plan.nodes
+        if event.nodes:
+            first = names.index(event.nodes[0])
+            candidates = [*names[first:], *names[:first]]
+        else:
+            candidates = await self.find_holder()
+        for name in candidates:
+            if name in cluster.awake() and cluster.stands_without([name]):
+                return name
+        return None
+
+    async def find_holder(self) -> list[str]:
+        end = now() + self.plan.lease
+        while now() < end:
+            found = await self.cluster.holders()
+            if found:
+                return found
+            await asyncio.sleep(0.05)
+        return []
+
+    async def kill(self, event: Event, name: str) -> None:
+        cluster = self.cluster
+        slots = self.slots_at(name) if event.fault == "kill-node" else []
+        cluster.look()
+        held = sum(cluster.holding.get(slot.name, 0) for slot in slots)
+        for slot in slots:
+            cluster.kill_client(slot)
+        t = cluster.kill_agent(name)
+        kind = "node killed" if slots else "agent killed"
+        if event.fault == "kill-holder":
+            await asyncio.sleep(FOUND_OUT)
+            if not await cluster.holders():
+                kind = "holder killed"
+        wiped = ", its memory wiped" if event.wiped else ""
+        self.note(kind, t, f"{name} for {event.seconds:.1f} s{wiped}", held)
+        await asyncio.sleep(event.seconds)
+        await cluster.start_agent(name, event.wiped)
+        self.tell(f"{name} is back")
+        for slot in slots:
+            cluster.start_client(slot)
+
+    async def pause(self, event: Event, name: str) -> None:
+        cluster = self.cluster
+        slots = self.slots_at(name) if event.fault == "pause-node" else []
+        t = cluster.pause_agent(name)
+        for slot in slots:
+            cluster.pause_client(slot)
+        kind = {"pause-node": "node paused", "pause-holder": "holder paused"}
+        self.note(kind.get(event.fault, "agent paused"), t, f"{name} for {event.seconds:.1f} s")
+        await asyncio.sleep(event.seconds)
+        if event.draw < 0.5:  # who wakes first sees the other still asleep
+            cluster.continue_agent(name)
+        for slot in slots:
+            cluster.continue_client(slot)
+        cluster.continue_agent(name)
+
+    def slots_at(self, name: str) -> list[ClientSlot]:
+        """The clients of this node that nothing else has befallen."""
+        return [
+            slot
+            for slot in self.cluster.slots
+            if slot.node == name and slot.running and slot.name not in self.cluster.paused
+        ]
+
+    async def disturb_client(self, event: Event) -> None:
+        cluster = self.cluster
+        slot = await self.client_with_permits(event.draw)
+        if slot is None:
+            self.skip(event)
+            return
+        held = cluster.holding[slot.name]
+        if event.fault == "kill-client":
+            t = cluster.kill_client(slot)
+            self.note("client killed", t, f"{slot.name}, which had {held}", held)
+            await asyncio.sleep(event.seconds)
+            cluster.start_client(slot)
+        else:
+            t = cluster.pause_client(slot)
+            self.note("client paused", t, f"{slot.name} for {event.seconds:.1f} s", held)
+            await asyncio.sleep(event.seconds)
+            cluster.continue_client(slot)
+
+    async def client_with_permits(self, draw: float) -> ClientSlot | None:
+        """One whose agent lives, for the others are at the end of their lease anyway."""
+        cluster = self.cluster
+        end = now() + self.plan.lease
+        while now() < end:
+            cluster.look()
+            awake = cluster.awake()
+            found = [
+                slot
+                for slot in cluster.slots
+                if slot.running and slot.name in cluster.holding and slot.node in awake
+                if slot.name not in cluster.paused
+            ]
+            if found:
+                return found[int(draw * len(found))]
+            await asyncio.sleep(0.01)
+        return None
+
+    async def cut(self, event: Event, links: list[tuple[str, str]], name: str) -> None:
+        cluster = self.cluster
+        how = "silently" if event.silent else "abruptly"
+        kinds = {"partition": "partition", "cut-link": "link cut", "break-link": "link broken"}
+        t = cluster.cut(links, event.silent)
+        self.note(kinds[event.fault], t, f"{name} {how} for {event.seconds:.1f} s")
+        await asyncio.sleep(event.seconds)
+        cluster.heal(links)
+
+    async def no_majority(self, event: Event) -> None:
+        cluster = self.cluster
+        nodes = [name for name in event.nodes if name in cluster.awake()]
+        links = across(self.plan.links, event.sides) if event.sides else []
+        how = "cut apart" if links else "paused" if event.silent else "killed"
+        self.note("no majority", now(), f"{how} for {event.seconds:.1f} s")
+        if links:
+            cluster.cut(links, event.silent)
+        for name in nodes:
+            if event.silent:
+                cluster.pause_agent(name)
+            else:
+                cluster.kill_agent(name)
+        await asyncio.sleep(event.seconds)
+        if links:
+            cluster.heal(links)
+        for name in nodes:
+            if event.silent:
+                cluster.continue_agent(name)
+        if not event.silent:
+            await asyncio.gather(*[cluster.start_agent(name) for name in nodes])
+
+    # -- the end ---------------------------------------------------------------------------
+
+    async def quiet(self) -> None:
+        """Nothing is done any more: who waits must be served, and all permits be there."""
+        cluster, plan = self.cluster, self.plan
+        cluster.record.write(Quiet(t=now()))
+        self.tell("all is well from now on")
+        await asyncio.sleep(plan.lease)
+        for slot in cluster.slots:
+            if slot.child is not None:
+                slot.child.finish()
+        await self.ended(cluster.slots, 2 * plan.within)
+        last = [ClientSlot(node, plan.clients_per_node) for node in plan.nodes]
+        for slot in last:
+            orders = cluster.orders(f"{slot.node}.last", slot.node, take_all=True)
+            slot.start(orders, cluster.folder / "clients.log")
+        cluster.slots += last
+        await self.ended(last, 2 * plan.within)
+        took_all = [
+            slot.node for slot in last if slot.child is not None and slot.child.process.poll() == 0
+        ]
+        for agent in cluster.agents.values():
+            for said in agent.said():
+                if said.get("level") == "error":
+                    why = f"failed: {said.get('event')} {said.get('text', '')}"
+                    cluster.record.write(Failed(t=now(), node=agent.name, why=why.strip()))
+        cluster.record.write(End(t=now(), accepted=cluster.resource.accepted(), took_all=took_all))
+        cluster.look()
+
+    async def ended(self, slots: list[ClientSlot], seconds: float) -> None:
+        end = now() + seconds
+        while now() < end and any(slot.running for slot in slots):
+            await asyncio.sleep(0.05)
+
+    # -- what is told ----------------------------------------------------------------------
+
+    def note(self, kind: str, t: float, about: str, held: int = 0) -> None:
+        self.faults[kind] = self.faults.get(kind, 0) + 1
+        self.cluster.record.write(Fault(t=t, kind=kind, who=about, held=held))
+        self.tell(f"{kind}: {about}")
+
+    def skip(self, event: Event) -> None:
+        self.skipped += 1
+        self.tell(f"{event.fault} left out: there is nobody whom it could befall")
+
+    def tell(self, news: str) -> None:
+        self.news.append(f"{monotonic() - self.began:6.1f} s  {news}")
+
+
+async def watch(chaos: Chaos, look: Callable[[Chaos], None], every: float = 0.25) -> None:
+    """Run, and look at it several times a second."""
+    work = asyncio.create_task(chaos.run())
+    try:
+        while not work.done():
+            chaos.cluster.look() if chaos.phase != "judging" else None
+            look(chaos)
+            await asyncio.wait([work], timeout=every)
+    finally:
+        if not work.done():
+            work.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await work
+    await work

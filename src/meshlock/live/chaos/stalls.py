@@ -1,0 +1,145 @@
+"""Times without a grant, and how much of them nothing excuses.
+
+A stall lies between two grants. Excused is what no algorithm could help: no majority of the
+members is awake, connected and past its silence; nobody who is awake in that part waits; or
+somebody holds permits so long that what is asked for is not free. A new fault starts the
+clock again, for it may undo what was done against the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from meshlock.live.chaos.majority import Link, able
+from meshlock.live.chaos.record import (
+    AnyLine,
+    Asked,
+    Continued,
+    Cut,
+    Died,
+    Down,
+    End,
+    Expired,
+    Fault,
+    Granted,
+    Healed,
+    Lost,
+    NotServed,
+    Released,
+    SetUp,
+    Stopped,
+    Up,
+)
+
+
+class Stall(msgspec.Struct):
+    begin: float
+    end: float
+    majority: bool  # all the time
+    inexcusable: float = 0.0  # the longest stretch without an excuse
+    waiting: list[str] = []
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.begin
+
+
+class State:
+    """What is the case, as the record unfolds."""
+
+    def __init__(self, set_up: SetUp) -> None:
+        self.set_up = set_up
+        self.up: dict[str, float] = {}  # since when
+        self.stopped: set[str] = set()
+        self.cut: set[Link] = set()
+        self.pending: dict[str, Asked] = {}  # by client: it asks for one thing at a time
+        self.open: dict[str, int] = {}  # by client: permits it has not given back
+        self.part: set[str] = set()  # where a majority is
+
+    def take(self, line: AnyLine) -> None:
+        if isinstance(line, Asked):
+            self.pending[line.c] = line
+        elif isinstance(line, Granted):
+            self.pending.pop(line.c, None)
+            self.open[line.c] = line.want
+        elif isinstance(line, Released | Lost | Expired | NotServed | Died):
+            self.pending.pop(line.c, None)
+            self.open.pop(line.c, None)
+        elif isinstance(line, Stopped):
+            self.stopped.add(line.who)
+        elif isinstance(line, Continued):
+            self.stopped.discard(line.who)
+        elif isinstance(line, Up):
+            self.up[line.node] = line.t
+        elif isinstance(line, Down):
+            self.up.pop(line.node, None)
+            self.stopped.discard(line.node)
+        elif isinstance(line, Cut):
+            self.cut.update(line.links)
+        elif isinstance(line, Healed):
+            self.cut.difference_update(line.links)
+
+    def look(self, time: float) -> None:
+        """Where is a majority?"""
+        awake = [node for node in self.up if node not in self.stopped]
+        silence = self.set_up.silence
+        silent = [node for node, began in self.up.items() if began + silence > time]
+        links = [link for link in self.set_up.links if link not in self.cut]
+        self.part = able(self.set_up.nodes, awake, links, silent)
+
+    def waiting(self) -> list[Asked]:
+        """Who waits and could be helped."""
+        return [
+            asked
+            for asked in self.pending.values()
+            if asked.node in self.part and asked.c not in self.stopped
+        ]
+
+    def inexcusable(self) -> bool:
+        waiting = self.waiting()
+        free = self.set_up.permits - sum(self.open.values())
+        return bool(waiting) and max(asked.want for asked in waiting) <= free
+
+
+CHANGES = (Stopped, Continued, Up, Down, Cut, Healed)
+
+
+def stalls(record: Sequence[AnyLine]) -> list[Stall]:
+    """From each grant to the next, those too short to matter included."""
+    set_up = record[0]
+    assert isinstance(set_up, SetUp)
+    state = State(set_up)
+    found: list[Stall] = []
+    stall = Stall(set_up.t, set_up.t, False)
+    since: float | None = None  # no excuse since then
+    for time, line in moments(record, set_up.silence):
+        if since is not None and time - since > stall.inexcusable:
+            stall.inexcusable = time - since
+            stall.waiting = sorted(f"{asked.c}/{asked.n}" for asked in state.waiting())
+        if line is not None:
+            state.take(line)
+        if line is None or isinstance(line, CHANGES):
+            state.look(time)
+        if isinstance(line, Granted | End):
+            stall.end = time
+            found.append(stall)
+            stall = Stall(time, time, True)
+            since = None
+        stall.majority = stall.majority and bool(state.part)
+        if isinstance(line, Fault) or not state.inexcusable():
+            since = None
+        elif since is None:
+            since = time
+    return found
+
+
+def moments(record: Sequence[AnyLine], silence: float) -> list[tuple[float, AnyLine | None]]:
+    """The record, and the moments in between at which a node that started gets its vote."""
+    found: list[tuple[float, AnyLine | None]] = [(line.t, line) for line in record]
+    end = record[-1].t
+    for line in record:
+        if isinstance(line, Up) and line.t + silence < end:
+            found.append((line.t + silence, None))
+    return sorted(found, key=lambda moment: moment[0])

@@ -1,0 +1,417 @@
+"""The parts of the chaos harness that need no processes: plan, resource, judge.
+
+The records here are made by hand, so that it is known what the judge must say of them.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import pytest
+
+from meshlock.algorithms.registry import Refused
+from meshlock.live.chaos import plan as plans
+from meshlock.live.chaos.figures import figures
+from meshlock.live.chaos.judge import Verdict, judge
+from meshlock.live.chaos.majority import able, across
+from meshlock.live.chaos.record import (
+    AnyLine,
+    Asked,
+    Continued,
+    Cut,
+    Died,
+    Down,
+    End,
+    Expired,
+    Failed,
+    Fault,
+    Follower,
+    Granted,
+    Healed,
+    Lost,
+    NotServed,
+    Quiet,
+    Released,
+    Renewed,
+    SetUp,
+    Stopped,
+    Up,
+    Writer,
+    Wrote,
+    read,
+)
+from meshlock.live.chaos.resource import ACCEPTED, BUSY, REFUSED, Resource
+
+# -- the plan ------------------------------------------------------------------------------------
+
+
+def test_a_seed_is_a_plan_and_another_seed_another():
+    assert plans.make(3) == plans.make(3)
+    assert plans.make(3).events != plans.make(4).events
+
+
+def test_a_plan_comes_back_from_its_file(tmp_path: Path):
+    plan = plans.make(5, seconds=60)
+    plans.save(plan, tmp_path / "plan.json")
+    assert plans.load(tmp_path / "plan.json") == plan
+
+
+def test_a_plan_that_names_strangers_is_refused(tmp_path: Path):
+    plan = plans.make(5, nodes=5)
+    plan.nodes = plan.nodes[:2]
+    plans.save(plan, tmp_path / "plan.json")
+    with pytest.raises(Refused, match="no such"):
+        plans.load(tmp_path / "plan.json")
+
+
+def test_half_an_hour_has_every_kind_of_fault_in_plenty():
+    events = plans.make(1, seconds=1800).events
+    counts = {kind: sum(event.fault == kind for event in events) for kind in plans.DECK}
+    assert min(counts.values()) >= 5
+    assert counts["kill-holder"] >= 25
+    assert any(event.wiped for event in events)
+    assert {event.silent for event in events if event.fault == "partition"} == {True, False}
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("nodes", [3, 5, 6])
+def test_a_majority_is_left_alone_whoever_the_holder_is(seed: int, nodes: int):
+    """Judged anew from the events, with none of the code that drew them but ``able``."""
+    plan = plans.make(seed, nodes=nodes, seconds=400)
+    assert len(plan.events) > 20
+    silence = plan.lease * 1.03
+
+    def over(event: plans.Event) -> float:
+        killed = event.fault in ("kill-holder", "kill-agent", "kill-node")
+        return event.at + event.seconds + (silence if killed else 0.0)
+
+    for event in plan.events:
+        if event.fault == "no-majority":
+            left = [node for node in plan.nodes if node not in event.nodes]
+            whole = set(plan.links) - set(across(plan.links, event.sides or [plan.nodes]))
+            assert not able(plan.nodes, left, whole)
+            continue
+        now = [e for e in plan.events if e.at <= event.at < over(e)]
+        assert all(e.fault != "no-majority" for e in now)
+        named = {node for e in now for node in e.nodes}
+        unknown = sum(e.fault in ("kill-holder", "pause-holder") for e in now)
+        cut = {link for e in now if e.sides for link in across(plan.links, e.sides)}
+        cut |= {e.link for e in now if e.link is not None}
+        whole = set(plan.links) - cut
+        for holders in combinations(set(plan.nodes) - named, unknown):
+            left = [node for node in plan.nodes if node not in named | set(holders)]
+            assert able(plan.nodes, left, whole), event
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_nobody_forgets_within_two_leases_of_another(seed: int):
+    plan = plans.make(seed, seconds=1800)
+    back = sorted(event.at + event.seconds for event in plan.events if event.wiped)
+    assert back
+    assert all(after - before > 2 * plan.lease for before, after in pairwise(back))
+
+
+def test_clocks_keep_within_their_bound_and_differ_at_every_start():
+    plan = plans.make(1)
+    rates = [plan.rate(node, start) for node in plan.nodes for start in range(200)]
+    assert 0.99 <= min(rates) < 0.991 and 1.009 < max(rates) <= 1.01
+    assert len(set(rates)) > 900
+
+
+def test_where_nobody_can_be_missed_the_plan_spares_them():
+    """The hub of a star may be the holder, so the holder is never killed there."""
+    faults = {event.fault for event in plans.make(1, topology="star", seconds=300).events}
+    assert "kill-holder" not in faults and "kill-client" in faults
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [({"nodes": 2}, "--nodes 3"), ({"lease": 0.1}, "--lease"), ({"permits": 0}, "--permits")],
+)
+def test_an_impossible_plan_is_refused_with_a_sentence(settings: dict[str, int], sentence: str):
+    with pytest.raises(Refused, match=sentence):
+        plans.make(1, **settings)  # type: ignore[arg-type]
+
+
+# -- the resource --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def resource(tmp_path: Path) -> Resource:
+    return Resource.make(tmp_path / "resource.sqlite")
+
+
+def test_the_resource_refuses_a_lower_fence_from_holders_of_everything(resource: Resource):
+    assert resource.write(5, "a", 3, True) == ACCEPTED
+    assert resource.write(5, "a", 3, True) == ACCEPTED
+    assert resource.write(9, "b", 3, True) == ACCEPTED
+    assert resource.write(5, "a", 3, True) == REFUSED
+    assert resource.accepted() == [5, 5, 9]
+
+
+def test_holders_of_fewer_permits_interleave(resource: Resource):
+    assert resource.write(9, "b", 1, False) == ACCEPTED
+    assert resource.write(5, "a", 2, False) == ACCEPTED
+    assert resource.accepted() == []
+
+
+def test_a_resource_in_the_middle_of_a_write_is_busy(resource: Resource, tmp_path: Path):
+    other = Resource(tmp_path / "resource.sqlite")
+    other.base.execute("BEGIN IMMEDIATE")
+    assert resource.write(5, "a", 3, True) == BUSY
+    other.base.execute("ROLLBACK")
+    assert resource.write(5, "a", 3, True) == ACCEPTED
+
+
+# -- the record ----------------------------------------------------------------------------------
+
+
+def test_a_record_is_appended_to_followed_and_read(tmp_path: Path):
+    path = tmp_path / "record.jsonl"
+    one, other = Writer(path), Writer(path)
+    follower = Follower(path)
+    one.write(Released(t=2.0, c="a", n=1))
+    other.write(Died(t=1.0, c="b"))
+    assert follower.news() == [Released(t=2.0, c="a", n=1), Died(t=1.0, c="b")]
+    assert follower.news() == []
+    one.write(Cut(t=3.0, links=[("n0", "n1")]))
+    assert follower.news() == [Cut(t=3.0, links=[("n0", "n1")])]
+    assert [line.t for line in read(path)] == [1.0, 2.0, 3.0]
+
+
+# -- the judge -----------------------------------------------------------------------------------
+
+NODES = ["n0", "n1", "n2"]
+LINKS = [("n0", "n1"), ("n0", "n2"), ("n1", "n2")]
+
+
+def story(
+    *lines: AnyLine, took_all: list[str] = NODES, accepted: list[int] | None = None, quiet=90.0
+) -> Verdict:
+    """A run of three nodes and two permits, leases of 3 s, that goes well but for ``lines``.
+
+    All is quiet from 90 on, and over at 100.
+    """
+    record: list[AnyLine] = [
+        SetUp(t=0.0, nodes=NODES, links=LINKS, permits=2, lease=3.0, silence=3.1, within=15.0),
+        *[Up(t=0.1, node=node) for node in NODES],
+        *lines,
+        Quiet(t=quiet),
+        End(t=100.0, accepted=accepted or [], took_all=took_all),
+    ]
+    return judge(sorted(record, key=lambda line: line.t))
+
+
+def use(
+    c: str, asked: float, begin: float, end: float, fence: int, want: int = 1, node: str = "n0"
+) -> list[AnyLine]:
+    """A client asks, is granted with a lease that would last, and gives back."""
+    return [
+        Asked(t=asked, c=c, n=fence, node=node, want=want, priority=0),
+        Granted(t=begin, c=c, n=fence, want=want, fence=fence, until=begin + 1000),
+        Released(t=end, c=c, n=fence),
+    ]
+
+
+def test_a_good_run_is_called_good():
+    verdict = story(*use("a", 1, 2, 4, 1), *use("b", 1, 3, 5, 2), *use("c", 4, 5, 6, 3, want=2))
+    assert verdict.violated == []
+
+
+def test_too_many_permits_are_noticed():
+    verdict = story(*use("a", 1, 2, 4, 1), *use("b", 1, 3, 5, 2, want=2))
+    assert verdict.violated == ["permits"]
+    (violation,) = verdict.violations
+    assert violation.at == 3.0
+    assert violation.sentence == ("3 of 2 permits are valid: a/1 (1, fence 1), b/2 (2, fence 2)")
+
+
+def test_permits_given_back_at_one_instant_may_be_taken_in_the_same():
+    assert story(*use("a", 1, 2, 4, 1, want=2), *use("b", 1, 4, 5, 2, want=2)).violated == []
+
+
+def granted(c: str, fence: int, begin: float, until: float, want: int = 2) -> list[AnyLine]:
+    return [
+        Asked(t=begin - 1, c=c, n=fence, node="n0", want=want, priority=0),
+        Granted(t=begin, c=c, n=fence, want=want, fence=fence, until=until),
+    ]
+
+
+def test_a_lease_ends_validity_though_nobody_says_so():
+    next_one = use("b", 1, 5, 6, 2, want=2)
+    assert story(*granted("a", 1, 2, until=5), Died(t=80, c="a"), *next_one).violated == []
+    late = story(*granted("a", 1, 2, until=5.001), Died(t=80, c="a"), *next_one)
+    assert late.violated == ["permits"]
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        Released(t=4.9, c="a", n=1),
+        Lost(t=4.9, c="a", n=1),
+        Expired(t=4.9, c="a", n=1),
+        Died(t=4.9, c="a"),
+    ],
+)
+def test_whatever_ends_a_grant_ends_its_validity(end: AnyLine):
+    next_one = use("b", 1, 5, 6, 2, want=2)
+    assert story(*granted("a", 1, 2, until=50), end, *next_one).violated == []
+    end.t = 5.1
+    assert story(*granted("a", 1, 2, until=50), end, *next_one).violated == ["permits"]
+
+
+def test_a_renewal_prolongs_and_a_late_one_begins_anew():
+    first = [*granted("a", 1, 2, until=5), Released(t=20, c="a", n=1)]
+    renewed = Renewed(t=4, c="a", n=1, until=9)
+    assert story(*first, renewed, *use("b", 1, 6, 7, 2)).violated == ["permits"]
+    too_late = Renewed(t=6, c="a", n=1, until=9)
+    assert story(*first, too_late, *use("b", 1, 5, 5.9, 2)).violated == []
+    assert story(*first, too_late, *use("b", 1, 6.5, 7, 2)).violated == ["permits"]
+
+
+def test_a_client_whose_agent_died_still_counts():
+    """Its agent is down, it is not: until its lease ends the permits are not free."""
+    verdict = story(
+        *granted("a", 1, 2, until=5),
+        Down(t=3, node="n0"),
+        Expired(t=5, c="a", n=1),
+        *use("b", 1, 4.9, 6, 2, node="n1"),
+    )
+    assert verdict.violated == ["permits"]
+
+
+def test_equal_fences_are_noticed():
+    assert story(*use("a", 1, 2, 3, 7), *use("b", 1, 4, 5, 7)).violated == ["fences"]
+
+
+def test_a_fence_that_falls_is_noticed():
+    assert story(*use("a", 1, 2, 3, 7), *use("b", 4, 5, 6, 6)).violated == ["fences"]
+
+
+def test_fences_of_requests_that_overlap_may_arrive_in_any_order():
+    """b was asked for before a was in anybody's hands: nobody can say which came first."""
+    assert story(*use("a", 1, 2, 3, 7), *use("b", 1.9, 5, 6, 6)).violated == []
+
+
+def wrote(c: str, n: int, t: float, end: float, outcome: str) -> Wrote:
+    return Wrote(t=t, end=end, c=c, n=n, fence=n, exclusive=True, outcome=outcome)
+
+
+def test_a_refusal_of_a_valid_holder_is_noticed():
+    held = use("a", 1, 2, 4, 1, want=2)
+    assert story(*held, wrote("a", 1, 3.0, 3.1, REFUSED)).violated == ["resource"]
+    assert story(*held, wrote("a", 1, 3.9, 4.1, REFUSED)).violated == []  # it was late
+    assert story(*held, wrote("a", 1, 3.0, 3.1, BUSY)).violated == []
+    assert story(*held, wrote("a", 1, 3.0, 3.1, ACCEPTED)).violated == []
+
+
+def test_a_resource_that_accepts_a_lower_fence_is_noticed():
+    assert story(accepted=[1, 1, 4]).violated == []
+    assert story(accepted=[1, 4, 3]).violated == ["resource"]
+
+
+def test_a_permit_that_is_not_there_in_the_end_is_noticed():
+    assert story(took_all=["n0", "n2"]).violated == ["returned"]
+
+
+def test_an_agent_that_fails_by_itself_is_noticed():
+    assert story(Failed(t=5, node="n1", why="ended by itself")).violated == ["agents"]
+
+
+def asks(c: str, t: float, node: str = "n0", want: int = 1) -> Asked:
+    return Asked(t=t, c=c, n=1, node=node, want=want, priority=0)
+
+
+def gives_up(c: str, t: float, why: str = "timeout") -> NotServed:
+    return NotServed(t=t, c=c, n=1, why=why)
+
+
+def test_a_request_that_is_open_at_the_end_is_noticed():
+    assert story(asks("a", 95)).violated == ["served"]
+    assert story(asks("a", 95), gives_up("a", 99)).violated == []
+
+
+def test_whoever_is_overtaken_for_too_long_in_the_quiet_is_noticed():
+    others = [line for n in range(8) for line in use("b", 60 + 5 * n, 61 + 5 * n, 64 + 5 * n, n)]
+    assert story(*others, asks("a", 62), gives_up("a", 79), quiet=60.0).violated == ["served"]
+    assert story(*others, asks("a", 62), gives_up("a", 76), quiet=60.0).violated == []
+    assert story(*others, asks("a", 62), gives_up("a", 79), quiet=70.0).violated == []
+
+
+def test_whoever_was_killed_need_not_be_served():
+    assert story(asks("a", 80), Died(t=85, c="a")).violated == []
+
+
+def test_a_stall_without_excuse_is_noticed():
+    verdict = story(*use("a", 5, 6, 7, 1), asks("b", 8), gives_up("b", 24))
+    assert verdict.violated == ["resumed"]
+    assert verdict.violations[0].sentence == (
+        "no grant for 16.0 s (promised: 15 s) although b/1 waited, permits were free and a "
+        "majority was awake"
+    )
+    assert story(*use("a", 5, 6, 7, 1), asks("b", 8), gives_up("b", 22)).violated == []
+
+
+FIRST = use("a", 5, 6, 7, 1)
+WAITS = [asks("b", 8), gives_up("b", 24)]
+
+
+@pytest.mark.parametrize(
+    "excuse",
+    [
+        [Down(t=9, node="n1"), Down(t=9, node="n2"), Up(t=12, node="n1")],  # silent till 15.1
+        [Stopped(t=9, who="n1"), Stopped(t=9, who="n2"), Continued(t=11, who="n1")],
+        [Cut(t=9, links=LINKS), Healed(t=11, links=LINKS)],
+        [Cut(t=9, links=LINKS[:2]), Healed(t=11, links=LINKS[:1])],  # it waits alone
+        [Stopped(t=9, who="b"), Continued(t=11, who="b")],
+        [Fault(t=11, kind="holder killed")],
+        use("c", 8.5, 9, 12, 2, want=2),  # all are taken meanwhile
+    ],
+)
+def test_what_excuses_a_stall(excuse: list[AnyLine]):
+    assert story(*FIRST, *WAITS, *excuse).violated == []
+
+
+@pytest.mark.parametrize(
+    "no_excuse",
+    [
+        [Down(t=9, node="n1"), Up(t=12, node="n1")],
+        [Stopped(t=9, who="n1"), Continued(t=11, who="n1")],
+        [Cut(t=9, links=LINKS[1:])],  # n2 alone; the one who waits is with the majority
+        [Healed(t=11, links=LINKS)],
+        [asks("d", 8.5, want=2), gives_up("d", 24)],
+    ],
+)
+def test_what_does_not(no_excuse: list[AnyLine]):
+    assert "resumed" in story(*FIRST, *WAITS, *no_excuse).violated
+
+
+def test_figures_tell_how_long_recovery_took():
+    record: list[AnyLine] = [
+        SetUp(t=0.0, nodes=NODES, links=LINKS, permits=2, lease=3.0, silence=3.1, within=15.0),
+        *[Up(t=0.1, node=node) for node in NODES],
+        *use("a", 5, 6, 7, 1),
+        Down(t=10.0, node="n2"),
+        Fault(t=10.0, kind="holder killed"),
+        *use("b", 9, 10.01, 10.02, 2),  # was under way
+        *use("a", 9, 14, 15, 3),
+        Fault(t=20.0, kind="client killed", held=1),
+        *use("b", 19, 21, 23, 4),
+        *use("a", 19, 22, 24, 5),
+        Fault(t=30.0, kind="holder killed"),  # struck by the next before it was over
+        Fault(t=31.0, kind="agent paused"),
+        *use("a", 29, 33, 34, 6),
+        Quiet(t=90.0),
+        End(t=100.0, accepted=[], took_all=NODES),
+    ]
+    record.sort(key=lambda line: line.t)
+    found = figures(record, judge(record))
+    assert found["kills"] == 3 and found["pauses"] == 1 and found["partitions"] == 0
+    assert found["grants"] == 6
+    assert found["recovery"]["holder killed"] == {"measured": 1, "median": 4.0, "worst": 4.0}
+    assert found["recovery"]["client killed"] == {"measured": 1, "median": 1.0, "worst": 1.0}
+    assert found["recovery"]["agent paused"] == {"measured": 1, "median": 2.0, "worst": 2.0}
+    assert found["permits_back"] == {"measured": 1, "median": 2.0, "worst": 2.0}
+    assert found["longest_stall"] == 67.0  # to the end of the record
+    assert found["most_permits"] == 2
