@@ -18,7 +18,7 @@ def audit(
     """
     from meshlock.algorithms.registry import Refused
     from meshlock.cli.output import print_json
-    from meshlock.properties.monitor import NAMES
+    from meshlock.properties import leases, monitor
     from meshlock.trace.audit import Audit
     from meshlock.trace.reader import BadTrace, Trace
 
@@ -27,10 +27,11 @@ def audit(
     except BadTrace as error:
         raise Refused(str(error)) from None
     violated = verdict.monitor.violated
+    names = monitor.NAMES if verdict.leases is None else leases.NAMES
     unjudged = []
-    if not verdict.balanced:
+    if not verdict.balanced and verdict.leases is None:
         unjudged += ["one-token", "conservation"]
-    if not verdict.monitor.ordered:
+    if not verdict.monitor.ordered and verdict.leases is None:
         unjudged.append("order")
     if not verdict.ended:
         unjudged.append("served")
@@ -49,7 +50,7 @@ def audit(
         )
     else:
         typer.echo(f"{trace}: {verdict.events} events, {verdict.entries} entries")
-        for name in NAMES:
+        for name in names:
             if name in violated:
                 typer.echo(f"  {name:<13} VIOLATED {violated[name]}")
             elif name in unjudged:

@@ -40,3 +40,29 @@ def starves(client: int) -> str:
 
 def failed(node: int, failure: str) -> str:
     return f"node {node} cannot go on: {failure}"
+
+
+def falling_fence(node: int, fence: object, before: object) -> str:
+    return f"node {node} enters with fence {fence}, which is not above {before}"
+
+
+def dead_lease(node: int, client: int, until: float) -> str:
+    return (
+        f"client {client} of node {node} is given more time although its lease ended at {until:g}"
+    )
+
+
+def overstayed(node: int, client: int, until: float) -> str:
+    return f"client {client} of node {node} is still inside although its lease ended at {until:g}"
+
+
+def old_epoch(node: int, epoch: object, before: object) -> str:
+    return f"node {node} makes the token of epoch {epoch}, but there was one of {before}"
+
+
+def ledger(node: int, free: int, lent: int, permits: int) -> str:
+    return f"the token at node {node} has {free} free and {lent} lent, but there are {permits}"
+
+
+def unserved_with_path(waiting: int) -> str:
+    return f"{waiting} request(s) waited although a majority could be reached for long enough"

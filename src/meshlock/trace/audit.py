@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from meshlock.properties.monitor import Monitor
+from meshlock.trace.leases import LeaseAudit
 from meshlock.trace.reader import Trace
 
 CAUSES = {
@@ -41,7 +42,12 @@ class Audit:
         permits: int = setup["permits"]
         holder = setup.get("holder", -1)
         ageing = setup.get("ageing", 0.0)
-        self.monitor = Monitor(permits, bool(setup.get("ordered")), float(ageing))
+        self.leases = LeaseAudit(trace) if isinstance(setup.get("recovery"), dict) else None
+        self.monitor: Monitor = (
+            self.leases.monitor
+            if self.leases is not None
+            else Monitor(permits, bool(setup.get("ordered")), float(ageing))
+        )
         self.monitor.changed(setup.get("components", 1) == 1)
         self.balanced = bool(setup.get("balanced"))
         self.tokens: dict[int, int] = {holder: 1}
@@ -61,7 +67,14 @@ class Audit:
             self.event(event)
         if trace.setup.get("source") == "check":  # written in one go: its last step is whole
             self.settle()
-        if self.ended:  # else the last step may have been cut off, and somebody may yet enter
+        self.end()
+
+    def end(self) -> None:
+        if not self.ended:  # the last step may have been cut off, and somebody may yet enter
+            return
+        if self.leases is not None:
+            self.leases.ends(self.now)
+        else:
             self.monitor.ends(self.now, len(self.clients) - len(self.inside))
 
     def event(self, event: dict[str, Any]) -> None:
@@ -70,6 +83,9 @@ class Audit:
         if kind in CAUSES or kind == "end":
             self.settle()
         self.now = event["t"]
+        if self.leases is not None:
+            self.leases.goes_on(self.now)
+            self.leased(self.leases, kind, event)
         if kind in CAUSES:
             self.cause(kind, event)
         elif kind == "send":
@@ -81,6 +97,23 @@ class Audit:
         elif kind == "end":
             self.ended = True
 
+    def leased(self, leases: LeaseAudit, kind: str, event: dict[str, Any]) -> None:
+        """What only traces with recovery have."""
+        if kind == "recover":
+            leases.recovered(event)
+            self.gives(self.trace.whole(event, "node"), -1, 0)
+        elif kind == "lease":
+            leases.lease(event)
+        elif kind == "lease-lost":
+            client = self.trace.whole(event, "client")
+            if client not in self.inside:
+                raise self.trace.bad(f"lets client {client} lose its lease, which is not inside")
+            self.inside.remove(client)
+            del self.clients[client]
+            leases.monitor.gives_back(self.now, client)
+        elif kind in ("crash", "restart", "link-up", "link-down"):
+            leases.network(kind, event)
+
     def cause(self, kind: str, event: dict[str, Any]) -> None:
         node = self.trace.whole(event, "node")
         tokens, permits = self.tokens.get(node, 0), self.free.get(node, 0)
@@ -91,6 +124,8 @@ class Audit:
             self.clients[client] = (node, want)
             self.requested += 1
             self.monitor.asks(client, event.get("priority", 0))
+            if self.leases is not None:
+                self.leases.asks(self.now, node, client)
         elif kind == "leave":
             client = self.trace.whole(event, "client")
             if client not in self.inside:
@@ -98,7 +133,10 @@ class Audit:
             self.inside.remove(client)
             want = self.clients.pop(client)[1]
             permits += want
-            self.monitor.leaves(want)
+            if self.leases is not None:
+                self.leases.monitor.gives_back(self.now, client)
+            else:
+                self.monitor.leaves(want)
             if not self.flying:
                 self.monitor.quiet()
         elif kind == "withdraw":
@@ -107,6 +145,8 @@ class Audit:
                 raise self.trace.bad(f"lets client {client} give up, which does not wait")
             del self.clients[client]
             self.monitor.withdraws(client)
+            if self.leases is not None:
+                self.leases.waits_no_more(self.now, client)
         elif kind in ("link-up", "link-down"):
             self.monitor.changed(event.get("components", 1) == 1)
         elif kind in ("deliver", "undelivered"):
@@ -120,6 +160,8 @@ class Audit:
         self.tokens[node] = event.get("tokens", self.tokens.get(node, 0))
         self.free[node] = event.get("free", self.free.get(node, 0))
         self.step = (node, tokens - self.tokens[node], permits - self.free[node])
+        if self.leases is not None:
+            self.leases.keeps(event, node, self.tokens[node], self.free[node])
 
     def send(self, event: dict[str, Any]) -> None:
         node, number = self.trace.whole(event, "node"), self.trace.whole(event, "id")
@@ -136,7 +178,10 @@ class Audit:
         want = self.clients[client][1]
         self.inside.add(client)
         self.entries += 1
-        self.monitor.enters(self.now, node, client, want)
+        if self.leases is not None:
+            self.leases.enter(event, node, client, want)
+        else:
+            self.monitor.enters(self.now, node, client, want)
         self.gives(node, 0, want)
 
     def gives(self, node: int, tokens: int, permits: int) -> None:
@@ -146,7 +191,9 @@ class Audit:
 
     def settle(self) -> None:
         """The step is over: it must have made and lost nothing."""
-        if self.step is not None and self.balanced:
+        if self.step is not None and self.leases is not None:
+            self.leases.monitor.made(self.now, self.step[0], self.step[1])
+        elif self.step is not None and self.balanced:
             node, tokens, permits = self.step
             self.monitor.balance(self.now, node, tokens, permits)
         self.step = None

@@ -43,9 +43,9 @@ LONG_LINE = 200
 KINDS = 128
 """More kinds of events than this no trace has."""
 
-CLIENTS = {"request", "enter", "leave", "withdraw"}
+CLIENTS = {"request", "enter", "leave", "withdraw", "lease-lost"}
 
-EFFECTS = {"send", "enter", "move"}
+EFFECTS = {"send", "enter", "move", "lease", "recover"}
 
 
 class Way:
@@ -218,8 +218,7 @@ class Index:
         known = len(audit.monitor.violated)
         try:
             audit.event(msgspec.json.decode(line))
-            if audit.ended:
-                audit.monitor.ends(audit.now, len(audit.clients) - len(audit.inside))
+            audit.end()
         except (BadTrace, KeyError, TypeError, ValueError) as error:
             self.unjudged = f"cannot be judged: {error}"
             self.audit = None

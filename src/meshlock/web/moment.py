@@ -107,7 +107,7 @@ class Moment:
             self.clients[event.client] = (*before[:4], step)
             self.inside += before[1]
             self.served += 1
-        elif kind == "leave" or kind == "withdraw":
+        elif kind == "leave" or kind == "withdraw" or kind == "lease-lost":
             client = self.clients.pop(event.client, None)
             if client is not None and client[4] >= 0:
                 self.inside -= client[1]

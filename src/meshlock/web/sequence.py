@@ -51,6 +51,8 @@ def note(event: dict[str, Any]) -> str:
         return "leaves"
     if kind == "withdraw":
         return "gives up"
+    if kind == "lease-lost":
+        return "lease over"
     if kind in ("link-up", "link-down"):
         return f"link to {event.get('peer')} {'forms' if kind == 'link-up' else 'fails'}"
     if kind in ("crash", "restart", "timer", "undelivered"):

@@ -60,6 +60,7 @@ export class Moment {
       }
       case "leave":
       case "withdraw":
+      case "lease-lost":
         this.clients.delete(line.client);
         break;
       case "link-up":

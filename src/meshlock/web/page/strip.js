@@ -90,7 +90,7 @@ export class Strip {
       for (const line of lines) {
         if (line.event === "request") clients.set(line.client, { node: line.node, want: line.want ?? 1, priority: line.priority ?? 0, asked: step, entered: -1 });
         else if (line.event === "enter" && clients.has(line.client)) clients.get(line.client).entered = step;
-        else if (line.event === "leave" || line.event === "withdraw") {
+        else if (["leave", "withdraw", "lease-lost"].includes(line.event)) {
           if (clients.has(line.client)) close(clients.get(line.client), step);
           clients.delete(line.client);
         } else if (line.event === "send") arrows.push({ from: line.node, to: line.to, step, arrives: window.arrivals.get(line.id) || 0, token: line.tokens > 0 });

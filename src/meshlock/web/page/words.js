@@ -34,6 +34,9 @@ export function words(line, called = String, brief = false) {
     case "link-down": return `${called(line.node)} sees its link to ${called(line.peer)} fail`;
     case "crash": return `${called(line.node)} crashes`;
     case "restart": return `${called(line.node)} starts again`;
+    case "lease": return `the lease of client ${line.client} now ends at ${value(line.until)}`;
+    case "lease-lost": return `the lease of client ${line.client} at ${called(line.node)} is over`;
+    case "recover": return `${called(line.node)} makes the token of epoch ${value(line.epoch)}`;
     case "timer": return `a timer of ${called(line.node)} rings`;
     case "end": return line.unserved ? `the end: ${line.unserved} wait for ever` : "the end: nothing more can happen";
     default: return `${called(line.node)}: ${line.event}`;

@@ -1,0 +1,119 @@
+"""What must be true where permits are good only under a lease.
+
+The simulator reports as it goes and ``meshlock audit`` reports from a trace, as with
+:mod:`.monitor`, whose other properties are about networks in which nothing crashes.
+
+- **safety**: never are more than k permits in use *under valid leases*. A grant whose node
+  has crashed is in use until its lease ends, for what the client started may still run.
+- **leases**: no client is inside after the end of its lease.
+- **fences**: every grant has a higher fence than all grants before it.
+- **one-token**: every epoch has one token; it is made once, later epochs are higher, and
+  no node makes another. That a token is lost is no violation here: it is why there are epochs.
+- **conservation**: what is free at the token and what its ledger says is lent are k together.
+- **served**: nobody waits in vain who had a way to a majority for long enough; see :mod:`.paths`.
+"""
+
+from __future__ import annotations
+
+from meshlock.properties import sentences
+from meshlock.properties.monitor import Monitor
+
+NAMES = ("safety", "leases", "fences", "one-token", "conservation", "served")
+
+Epoch = tuple[int, int, int]
+Fence = tuple[Epoch, int]
+
+
+class Held:
+    """A grant, for as long as it may be in use."""
+
+    def __init__(self, node: int, want: int, until: float) -> None:
+        self.node = node
+        self.want = want
+        self.until = until
+        self.orphan = False  # its node has crashed
+
+
+class LeaseMonitor(Monitor):
+    def __init__(self, permits: int) -> None:
+        super().__init__(permits, False)
+        self.given: dict[int, Held] = {}  # by client
+        self.fence: Fence = ((0, -1, 0), 0)
+        self.epoch: Epoch = (0, -1, 0)  # the highest that has a token
+        self.epochs = 0
+
+    # -- grants ---------------------------------------------------------------------
+
+    def in_use(self, time: float) -> int:
+        """Permits under leases that are valid at this time."""
+        used = 0
+        over: list[int] = []
+        for client, held in self.given.items():
+            if held.until > time:
+                used += held.want
+            elif held.orphan:
+                over.append(client)
+        for client in over:
+            del self.given[client]
+        return used
+
+    def granted(
+        self, time: float, node: int, client: int, want: int, until: float, fence: Fence
+    ) -> None:
+        self.grants += 1
+        self.given[client] = Held(node, want, until)
+        used = self.in_use(time)
+        if used > self.permits:
+            self.report("safety", time, sentences.overuse(node, want, used, self.permits))
+        if fence <= self.fence:
+            self.report("fences", time, sentences.falling_fence(node, fence, self.fence))
+        else:
+            self.fence = fence
+
+    def renewed(self, time: float, client: int, until: float) -> None:
+        held = self.given.get(client)
+        if held is None:
+            return
+        if held.until <= time or held.orphan:
+            self.report("leases", time, sentences.dead_lease(held.node, client, held.until))
+        held.until = until
+
+    def gives_back(self, time: float, client: int) -> None:
+        """The client leaves, or is told that its lease is over."""
+        held = self.given.get(client)
+        if held is None or held.orphan:
+            return
+        if held.until < time:
+            self.report("leases", time, sentences.overstayed(held.node, client, held.until))
+        del self.given[client]
+
+    def crashed(self, node: int) -> None:
+        for held in self.given.values():
+            if held.node == node:
+                held.orphan = True
+
+    # -- the token --------------------------------------------------------------------
+
+    def recovered(self, time: float, node: int, epoch: Epoch) -> None:
+        """The token of a new epoch is made."""
+        if epoch <= self.epoch:
+            self.report("one-token", time, sentences.old_epoch(node, epoch, self.epoch))
+        else:
+            self.epoch = epoch
+            self.epochs += 1
+
+    def keeps(self, time: float, node: int, free: int, lent: int) -> None:
+        """The token is here: so many are free, so many are in its ledger."""
+        if free < 0 or free + lent != self.permits:
+            self.report("conservation", time, sentences.ledger(node, free, lent, self.permits))
+
+    def made(self, time: float, node: int, tokens: int) -> None:
+        """After a step: tokens that were there, came or were made, less those there and sent."""
+        if tokens < 0:
+            self.report("one-token", time, sentences.tokens(node, tokens))
+
+    # -- the end ------------------------------------------------------------------------
+
+    def ends_leased(self, time: float, with_path: int) -> None:
+        if with_path > 0:
+            self.report("served", time, sentences.unserved_with_path(with_path))

@@ -1,0 +1,129 @@
+"""Judge a trace of nodes that recover: permits under leases, fences, epochs, paths.
+
+Used by :mod:`.audit` for traces whose set-up says ``recovery``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from meshlock.properties.leases import Epoch, Fence, LeaseMonitor
+from meshlock.properties.paths import Paths, labelled
+from meshlock.trace.reader import Trace
+
+
+class LeaseAudit:
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        size = trace.nodes
+        recovery: dict[str, Any] = trace.setup["recovery"]
+        members = recovery.get("members")
+        if not isinstance(members, list) or not all(isinstance(one, int) for one in members):
+            raise trace.bad("has no list of 'members' in its 'recovery'")
+        recover, queue = recovery.get("recover"), recovery.get("queue")
+        # who does not state how long recovery may take promises nobody to be served
+        self.paths: Paths | None = None
+        if isinstance(recover, int | float) and isinstance(queue, int | float):
+            self.paths = Paths(tuple(members), float(recover), float(queue))
+        self.monitor = LeaseMonitor(trace.setup["permits"])
+        self.up = [True] * size
+        self.near: list[set[int]] = [set() for _ in range(size)]
+        links = trace.setup.get("links")
+        if links == "complete":
+            self.near = [set(range(size)) - {node} for node in range(size)]
+        else:
+            for one, other in links or []:
+                self.near[one].add(other)
+                self.near[other].add(one)
+        self.changed_at: float | None = 0.0  # parts of the network that are not recorded yet
+        self.lent: dict[int, int] = {}
+        self.asked: dict[int, tuple[int, float]] = {}  # client: its node and when it asked
+        self.with_path = 0
+
+    # -- the network ----------------------------------------------------------------
+
+    def goes_on(self, time: float) -> None:
+        """Everything that happened at an earlier time has happened."""
+        if self.changed_at is not None and time > self.changed_at:
+            if self.paths is not None:
+                self.paths.record(self.changed_at, labelled(self.near, self.up))
+            self.changed_at = None
+
+    def network(self, kind: str, event: dict[str, Any]) -> None:
+        node = self.trace.whole(event, "node")
+        if kind == "crash":
+            self.up[node] = False
+            self.monitor.crashed(node)
+        elif kind == "restart":
+            self.up[node] = True
+        else:
+            peer = self.trace.whole(event, "peer")
+            if kind == "link-up":
+                self.near[node].add(peer)
+                self.near[peer].add(node)
+            else:
+                self.near[node].discard(peer)
+                self.near[peer].discard(node)
+        self.changed_at = event["t"]
+
+    # -- clients ----------------------------------------------------------------------
+
+    def asks(self, time: float, node: int, client: int) -> None:
+        self.asked[client] = (node, time)
+
+    def waits_no_more(self, time: float, client: int) -> None:
+        node, asked = self.asked.pop(client)
+        if self.paths is not None:
+            self.goes_on(time)
+            if self.paths.had_path(node, asked, time):
+                self.with_path += 1
+
+    def enter(self, event: dict[str, Any], node: int, client: int, want: int) -> None:
+        self.waits_no_more(event["t"], client)
+        until = self.number(event, "until")
+        self.monitor.granted(event["t"], node, client, want, until, self.fence(event))
+
+    def lease(self, event: dict[str, Any]) -> None:
+        client = self.trace.whole(event, "client")
+        self.monitor.renewed(event["t"], client, self.number(event, "until"))
+
+    def ends(self, time: float) -> None:
+        self.goes_on(time + 1.0)
+        for client in list(self.asked):
+            self.waits_no_more(time, client)
+        self.monitor.ends_leased(time, self.with_path)
+
+    # -- the token --------------------------------------------------------------------
+
+    def recovered(self, event: dict[str, Any]) -> None:
+        node = self.trace.whole(event, "node")
+        self.monitor.recovered(event["t"], node, self.epoch(event.get("epoch")))
+
+    def keeps(self, event: dict[str, Any], node: int, tokens: int, free: int) -> None:
+        """After a step: does the token here account for all permits?"""
+        self.lent[node] = event.get("lent", self.lent.get(node, 0))
+        if tokens > 0 and ("free" in event or "lent" in event):
+            self.monitor.keeps(event["t"], node, free, self.lent[node])
+
+    # -- values -----------------------------------------------------------------------
+
+    def number(self, event: dict[str, Any], key: str) -> float:
+        value = event.get(key)
+        if not isinstance(value, int | float):
+            raise self.trace.bad(f"('{event['event']}') needs a number as '{key}'")
+        return float(value)
+
+    def epoch(self, value: Any) -> Epoch:
+        if (
+            not isinstance(value, list)
+            or len(value) != 3
+            or not all(isinstance(part, int) for part in value)
+        ):
+            raise self.trace.bad("needs an epoch: a list of counter, node and boot")
+        return (value[0], value[1], value[2])
+
+    def fence(self, event: dict[str, Any]) -> Fence:
+        value = event.get("fence")
+        if not isinstance(value, list) or len(value) != 2 or not isinstance(value[1], int):
+            raise self.trace.bad("needs a fence: a list of an epoch and a number")
+        return (self.epoch(value[0]), value[1])

@@ -1,0 +1,191 @@
+"""Audit of traces with recovery: every way of being unsafe or unfair is found in them."""
+
+import msgspec
+import pytest
+
+from meshlock.trace.audit import Audit
+from meshlock.trace.reader import BadTrace, Trace
+
+SETUP = {
+    "meshlock": "trace",
+    "format": 1,
+    "source": "simulate",
+    "algorithm": "jiang",
+    "nodes": 3,
+    "permits": 2,
+    "links": "complete",
+    "holder": -1,
+    "recovery": {"members": [0, 1, 2], "lease": 10, "recover": 30, "queue": 5},
+}
+ONE, TWO = [1, 0, 1], [2, 2, 1]
+
+
+def audit(tmp_path, *events, **setup):
+    path = tmp_path / "told.jsonl"
+    lines = [{**SETUP, **setup}, *events]
+    path.write_bytes(b"\n".join(msgspec.json.encode(line) for line in lines) + b"\n")
+    return Audit(Trace(path))
+
+
+def at(time, node, event, **more):
+    return {"t": time, "node": node, "event": event, **more}
+
+
+def birth(time=0.0, node=0, epoch=ONE):
+    """The first token, with both permits free."""
+    return [
+        at(time, node, "timer", tokens=1, free=2),
+        at(time, node, "recover", epoch=epoch),
+    ]
+
+
+def grant(time, node, client, count, epoch=ONE, want=1, until=None):
+    """Asked for and granted at once, where the token is."""
+    return [
+        at(time, node, "request", client=client, want=want, priority=0),
+        at(
+            time,
+            node,
+            "enter",
+            client=client,
+            want=want,
+            fence=[epoch, count],
+            until=time + 10 if until is None else until,
+        ),
+    ]
+
+
+def end(time, unserved=0):
+    return {"t": time, "event": "end", "unserved": unserved}
+
+
+def test_a_quiet_life_is_clean(tmp_path):
+    told = [
+        *birth(),
+        *grant(1, 0, 1, 1),
+        at(5, 0, "lease", client=1, until=15),
+        at(12, 0, "leave", client=1),
+        end(20),
+    ]
+    verdict = audit(tmp_path, *told)
+    assert verdict.monitor.violated == {}
+    assert (verdict.requested, verdict.entries, verdict.ended) == (1, 1, True)
+
+
+def test_what_a_crashed_node_held_is_in_use_until_its_lease_ends(tmp_path):
+    dead = [*birth(), *grant(1, 0, 1, 1, want=2), at(2, 0, "crash", tokens=0, free=0)]
+    anew = birth(9, 2, TWO)
+    too_soon = audit(tmp_path, *dead, *anew, *grant(9, 2, 2, 1, TWO))
+    assert "3 permits are in use" in too_soon.monitor.violated["safety"]
+    in_time = audit(tmp_path, *dead, *anew, *grant(11, 2, 2, 1, TWO))
+    assert in_time.monitor.violated == {}
+
+
+def test_saying_that_a_crashed_nodes_lease_is_lost_does_not_end_it(tmp_path):
+    dead = [*birth(), *grant(1, 0, 1, 1, want=2), at(2, 0, "crash", tokens=0)]
+    said = at(3, 0, "lease-lost", client=1)
+    verdict = audit(tmp_path, *dead, said, *birth(4, 2, TWO), *grant(4, 2, 2, 1, TWO))
+    assert "safety" in verdict.monitor.violated
+
+
+def test_a_client_that_was_told_that_its_lease_is_lost_holds_nothing(tmp_path):
+    told = [*birth(), *grant(1, 0, 1, 1, want=2), at(3, 0, "timer")]
+    told += [at(3, 0, "lease-lost", client=1), *grant(4, 0, 2, 2, want=2)]
+    assert audit(tmp_path, *told).monitor.violated == {}
+
+
+def test_staying_beyond_the_lease(tmp_path):
+    verdict = audit(tmp_path, *birth(), *grant(1, 0, 1, 1), at(12, 0, "leave", client=1))
+    assert "still inside although its lease ended at 11" in verdict.monitor.violated["leases"]
+
+
+def test_a_lease_that_ran_out_is_dead(tmp_path):
+    renewal = at(12, 0, "lease", client=1, until=22)
+    verdict = audit(tmp_path, *birth(), *grant(1, 0, 1, 1), renewal)
+    assert "given more time" in verdict.monitor.violated["leases"]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_fence_that_does_not_grow(tmp_path, count):
+    verdict = audit(tmp_path, *birth(), *grant(1, 0, 1, 2), *grant(2, 0, 2, count))
+    assert "fences" in verdict.monitor.violated
+
+
+def test_fences_grow_by_epoch_first(tmp_path):
+    told = [*birth(), *grant(1, 0, 1, 7), *birth(3, 2, TWO), *grant(3, 2, 2, 1, TWO)]
+    assert audit(tmp_path, *told).monitor.violated == {}
+
+
+def test_two_tokens_of_one_epoch(tmp_path):
+    verdict = audit(tmp_path, *birth(), *birth(1, 1))
+    assert "there was one of (1, 0, 1)" in verdict.monitor.violated["one-token"]
+
+
+def test_a_token_out_of_nothing(tmp_path):
+    verdict = audit(tmp_path, *birth(), at(1, 1, "timer", tokens=1, free=2), end(2))
+    assert "node 1 made 1 token" in verdict.monitor.violated["one-token"]
+
+
+def test_a_token_that_is_sent_and_kept(tmp_path):
+    sent = at(1, 0, "send", id=1, to=1, message="TOKEN", args={}, tokens=1)
+    verdict = audit(tmp_path, *birth(), at(1, 0, "timer"), sent, end(2))
+    assert "node 0 made 1 token" in verdict.monitor.violated["one-token"]
+
+
+def test_that_a_token_is_lost_is_why_there_are_epochs(tmp_path):
+    sent = at(1, 0, "send", id=1, to=1, message="TOKEN", args={}, tokens=1)
+    gives = [at(1, 0, "timer", tokens=0, free=0), sent, at(2, 1, "drop", id=1)]
+    assert audit(tmp_path, *birth(), *gives, *birth(40, 2, TWO), end(50)).monitor.violated == {}
+
+
+def test_a_ledger_that_does_not_add_up(tmp_path):
+    told = [*birth(), at(1, 0, "timer", free=1, lent=2)]
+    assert "1 free and 2 lent" in audit(tmp_path, *told).monitor.violated["conservation"]
+
+
+def test_waiting_for_long_beside_a_majority(tmp_path):
+    asks = at(1, 2, "request", client=1, want=1, priority=0)
+    soon = audit(tmp_path, *birth(), asks, end(36, 1))
+    assert soon.monitor.violated == {}  # 30 to recover and 5 to queue
+    late = audit(tmp_path, *birth(), asks, end(37, 1))
+    assert "1 request(s) waited" in late.monitor.violated["served"]
+
+
+def test_waiting_cut_off_is_nobodys_fault(tmp_path):
+    cut = [at(1, 2, "link-down", peer=0), at(1, 2, "link-down", peer=1)]
+    asks = at(1, 2, "request", client=1, want=1, priority=0)
+    assert audit(tmp_path, *birth(), *cut, asks, end(500, 1)).monitor.violated == {}
+
+
+def test_what_crashes_does_not_count_towards_a_majority(tmp_path):
+    asks = at(1, 2, "request", client=1, want=1, priority=0)
+    dead = [at(2, 0, "crash", tokens=0, free=0), at(2, 1, "crash")]
+    assert audit(tmp_path, *birth(), asks, *dead, end(500, 1)).monitor.violated == {}
+    back = [*dead, at(3, 1, "restart")]
+    verdict = audit(tmp_path, *birth(), asks, *back, end(500, 1))
+    assert "served" in verdict.monitor.violated
+
+
+@pytest.mark.parametrize(
+    ("event", "sentence"),
+    [
+        (at(1, 0, "recover", epoch=[1, 0]), "needs an epoch"),
+        (at(1, 0, "lease-lost", client=4), "is not inside"),
+        (at(1, 0, "lease", client=4), "needs a number as 'until'"),
+    ],
+)
+def test_a_broken_line_is_named(tmp_path, event, sentence):
+    with pytest.raises(BadTrace, match=f"Line 2 .*{sentence}"):
+        audit(tmp_path, event)
+
+
+def test_an_entry_needs_a_fence(tmp_path):
+    asks, enters = grant(1, 0, 1, 1)
+    del enters["fence"]
+    with pytest.raises(BadTrace, match="needs a fence"):
+        audit(tmp_path, *birth(), asks, enters)
+
+
+def test_members_must_be_said(tmp_path):
+    with pytest.raises(BadTrace, match="no list of 'members'"):
+        audit(tmp_path, recovery={"lease": 10})
