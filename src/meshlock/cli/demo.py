@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -74,7 +74,8 @@ def picture(demo: Demo) -> RenderableType:
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("node", "links", "token", "holds", "waiting, by priority", "entries"):
-        table.add_column(column, min_width=len(column))
+        justify: Literal["left", "right"] = "right" if column == "entries" else "left"
+        table.add_column(column, min_width=len(column), justify=justify)
     holders = [process.state for process in demo.processes if process.state.get("token")]
     newest = max([state["at"] for state in holders], default=0.0)  # the others have passed it on
     for number, process in enumerate(demo.processes):
