@@ -7,15 +7,34 @@ to it. They may be made from any number of threads.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from meshlock.algorithms.registry import Refused
 from meshlock.live.grants import Grant
 from meshlock.live.node import Node
 from meshlock.live.pool import Pool
 
+Owner = TypeVar("Owner")
 Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+
+
+def with_arguments_of(
+    _: Callable[Concatenate[Any, Arguments], object],
+) -> Callable[
+    [Callable[Concatenate[Owner, ...], Result]], Callable[Concatenate[Owner, Arguments], Result]
+]:
+    """Type checkers and editors see the arguments of that method in this one."""
+
+    def same(
+        method: Callable[Concatenate[Owner, ...], Result],
+    ) -> Callable[Concatenate[Owner, Arguments], Result]:
+        return method
+
+    return same
 
 
 class BlockingGrant:
@@ -24,9 +43,9 @@ class BlockingGrant:
     def __init__(self, node: BlockingNode, grant: Grant) -> None:
         self._node = node
         self._grant = grant
-        self.want = grant.want
-        self.priority = grant.priority
-        self.fence = grant.fence
+        self.want: int = grant.want
+        self.priority: int = grant.priority
+        self.fence: int | None = grant.fence
 
     @property
     def lost(self) -> bool:
@@ -34,7 +53,9 @@ class BlockingGrant:
         return self._grant.lost.is_set()
 
     def release(self) -> None:
-        self._node.call(self._release())
+        """Give all permits back. Once is enough; again, or after the node's end, does nothing."""
+        if self._grant.held:
+            self._node.call(self._release())
 
     async def _release(self) -> None:
         self._grant.release()
@@ -50,7 +71,7 @@ class BlockingPool:
     def __init__(self, node: BlockingNode, pool: Pool) -> None:
         self._node = node
         self._pool = pool
-        self.name = pool.name
+        self.name: str = pool.name
 
     @property
     def permits(self) -> int | None:
@@ -60,8 +81,39 @@ class BlockingPool:
         self, want: int = 1, *, priority: int = 0, timeout: float | None = None
     ) -> BlockingGrant:
         """Wait for ``want`` permits; :class:`TimeoutError` if there are none in time."""
-        grant = self._node.call(self._pool.wait_for(want, priority, timeout))
-        return BlockingGrant(self._node, grant)
+        mine: concurrent.futures.Future[Grant] = concurrent.futures.Future()
+        asking = None
+        try:
+            asking = self._node.begin(self._wait_for(mine, want, priority, timeout))
+            return BlockingGrant(self._node, mine.result())
+        except BaseException:  # an interrupt, or whatever a signal handler raises
+            if not mine.cancel() and mine.exception() is None:
+                self._node.call(self._release(mine.result()))
+            if asking is not None:
+                asking.cancel()
+            raise
+
+    async def _wait_for(
+        self,
+        mine: concurrent.futures.Future[Grant],
+        want: int,
+        priority: int,
+        timeout: float | None,
+    ) -> None:
+        """Either the caller gets the grant or it goes back; never is it nobody's."""
+        try:
+            grant = await self._pool.wait_for(want, priority, timeout)
+        except BaseException as error:
+            if mine.set_running_or_notify_cancel():
+                mine.set_exception(error)
+            return
+        if mine.set_running_or_notify_cancel():
+            mine.set_result(grant)
+        else:
+            grant.release()
+
+    async def _release(self, grant: Grant) -> None:
+        grant.release()
 
     def try_acquire(self, want: int = 1, *, priority: int = 0) -> BlockingGrant | None:
         """The permits if they lie free at this node, else None."""
@@ -83,20 +135,30 @@ class BlockingNode:
     2 of 3
     """
 
-    def __init__(self, name: str | None = None, **settings: Any) -> None:
-        self._node = Node(name, **settings)
+    @with_arguments_of(Node.__init__)
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        self._node = Node(*arguments, **settings)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="meshlock", daemon=True)
-        self.name = self._node.name
+        self.name: str = self._node.name
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
         self._loop.close()
 
+    def begin(self, work: Coroutine[Any, Any, Result]) -> concurrent.futures.Future[Result]:
+        """Have the node's thread do this."""
+        if not self._thread.is_alive():
+            work.close()
+            raise Refused(
+                "The node is not running: use it inside 'with', or between start and close."
+            )
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
     def call(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Have the node's thread do this; if we are interrupted, so is the work."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Have it done and wait; if we are interrupted, so is the work."""
+        future = self.begin(work)
         try:
             return future.result()
         except BaseException:
@@ -105,10 +167,19 @@ class BlockingNode:
 
     def start(self) -> None:
         self._thread.start()
-        self.call(self._node.start())
+        try:
+            self.call(self._node.start())
+        except BaseException:
+            self._stop()
+            raise
 
     def close(self) -> None:
-        self.call(self._node.close())
+        try:
+            self.call(self._node.close())
+        finally:
+            self._stop()
+
+    def _stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
@@ -123,12 +194,13 @@ class BlockingNode:
     def address(self) -> str:
         return self._node.address
 
-    def pool(self, name: str, permits: int | None = None, **settings: Any) -> BlockingPool:
+    @with_arguments_of(Node.pool)
+    def pool(self, *arguments: Any, **settings: Any) -> BlockingPool:
         """The pool of this name; see :meth:`meshlock.Node.pool`."""
-        return BlockingPool(self, self.call(self._pool(name, permits, settings)))
+        return BlockingPool(self, self.call(self._pool(*arguments, **settings)))
 
-    async def _pool(self, name: str, permits: int | None, settings: dict[str, Any]) -> Pool:
-        return self._node.pool(name, permits, **settings)
+    async def _pool(self, *arguments: Any, **settings: Any) -> Pool:
+        return self._node.pool(*arguments, **settings)
 
     def connect(self, address: str) -> None:
         self.call(self._connect(address))

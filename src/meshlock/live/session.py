@@ -48,8 +48,8 @@ class Session:
         self.up = False
         # of this generation
         self.sent = 0
-        self.received = 0
-        self.told = 0  # the highest number we have acknowledged
+        self.received: int = 0
+        self.told: int = 0  # the highest number we have acknowledged
         self.unacknowledged: deque[tuple[int, int, bytes]] = deque()  # number, custody, frame
         # of all generations with this process
         self.custody: deque[Kept] = deque()
