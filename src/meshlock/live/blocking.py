@@ -145,6 +145,7 @@ class BlockingNode:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
 
     def begin(self, work: Coroutine[Any, Any, Result]) -> concurrent.futures.Future[Result]:
