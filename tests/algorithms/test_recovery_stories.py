@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from meshlock.algorithms.interface import Effect, Message
 from meshlock.algorithms.recovery.messages import (
+    GRANTS,
     NO_EPOCH,
+    Config,
+    Epoch,
     Fence,
     Granted,
     Keep,
@@ -28,7 +31,9 @@ class Machines:
         self.out: list[Effect] = []
         self.now = 0
         self.cut: set[int] = set()
-        self.disk = dict.fromkeys(everybody, NO_EPOCH)
+        self.disk: dict[int, tuple[Epoch, Config | None]] = dict.fromkeys(
+            everybody, (NO_EPOCH, None)
+        )
         self.boots = dict.fromkeys(everybody, 0)
         self.nodes: dict[int, RecoveryNode] = {}
         self.granted: list[tuple[int, Fence]] = []
@@ -39,7 +44,7 @@ class Machines:
     def start(self, me: int) -> None:
         self.boots[me] += 1
         self.nodes[me] = RecoveryNode(me, self.pool, self.out)
-        self.nodes[me].start(self.now, self.boots[me], self.disk[me])
+        self.nodes[me].start(self.now, self.boots[me], *self.disk[me])
 
     def crash(self, me: int) -> None:
         del self.nodes[me]
@@ -51,7 +56,7 @@ class Machines:
         while work:
             node, effect = work.pop(0)
             if isinstance(effect, Keep):
-                self.disk[node] = effect.promised
+                self.disk[node] = (effect.promised, effect.config)
             elif isinstance(effect, Granted):
                 self.granted.append((node, effect.fence))
             elif isinstance(effect, Lost):
@@ -77,7 +82,7 @@ class Machines:
                 self.carry(me)
 
     def ask(self, me: int, want: int = 1) -> None:
-        self.nodes[me].request(7, want, self.now)
+        self.nodes[me].request(7, want, 0, self.now)
         self.carry(me)
 
     def leave(self, me: int) -> None:
@@ -117,7 +122,7 @@ def test_birth_is_a_restart_of_everybody_and_nobody_is_the_founder():
 
 def test_an_idle_holder_lets_its_client_in_without_a_message():
     machines = born()
-    machines.nodes[0].request(7, 1, machines.now)
+    machines.nodes[0].request(7, 1, 0, machines.now)
     assert [type(effect) for effect in machines.out] == [Granted]
 
 
@@ -190,11 +195,11 @@ def test_a_restarted_member_is_silent_and_remembers_its_promise():
     machines.start(2)
     node = machines.nodes[2]
     assert node.promised == (2, 1, 1)
-    asked = Renew(2, (2, 1, 1), 1, machines.now)
+    asked = Renew(2, (2, 1, 1), 1, GRANTS, machines.now)
     node.receive(asked, machines.now)
     assert machines.out == []
     machines.now += WAIT
-    node.receive(Renew(2, (1, 0, 1), 1, machines.now), machines.now)
+    node.receive(Renew(2, (1, 0, 1), 1, GRANTS, machines.now), machines.now)
     assert machines.out == []  # lower than what the disk says
     node.receive(asked, machines.now)
     assert [type(effect) for effect in machines.out] == [Still]

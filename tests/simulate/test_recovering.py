@@ -17,9 +17,9 @@ def run(plan: Plan, changes: list[Change] | None = None) -> Figures:
 def test_five_who_all_want_to_propose_at_birth_let_one_of_them_finish():
     figures = run(Plan(5, 3, until=60_000))
     assert figures.violated == []
-    assert figures.outages == [13_013]  # silent for a lease, two without progress, one to wait
+    assert figures.outages == [6_369]  # silent for a lease, and one to wait
     assert figures.epochs == 1
-    assert (figures.requests, figures.grants, figures.waiting) == (81, 81, 0)
+    assert (figures.requests, figures.grants, figures.waiting) == (102, 99, 3)
 
 
 @pytest.mark.parametrize("permits", [1, 3])
@@ -42,8 +42,8 @@ def test_the_smaller_part_waits_and_is_served_again_when_the_parts_join():
     assert figures.majority_share == 1.0
     smaller, larger = figures.served_share[:2], figures.served_share[2:]
     assert max(smaller) < 0.7 < 0.85 < min(larger)
-    assert figures.waiting <= 1
-    assert 60_000 < figures.longest_wait < 75_000
+    assert figures.waiting <= 2
+    assert 55_000 < figures.longest_wait < 75_000
 
 
 def test_nobody_is_served_while_no_part_has_a_majority():
@@ -66,9 +66,9 @@ def test_one_seed_one_run():
     }
 
 
-def test_a_killed_holder_is_replaced_after_two_leases_without_progress_and_one_to_wait():
+def test_a_killed_holder_is_replaced_within_two_leases():
     plan = Plan(5, 3, kill_holder_at=60_000, down_for=1_000_000_000, until=120_000)
     figures = run(plan)
     assert figures.violated == []
     assert figures.crashes == 1
-    assert 2 * plan.lease < figures.replaced_after < 4 * plan.lease
+    assert plan.lease < figures.replaced_after < 1.5 * plan.lease

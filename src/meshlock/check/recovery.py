@@ -41,11 +41,15 @@ Properties, judged after every step:
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from meshlock.algorithms.interface import Effect, Frozen, Message
 from meshlock.algorithms.recovery.messages import (
     KINDS,
     NO_EPOCH,
+    Asked,
+    Change,
+    Config,
     Entry,
     Epoch,
     Fence,
@@ -57,17 +61,20 @@ from meshlock.algorithms.recovery.messages import (
     Token,
 )
 from meshlock.algorithms.recovery.node import Pool, RecoveryNode
+from meshlock.algorithms.recovery.pace import Pace
 from meshlock.check.model import Act, Fault, Model
 
-ASK, LEAVE, RENEW, PROPOSE, CLOSE = 0, 1, 2, 3, 4
-DELIVER, DOUBLE, LOSE, CRASH, RESTART, FORGET, TICK, SLOW = 5, 6, 7, 8, 9, 10, 11, 12
-REPEAT, MEET = 13, 14
+ASK, LEAVE, WITHDRAW, RENEW, PROPOSE, CHANGE, CLOSE, REPEAT = range(8)
+DELIVER, DOUBLE, LOSE, CRASH, RESTART, FORGET, TICK, SLOW, MEET = range(8, 17)
 NAMES = [
     "ask",
     "leave",
+    "withdraw",
     "renew",
     "propose",
+    "change",
     "close",
+    "repeat",
     "deliver",
     "double",
     "lose",
@@ -76,11 +83,11 @@ NAMES = [
     "forget",
     "tick",
     "slow",
-    "repeat",
     "meet",
 ]
 SHIFT = 26
 MOST_WAVES = 100
+MOST_CARRIED = 10_000
 
 Make = Callable[[int, Pool, list[Effect]], RecoveryNode]
 
@@ -95,7 +102,11 @@ class Bounds:
         permits: int = 1,
         *,
         wants: dict[int, int] | None = None,
+        clients: tuple[tuple[int, int, int], ...] | None = None,
         asks: int = 1,
+        withdraws: int = 0,
+        repeats: int = 0,
+        changes: tuple[Change, ...] = (),
         proposals: int = 1,
         proposers: tuple[int, ...] | None = None,
         crashes: int = 0,
@@ -115,8 +126,14 @@ class Bounds:
         everybody = tuple(range(size))
         self.pool = Pool(everybody, tuple(range(members)), permits, lease, wait)
         self.size = size
-        self.wants = wants if wants is not None else dict.fromkeys(everybody, 1)
+        if clients is None:
+            wishes = wants if wants is not None else dict.fromkeys(everybody, 1)
+            clients = tuple([(node, want, 0) for node, want in wishes.items()])
+        self.clients = clients  # node, want, priority; a client's number is its place here
         self.asks = asks  # times that each of these asks, in all
+        self.withdraws = withdraws
+        self.repeats = repeats
+        self.changes = changes  # of the members; each may be proposed instead of a mere epoch
         self.proposals = proposals
         self.proposers = proposers if proposers is not None else self.pool.members
         self.crashes = crashes
@@ -134,23 +151,23 @@ class Bounds:
 class Place:
     """A node's state, running or not, and what observers need of it."""
 
-    def __init__(self, up: bool, state: Frozen, promised: Epoch, boot: int) -> None:
+    def __init__(self, up: bool, state: Frozen, promised: Epoch, config: Config, boot: int) -> None:
         self.up = up
         self.state = state
         self.promised = promised
+        self.config = config
         self.boot = boot
         self.running: list[tuple[Fence, int, int]] = []  # fence, permits, time left
         self.held: Papers | None = None  # the token here, if it can be used
         self.papers: Papers | None = None  # the token here
         self.hop_seen: tuple[Epoch, int] = (NO_EPOCH, -1)
-        self.steps: list[int] = []  # what the node itself could do: ASK to CLOSE
+        self.adopted: Epoch = NO_EPOCH
+        self.settled = False
+        self.guess_hop = 0
+        self.steps: list[tuple[int, int]] = []  # what the node itself could do, and with what
         self.proposing: Epoch = NO_EPOCH  # the epoch for which reports are collected
         self.doubt: tuple[Epoch, int] = (NO_EPOCH, -1)
         self.owes: list[Fence] = []
-        self.inside = False
-        self.waiting = False
-        self.stalled = False
-        self.votes = False
 
 
 class Outcome:
@@ -165,7 +182,7 @@ State = tuple[tuple[int, ...], tuple[int, ...], tuple[Orphan, ...], tuple[int, .
 """Places, messages, orphans, what is left of the bounds, the highest fence so far."""
 
 LEFT_PROPOSALS, LEFT_CRASHES, LEFT_FORGETS, LEFT_DOUBLES, LEFT_LOSSES, LEFT_SLOW = range(6)
-LEFT_ASKS = 6
+LEFT_WITHDRAWS, LEFT_REPEATS, LEFT_CHANGES, LEFT_ASKS = range(6, 10)
 
 
 class Unplayable(ValueError):
@@ -186,7 +203,7 @@ class RecoveryModel(Model):
         self.out: list[Effect] = []
         self.nodes = [make(i, self.pool, self.out) for i in range(bounds.size)]
         self.places: list[Place] = []
-        self.place_numbers: list[dict[tuple[bool, Frozen, Epoch, int], int]] = [
+        self.place_numbers: list[dict[tuple[bool, Frozen, Epoch, Frozen, int], int]] = [
             {} for _ in range(bounds.size)
         ]
         self.messages: list[tuple[int, int, Frozen]] = []
@@ -226,7 +243,7 @@ class RecoveryModel(Model):
         for i in range(bounds.size):
             node = self.make(i, self.pool, self.out)
             node.start(0, 1, NO_EPOCH)
-            places.append(self.place(i, True, node.freeze(0), node.promised, 1))
+            places.append(self.place(i, True, node.freeze(0), node.promised, node.config, 1))
         self.out.clear()
         left = [
             bounds.proposals,
@@ -235,8 +252,11 @@ class RecoveryModel(Model):
             bounds.doubles,
             bounds.losses,
             bounds.slow,
+            bounds.withdraws,
+            bounds.repeats,
+            len(bounds.changes),
         ]
-        left += [bounds.asks if i in bounds.wants else 0 for i in range(bounds.size)]
+        left += [bounds.asks] * len(bounds.clients)
         return (tuple(places), (), (), tuple(left), (NO_EPOCH, 0))
 
     def first_epoch(self) -> State:
@@ -270,44 +290,61 @@ class RecoveryModel(Model):
     def rounds_to_serve(self, number: int, most: int) -> int:
         """From here on nothing fails: after how many ticks is everybody served, and all is free?
 
-        Who is down restarts, everybody who may ask does so once more, clients leave, messages
-        arrive, and who is stalled for two leases proposes. -1: not within so many ticks.
+        Who is down restarts, every client asks once more and leaves when it was in, messages
+        arrive at once, and all else is left to :class:`Pace`, which is told of nobody that it is
+        gone. -1: not within so many ticks.
         """
-        places, messages, orphans, _, fence = self.rows[number]
-        size = self.bounds.size
-        asks = [1 if i in self.bounds.wants else 0 for i in range(size)]
-        row: State = (places, messages, orphans, (most, 0, 0, 0, 0, 0, *asks), fence)
-        for i in range(size):
-            if not self.places[row[0][i]].up:
-                row = self.after(row, RESTART, i)
-        stalled = [0] * size
-        for ticks in range(most):
-            row = self.deliver_all(row)
-            for i in range(size):
-                for kind in (ASK, LEAVE, RENEW, REPEAT, CLOSE):
-                    place = self.places[row[0][i]]
-                    if kind == ASK and row[3][LEFT_ASKS + i] == 0:
-                        continue
-                    if kind in place.steps or (kind == REPEAT and (place.waiting or place.owes)):
-                        row = self.deliver_all(self.after(row, kind, i))
-            if self.all_is_well(row):
-                return ticks
-            row = self.after(row, TICK, 0)
-            for i in range(size):
-                place = self.places[row[0][i]]
-                stalled[i] = stalled[i] + 1 if place.stalled else 0
-                if stalled[i] > 2 * self.pool.wait and place.votes:
-                    row = self.deliver_all(self.after(row, PROPOSE, i))
-                    stalled = [0] * size
+        places, messages, _, _, _ = self.rows[number]
+        nodes: list[RecoveryNode] = []
+        for i in range(self.bounds.size):
+            place = self.places[places[i]]
+            node = self.make(i, self.pool, self.out)
+            if place.up:
+                node.thaw(place.state)
+            else:
+                node.start(0, place.boot + 1, place.promised, place.config)
+            nodes.append(node)
+        paces = [Pace(node, 1) for node in nodes]
+        line = [self.message(message) for message in messages]
+        asking = list(range(len(self.bounds.clients)))
+        for now in range(most):
+            self.carry(nodes, line, now)
+            for client in list(asking):
+                i, want, priority = self.bounds.clients[client]
+                node = nodes[i]
+                if client not in node.waiting and not has_grant(node, client):
+                    asking.remove(client)
+                    node.request(client, want, priority, now)
+                    self.carry(nodes, line, now)
+            for i in range(self.bounds.size):
+                paces[i].poll(now, (3 * i + now) % 7 / 7)
+                self.carry(nodes, line, now)
+                for client in [grant.client for grant in nodes[i].grants.values()]:
+                    nodes[i].release(client, now)
+                    self.carry(nodes, line, now)
+            if len(asking) == 0 and self.all_is_well(nodes, now):
+                return now
         return -1
 
-    def all_is_well(self, row: State) -> bool:
-        if any(row[3][LEFT_ASKS:]):
+    def carry(self, nodes: list[RecoveryNode], line: list[Message], now: int) -> None:
+        """Deliver everything, and what follows from it."""
+        carried = 0
+        while carried < MOST_CARRIED:
+            line += [effect for effect in self.out if isinstance(effect, Message)]
+            self.out.clear()
+            if len(line) == 0:
+                return
+            message = line.pop(0)
+            nodes[message.receiver].receive(message, now)
+            carried += 1
+
+    def all_is_well(self, nodes: list[RecoveryNode], now: int) -> bool:
+        if any(len(node.waiting) > 0 or len(node.grants) > 0 for node in nodes):
             return False
-        here = [self.places[place] for place in row[0]]
-        if any(place.waiting or place.inside for place in here):
-            return False
-        return any(place.held is not None and place.held[2] == self.pool.permits for place in here)
+        return any(
+            node.usable(now) and node.token is not None and node.token.free == self.pool.permits
+            for node in nodes
+        )
 
     # -- steps ---------------------------------------------------------------------------------
 
@@ -343,22 +380,25 @@ class RecoveryModel(Model):
         for i in range(bounds.size):
             place = self.places[places[i]]
             if place.up:
-                for kind in place.steps:
+                for kind, subject in place.steps:
                     if (
-                        (kind == ASK and left[LEFT_ASKS + i] == 0)
-                        or (kind == PROPOSE and left[LEFT_PROPOSALS] == 0)
+                        (kind == ASK and left[LEFT_ASKS + subject] == 0)
+                        or (kind in (PROPOSE, CHANGE) and left[LEFT_PROPOSALS] == 0)
+                        or (kind == CHANGE and left[LEFT_CHANGES] == 0)
                         or (kind == LEAVE and not bounds.leaves)
+                        or (kind == WITHDRAW and left[LEFT_WITHDRAWS] == 0)
+                        or (kind == REPEAT and left[LEFT_REPEATS] == 0)
                     ):
                         continue
                     if kind == RENEW and not bounds.detached:
+                        members = place.config[1]
                         found += [
                             (MEET, i * bounds.size + member)
-                            for member in self.pool.members
-                            if (member != i or self.pool.majority == 1)
-                            and self.places[places[member]].up
+                            for member in members
+                            if (member != i or len(members) == 1) and self.places[places[member]].up
                         ]
                         continue
-                    found.append((kind, i))
+                    found.append((kind, subject))
                 if left[LEFT_CRASHES] > 0 and i in bounds.crashing:
                     found.append((CRASH, i))
             else:
@@ -390,6 +430,8 @@ class RecoveryModel(Model):
             rest = tuple([message for message in messages if message != subject])
             return (places, rest, orphans, less(left, LEFT_LOSSES), fence)
         i = subject
+        if kind in (ASK, LEAVE, WITHDRAW):
+            i = self.bounds.clients[subject][0]
         if kind in (DELIVER, DOUBLE):
             i = self.messages[subject][1]
             if kind == DELIVER:
@@ -397,9 +439,16 @@ class RecoveryModel(Model):
             else:
                 left = less(left, LEFT_DOUBLES)
         elif kind == ASK:
-            left = less(left, LEFT_ASKS + i)
+            left = less(left, LEFT_ASKS + subject)
+        elif kind == WITHDRAW:
+            left = less(left, LEFT_WITHDRAWS)
+        elif kind == REPEAT:
+            left = less(left, LEFT_REPEATS)
         elif kind == PROPOSE:
             left = less(left, LEFT_PROPOSALS)
+        elif kind == CHANGE:
+            i = subject // len(self.bounds.changes)
+            left = less(less(left, LEFT_PROPOSALS), LEFT_CHANGES)
         elif kind == FORGET:
             left = less(left, LEFT_FORGETS)
         detail = subject
@@ -447,14 +496,31 @@ class RecoveryModel(Model):
             return not place.up or frozen[2] not in place.owes
         if kind == "STILL" and (not place.up or place.boot != frozen[2]):
             return True
+        if kind == "WHICH":
+            asker = self.places[places[cast(int, frozen[1])]]
+            return not asker.up or asker.boot != frozen[2]
+        if kind == "COPY":
+            epoch = cast(Epoch, frozen[1])
+            if not place.up or place.boot != frozen[5] or epoch < place.promised:
+                return True
+            if place.settled and epoch <= place.adopted:
+                return epoch < place.adopted or cast(int, frozen[4]) <= place.guess_hop
+            return False
         if left[LEFT_FORGETS] > 0:
             return False  # who forgets may welcome what it had refused
         if kind in ("PROPOSE", "HIGHER"):
-            return left[LEFT_PROPOSALS] == 0 and frozen[1] <= place.promised  # type: ignore[operator]
-        if kind == "REQUEST" and frozen[2][0] not in self.pool.members:  # type: ignore[index]
-            return False  # it presses members to propose
-        epoch = frozen[1][0] if kind == "TOKEN" else frozen[1]  # type: ignore[index]
-        return bool(epoch < place.promised)  # type: ignore[operator]
+            return left[LEFT_PROPOSALS] == 0 and cast(Epoch, frozen[1]) <= place.promised
+        epoch = cast(Papers, frozen[1])[0] if kind == "TOKEN" else cast(Epoch, frozen[1])
+        if epoch >= place.promised:
+            return False
+        if kind == "REQUEST":  # all it can do is to let the asker know of a later epoch
+            asked = cast(Asked, frozen[2])
+            asker = self.places[places[asked[0]]]
+            return not asker.up or asker.boot != asked[1] or asker.adopted > epoch
+        if kind == "RELEASE":  # all it can do is to let it be acknowledged
+            owner = self.places[places[cast(int, frozen[4])]]
+            return not owner.up or owner.adopted != epoch or frozen[2] not in owner.owes
+        return True
 
     def outcome(self, i: int, place: int, kind: int, subject: int) -> Outcome:
         if kind == DOUBLE:
@@ -472,18 +538,27 @@ class RecoveryModel(Model):
         if kind in (RESTART, FORGET):
             node = self.make(i, self.pool, self.out)
             boot += 1
-            node.start(now, boot, NO_EPOCH if kind == FORGET else place.promised)
+            if kind == FORGET:
+                node.start(now, boot, NO_EPOCH)
+            else:
+                node.start(now, boot, place.promised, place.config)
         else:
             node = self.nodes[i]
             node.thaw(place.state)
             if kind == ASK:
-                node.request(0, self.bounds.wants[i], now)
+                _, want, priority = self.bounds.clients[subject]
+                node.request(subject, want, priority, now)
             elif kind == LEAVE:
-                node.release(0, now)
+                node.release(subject, now)
+            elif kind == WITHDRAW:
+                node.withdraw(subject, now)
             elif kind == RENEW:
                 node.renew(now)
             elif kind == PROPOSE:
                 node.propose(now, subject)
+            elif kind == CHANGE:
+                changes = self.bounds.changes
+                node.propose(now, 0, changes[subject % len(changes)])
             elif kind == CLOSE:
                 node.close(now)
             elif kind == REPEAT:
@@ -501,7 +576,7 @@ class RecoveryModel(Model):
             elif isinstance(effect, Granted):
                 granted.append(effect.fence)
         self.out.clear()
-        number = self.place(i, True, node.freeze(now), node.promised, boot)
+        number = self.place(i, True, node.freeze(now), node.promised, node.config, boot)
         return Outcome(number, sends, granted)
 
     def tick(self, row: State, slow: int) -> State:
@@ -551,7 +626,7 @@ class RecoveryModel(Model):
         places, messages, orphans, left, fence = row
         place = self.places[places[i]]
         more = [(i, one, h, time) for one, h, time in place.running if time > 0]
-        down = self.place(i, False, (), place.promised, place.boot)
+        down = self.place(i, False, (), place.promised, place.config, place.boot)
         changed = (*places[:i], down, *places[i + 1 :])
         together = tuple(sorted([*orphans, *more]))
         return self.settled(changed, messages, [], together, less(left, LEFT_CRASHES), fence)
@@ -610,14 +685,16 @@ class RecoveryModel(Model):
 
     # -- places --------------------------------------------------------------------------------
 
-    def place(self, i: int, up: bool, state: Frozen, promised: Epoch, boot: int) -> int:
-        key = (up, state, promised, boot)
+    def place(
+        self, i: int, up: bool, state: Frozen, promised: Epoch, config: Config, boot: int
+    ) -> int:
+        key = (up, state, promised, config[:2], boot)
         numbers = self.place_numbers[i]
         known = numbers.get(key, -1)
         if known < 0:
             known = len(self.places)
             numbers[key] = known
-            self.places.append(self.described(i, Place(up, state, promised, boot)))
+            self.places.append(self.described(i, Place(up, state, promised, config, boot)))
         return known
 
     def described(self, i: int, place: Place) -> Place:
@@ -631,26 +708,40 @@ class RecoveryModel(Model):
             if node.usable(0):
                 place.held = place.papers
         place.hop_seen = node.hop_seen
+        place.adopted = node.adopted
+        place.settled = node.settled
+        place.guess_hop = node.guess_hop
         place.owes = list(node.releasing)
-        place.inside = len(node.grants) > 0
-        place.waiting = len(node.waiting) > 0
-        place.votes = node.votes(0)
-        place.stalled = node.stalled(0)
         if node.doubt is not None:
             place.doubt = node.doubt[0][:2]
         if node.proposal is not None and not node.proposal.closed:
             place.proposing = node.proposal.epoch
-        if i in self.bounds.wants and not node.waiting and not node.grants:
-            place.steps.append(ASK)
-        if node.grants:
-            place.steps.append(LEAVE)
-        if node.promised == node.adopted and node.has_to_renew(0):
-            place.steps.append(RENEW)
-        if i in self.bounds.proposers and node.votes(0):
-            place.steps.append(PROPOSE)
-        if node.may_close():
-            place.steps.append(CLOSE)
+        place.steps = self.own_steps(i, node)
         return place
+
+    def own_steps(self, i: int, node: RecoveryNode) -> list[tuple[int, int]]:
+        steps: list[tuple[int, int]] = []
+        for client in range(len(self.bounds.clients)):
+            if self.bounds.clients[client][0] == i:
+                if client in node.waiting:
+                    steps.append((WITHDRAW, client))
+                elif has_grant(node, client):
+                    steps.append((LEAVE, client))
+                else:
+                    steps.append((ASK, client))
+        if node.promised == node.adopted and node.has_to_renew(0):
+            steps.append((RENEW, i))
+        if i in self.bounds.proposers and node.votes(0):
+            steps.append((PROPOSE, i))
+            if node.may_change(0):
+                for number, (added, other) in enumerate(self.bounds.changes):
+                    if added != (other in node.members):
+                        steps.append((CHANGE, i * len(self.bounds.changes) + number))
+        if node.may_close():
+            steps.append((CLOSE, i))
+        if len(node.waiting) > 0 or len(node.releasing) > 0 or node.doubt is not None:
+            steps.append((REPEAT, i))
+        return steps
 
     # -- properties ----------------------------------------------------------------------------
 
@@ -708,6 +799,13 @@ class RecoveryModel(Model):
         act = Act(subject, self.name(kind, subject))
         return [act]
 
+    def client(self, number: int) -> str:
+        """Its node, and which of several on that node it is."""
+        clients = self.bounds.clients
+        node = clients[number][0]
+        here = [other for other in range(len(clients)) if clients[other][0] == node]
+        return f"{node}" if len(here) == 1 else f"{node}{'abcdefgh'[here.index(number)]}"
+
     def name(self, kind: int, subject: int) -> str:
         """A step in a word or two: ``crash 1``, ``deliver RENEW 0>2``, ``tick``."""
         if kind in (DELIVER, DOUBLE, LOSE):
@@ -715,14 +813,24 @@ class RecoveryModel(Model):
             return f"{NAMES[kind]} {frozen[0]} {sender}>{receiver}"
         if kind == MEET:
             return f"renew {subject // self.bounds.size} with {subject % self.bounds.size}"
+        if kind in (ASK, LEAVE, WITHDRAW):
+            return f"{NAMES[kind]} {self.client(subject)}"
+        if kind == CHANGE:
+            added, node = self.bounds.changes[subject % len(self.bounds.changes)]
+            by = subject // len(self.bounds.changes)
+            return f"{'add' if added else 'remove'} {node} by {by}"
         return NAMES[kind] if kind == TICK else f"{NAMES[kind]} {subject}"
+
+
+def has_grant(node: RecoveryNode, client: int) -> bool:
+    return any(grant.client == client for grant in node.grants.values())
 
 
 def track(key: tuple[int, int, Frozen]) -> Frozen:
     """What renewals have in common of which only the latest is worth keeping."""
     sender, receiver, frozen = key
     if frozen[0] == "RENEW":
-        return (sender, receiver, *frozen[:3])
+        return (sender, receiver, *frozen[:4])
     if frozen[0] == "STILL":
         return (sender, receiver, *frozen[:3], frozen[4])
     return ()

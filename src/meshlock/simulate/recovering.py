@@ -1,9 +1,10 @@
 """Recovery in virtual time: crashes, links that come and go, clocks of different rates.
 
-Runs the nodes of :mod:`meshlock.algorithms.recovery.node`, plays the runner that they ask for
-(renewals, repeats, proposals after two leases without progress), and measures. Messages find
-their way within the part of the network that their sender is in, at ``delay`` per hop; a
-message whose receiver cannot be reached, or is down when it arrives, is lost.
+Runs the nodes of :mod:`meshlock.algorithms.recovery.node` at the pace of
+:mod:`meshlock.algorithms.recovery.pace`, and measures. Messages find their way within the part of
+the network that their sender is in, at ``delay`` per hop; a message whose receiver cannot be
+reached, or is down when it arrives, is lost. That a node cannot be reached is noticed by the
+others after ``notice``.
 
 Times are whole milliseconds of true time; every node has its own clock, which runs faster or
 slower by at most ``skew`` per thousand, and ``wait`` is longer than ``lease`` accordingly.
@@ -17,6 +18,7 @@ from random import Random
 from meshlock.algorithms.interface import Effect, Message
 from meshlock.algorithms.recovery.messages import (
     NO_EPOCH,
+    Config,
     Epoch,
     Fence,
     Granted,
@@ -25,11 +27,14 @@ from meshlock.algorithms.recovery.messages import (
     Token,
 )
 from meshlock.algorithms.recovery.node import Pool, RecoveryNode
+from meshlock.algorithms.recovery.pace import Pace
 from meshlock.topology.mobility.changes import Changes, LinkChange
 from meshlock.topology.mobility.live_graph import LiveGraph
 
 CLIENT = 0
-"""One client per node, as in the checker's model."""
+"""One client per node."""
+POLLS = 30
+"""Per lease."""
 
 
 class Plan:
@@ -44,6 +49,7 @@ class Plan:
         lease: int = 3000,
         skew: int = 10,
         delay: int = 5,
+        notice: int = 500,
         think: int = 2000,
         hold: int = 500,
         crash_every: int = 0,
@@ -58,6 +64,7 @@ class Plan:
         self.lease = lease
         self.skew = skew  # parts per thousand
         self.delay = delay
+        self.notice = notice  # until it is known that a node cannot be reached
         self.think = think  # mean time before a node asks again
         self.hold = hold  # mean time that a client keeps its permits
         self.crash_every = crash_every  # mean time between crashes, of any node
@@ -114,15 +121,13 @@ class Recovering:
         self.serial = 0
         self.heap: list[tuple[int, int, Task]] = []
         self.nodes: list[RecoveryNode | None] = [None] * plan.size
+        self.paces: list[Pace | None] = [None] * plan.size
         self.disk: list[Epoch] = [NO_EPOCH] * plan.size
+        self.configs: list[Config | None] = [None] * plan.size
+        self.away_since: list[dict[int, int]] = [{} for _ in range(plan.size)]
         self.lives = [0] * plan.size
         self.orphans: list[tuple[int, int, int]] = []  # node, its clock at the end, permits
         self.asked_at = [-1] * plan.size
-        self.stalled_since = [-1] * plan.size
-        self.polls = [0] * plan.size
-        self.patience = [0] * plan.size
-        self.promised: list[Epoch] = [NO_EPOCH] * plan.size  # as last seen
-        self.proposed_at = [0] * plan.size
         self.figures = Figures()
         self.fence: Fence = (NO_EPOCH, 0)
         self.epochs: set[Epoch] = set()
@@ -185,7 +190,7 @@ class Recovering:
                 self.figures.requests += 1
                 self.asked_at[task.node] = self.now
                 want = self.random.randint(1, self.plan.permits)
-                node.request(CLIENT, want, self.clock(task.node))
+                node.request(CLIENT, want, 0, self.clock(task.node))
                 self.effects(task.node)
             elif task.what == "leave" and len(node.grants) > 0:
                 node.release(CLIENT, self.clock(task.node))
@@ -200,11 +205,11 @@ class Recovering:
     def start(self, me: int) -> None:
         self.lives[me] += 1
         node = RecoveryNode(me, self.pool, self.out)
-        node.start(self.clock(me), self.lives[me], self.disk[me])
+        node.start(self.clock(me), self.lives[me], self.disk[me], self.configs[me])
         self.nodes[me] = node
-        self.stalled_since[me] = -1
-        self.patience[me] = 2 * self.pool.wait
-        step = self.plan.lease // 10
+        self.paces[me] = Pace(node, 1000)
+        self.away_since[me] = {}
+        step = self.plan.lease // POLLS
         self.later(self.random.randint(1, step), Task("poll", me, self.lives[me]))
         self.think(me)
 
@@ -222,40 +227,23 @@ class Recovering:
         self.later(self.about(self.plan.down_for), Task("start", me, 0))
 
     def poll(self, node: RecoveryNode) -> None:
-        """What a runner does ten times per lease."""
-        me, lease = node.me, self.plan.lease
-        now = self.clock(me)
-        node.wake(now)
-        self.effects(me)
-        self.polls[me] += 1
-        if self.polls[me] % 3 == 0:
-            node.renew(now)
-            self.effects(me)
-            node.repeat(now)
-            self.effects(me)
-        if node.may_close() and self.now - self.proposed_at[me] >= lease // 10:
-            node.close(now)
-            self.effects(me)
-        self.mind_progress(node, now)
-        self.later(lease // 10, Task("poll", me, self.lives[me]))
-
-    def mind_progress(self, node: RecoveryNode, now: int) -> None:
-        """Two leases without progress: propose. A promise is progress: whoever proposed must
-        have the time to wait a lease; then again, one at random is first."""
         me = node.me
-        if not node.stalled(now) or not node.votes(now):
-            self.stalled_since[me] = -1
-            self.patience[me] = 2 * self.pool.wait
-            return
-        if self.stalled_since[me] < 0 or self.promised[me] != node.promised:
-            if self.stalled_since[me] >= 0:
-                self.patience[me] = self.random.randint(2 * self.pool.wait, 3 * self.pool.wait)
-            self.promised[me] = node.promised
-            self.stalled_since[me] = self.now
-        if self.now - self.stalled_since[me] >= self.patience[me]:
-            self.proposed_at[me] = self.now
-            node.propose(now)
-            self.effects(me)
+        pace = self.paces[me]
+        assert pace is not None
+        node.gone = self.gone(me)
+        pace.poll(self.clock(me), self.random.random())
+        self.effects(me)
+        self.later(self.plan.lease // POLLS, Task("poll", me, self.lives[me]))
+
+    def gone(self, me: int) -> set[int]:
+        """Who could not be reached from here for so long that it was noticed."""
+        away = self.away_since[me]
+        for other in range(self.plan.size):
+            if self.nodes[other] is not None and self.part[other] == self.part[me]:
+                away.pop(other, None)
+            else:
+                away.setdefault(other, self.now)
+        return {other for other, since in away.items() if self.now - since >= self.plan.notice}
 
     def effects(self, me: int) -> None:
         todo = self.out[:]
@@ -265,6 +253,7 @@ class Recovering:
                 self.send(me, effect)
             elif isinstance(effect, Keep):
                 self.disk[me] = effect.promised
+                self.configs[me] = effect.config
             elif isinstance(effect, Granted):
                 self.granted(me, effect)
             elif isinstance(effect, Lost):

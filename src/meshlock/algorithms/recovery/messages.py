@@ -8,10 +8,15 @@ from meshlock.algorithms.interface import NIL, Effect, Message
 
 Epoch = tuple[int, int, int]
 Fence = tuple[Epoch, int]
+Config = tuple[Epoch, tuple[int, ...], int, int]
+"""What an epoch goes by: the epoch, its members, the pool's permits, the lease."""
+Change = tuple[bool, int]
+"""Of the members: is this node to be added (or else removed)?"""
 Entry = tuple[int, Fence, int, bool]
 """Of a ledger: node, fence, how many permits, is it lapsing."""
-Asked = tuple[int, int, int]
-"""Of a queue: node, its boot, how many permits."""
+Asked = tuple[int, int, int, int, int]
+"""Of a queue: node, its boot, how many permits, priority, how many grants had been made when
+it lined up. With no permits it is a request withdrawn."""
 Papers = tuple[Epoch, int, int, tuple[Entry, ...], int]
 """A token on paper: epoch, hop, free permits, ledger, how many grants were made in this epoch."""
 Doubt = tuple[Papers, int, int]
@@ -24,6 +29,7 @@ Report = tuple[
     tuple[Epoch, int],  # hop seen
     Papers | None,  # the token, surrendered
     Doubt | None,
+    Config,  # the latest adopted, in this life or an earlier one
 ]
 
 GRANTS_PER_EPOCH = 32
@@ -31,6 +37,10 @@ GRANTS_PER_EPOCH = 32
 
 NO_EPOCH: Epoch = (0, NIL, 0)
 NEVER = 0
+MINTING = -1
+"""In the place of a hop: the sender will have the token soon."""
+GRANTS = -2
+"""In the place of a hop: the sender has grants only."""
 
 
 def fence_number(fence: Fence) -> int:
@@ -60,19 +70,41 @@ class Lost(Effect):
 
 
 class Keep(Effect):
-    """Write this epoch to disk before any message behind this leaves."""
+    """Write both to disk before any message behind this leaves; give them to ``start``."""
 
-    def __init__(self, promised: Epoch) -> None:
+    def __init__(self, promised: Epoch, config: Config) -> None:
         self.promised = promised
+        self.config = config
+
+
+class Misfit(Effect):
+    """That node goes by another number of permits, another lease or other members than this
+    one: they do not listen to each other until their configurations agree."""
+
+    def __init__(self, node: int, config: Config) -> None:
+        self.node = node
+        self.config = config
 
 
 class Propose(Message):
     kind: ClassVar[str] = "PROPOSE"
-    fields: ClassVar[tuple[str, ...]] = ("epoch",)
+    fields: ClassVar[tuple[str, ...]] = ("epoch", "config")
 
-    def __init__(self, receiver: int, epoch: Epoch) -> None:
+    def __init__(self, receiver: int, epoch: Epoch, config: Config) -> None:
         super().__init__(receiver)
         self.epoch = epoch
+        self.config = config
+
+
+class Refuse(Message):
+    """No: your configuration is not mine, which is this."""
+
+    kind: ClassVar[str] = "REFUSE"
+    fields: ClassVar[tuple[str, ...]] = ("config",)
+
+    def __init__(self, receiver: int, config: Config) -> None:
+        super().__init__(receiver)
+        self.config = config
 
 
 class Promise(Message):
@@ -97,31 +129,43 @@ class Higher(Message):
 
 
 class Ledger(Message):
-    """These grants are kept in this epoch; also its first renewal, sent at that time."""
+    """These grants are kept in this epoch; also its first renewal, sent at that time. ``yours``:
+    the boot of the receiver that promised, 0 if none did."""
 
     kind: ClassVar[str] = "LEDGER"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "kept", "boot", "sent")
+    fields: ClassVar[tuple[str, ...]] = ("epoch", "kept", "config", "yours", "boot", "sent")
 
     def __init__(
-        self, receiver: int, epoch: Epoch, kept: tuple[Entry, ...], boot: int, sent: int
+        self,
+        receiver: int,
+        epoch: Epoch,
+        kept: tuple[Entry, ...],
+        config: Config,
+        yours: int,
+        boot: int,
+        sent: int,
     ) -> None:
         super().__init__(receiver)
         self.epoch = epoch
         self.kept = kept
+        self.config = config
+        self.yours = yours
         self.boot = boot
         self.sent = sent
 
 
 class Renew(Message):
-    """Is this epoch still the highest you know? Sent by that boot, at that time."""
+    """Is this epoch still the highest you know? Sent by that boot, at that time. ``hop``: that
+    of the sender's token, or MINTING or GRANTS."""
 
     kind: ClassVar[str] = "RENEW"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "boot", "sent")
+    fields: ClassVar[tuple[str, ...]] = ("epoch", "boot", "hop", "sent")
 
-    def __init__(self, receiver: int, epoch: Epoch, boot: int, sent: int) -> None:
+    def __init__(self, receiver: int, epoch: Epoch, boot: int, hop: int, sent: int) -> None:
         super().__init__(receiver)
         self.epoch = epoch
         self.boot = boot
+        self.hop = hop
         self.sent = sent
 
 
@@ -139,17 +183,66 @@ class Still(Message):
         self.mine = mine
 
 
+class Which(Message):
+    """Which epoch is it, and what does its ledger say? That boot of ``node`` wants to know."""
+
+    kind: ClassVar[str] = "WHICH"
+    fields: ClassVar[tuple[str, ...]] = ("node", "boot")
+
+    def __init__(self, receiver: int, node: int, boot: int) -> None:
+        super().__init__(receiver)
+        self.node = node
+        self.boot = boot
+
+
+class Copy(Message):
+    """The ledger as it is now, at that hop of the token, for that boot of the receiver only. It
+    renews nothing."""
+
+    kind: ClassVar[str] = "COPY"
+    fields: ClassVar[tuple[str, ...]] = ("epoch", "ledger", "config", "hop", "boot")
+
+    def __init__(
+        self,
+        receiver: int,
+        epoch: Epoch,
+        ledger: tuple[Entry, ...],
+        config: Config,
+        hop: int,
+        boot: int,
+    ) -> None:
+        super().__init__(receiver)
+        self.epoch = epoch
+        self.ledger = ledger
+        self.config = config
+        self.hop = hop
+        self.boot = boot
+
+
+class Press(Message):
+    """I may not propose an epoch, but there is reason to, as far as I know of this one."""
+
+    kind: ClassVar[str] = "PRESS"
+    fields: ClassVar[tuple[str, ...]] = ("epoch", "hop")
+
+    def __init__(self, receiver: int, epoch: Epoch, hop: int) -> None:
+        super().__init__(receiver)
+        self.epoch = epoch
+        self.hop = hop
+
+
 class Token(Message):
     """The token, for that boot of the receiver only. ``left`` of the lease at sending; whoever
     carries it fills in ``travelled``, an upper bound of the time under way."""
 
     kind: ClassVar[str] = "TOKEN"
-    fields: ClassVar[tuple[str, ...]] = ("papers", "boot", "queue", "left", "travelled")
+    fields: ClassVar[tuple[str, ...]] = ("papers", "config", "boot", "queue", "left", "travelled")
 
     def __init__(
         self,
         receiver: int,
         papers: Papers,
+        config: Config,
         boot: int,
         queue: tuple[Asked, ...],
         left: int,
@@ -157,6 +250,7 @@ class Token(Message):
     ) -> None:
         super().__init__(receiver)
         self.papers = papers
+        self.config = config
         self.boot = boot
         self.queue = queue
         self.left = left
@@ -214,11 +308,15 @@ class Released(Message):
 
 KINDS: list[type[Message]] = [
     Propose,
+    Refuse,
     Promise,
     Higher,
     Ledger,
     Renew,
     Still,
+    Which,
+    Copy,
+    Press,
     Token,
     Got,
     Request,

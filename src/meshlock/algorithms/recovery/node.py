@@ -35,7 +35,11 @@ heard            for each member, when we sent the latest renewal that it answer
 hop_seen         (epoch, hop) of the latest TOKEN that we had in hand
 doubt            a TOKEN that we sent and that nobody has acknowledged yet, and to which boot
 releasing        grants that are over and whose permits the holder must hear of
-guess            where the token went from here, or else the proposer: the way to the holder
+guess            the last we know of where the token is, or will be: the way to the holder
+guess_hop        the token's hop of which we know that; only news of a later one counts
+settled          in this life we saw a ledger that names all that our former lives were granted
+config           the members of the latest epoch adopted, the permits and the lease; *durable*
+gone             nodes that cannot be reached, as the runner knows: none gets the token
 ===============  ===========================================================================
 
 **Where time is.** Handlers take ``now``, a whole number of whatever unit the runner likes, by
@@ -45,16 +49,27 @@ every answer brings it back, so an answer means: *at that time or later I had pr
 nothing higher*. The lease runs from the majority-th latest of these times; no rounds need
 to be numbered, and an answer cannot be taken for a later one.
 
-**What the runner does.** It carries messages, writes the epoch of a Keep to disk before
-anything that stands behind it in ``out`` leaves, calls ``wake`` when time passes, ``renew``
-every third of a lease, ``repeat`` now and then while somebody waits, and ``propose`` where
-:meth:`~RecoveryNode.stalled` says so for two leases. A promise counts as progress, and after
-it a runner waits two to three leases at random: a proposer that finds no token needs one lease
-undisturbed, and with several who are less patient nobody ever gets it.
+**What the runner does.** It carries messages, writes what a Keep says to disk before anything that
+stands behind it in ``out`` leaves, and says in ``gone`` whom it cannot reach. When to wake, renew,
+repeat, propose and close is the business of :class:`~meshlock.algorithms.recovery.pace.Pace`.
 
-**Who gets the token next** is the business of the algorithms, first of all
-:mod:`meshlock.algorithms.jiang`; here it is the simplest that serves everybody: requests go
-along ``guess`` to the holder and are served in the order of their coming.
+**Who gets the token next** is said in :mod:`meshlock.algorithms.recovery.order`: priorities, with
+ageing. A node lines up with the best of its clients; its REQUEST goes along ``guess`` to the
+holder, each step to one that had the token later than the one before, so never in a circle. The
+queue travels with the token. A request withdrawn is a REQUEST for nothing; should that be
+lost, the token comes here once in vain.
+
+**A TOKEN in doubt** is sent again, the very same, until it is acknowledged or an epoch decides. Its
+receiver takes it once: by its hop.
+
+**Who missed an epoch** (it restarted, or was cut off) hears a renewal of the holder, and asks it:
+WHICH. The COPY of the ledger that it gets lets it adopt the epoch like a LEDGER, but is no
+renewal. The copy is taken after the question, so it names all that former lives of the asker
+were granted in this epoch, for it to give back when its silence ends; a LEDGER that comes late
+may not, hence ``settled``. An old COPY is harmless: it is for one boot, and until this has
+adopted the epoch nobody but that node could have changed an entry of its own.
+
+**Members** come and go one at a time, by a change of epoch: see :meth:`RecoveryNode.may_change`.
 
 **What is simpler here than in the sketch we started from.** The promise is on disk, so a
 member that restarts with its disk refuses what it refused before. With the disk gone it is
@@ -69,13 +84,16 @@ comparison. Numbered rounds are gone (see above).
 
 from __future__ import annotations
 
-from typing import cast
-
-from meshlock.algorithms.interface import NIL, Effect, Frozen, Message
+from meshlock.algorithms.interface import NIL, Effect, Message
 from meshlock.algorithms.recovery.messages import (
+    GRANTS,
+    MINTING,
     NEVER,
     NO_EPOCH,
     Asked,
+    Change,
+    Config,
+    Copy,
     Doubt,
     Entry,
     Epoch,
@@ -86,9 +104,12 @@ from meshlock.algorithms.recovery.messages import (
     Keep,
     Ledger,
     Lost,
+    Misfit,
     Papers,
+    Press,
     Promise,
     Propose,
+    Refuse,
     Release,
     Released,
     Renew,
@@ -96,99 +117,35 @@ from meshlock.algorithms.recovery.messages import (
     Request,
     Still,
     Token,
+    Which,
+)
+from meshlock.algorithms.recovery.order import best, rank
+from meshlock.algorithms.recovery.state import (
+    Grant,
+    HeldToken,
+    Pool,
+    Proposal,
+    State,
+    majority,
 )
 
-
-class Pool:
-    """What all nodes of a pool must agree on."""
-
-    def __init__(
-        self,
-        nodes: tuple[int, ...],
-        members: tuple[int, ...],
-        permits: int,
-        lease: int,
-        wait: int,
-    ) -> None:
-        self.nodes = nodes
-        self.members = members
-        self.permits = permits
-        self.lease = lease
-        self.wait = wait
-        self.majority = len(members) // 2 + 1
+__all__ = ["Grant", "HeldToken", "Pool", "Proposal", "RecoveryNode"]
 
 
-class Grant:
-    def __init__(self, client: int, h: int, epoch: Epoch, until: int) -> None:
-        self.client = client
-        self.h = h
-        self.epoch = epoch  # an older one than adopted: it runs out and is not renewed
-        self.until = until
-
-
-class HeldToken:
-    def __init__(self, papers: Papers, until: int) -> None:
-        self.epoch, self.hop, self.free, self.ledger, self.grants = papers
-        self.until = until
-
-    def papers(self) -> Papers:
-        return (self.epoch, self.hop, self.free, self.ledger, self.grants)
-
-    def give_back(self, fence: Fence, h: int) -> None:
-        """By fence, so that twice is as good as once."""
-        for entry in self.ledger:
-            if entry[1] == fence:
-                self.free += entry[2]
-        self.ledger = tuple([entry for entry in self.ledger if entry[1] != fence])
-
-
-class Proposal:
-    def __init__(self, epoch: Epoch) -> None:
-        self.epoch = epoch
-        self.reports: dict[int, Report] = {}
-        self.closed = False
-        self.closed_at = NEVER
-        self.usable: Papers | None = None
-        self.kept: tuple[Entry, ...] = ()
-        self.lapsing: tuple[Entry, ...] = ()
-        self.confirmed = False
-        self.until = NEVER
-
-
-class RecoveryNode:
+class RecoveryNode(State):
     def __init__(self, me: int, pool: Pool, out: list[Effect]) -> None:
-        self.me = me
-        self.pool = pool
-        self.out = out
-        self.member = me in pool.members
-        self.boot = 0
-        self.promised = NO_EPOCH
-        self.answered = NO_EPOCH
-        self.adopted = NO_EPOCH
-        self.highest = NO_EPOCH
-        self.silent_until = NEVER
-        self.heard: dict[int, int] = {}
-        self.grants: dict[Fence, Grant] = {}
-        self.waiting: dict[int, int] = {}
-        self.token: HeldToken | None = None
-        self.hop_seen: tuple[Epoch, int] = (NO_EPOCH, -1)
-        self.doubt: Doubt | None = None
-        self.queue: list[Asked] = []
-        self.guess = NIL
-        self.releasing: dict[Fence, int] = {}
-        self.former: dict[Fence, int] = {}  # entries of a former life, to be released later
-        self.proposal: Proposal | None = None
-        self.lapsing: dict[Fence, int] = {}  # ours to release when their lease must be over
-        self.lapsed_at = NEVER
-        self.pressed_until = NEVER  # somebody who may not propose keeps asking
+        super().__init__(me, pool, out)
 
     # -- a life begins -------------------------------------------------------------------------
 
-    def start(self, now: int, boot: int, promised: Epoch) -> None:
-        """At birth and after every crash; ``promised`` is what the disk remembers, if any."""
+    def start(self, now: int, boot: int, promised: Epoch, config: Config | None = None) -> None:
+        """At birth and after every crash; the latest Keep, if the disk remembers any."""
         self.boot = boot
         self.promised = promised
+        if config is not None and config[0] > NO_EPOCH:
+            self.config = (config[0], config[1], self.pool.permits, self.pool.lease)
         self.silent_until = now + self.silence()
+        self.heard_at = now
 
     def silence(self) -> int:
         """So long must no word of ours count: what we knew of leases is gone."""
@@ -202,9 +159,21 @@ class RecoveryNode:
 
     # -- clients -------------------------------------------------------------------------------
 
-    def request(self, client: int, want: int, now: int) -> None:
-        self.waiting[client] = want
-        self.ask(now)
+    def request(self, client: int, want: int, priority: int, now: int) -> None:
+        before = self.asked()
+        self.waiting[client] = (want, priority, self.served)
+        if self.asked() != before:
+            self.ask(now)
+
+    def withdraw(self, client: int, now: int) -> bool:
+        """A waiting client gives up; False if it does not wait (any more)."""
+        if client not in self.waiting:
+            return False
+        before = self.asked()
+        del self.waiting[client]
+        if self.asked() != before:
+            self.ask(now)
+        return True
 
     def release(self, client: int, now: int) -> None:
         for fence, grant in list(self.grants.items()):
@@ -218,19 +187,30 @@ class RecoveryNode:
             self.releasing[fence] = h
             self.return_permits(now)
 
+    def asked(self) -> Asked:
+        """What we line up with: the best of our clients. The holder fills in since when."""
+        if len(self.waiting) == 0:
+            return (self.me, self.boot, 0, 0, 0)
+        want, priority, _ = self.waiting[best(self.waiting)]
+        return (self.me, self.boot, want, priority, 0)
+
     def ask(self, now: int) -> None:
         """Our request, on its way to the holder."""
-        if len(self.waiting) == 0:
-            return
-        asked = (self.me, self.boot, next(iter(self.waiting.values())))
         if self.token is not None and self.token.until > now:
-            self.line_up(asked)
+            self.line_up(self.asked())
             self.decide(now)
-        elif self.guess not in (NIL, self.me):
-            self.send(Request(self.guess, self.adopted, asked))
-        elif not self.member:  # without an epoch, or with a dead token; a member would propose
-            for member in self.pool.members:
-                self.send(Request(member, self.adopted, asked))
+        else:
+            for node in self.way():
+                self.send(Request(node, self.adopted, self.asked()))
+
+    def way(self) -> list[int]:
+        """To the holder, as far as we know. A member that does not know it will hear it renew, or
+        propose; others ask the members."""
+        if self.guess not in (NIL, self.me) and self.guess not in self.gone:
+            return [self.guess]
+        if self.member:
+            return []
+        return [member for member in self.members if member not in self.gone]
 
     def return_permits(self, now: int) -> None:
         if self.token is not None and self.token.epoch == self.adopted:
@@ -238,14 +218,21 @@ class RecoveryNode:
                 self.token.give_back(fence, h)
             self.releasing.clear()
             self.decide(now)
-        elif self.guess not in (NIL, self.me):
-            for fence, h in self.releasing.items():
-                self.send(Release(self.guess, self.adopted, fence, h, self.me))
+        elif len(self.releasing) > 0:
+            for node in self.way():
+                for fence, h in self.releasing.items():
+                    self.send(Release(node, self.adopted, fence, h, self.me))
 
     def repeat(self, now: int) -> None:
         """Messages get lost: say again what nobody has acted upon."""
-        self.ask(now)
+        if len(self.waiting) > 0:
+            self.ask(now)
         self.return_permits(now)
+        self.send_again(now)
+        if not self.member and (self.adopted < self.promised or not self.settled):
+            for member in self.members:
+                if member not in self.gone:
+                    self.send(Which(member, self.me, self.boot))
 
     # -- 1. leases -----------------------------------------------------------------------------
 
@@ -255,9 +242,14 @@ class RecoveryNode:
             return
         if self.votes(now):
             self.answered = max(self.answered, self.adopted)
-        for member in self.pool.members:
+        hop = GRANTS
+        if self.token is not None:
+            hop = self.token.hop
+        elif self.proposal is not None:
+            hop = MINTING
+        for member in self.members:
             if member != self.me:
-                self.send(Renew(member, self.adopted, self.boot, now))
+                self.send(Renew(member, self.adopted, self.boot, hop, now))
         self.extend(now)
 
     def has_to_renew(self, now: int) -> bool:
@@ -276,9 +268,22 @@ class RecoveryNode:
         return now < until
 
     def receive_renew(self, renew: Renew, now: int) -> None:
-        if self.votes(now) and renew.epoch >= self.promised:
+        if renew.epoch < self.promised:
+            return
+        if self.votes(now):
             self.answer(renew.epoch)
             self.send(Still(renew.sender, renew.epoch, renew.boot, renew.sent, self.boot))
+        if renew.hop != GRANTS:
+            self.heard_at = now
+            self.learn(renew.sender, renew.epoch, renew.hop)
+
+    def learn(self, holder: int, epoch: Epoch, hop: int) -> None:
+        """Somebody has the token, or will have it: ask it what we missed."""
+        if epoch > self.adopted or not self.settled:
+            self.send(Which(holder, self.me, self.boot))
+        if epoch == self.adopted and hop > self.guess_hop:
+            self.guess = holder
+            self.guess_hop = hop
 
     def answer(self, epoch: Epoch) -> None:
         """Answering is a promise."""
@@ -301,13 +306,20 @@ class RecoveryNode:
 
     def leased_until(self, now: int) -> int:
         """The end of the lease that the answers so far give us, for our epoch."""
-        stamps = list(self.heard.values())
-        if self.votes(now):
+        until = self.leased_by(self.members, now)
+        proposal = self.proposal
+        if proposal is not None and proposal.closed and not proposal.confirmed:
+            return min(until, self.leased_by(proposal.before, now))
+        return until
+
+    def leased_by(self, members: tuple[int, ...], now: int) -> int:
+        stamps = [self.heard[member] for member in members if member in self.heard]
+        if self.me in members and not self.silent(now):
             stamps.append(now)
-        if len(stamps) < self.pool.majority:
+        if len(stamps) < majority(members):
             return NEVER
         stamps.sort(reverse=True)
-        return stamps[self.pool.majority - 1] + self.pool.lease
+        return stamps[majority(members) - 1] + self.pool.lease
 
     def extend(self, now: int) -> None:
         until = self.leased_until(now)
@@ -329,26 +341,37 @@ class RecoveryNode:
 
     # -- 2. promises ---------------------------------------------------------------------------
 
-    def stalled(self, now: int) -> bool:
-        """Is there a reason to propose if this lasts? A runner that sees the holder renew may
-        be more patient with those who only wait for their turn."""
-        if self.token is not None and self.token.until <= now:
-            return True
-        if now < self.pressed_until:
-            return True
-        return len(self.waiting) > 0 or len(self.releasing) > 0 or self.adopted == NO_EPOCH
-
-    def propose(self, now: int, floor: int = 0) -> None:
-        """``floor``: the wall clock, where promises are not on disk; else 0."""
+    def propose(self, now: int, floor: int = 0, change: Change | None = None) -> None:
+        """``floor``: the wall clock, where promises are not on disk; else 0. ``change``: of the
+        members; it is made only from an epoch that is surely confirmed, see :meth:`may_change`."""
         if not self.votes(now):
             return
+        if change is not None and not self.may_change(now):
+            change = None
         epoch = self.next_epoch(floor)
         report = self.promise(epoch, now)
-        self.proposal = Proposal(epoch)
+        self.proposal = Proposal(epoch, change)
         self.proposal.reports[self.me] = report
+        self.heard_at = now
         for node in self.pool.nodes:
             if node != self.me:
-                self.send(Propose(node, epoch))
+                self.send(Propose(node, epoch, self.config))
+
+    def may_change(self, now: int) -> bool:
+        """Is it certain that a majority of our members knows that they are the members?
+
+        The members belong to an epoch: whoever adopts it knows them, and remembers on disk. A
+        proposer goes by the members of the latest epoch that any report knows. It needs a
+        majority of them, and for a change also of those to come, both for promises and for
+        the confirmation. Why that is enough: members of adjacent configurations, which differ by
+        one, have majorities that intersect. A change is made only from an epoch that was
+        confirmed (its token is usable), so a majority of the members before knows that epoch or
+        a later one. Hence whoever proposes by still older members meets somebody who
+        knows better: configurations two changes apart are never both in use. And a change that
+        was written but not confirmed stands behind every epoch confirmed after it, since what
+        counts is the epoch adopted last and not the last change.
+        """
+        return self.usable(now)
 
     def next_epoch(self, floor: int) -> Epoch:
         counter = max(self.promised[0], self.highest[0], floor)
@@ -357,11 +380,34 @@ class RecoveryNode:
     def receive_propose(self, propose: Propose, now: int) -> None:
         if self.silent(now):
             return
-        if propose.epoch[0] > self.promised[0]:  # one promise per counter: see fence_number
+        if not self.fits(propose.config):
+            self.out.append(Misfit(propose.sender, propose.config))
+            self.send(Refuse(propose.sender, self.config))
+        elif propose.epoch[0] > self.promised[0]:  # one promise per counter: see fence_number
             report = self.promise(propose.epoch, now)
+            self.heard_at = now
             self.send(Promise(propose.sender, propose.epoch, report))
         elif propose.epoch != self.promised:
             self.send(Higher(propose.sender, self.promised))
+
+    def fits(self, config: Config) -> bool:
+        """The members of an epoch are the same everywhere, but at birth they are from files."""
+        if config[2:] != self.config[2:]:
+            return False
+        return config[0] != self.config[0] or config[1] == self.config[1]
+
+    def receive_refuse(self, refuse: Refuse, now: int) -> None:
+        self.out.append(Misfit(refuse.sender, refuse.config))
+
+    def receive_press(self, press: Press, now: int) -> None:
+        if press.epoch == self.promised and press.hop >= self.guess_hop:
+            self.pressed_until = now + self.pool.lease // 2
+
+    def press(self, now: int) -> None:
+        """No member ourselves: ask the members for a new epoch."""
+        for member in self.members:
+            if member not in self.gone:
+                self.send(Press(member, self.promised, self.guess_hop))
 
     def receive_higher(self, higher: Higher, now: int) -> None:
         self.highest = max(self.highest, higher.epoch)
@@ -378,15 +424,25 @@ class RecoveryNode:
         self.token = None
         self.queue = []
         top = max(self.answered, self.adopted)
-        return (self.boot, top, self.adopted, tuple(valid), self.hop_seen, papers, self.doubt)
+        return (
+            self.boot,
+            top,
+            self.adopted,
+            tuple(valid),
+            self.hop_seen,
+            papers,
+            self.doubt,
+            self.config,
+        )
 
     def rise(self, epoch: Epoch) -> None:
         if epoch > self.promised:
             self.promised = epoch
-            self.out.append(Keep(epoch))
+            self.out.append(Keep(epoch, self.config))
             if self.proposal is not None and self.proposal.epoch < epoch:
                 self.proposal = None
             self.lapsing.clear()
+            self.pressed_until = NEVER
 
     def receive_promise(self, promise: Promise, now: int) -> None:
         proposal = self.proposal
@@ -399,28 +455,48 @@ class RecoveryNode:
         proposal = self.proposal
         if proposal is None or proposal.closed:
             return False
-        return len(self.counted(proposal)) >= self.pool.majority
+        before = self.latest(proposal)[1]
+        return self.enough(proposal, before) and self.enough(proposal, self.after(proposal))
 
-    def counted(self, proposal: Proposal) -> list[Report]:
-        return [report for node, report in proposal.reports.items() if node in self.pool.members]
+    def enough(self, proposal: Proposal, members: tuple[int, ...]) -> bool:
+        return len([node for node in proposal.reports if node in members]) >= majority(members)
+
+    def latest(self, proposal: Proposal) -> Config:
+        """Who knows the latest epoch knows the members that count."""
+        return max([report[7] for report in proposal.reports.values()])
+
+    def after(self, proposal: Proposal) -> tuple[int, ...]:
+        """The members of the epoch proposed."""
+        latest = self.latest(proposal)
+        if proposal.change is None or latest[0] != proposal.reports[self.me][2]:
+            return latest[1]
+        added, node = proposal.change
+        rest = [member for member in latest[1] if member != node]
+        return tuple(sorted([*rest, node])) if added else tuple(rest)
 
     def close(self, now: int) -> None:
         """A majority has promised: write the ledger. Later promises are not looked at."""
         proposal = self.proposal
         if proposal is None or not self.may_close():
             return
-        top = max([report[1] for report in self.counted(proposal)])
-        proposal.usable = self.find_token(proposal.reports, top)
-        kept = self.kept(proposal.reports, top, proposal.usable)
+        reports = proposal.reports
+        top = max([max(report[1], report[7][0]) for report in reports.values()])
+        proposal.usable = self.find_token(reports, top)
+        kept = self.kept(reports, top, proposal.usable)
         proposal.kept = tuple(kept)
-        proposal.lapsing = self.lapse(proposal.reports, kept, proposal.usable)
+        proposal.lapsing = self.lapse(reports, kept, proposal.usable)
+        proposal.before = self.latest(proposal)[1]
+        config = (proposal.epoch, self.after(proposal), *self.config[2:])
         proposal.closed = True
         proposal.closed_at = now
-        self.adopt(proposal.epoch, proposal.kept, self.me, now)
+        self.adopt(proposal.epoch, proposal.kept, config, self.me, now)
+        self.settled = True
         self.answered = proposal.epoch
         for node in self.pool.nodes:
             if node != self.me:
-                self.send(Ledger(node, proposal.epoch, self.told(proposal), self.boot, now))
+                yours = reports[node][0] if node in reports else 0
+                told = self.told(proposal)
+                self.send(Ledger(node, proposal.epoch, told, config, yours, self.boot, now))
         self.extend(now)
 
     def told(self, proposal: Proposal) -> tuple[Entry, ...]:
@@ -489,11 +565,15 @@ class RecoveryNode:
     # -- 4. confirmation -----------------------------------------------------------------------
 
     def receive_ledger(self, ledger: Ledger, now: int) -> None:
-        if ledger.epoch < self.promised:
+        if ledger.epoch < self.promised or not self.fits(ledger.config):
             return
+        voted = self.votes(now)
+        self.heard_at = now
+        if ledger.yours == self.boot:
+            self.settled = True  # it was written when we had promised: no former life is in it
         if ledger.epoch > self.adopted:
-            self.adopt(ledger.epoch, ledger.kept, ledger.sender, now)
-        if self.votes(now):
+            self.adopt(ledger.epoch, ledger.kept, ledger.config, ledger.sender, now)
+        if voted or self.votes(now):  # whoever is removed by this epoch still confirms it
             self.answer(ledger.epoch)
             self.send(Still(ledger.sender, ledger.epoch, ledger.boot, ledger.sent, self.boot))
 
@@ -514,6 +594,7 @@ class RecoveryNode:
         ledger = proposal.kept + proposal.lapsing
         free = self.pool.permits - sum([entry[2] for entry in ledger])
         self.hop_seen = (proposal.epoch, 0)
+        self.guess_hop = 0
         self.token = HeldToken((proposal.epoch, 0, free, ledger, 0), proposal.until)
         self.lapsing = {entry[1]: entry[2] for entry in proposal.lapsing}
         self.lapsed_at = proposal.closed_at + self.pool.wait
@@ -533,44 +614,93 @@ class RecoveryNode:
 
     # -- 6. a new epoch ------------------------------------------------------------------------
 
-    def adopt(self, epoch: Epoch, entries: tuple[Entry, ...], holder: int, now: int) -> None:
-        self.rise(epoch)
+    def adopt(
+        self, epoch: Epoch, entries: tuple[Entry, ...], config: Config, holder: int, now: int
+    ) -> None:
+        self.config = config
+        if epoch > self.promised:
+            self.rise(epoch)
+        else:
+            self.out.append(Keep(self.promised, config))
         self.adopted = epoch
         self.guess = holder
+        self.guess_hop = MINTING
         self.token = None
         self.queue = []
         self.doubt = None
         self.heard.clear()
-        mine = {entry[1]: entry[2] for entry in entries if entry[0] == self.me and not entry[3]}
-        missing: dict[Fence, int] = {}
-        for fence in sorted(mine):
-            grant = self.grants.get(fence)
-            if grant is not None and grant.until > now:
-                grant.epoch = epoch
-            else:
-                missing[fence] = mine[fence]
         self.releasing = {}
         self.former = {}
-        self.disown(missing, now)
+        self.settle(entries, now)
         self.speak_again(now)
+
+    def settle(self, entries: tuple[Entry, ...], now: int) -> None:
+        """Go on with what the ledger says is ours; what we do not hold, or not any more, is
+        over, or will be."""
+        missing: dict[Fence, int] = {}
+        for node, fence, h, lapsing in entries:
+            if node == self.me and not lapsing:
+                grant = self.grants.get(fence)
+                if grant is not None and grant.until > now:
+                    grant.epoch = self.adopted
+                else:
+                    missing[fence] = h
+        self.disown(missing, now)
 
     def disown(self, missing: dict[Fence, int], now: int) -> None:
         """Entries of ours that we do not hold; commands of a former life may still run."""
         if self.silent(now):
-            self.former = missing
+            self.former.update(missing)
         else:
-            self.releasing = missing
+            self.releasing.update(missing)
 
     def speak_again(self, now: int) -> None:
         """What we said in a lower epoch is forgotten."""
         if self.guess != self.me:
             self.repeat(now)
 
+    # -- what we missed ------------------------------------------------------------------------
+
+    def receive_which(self, which: Which, now: int) -> None:
+        self.tell(which.node, which.boot)
+
+    def tell(self, node: int, boot: int) -> None:
+        """That node wants the ledger as it is now: only the holder knows it."""
+        if self.adopted != self.promised or node == self.me:
+            return
+        token, proposal = self.token, self.proposal
+        if token is not None:
+            self.send(Copy(node, token.epoch, token.ledger, self.config, token.hop, boot))
+        elif proposal is not None:
+            kept = self.told(proposal)
+            self.send(Copy(node, proposal.epoch, kept, self.config, MINTING, boot))
+        else:
+            for other in self.way():
+                self.send(Which(other, node, boot))
+
+    def receive_copy(self, copy: Copy, now: int) -> None:
+        """Like a LEDGER, but it renews nothing: nobody waits for our answer."""
+        if copy.boot != self.boot or copy.epoch < self.promised:
+            return
+        if not self.fits(copy.config):
+            self.out.append(Misfit(copy.sender, copy.config))
+            return
+        self.heard_at = now
+        if copy.epoch > self.adopted:
+            self.settled = True
+            self.adopt(copy.epoch, copy.ledger, copy.config, copy.sender, now)
+        elif not self.settled:
+            self.settled = True
+            self.settle(copy.ledger, now)
+        if copy.hop > self.guess_hop:
+            self.guess = copy.sender
+            self.guess_hop = copy.hop
+
     # -- 7. requests and releases at the holder ------------------------------------------------
 
     def receive_request(self, request: Request, now: int) -> None:
-        if self.member and request.asked[0] not in self.pool.members:
-            self.pressed_until = now + self.pool.wait
+        if request.epoch < self.adopted:
+            self.tell(request.asked[0], request.asked[1])
         if request.epoch != self.adopted or request.epoch != self.promised:
             return
         if self.token is not None:
@@ -578,24 +708,39 @@ class RecoveryNode:
             self.decide(now)
         elif self.proposal is not None:
             self.line_up(request.asked)  # we shall have the token
-        elif self.guess not in (NIL, self.me) and request.asked[0] != self.me:
-            self.send(Request(self.guess, request.epoch, request.asked))
+        elif request.asked[0] != self.me:
+            for node in self.way():
+                self.send(Request(node, request.epoch, request.asked))
 
     def line_up(self, asked: Asked) -> None:
-        self.queue = [other for other in self.queue if other[0] != asked[0]]
-        self.queue.append(asked)
+        """Once per node; who asks for something else keeps its age."""
+        node, boot, want, priority, _ = asked
+        since = self.token.grants if self.token is not None else 0
+        rest: list[Asked] = []
+        for other in self.queue:
+            if other[0] != node:
+                rest.append(other)
+            elif other[1] == boot:
+                since = other[4]
+        if 0 < want <= self.pool.permits:
+            rest.append((node, boot, want, priority, since))
+        rest.sort(key=rank)
+        self.queue = rest
 
     def receive_release(self, release: Release, now: int) -> None:
-        if release.epoch != self.adopted or release.epoch != self.promised:
+        if self.adopted != self.promised or release.epoch > self.adopted:
             return
-        if self.token is not None:
+        if release.epoch < self.adopted:
+            self.send(Released(release.node, release.epoch, release.fence))  # it is moot
+        elif self.token is not None:
             self.token.give_back(release.fence, release.h)
             self.send(Released(release.node, release.epoch, release.fence))
             self.decide(now)
         elif self.proposal is not None:
             self.releasing[release.fence] = release.h  # we shall have the token
-        elif self.guess not in (NIL, self.me) and release.node != self.me:
-            self.send(Release(self.guess, release.epoch, release.fence, release.h, release.node))
+        elif release.node != self.me:
+            for node in self.way():
+                self.send(Release(node, release.epoch, release.fence, release.h, release.node))
 
     def receive_released(self, released: Released, now: int) -> None:
         if released.epoch == self.adopted:
@@ -608,28 +753,26 @@ class RecoveryNode:
         return token is not None and token.epoch == self.promised and token.until > now
 
     def decide(self, now: int) -> None:
-        """Serve whoever came first; the token stays while the permits do not suffice."""
-        while self.usable(now) and len(self.queue) > 0:
+        """Serve whoever ranks first; the token stays while the permits do not suffice."""
+        while self.usable(now):
             token = self.token
             assert token is not None
-            node, boot, want = self.queue[0]
-            if node == self.me:
-                if len(self.waiting) > 0:
-                    client, want = next(iter(self.waiting.items()))
-                    if want > token.free:
-                        return
-                    self.let_in(token, client, want)
-                self.queue.pop(0)
-                if len(self.waiting) > 0:
-                    self.queue.append((self.me, self.boot, 0))
-            elif want > token.free:
+            if len(self.gone) > 0:  # whoever comes back asks again
+                self.queue = [asked for asked in self.queue if asked[0] not in self.gone]
+            if len(self.queue) == 0 or self.queue[0][2] > token.free:
                 return
-            else:
-                self.queue.pop(0)
+            node, boot, _, _, _ = self.queue[0]
+            if node != self.me:
                 self.give(token, node, boot, now)
+                return
+            self.queue.pop(0)
+            if len(self.waiting) > 0:
+                self.let_in(token, best(self.waiting))
+                self.line_up(self.asked())
 
-    def let_in(self, token: HeldToken, client: int, want: int) -> None:
-        del self.waiting[client]
+    def let_in(self, token: HeldToken, client: int) -> None:
+        want = self.waiting.pop(client)[0]
+        self.served += 1
         token.grants += 1
         fence = (token.epoch, token.grants)
         token.free -= want
@@ -638,30 +781,56 @@ class RecoveryNode:
         self.out.append(Granted(client, fence, token.until))
 
     def give(self, token: HeldToken, node: int, boot: int, now: int) -> None:
+        """The whole queue goes along: the receiver's own place in it, too."""
         token.hop += 1
-        papers = token.papers()
         self.token = None
-        self.doubt = (papers, node, boot)
-        self.guess = node
-        self.send(Token(node, papers, boot, tuple(self.queue), token.until - now, 0))
+        self.doubt = (token.papers(), node, boot)
+        self.doubt_queue = tuple(self.queue)
+        self.doubt_until = token.until
         self.queue = []
+        self.guess = node
+        self.guess_hop = token.hop
+        self.heard_at = now
+        self.send_again(now)
+
+    def send_again(self, now: int) -> None:
+        """A TOKEN of which we do not know that it arrived: the very same, it is taken once."""
+        if self.doubt is None or self.doubt[0][0] != self.promised or self.doubt_until <= now:
+            return
+        papers, node, boot = self.doubt
+        left = self.doubt_until - now
+        self.send(Token(node, papers, self.config, boot, self.doubt_queue, left, 0))
 
     def receive_token(self, message: Token, now: int) -> None:
         epoch, hop, _, ledger, _ = message.papers
-        if not self.is_addressed(message) or epoch < self.promised or (epoch, hop) <= self.hop_seen:
+        if not self.is_addressed(message) or epoch < self.promised:
+            return
+        if not self.is_new(epoch, hop):
+            if epoch == self.hop_seen[0]:
+                self.send(Got(message.sender, epoch, hop))  # its first GOT was lost
+            return
+        if not self.fits(message.config):
+            self.out.append(Misfit(message.sender, message.config))
             return
         if epoch > self.adopted:
-            self.adopt(epoch, ledger, message.sender, now)
+            self.adopt(epoch, ledger, message.config, self.me, now)
+        elif not self.settled:
+            self.settle(ledger, now)
+        self.settled = True
         self.hop_seen = (epoch, hop)
         self.doubt = None
         self.token = HeldToken(message.papers, self.arrives_until(message, now))
         self.guess = self.me
+        self.guess_hop = hop
+        self.heard_at = now
         self.queue = list(message.queue)
-        if len(self.waiting) > 0:
-            self.queue.insert(0, (self.me, self.boot, 0))
+        self.line_up(self.asked())
         self.send(Got(message.sender, epoch, hop))
         self.return_permits(now)
         self.decide(now)
+
+    def is_new(self, epoch: Epoch, hop: int) -> bool:
+        return (epoch, hop) > self.hop_seen
 
     def is_addressed(self, message: Token) -> bool:
         return message.boot == self.boot
@@ -717,6 +886,14 @@ class RecoveryNode:
             self.receive_propose(message, now)
         elif isinstance(message, Promise):
             self.receive_promise(message, now)
+        elif isinstance(message, Which):
+            self.receive_which(message, now)
+        elif isinstance(message, Copy):
+            self.receive_copy(message, now)
+        elif isinstance(message, Press):
+            self.receive_press(message, now)
+        elif isinstance(message, Refuse):
+            self.receive_refuse(message, now)
         elif isinstance(message, Higher):
             self.receive_higher(message, now)
         elif isinstance(message, Ledger):
@@ -725,99 +902,6 @@ class RecoveryNode:
     def send(self, message: Message) -> None:
         message.sender = self.me
         self.out.append(message)
-
-    # -- the whole state as a value, with all times relative to now ----------------------------
-
-    def freeze(self, now: int) -> Frozen:
-        lease = self.pool.lease
-        token = self.token
-        proposal = self.proposal
-        return (
-            self.boot,
-            self.promised,
-            self.answered,
-            self.adopted,
-            self.highest if self.highest > self.promised else NO_EPOCH,
-            max(0, self.silent_until - now),
-            tuple(
-                sorted(
-                    [(who, sent - now) for who, sent in self.heard.items() if sent + lease > now]
-                )
-            ),
-            tuple(
-                sorted(
-                    [
-                        (fence, grant.client, grant.h, grant.epoch, max(0, grant.until - now))
-                        for fence, grant in self.grants.items()
-                    ]
-                )
-            ),
-            tuple(self.waiting.items()),
-            () if token is None else (token.papers(), max(0, token.until - now)),
-            self.hop_seen,
-            self.doubt,
-            tuple(self.queue),
-            self.guess,
-            tuple(sorted(self.releasing.items())),
-            tuple(sorted(self.former.items())),
-            ()
-            if proposal is None
-            else (
-                proposal.epoch,
-                tuple(sorted(proposal.reports.items())),
-                proposal.closed,
-                max(-self.pool.wait, proposal.closed_at - now) if proposal.closed else 0,
-                proposal.usable,
-                proposal.kept,
-                proposal.lapsing,
-                proposal.confirmed,
-                max(0, proposal.until - now),
-            ),
-            tuple(sorted(self.lapsing.items())),
-            max(0, self.lapsed_at - now) if len(self.lapsing) > 0 else 0,
-            max(0, self.pressed_until - now),
-        )
-
-    def thaw(self, state: Frozen) -> None:
-        """Become the node that :meth:`freeze` described, at time 0."""
-        self.boot = cast(int, state[0])
-        self.promised = cast(Epoch, state[1])
-        self.answered = cast(Epoch, state[2])
-        self.adopted = cast(Epoch, state[3])
-        self.highest = cast(Epoch, state[4])
-        self.silent_until = cast(int, state[5])
-        self.heard = dict(cast(tuple[tuple[int, int], ...], state[6]))
-        self.grants = {
-            fence: Grant(client, h, epoch, until)
-            for fence, client, h, epoch, until in cast(
-                tuple[tuple[Fence, int, int, Epoch, int], ...], state[7]
-            )
-        }
-        self.waiting = dict(cast(tuple[tuple[int, int], ...], state[8]))
-        held = cast(tuple[Papers, int] | tuple[()], state[9])
-        self.token = HeldToken(held[0], held[1]) if held else None
-        self.hop_seen = cast(tuple[Epoch, int], state[10])
-        self.doubt = cast(Doubt | None, state[11])
-        self.queue = list(cast(tuple[Asked, ...], state[12]))
-        self.guess = cast(int, state[13])
-        self.releasing = dict(cast(tuple[tuple[Fence, int], ...], state[14]))
-        self.former = dict(cast(tuple[tuple[Fence, int], ...], state[15]))
-        self.proposal = None
-        written = cast(tuple[object, ...], state[16])
-        if written:
-            proposal = Proposal(cast(Epoch, written[0]))
-            proposal.reports = dict(cast(tuple[tuple[int, Report], ...], written[1]))
-            proposal.closed = cast(bool, written[2])
-            proposal.closed_at = cast(int, written[3])
-            proposal.usable = cast(Papers | None, written[4])
-            proposal.kept = cast(tuple[Entry, ...], written[5])
-            proposal.lapsing = cast(tuple[Entry, ...], written[6])
-            proposal.confirmed = cast(bool, written[7])
-            proposal.until = cast(int, written[8])
-            self.proposal = proposal
-        self.lapsing = dict(cast(tuple[tuple[Fence, int], ...], state[17]))
-        self.lapsed_at = cast(int, state[18])
-        self.pressed_until = cast(int, state[19])
 
 
 def fence_of(entry: Entry) -> Fence:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from meshlock.algorithms.interface import Effect
 from meshlock.algorithms.recovery.messages import (
     NO_EPOCH,
+    Config,
     Doubt,
     Entry,
     Epoch,
@@ -35,7 +36,7 @@ class VouchesForAFormerLife(RecoveryNode):
 
 class ReleasesAFormerLife(RecoveryNode):
     def disown(self, missing: dict[Fence, int], now: int) -> None:
-        self.releasing = missing
+        self.releasing.update(missing)
 
 
 class OthersSpeakAtOnce(RecoveryNode):
@@ -85,8 +86,8 @@ class EpochWithoutBoot(RecoveryNode):
 
 
 class ForgetsItsPromise(RecoveryNode):
-    def start(self, now: int, boot: int, promised: Epoch) -> None:
-        super().start(now, boot, NO_EPOCH)
+    def start(self, now: int, boot: int, promised: Epoch, config: Config | None = None) -> None:
+        super().start(now, boot, NO_EPOCH, config)
 
 
 class SaysNothingAgain(RecoveryNode):
@@ -147,8 +148,8 @@ class ReleasesByAmount(RecoveryNode):
 class Founder(RecoveryNode):
     """Node 0 is started with the option to create the token."""
 
-    def start(self, now: int, boot: int, promised: Epoch) -> None:
-        super().start(now, boot, promised)
+    def start(self, now: int, boot: int, promised: Epoch, config: Config | None = None) -> None:
+        super().start(now, boot, promised, config)
         if self.me == 0:
             epoch = (1, 0, boot)
             self.promised = self.adopted = epoch
