@@ -24,6 +24,7 @@ class Dock:
             raise RuntimeError(f"{robot} comes with the old fence {fence}")
         self.highest = fence
         print(f"{robot} charges (fence {fence})")
+        time.sleep(0.05)
 
 
 def robot(name: str, peers: list[str], dock: Connection) -> None:
@@ -33,7 +34,7 @@ def robot(name: str, peers: list[str], dock: Connection) -> None:
         for visit in range(3):
             with docks.acquire(priority=visit, timeout=10) as grant:
                 dock.send((name, grant.fence))
-                time.sleep(0.05)
+                dock.recv()  # charged: only then may the permit go to the other
         dock.send(None)
         dock.recv()  # stay until both are done: a robot on its own has nobody to share with
 
@@ -45,7 +46,9 @@ def main() -> None:
     peers: list[str] = []
     for name in ("huey", "dewey"):
         ours, theirs = multiprocessing.Pipe()
-        process = multiprocessing.Process(target=robot, args=(name, list(peers), theirs))
+        process = multiprocessing.Process(
+            target=robot, args=(name, list(peers), theirs), daemon=True
+        )
         process.start()
         peers.append(ours.recv())  # its address: one is all that the next robot needs
         pipes.append(ours)
@@ -59,6 +62,7 @@ def main() -> None:
                 busy.remove(pipe)
             else:
                 dock.charge(*visit)
+                pipe.send("charged")
     for pipe, process in zip(pipes, robots, strict=True):
         pipe.send("done")
         process.join()
