@@ -192,7 +192,7 @@ def test_the_agent_over_http(tmp_path: Path) -> None:
         grant = call("POST", "/v1/pools/docks/acquire", want=2, ttl=0.5)
         assert isinstance(grant, dict) and grant["fence"] == 1
         assert call("POST", "/v1/pools/docks/acquire", want=1, timeout=0.1) == 408
-        assert call("POST", f"/v1/grants/{grant['grant']}/renew") == {"ttl": 0.5}
+        assert call("POST", f"/v1/grants/{grant['grant']}/renew") == {"ttl": 0.5, "lease": None}
         assert isinstance(call("POST", "/v1/pools/docks/acquire", want=1, timeout=5), dict)
         assert call("DELETE", f"/v1/grants/{grant['grant']}") == 404  # its time was over
         assert 'meshlock_permits{pool="docks"} 2' in str(call("GET", "/metrics"))

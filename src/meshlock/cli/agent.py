@@ -38,6 +38,9 @@ def agent(
         str | None, typer.Option(help="File with the bearer token of the HTTP interface.")
     ] = None,
     trace: Annotated[str | None, typer.Option(help="Folder to write traces to.")] = None,
+    state: Annotated[
+        str | None, typer.Option(help="Folder for the promises of pools with members.")
+    ] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Run a node for all programs of this machine.
@@ -62,6 +65,7 @@ def agent(
         "http": http,
         "http_token_file": http_token_file,
         "trace": trace,
+        "state": state,
     }
     conf.with_flags(settings, flags)
     settings.pools.update(conf.pool_flag(text) for text in pool or [])
@@ -97,6 +101,7 @@ async def serve(settings: Settings) -> None:
                 options=pool.options,
                 members=pool.members,
                 links=pool.links,
+                lease=pool.lease,
             )
         server = await daemon.serve(node, place)
         stack.callback(Path(place).unlink, missing_ok=True)

@@ -18,6 +18,12 @@ NOT_IN_TIME = 75
 GRACE = 10.0
 """Seconds between SIGTERM and SIGKILL when the permits are lost under the command."""
 
+IN_TIME = 1 / 3
+"""The part of a lease that is left for the command to end when it is not renewed any more."""
+
+LAST_MOMENT = 0.05
+"""Seconds before the end of the lease when the command is killed."""
+
 
 def execute(
     command: Annotated[list[str], typer.Argument(help="The command and its arguments, after --.")],
@@ -32,15 +38,17 @@ def execute(
     """Run a command while holding permits; they go back when it ends, however it ends.
 
     The exit code is the command's (128 + N if signal N ended it), or 75 if there were no
-    permits in time. The command finds MESHLOCK_POOL, MESHLOCK_WANT and MESHLOCK_FENCE in its
-    environment.
+    permits in time. If the permits are under a lease that cannot be renewed, the command is
+    told to end (SIGTERM) while a third of it is left, and is killed before it ends. It finds
+    MESHLOCK_POOL, MESHLOCK_WANT and MESHLOCK_FENCE in its environment.
 
     Example: meshlock exec --pool docks --want 2 --priority 9 --timeout 30 -- ./unload.sh
     """
     from meshlock.live.asking import Ask
 
     agent = Ask(socket)
-    grant = agent.ask(do="acquire", pool=pool, want=want, priority=priority, timeout=timeout)
+    wish = {"pool": pool, "want": want, "priority": priority, "timeout": timeout}
+    grant = agent.ask(do="acquire", **wish, watch=True)
     if not grant["ok"]:
         typer.echo(f"meshlock: {grant['why']}", err=True)
         sys.exit(NOT_IN_TIME)
@@ -70,25 +78,56 @@ def run(command: list[str], pool: str, grant: dict[str, Any], agent: Ask) -> int
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal tells the command itself
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, _: child.send_signal(received))
-    threading.Thread(target=stop_when_lost, args=(agent, child), daemon=True).start()
+    permits = Permits(grant, child)
+    threading.Thread(target=permits.listen, args=(agent,), daemon=True).start()
+    if permits.until is not None:
+        threading.Thread(target=permits.watch_the_clock, daemon=True).start()
     code = child.wait()
     return code if code >= 0 else 128 - code
 
 
-def stop_when_lost(agent: Ask, child: subprocess.Popen[bytes]) -> None:
-    """The agent speaks again only to say that the grant is lost; or it is gone."""
-    import contextlib
-    import subprocess
+class Permits:
+    """What the command runs on, and how it ends when they go."""
 
-    agent.hear()
-    if child.poll() is None:
-        typer.echo("meshlock: the permits are lost; the command is stopped.", err=True)
+    def __init__(self, grant: dict[str, Any], child: subprocess.Popen[bytes]) -> None:
+        import threading
+
+        self.child = child
+        self.until: float | None = grant["until"]  # of CLOCK_BOOTTIME
+        self.notice = IN_TIME * (grant["lease"] or 0.0)
+        self.stopping = threading.Lock()
+
+    def listen(self, agent: Ask) -> None:
+        """The agent speaks to say how long the lease is, or that it is lost; or it is gone."""
+        while (news := agent.hear()).get("event") == "lease":
+            self.until = news["until"]
+        self.stop("the permits are lost" if news else "the agent is gone")
+
+    def watch_the_clock(self) -> None:
+        from time import sleep
+
+        while self.left() > self.notice:
+            sleep(min(self.left() - self.notice, 1.0))
+        self.stop("the lease of the permits cannot be renewed")
+
+    def left(self) -> float:
+        from time import CLOCK_BOOTTIME, clock_gettime
+
+        return GRACE if self.until is None else self.until - clock_gettime(CLOCK_BOOTTIME)
+
+    def stop(self, why: str) -> None:
+        import contextlib
+        import subprocess
+
+        if self.child.poll() is not None or not self.stopping.acquire(blocking=False):
+            return
+        typer.echo(f"meshlock: {why}; the command is stopped.", err=True)
         with contextlib.suppress(ProcessLookupError):
-            child.terminate()
+            self.child.terminate()
             try:
-                child.wait(GRACE)
+                self.child.wait(max(0.0, min(GRACE, self.left() - LAST_MOMENT)))
             except subprocess.TimeoutExpired:
-                child.kill()
+                self.child.kill()
 
 
 def die_with_parent() -> Any:

@@ -102,7 +102,24 @@ def pools(found: dict[str, Any], rates: dict[str, float] | None) -> list[Rendera
         rows.append(row)
         if pool["conflict"]:
             remarks.append(Text(f"{name}: {pool['conflict']}", style="red"))
+        if pool.get("lease"):
+            remarks.append(leases(name, pool))
     return [Narrowing([*names, *([] if rates is None else ["per s>"])], rows), *remarks]
+
+
+def leases(name: str, pool: dict[str, Any]) -> RenderableType:
+    """Of a pool that survives crashes: how it is, and why one waits."""
+    from rich.text import Text
+
+    epoch = "no epoch yet" if pool["epoch"] is None else f"epoch {pool['epoch']}"
+    reached = f"{pool['members_reached']} of {len(pool['members'])} members reached"
+    text = Text(f"{name}: {epoch}, leases of {pool['lease']:g} s, {reached}")
+    text.append(f" ({pool['majority']} are needed)")
+    if pool["suspected"]:
+        text.append(f"; cannot be reached: {', '.join(pool['suspected'])}", style="red")
+    if pool["why"]:
+        text.append(f"\n{name}: waiting, because {pool['why']}", style="yellow")
+    return text
 
 
 def clients(found: dict[str, Any], most: int) -> RenderableType:

@@ -20,6 +20,9 @@ from meshlock.live.grants import Grant
 from meshlock.live.node import Node
 
 LONGEST_LINE = 64 * 1024
+LOOKS = 6
+"""So often per lease a program that watches its lease is told, if there is news."""
+
 MOST_UNDER_WAY = 1000
 """Requests of one connection that may wait at once."""
 
@@ -32,6 +35,7 @@ class Request(msgspec.Struct, forbid_unknown_fields=True):
     priority: int = 0
     timeout: float | None = None
     grant: int = 0
+    watch: bool = False  # tell me whenever the lease of what I acquire is renewed
 
 
 class Conversation:
@@ -100,12 +104,31 @@ class Conversation:
         grant = await pool.acquire(request.want, priority=request.priority, timeout=request.timeout)
         self.last_grant += 1
         self.grants[self.last_grant] = grant
-        watch = asyncio.create_task(self.watch(self.last_grant, grant))
+        watch = asyncio.create_task(self.watch(self.last_grant, grant, request.watch))
         self.watches[self.last_grant] = watch
-        return {"ok": True, "grant": self.last_grant, "fence": grant.fence, "want": grant.want}
+        return {
+            "ok": True,
+            "grant": self.last_grant,
+            "fence": grant.fence,
+            "want": grant.want,
+            "lease": grant.lease,
+            "until": grant.deadline,
+        }
 
-    async def watch(self, number: int, grant: Grant) -> None:
-        await grant.lost.wait()
+    async def watch(self, number: int, grant: Grant, renewals: bool) -> None:
+        """Say when the grant is lost and, if asked to, until when it is not."""
+        told, pause = grant.deadline, None
+        if renewals and grant.lease is not None:
+            pause = grant.lease / LOOKS
+        while not grant.lost.is_set():
+            try:
+                async with asyncio.timeout(pause):
+                    await grant.lost.wait()
+            except TimeoutError:
+                until = grant.deadline
+                if until is not None and until != told:
+                    told = until
+                    self.answer(None, event="lease", grant=number, lease=grant.lease, until=until)
         del self.grants[number], self.watches[number]
         self.answer(None, event="lost", grant=number)
 

@@ -52,6 +52,14 @@ class BlockingGrant:
         """True once the permits are yours no more although you have not released them."""
         return self._grant.lost.is_set()
 
+    @property
+    def lease(self) -> float | None:
+        """Seconds until the lease ends unless it is renewed; None in pools without leases."""
+        return self._node.call(self._lease())
+
+    async def _lease(self) -> float | None:
+        return self._grant.lease
+
     def release(self) -> None:
         """Give all permits back. Once is enough; again, or after the node's end, does nothing."""
         if self._grant.held:

@@ -8,6 +8,9 @@ nothing else.
 Algorithms know nodes by number. Where links may change, anybody may join later, so a
 node's number must follow from its name alone: it is 63 bits of the name's hash. Where the
 network is fixed, the charter lists the members, the founder first.
+
+A pool *with leases* has no founder: every member is told the same charter by its user, and
+the first epoch makes the token (:mod:`.leases`).
 """
 
 from __future__ import annotations
@@ -22,6 +25,9 @@ from meshlock.algorithms.interface import Algorithm, Effect, Node
 from meshlock.algorithms.registry import Refused, find, refuse_impossible, settle
 from meshlock.topology.graphs import Graph
 
+SHORTEST_LEASE, LONGEST_LEASE = 0.3, 86_400.0
+MOST_MEMBERS = 101
+
 
 class Charter(msgspec.Struct, array_like=True, frozen=True):
     pool: str
@@ -32,10 +38,11 @@ class Charter(msgspec.Struct, array_like=True, frozen=True):
     stamp: int  # drawn at the founding, so that a second founding is noticed
     members: tuple[str, ...] = ()
     links: tuple[tuple[int, int], ...] = ()
+    lease: int = 0  # in microseconds; 0 in pools without leases
 
     def number(self, name: str) -> int:
         """The node of this name, as the algorithm knows it."""
-        if not self.members:
+        if not self.members or self.lease:
             return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) >> 1
         if name not in self.members:
             raise Refused(
@@ -81,6 +88,25 @@ def found(
         () if entry.changing_links else tuple(everybody),
         tuple(pairs),
     )
+
+
+def leased(pool: str, permits: int, lease: float, members: Sequence[str]) -> Charter:
+    """What every member of a pool with leases says, or a sentence why it cannot be.
+
+    Members come and go later, so they are no part of what tells two pools apart."""
+    if not SHORTEST_LEASE <= lease <= LONGEST_LEASE:
+        raise Refused(
+            f"A lease of {lease:g} s is none: choose {SHORTEST_LEASE:g} to {LONGEST_LEASE:g} s."
+        )
+    if permits < 1:
+        raise Refused(f"A pool has at least one permit, not {permits}.")
+    everybody = tuple(sorted(set(members)))
+    if len(everybody) > MOST_MEMBERS:
+        raise Refused(f"{MOST_MEMBERS} members are enough; others may use the pool all the same.")
+    microseconds = int(lease * 1_000_000)
+    text = f"{pool} {permits} {microseconds}"
+    stamp = int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
+    return Charter(pool, "jiang", {}, permits, "", stamp, everybody, (), microseconds)
 
 
 def fixed_links(

@@ -10,6 +10,16 @@
     [pools.docks]
     permits = 3
     founder = true                           # on one node only
+
+A pool that survives crashes names its members instead, the same everywhere, and nobody
+founds it::
+
+    state = "/var/lib/meshlock"              # where members keep what they have promised
+
+    [pools.docks]
+    permits = 3
+    members = ["robot-1", "robot-2", "robot-3"]
+    lease = 3.0
 """
 
 from __future__ import annotations
@@ -30,6 +40,7 @@ class PoolSettings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     algorithm: str = "jiang"
     options: dict[str, str] = {}
     members: list[str] = []
+    lease: float | None = None
     links: list[tuple[str, str]] | None = None
 
 
@@ -47,6 +58,7 @@ class Settings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     http: str | None = None
     http_token_file: str | None = None
     trace: str | None = None
+    state: str | None = None
     zenoh: dict[str, Any] | None = None
     pools: dict[str, PoolSettings] = {}
 

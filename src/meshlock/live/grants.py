@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
+from time import CLOCK_BOOTTIME, clock_gettime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Grant:
-    """Permits that are yours until you release them.
+    """Permits that are yours until you release them, or until their lease is ``lost``.
 
     ``fence`` is larger than the fence of every grant of this pool before; hand it to the
     resource, so that it can turn away whoever comes late with an older one. It is None where
@@ -36,6 +37,21 @@ class Grant:
         if self._lost is None:
             self._lost = asyncio.Event()
         return self._lost
+
+    @property
+    def deadline(self) -> float | None:
+        """When the lease ends unless it is renewed meanwhile, as it is over and over: seconds of
+        ``CLOCK_BOOTTIME``. None where the pool has no leases, or the permits are gone."""
+        leases = self.pool.leases
+        return leases.until(self.number) if leases is not None and self.held else None
+
+    @property
+    def lease(self) -> float | None:
+        """Seconds until :attr:`deadline`."""
+        deadline = self.deadline
+        if deadline is None:
+            return None
+        return max(0.0, deadline - clock_gettime(CLOCK_BOOTTIME))
 
     def release(self) -> None:
         """Give all permits back. Once is enough; again does nothing."""

@@ -118,7 +118,13 @@ class Interface:
         name = secrets.token_urlsafe(12)
         self.grants[name] = Leased(grant, wish.ttl)
         return JSONResponse(
-            {"grant": name, "want": grant.want, "fence": grant.fence, "ttl": wish.ttl}
+            {
+                "grant": name,
+                "want": grant.want,
+                "fence": grant.fence,
+                "ttl": wish.ttl,
+                "lease": grant.lease,
+            }
         )
 
     def leased(self, request: Request) -> Leased | None:
@@ -130,7 +136,7 @@ class Interface:
         if leased is None:
             return JSONResponse({"why": "This grant is not held any more."}, 404)
         leased.renew()
-        return JSONResponse({"ttl": leased.ttl})
+        return JSONResponse({"ttl": leased.ttl, "lease": leased.grant.lease})
 
     async def release(self, request: Request) -> Response:
         leased = self.leased(request)

@@ -11,6 +11,7 @@ BOUNDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30
 class Measures:
     def __init__(self) -> None:
         self.entries = 0
+        self.lost = 0  # grants whose lease ran out
         self.sent: dict[str, int] = {}  # kind: messages
         self.received = 0
         self.waited = 0.0  # by all together, in seconds

@@ -25,7 +25,6 @@ from meshlock.live.detours import Detours
 from meshlock.live.frames import MOST_NODES, Beat, Bye, Detour, Hello, Links, pack
 from meshlock.live.link import Connection, Owner
 from meshlock.live.logs import tell
-from meshlock.live.plainly import plainly
 from meshlock.live.refusals import Refusals
 from meshlock.live.security import Security
 from meshlock.live.session import Overflow, Session
@@ -324,10 +323,7 @@ class Mesh:
     # -- being dialled -----------------------------------------------------------------
 
     async def listen(self, host: str, port: int) -> None:
-        try:
-            found = await self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except OSError as error:
-            raise Refused(f"Nobody can listen at {host}:{port}: {plainly(error)}.") from None
+        found = await self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         family, kind, _, _, where = found[0]
         self.refuse_exposure(str(where[0]))
         listener = socket.socket(family, kind)
@@ -337,7 +333,7 @@ class Mesh:
             listener.bind(where)
         except OSError as error:
             listener.close()
-            raise Refused(f"Nobody can listen at {host}:{port}: {plainly(error)}.") from None
+            raise Refused(f"Nobody can listen at {host}:{port}: {error.strerror}.") from None
         listener.listen(128)
         self.listener = listener
         self.address = f"{where[0]}:{listener.getsockname()[1]}"
@@ -367,7 +363,7 @@ class Mesh:
             )
         except (OSError, ssl.SSLError) as error:
             accepted.close()
-            self.refusals.note(where, f"no TLS handshake: {plainly(error)}")
+            self.refusals.note(where, f"no TLS handshake: {error}")
         finally:
             self.accepting -= 1
 
@@ -400,10 +396,9 @@ class Mesh:
                     peer = connection.peer
                     wait, said = FIRST_RETRY, ""
                 except (OSError, ssl.SSLError, Refused) as error:
-                    reason = plainly(error)
-                    if reason != said and MUTUAL not in reason:
-                        tell(WARNING, "no link", address=address, reason=reason)
-                        said = reason
+                    if str(error) != said and MUTUAL not in str(error):
+                        tell(WARNING, "no link", address=address, reason=str(error))
+                        said = str(error)
             self.tried[address].set()
             if connection is not None:
                 await asyncio.shield(connection.closed)
@@ -483,8 +478,6 @@ class Mesh:
 def split(address: str) -> tuple[str, int]:
     """``host:port``, where the host may be in brackets."""
     host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
+    if not host or not port.isdigit():
         raise Refused(f"'{address}' is no address of a node: write host:port.")
-    if int(port) > 65535:
-        raise Refused(f"'{address}' is no address of a node: ports end at 65535.")
     return host.strip("[]"), int(port)

@@ -11,8 +11,8 @@ from logging import ERROR
 from pathlib import Path
 from typing import Any
 
-from meshlock.algorithms.registry import Refused
-from meshlock.live.charter import found
+from meshlock.algorithms.registry import Refused, find
+from meshlock.live.charter import Charter, found, leased
 from meshlock.live.configuration import Settings, secret
 from meshlock.live.frames import NAME as LEGAL
 from meshlock.live.frames import BadFrame, Carry
@@ -29,6 +29,9 @@ MOST_POOLS = 1000
 FIRST_CONTACT = 1.0
 """Seconds a founder gives its peers to say that the pool exists already."""
 
+LEASE = 3.0
+"""Seconds, unless the members say otherwise."""
+
 FAREWELL = 3.0
 """Seconds a leaving node takes to hand over what others need."""
 
@@ -42,6 +45,7 @@ class Node:
     ``NAME.key`` as ``meshlock certs`` makes them; without either, links stay on this machine.
     ``heartbeat`` and ``dead`` are seconds: how often a silent link is used, and after how much
     silence it has failed. With ``trace``, a folder, every pool's events are written there.
+    ``state`` is a folder where members of pools with leases keep what they have promised.
     ``zenoh`` are settings of a Zenoh network to join; peers there are called ``zenoh/NAME``.
     ``clock_rate`` makes the clock of leases run fast or slow, for tests; leave it alone.
 
@@ -66,6 +70,7 @@ class Node:
         heartbeat: float = 0.1,
         dead: float = 0.5,
         trace: str | Path | None = None,
+        state: str | Path | None = None,
         zenoh: Mapping[str, Any] | None = None,
         clock_rate: float = 1.0,
     ) -> None:
@@ -75,6 +80,7 @@ class Node:
         self.heartbeat = heartbeat
         self.dead = dead
         self.trace = Path(trace) if trace is not None else None
+        self.state = Path(state) if state is not None else None
         self.zenoh = zenoh
         self.clock_rate = clock_rate
         self.boot = secrets.randbits(48) + 1
@@ -104,6 +110,7 @@ class Node:
             heartbeat=settings.heartbeat,
             dead=settings.dead,
             trace=settings.trace,
+            state=settings.state,
             zenoh=settings.zenoh,
             clock_rate=settings.clock_rate,
         )
@@ -158,6 +165,8 @@ class Node:
 
     def close_recordings(self) -> None:
         for pool in self.pools.values():
+            if pool.leases is not None:
+                pool.leases.close()
             if pool.recording is not None:
                 pool.recording.close()
 
@@ -167,7 +176,14 @@ class Node:
         With one neighbour left and no clients, nothing is queued at this node, so no token
         can come back to it.
         """
-        changing = [pool for pool in self.pools.values() if pool.routes is None and pool.near]
+        for pool in self.pools.values():
+            if pool.leases is not None:
+                await pool.leases.leave()
+        changing = [
+            pool
+            for pool in self.pools.values()
+            if pool.routes is None and pool.leases is None and pool.near
+        ]
         near = sorted(mesh.linked, key=lambda peer: -sum(peer in pool.near for pool in changing))
         for peer in near[1:]:
             await mesh.leave(peer)
@@ -199,17 +215,31 @@ class Node:
         options: dict[str, str] | None = None,
         members: Sequence[str] = (),
         links: Sequence[tuple[str, str]] | None = None,
+        lease: float | None = None,
     ) -> Pool:
         """The pool of this name.
 
-        One node must found it, and says how many ``permits`` there are; the others learn it
-        from their neighbours. A node that was given no peers founds; one that was given some
-        joins; ``founder`` says otherwise. ``members`` and ``links`` are for algorithms that
-        need a network which does not change.
+        With ``members``, the names of nodes of which a majority can always be expected to be
+        there, the pool survives crashes: permits are held under leases of so many seconds (3
+        if nothing is said). Every member says the same, and nobody founds the pool.
+
+        Without members one node must found it, and says how many ``permits`` there are; the
+        others learn it from their neighbours. A node that was given no peers founds; one that
+        was given some joins; ``founder`` says otherwise. For algorithms that need a network
+        which does not change, ``members`` and ``links`` say what it is.
         """
         pool = self.known(name)
         if permits is not None:
             pool.asked_permits = permits
+        if lease is not None and not members:
+            raise Refused(f"Leases need members: name the members of the pool {name}.")
+        if members and find(algorithm).changing_links:
+            if permits is None:
+                raise Refused(f"The members of the pool {name} say how many permits it has.")
+            charter = leased(name, permits, LEASE if lease is None else lease, members)
+            if pool.charter is None:
+                pool.adopt(charter)
+            return pool
         if founder is None:
             founder = permits is not None and not self.peers
         if founder and pool.charter is None:
@@ -224,7 +254,7 @@ class Node:
                 pool.adopt(charter, founding=True)
         return pool
 
-    async def found_later(self, pool: Pool, charter: Any) -> None:
+    async def found_later(self, pool: Pool, charter: Charter) -> None:
         """Found the pool unless a peer knows it: a founder that restarts must join instead."""
         assert self._mesh is not None
         tried = [event.wait() for event in self._mesh.tried.values()]
@@ -247,7 +277,8 @@ class Node:
             recording = None
             if self.trace is not None:
                 recording = Recording(self.trace / f"{name}.{self.name}.jsonl", self.name)
-            pool = self.pools[name] = Pool(name, self.name, self._mesh, recording)
+            pool = Pool(name, self.name, self._mesh, recording, self.state)
+            self.pools[name] = pool
         return pool
 
     # -- links -------------------------------------------------------------------------

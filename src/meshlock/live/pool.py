@@ -12,6 +12,7 @@ import random
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from logging import ERROR, INFO
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -22,6 +23,7 @@ from meshlock.algorithms.registry import Refused, find
 from meshlock.live.charter import Charter, born
 from meshlock.live.frames import BadFrame, Carry, settled
 from meshlock.live.grants import Acquire, Grant, Waiter
+from meshlock.live.leases import Leases
 from meshlock.live.logs import tell
 from meshlock.live.measures import Measures
 from meshlock.live.mesh import Mesh
@@ -45,11 +47,19 @@ class Pool:
     Do not make one yourself: ask :meth:`meshlock.Node.pool` for it.
     """
 
-    def __init__(self, name: str, me: str, mesh: Mesh, recording: Recording | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        me: str,
+        mesh: Mesh,
+        recording: Recording | None,
+        state: Path | None = None,
+    ) -> None:
         self.name = name
         self.me = me
         self.mesh = mesh
         self.recording = recording
+        self.state = state
         self.charter: Charter | None = None
         self.asked_permits: int | None = None  # what our own user thinks k is
         self.conflict = ""
@@ -57,7 +67,8 @@ class Pool:
         self.ready = asyncio.Event()
 
         self.out: list[Effect] = []
-        self.core: Node | None = None
+        self.core: Node | Leases | None = None
+        self.leases: Leases | None = None
         self.algorithm: Algorithm | None = None
         self.kinds: dict[str, type[Message]] = {}
         self.choosing = False
@@ -222,7 +233,7 @@ class Pool:
                 self.serving = waiter
                 self.hand_in(waiter)
 
-    def before(self) -> Node:
+    def before(self) -> Node | Leases:
         core = self.core
         assert core is not None
         if self.choosing:
@@ -236,7 +247,7 @@ class Pool:
                 self.carry(effect)
             elif isinstance(effect, Enter):
                 self.enters(effect)
-        if self.recording is not None and self.core is not None:
+        if self.recording is not None and isinstance(self.core, Node):
             self.recording.step(event, self.core, cause, self.out)
         self.out.clear()
         while self.returning:
@@ -252,6 +263,13 @@ class Pool:
         waiter.grant = grant
         if waiter.future is not None and not waiter.future.done():
             waiter.future.set_result(grant)
+
+    def take_away(self, number: int) -> None:
+        """The lease of this grant ran out: the client must have stopped by now."""
+        waiter = self.clients.pop(number)
+        if waiter.grant is not None:
+            self.measures.lost += 1
+            waiter.grant.taken_away()
 
     def pull(self) -> None:
         """Have the token come here, for a neighbour that wants to be rid of it."""
@@ -292,6 +310,9 @@ class Pool:
             self.deliver(peer, frame, kind, serial)
         elif frame.kind == CHARTER:
             self.hear_charter(peer, frame.args)
+        elif self.leases is not None:
+            self.leases.hear(frame)
+            self.carry_out("deliver", NOTHING)
         elif self.core is None:
             if len(self.stash) >= MOST_STASHED:
                 raise BadFrame(f"too many messages of {self.name[:64]!r} before its charter")
@@ -303,6 +324,7 @@ class Pool:
 
     def deliver(self, peer: str, frame: Carry, kind: type[Message], serial: int) -> None:
         core = self.before()
+        assert not isinstance(core, Leases)
         args: Sequence[Any] = settled(frame.args)
         if self.routes is not None:
             if len(args) < 3 or args[1] not in self.names or args[0] not in self.names:
@@ -326,16 +348,19 @@ class Pool:
 
     def adopt(self, charter: Charter, founding: bool = False) -> None:
         """The pool is this; take part in it."""
-        self.core = born(charter, self.me, founding, self.out)
-        self.founding = founding
         self.charter = charter
         self.algorithm = find(charter.algorithm)
-        self.kinds = {kind.kind: kind for kind in self.algorithm.kinds}
+        self.founding = founding
+        if charter.lease:
+            self.core = self.leases = Leases(self, charter, self.state)
+        else:
+            self.core = born(charter, self.me, founding, self.out)
+            self.kinds = {kind.kind: kind for kind in self.algorithm.kinds}
+            self.names = dict(enumerate(charter.members))
+            self.routes = Graph(len(charter.members), charter.links) if charter.members else None
         self.choosing = self.core.choices() > 1
-        self.names = dict(enumerate(charter.members))
         self.numbers.clear()
-        self.routes = Graph(len(charter.members), charter.links) if charter.members else None
-        if self.recording is not None:
+        if self.recording is not None and isinstance(self.core, Node):
             self.recording.begin(charter, self.algorithm, self.core)
         if self.algorithm.restless:
             self.core.start()
@@ -381,6 +406,8 @@ class Pool:
 
     def map_changed(self) -> None:
         """The mesh is another one; algorithms that know only neighbours do not care."""
+        if self.leases is not None:
+            self.leases.map_changed()
 
     def hear_charter(self, peer: str, args: tuple[Any, ...]) -> None:
         try:
@@ -407,6 +434,13 @@ class Pool:
     def two_foundings(self, peer: str, charter: Charter, used: bool) -> None:
         """Two tokens must never meet; a founding that nobody has used yet gives way."""
         assert self.charter is not None
+        if self.leases is not None or charter.lease:
+            self.conflict = (
+                f"{peer} has another idea of the pool {self.name} ({terms(charter)}) than we have "
+                f"({terms(self.charter)}): say the same permits, lease and members everywhere."
+            )
+            tell(ERROR, "two ideas of a pool", pool=self.name, peer=peer)
+            return
         unused = self.unused()
         if unused and (used or self.charter.stamp > charter.stamp):
             tell(INFO, "founding withdrawn", pool=self.name, founder=charter.founder)
@@ -438,7 +472,12 @@ class Pool:
             "token_here": core.tokens() > 0,
             "free_here": core.free_permits(),
             "holding": [
-                {"want": w.want, "priority": w.priority, "fence": w.grant.fence}
+                {
+                    "want": w.want,
+                    "priority": w.priority,
+                    "fence": w.grant.fence,
+                    "lease": w.grant.lease,
+                }
                 for w in self.clients.values()
                 if w.grant is not None
             ],
@@ -451,6 +490,7 @@ class Pool:
             "sent": dict(self.measures.sent),
             "received": self.measures.received,
             "conflict": self.conflict,
+            **(self.leases.describe() if self.leases is not None else {}),
         }
 
     # -- the end -----------------------------------------------------------------------
@@ -467,3 +507,9 @@ class Pool:
                 if waiter.future is not None and not waiter.future.done():
                     waiter.future.set_exception(Refused(f"The node of {self.name} was closed."))
         self.mesh.flush()
+
+
+def terms(charter: Charter) -> str:
+    if charter.lease:
+        return f"{charter.permits} permits under leases of {charter.lease / 1e6:g} s"
+    return f"{charter.permits} permits without leases, founded by {charter.founder}"

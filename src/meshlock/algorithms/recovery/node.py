@@ -703,14 +703,12 @@ class RecoveryNode(State):
             self.tell(request.asked[0], request.asked[1])
         if request.epoch != self.adopted or request.epoch != self.promised:
             return
-        if request.asked[0] == self.me:
-            return  # our own, come round to us: we lined up with what we want now
         if self.token is not None:
             self.line_up(request.asked)
             self.decide(now)
         elif self.proposal is not None:
             self.line_up(request.asked)  # we shall have the token
-        else:
+        elif request.asked[0] != self.me:
             for node in self.way():
                 self.send(Request(node, request.epoch, request.asked))
 
@@ -828,6 +826,7 @@ class RecoveryNode(State):
         self.queue = list(message.queue)
         self.line_up(self.asked())
         self.send(Got(message.sender, epoch, hop))
+        self.extend(now)  # what members answered us before is good for the token as well
         self.return_permits(now)
         self.decide(now)
 

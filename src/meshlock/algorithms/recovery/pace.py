@@ -49,6 +49,7 @@ class Pace:
         self.lease = node.pool.lease
         self.grace = self.lease // GRACE
         self.step = self.lease // STEP
+        self.floor = 0  # of epochs' counters: the wall clock, for a node that has no memory
         self.change: Change | None = None  # of the members, to be made when it can be
         self.began = False
         self.renewed_at = 0
@@ -152,7 +153,7 @@ class Pace:
         if now >= self.due:
             self.tries += 1
             self.due = now + self.lease // 2 + int(chance * self.lease)
-            node.propose(now, 0, self.change)
+            node.propose(now, self.floor, self.change)
             self.majority_at = -1
             self.close(now)
 

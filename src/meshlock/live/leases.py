@@ -1,0 +1,262 @@
+"""A pool with members: permits under leases, so that a killed node costs seconds and no more.
+
+The state machine that is checked, :mod:`meshlock.algorithms.recovery`, run on real clocks,
+disks and links: its messages travel as letters, its promises go to a file before they leave,
+and :class:`~meshlock.algorithms.recovery.pace.Pace` is told the time. To the pool this looks
+like any other algorithm's node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from meshlock.algorithms.interface import Effect, Enter, Message
+from meshlock.algorithms.recovery.messages import (
+    NO_EPOCH,
+    Granted,
+    Keep,
+    Lost,
+    Misfit,
+    Token,
+    fence_number,
+)
+from meshlock.algorithms.recovery.node import Pool as Agreement
+from meshlock.algorithms.recovery.node import RecoveryNode
+from meshlock.algorithms.recovery.pace import Pace
+from meshlock.algorithms.recovery.state import majority
+from meshlock.live import letters
+from meshlock.live.charter import Charter
+from meshlock.live.frames import Carry
+from meshlock.live.letters import DRIFT
+from meshlock.live.promises import Promised, Promises
+
+if TYPE_CHECKING:
+    from meshlock.live.pool import Pool
+
+POLLS = 30
+"""So often per lease the state machine looks at the time."""
+
+CENTURY = 1_577_836_800
+"""1 January 2020. Seconds since then number the epochs of a node that has no memory."""
+
+NUMBERED = re.compile(r"node (\d+)")
+"""How the state machine speaks of others."""
+
+DECISIVE = ("PROPOSE", "PROMISE", "HIGHER", "LEDGER")
+"""After these there may be something to do at once."""
+
+
+class Leases:
+    def __init__(self, pool: Pool, charter: Charter, state: Path | None) -> None:
+        self.pool = pool
+        self.mesh = pool.mesh
+        self.charter = charter
+        self.me = charter.number(pool.me)
+        self.out: list[Effect] = []
+        self.names = {charter.number(name): name for name in (*charter.members, pool.me)}
+        members = tuple([charter.number(name) for name in charter.members])
+        lease = int(charter.lease * (1 - DRIFT))
+        wait = int(charter.lease * (1 + DRIFT)) + 1
+        self.agreement = Agreement(tuple(self.names), members, charter.permits, lease, wait)
+        self.node = RecoveryNode(self.me, self.agreement, self.out)
+        self.promises = Promises(state, pool.name) if state is not None else None
+        remembered = self.promises.read() if self.promises is not None else None
+        self.unsaved: Promised | None = None
+        self.pace = Pace(self.node, 1_000_000)
+        self.handled_at = 0
+        if remembered is not None:
+            self.names.update(remembered.names)
+            config = remembered.config
+            self.node.start(self.now(), self.mesh.boot, remembered.promised, config)
+        else:
+            self.pace.floor = max(0, int(time.time()) - CENTURY)
+            self.node.start(self.now(), self.mesh.boot, NO_EPOCH)
+        self.map_changed()
+        self.timer = self.mesh.loop.call_soon(self.poll)
+
+    # -- as any algorithm --------------------------------------------------------------
+
+    def now(self) -> int:
+        """In microseconds."""
+        self.handled_at = self.mesh.clock()
+        return self.handled_at // 1000
+
+    def request(self, client: int, want: int, priority: int) -> None:
+        self.node.request(client, want, priority, self.now())
+        self.carry_out()
+
+    def withdraw(self, client: int) -> bool:
+        waited = self.node.withdraw(client, self.now())
+        self.carry_out()
+        return waited
+
+    def release(self, client: int) -> None:
+        self.node.release(client, self.now())
+        self.carry_out()
+
+    def tokens(self) -> int:
+        return 1 if self.node.usable(self.now()) else 0
+
+    def free_permits(self) -> int:
+        return self.node.token.free if self.node.token is not None and self.tokens() else 0
+
+    def choices(self) -> int:
+        return 1
+
+    def choose(self, choice: int) -> None:
+        pass
+
+    def start(self) -> None:
+        pass
+
+    def link_up(self, peer: int) -> None:
+        pass
+
+    def link_down(self, peer: int) -> None:
+        pass
+
+    # -- what it says ------------------------------------------------------------------
+
+    def carry_out(self) -> None:
+        """Do what the state machine asked for, in order."""
+        effects = self.out[:]
+        self.out.clear()
+        mute = self.unsaved is not None and not self.keep(self.unsaved)
+        for effect in effects:
+            if isinstance(effect, Message):
+                if not mute:
+                    self.post(effect)
+            elif isinstance(effect, Granted):
+                self.pool.out.append(Enter(effect.client, fence_number(effect.fence)))
+            elif isinstance(effect, Lost):
+                self.pool.take_away(effect.client)
+            elif isinstance(effect, Keep):
+                mute = not self.keep(self.promised(effect))
+            elif isinstance(effect, Misfit):
+                self.misfit(effect)
+
+    def promised(self, keep: Keep) -> Promised:
+        names = {number: self.name(number) for number in keep.config[1]}
+        return Promised(keep.promised, keep.config, names)
+
+    def misfit(self, misfit: Misfit) -> None:
+        """They do not listen to each other until somebody mends a configuration."""
+        _, members, permits, lease = misfit.config
+        names = ", ".join(sorted(self.name(number) for number in members))
+        said = f"{permits} permits, leases of {lease / (1 - DRIFT) / 1e6:.3g} s, members {names}"
+        self.pool.conflict = (
+            f"{self.name(misfit.node)} goes by another configuration of the pool "
+            f"{self.pool.name} ({said}) than we do: say the same everywhere."
+        )
+
+    def keep(self, promised: Promised) -> bool:
+        """Before it is on disk nothing leaves: a node whose disk is full is silent."""
+        if self.promises is None or self.promises.write(promised):
+            self.unsaved = None
+            return True
+        self.unsaved = promised
+        return False
+
+    def post(self, message: Message) -> None:
+        name = self.names.get(message.receiver)
+        if name is not None:
+            self.pool.measures.sends(message.kind)
+            way = (self.pool.me, name)
+            fields = message.freeze()[1:]
+            letters.post(self.mesh, self.pool.name, message.kind, way, self.handled_at, fields)
+
+    # -- what it hears -----------------------------------------------------------------
+
+    def hear(self, frame: Carry) -> None:
+        letter = letters.read(frame.args)
+        if letter.target != self.pool.me:
+            letters.hand_on(self.mesh, self.pool.name, frame.kind, letter)
+            return
+        message = letters.message(frame.kind, letter, self.me)
+        message.sender = self.charter.number(letter.origin)
+        self.names.setdefault(message.sender, letter.origin)
+        now = self.now()
+        if isinstance(message, Token):
+            under_way = letters.time_under_way(self.mesh, letter)
+            message.travelled = int(under_way * (1 + 2 * DRIFT)) // 1000 + 1
+        self.pool.measures.received += 1
+        self.node.receive(message, now)
+        if frame.kind in DECISIVE:
+            self.pace.poll(now, random.random())
+        self.carry_out()
+
+    def map_changed(self) -> None:
+        """Who can be reached, as the mesh sees it now."""
+        atlas = self.mesh.atlas
+        for name in atlas.links:
+            self.names.setdefault(self.charter.number(name), name)
+        here = [number for number, name in self.names.items() if self.reaches(name)]
+        self.agreement.nodes = tuple(sorted({*here, *self.node.members}))
+        self.node.gone = {number for number in self.names if number not in here}
+
+    def reaches(self, name: str) -> bool:
+        return name == self.pool.me or self.mesh.atlas.reaches(name)
+
+    # -- time --------------------------------------------------------------------------
+
+    def poll(self) -> None:
+        now = self.now()
+        self.pace.poll(now, random.random())
+        self.carry_out()
+        self.pool.carry_out("poll", {})
+        self.mesh.flush()
+        step = self.agreement.lease // POLLS
+        for grant in self.node.grants.values():
+            step = min(step, max(0, grant.until - now))
+        self.timer = self.mesh.loop.call_later(step / 1e6, self.poll)
+
+    def until(self, client: int) -> float | None:
+        """When this client's lease ends unless it is renewed: seconds of CLOCK_BOOTTIME."""
+        for grant in self.node.grants.values():
+            if grant.client == client:
+                return grant.until / 1e6 / self.mesh.clock_rate
+        return None
+
+    # -- what people ask ---------------------------------------------------------------
+
+    def name(self, number: int) -> str:
+        return self.names.get(number, "?")
+
+    def describe(self) -> dict[str, Any]:
+        node, now = self.node, self.now()
+        members = node.members
+        reached = [number for number in members if number not in node.gone]
+        return {
+            "lease": self.charter.lease / 1e6,
+            "members": sorted(self.name(number) for number in members),
+            "members_reached": len(reached),
+            "majority": majority(members),
+            "epoch": node.adopted[0] if node.adopted != NO_EPOCH else None,
+            "proposer": self.name(node.adopted[1]) if node.adopted != NO_EPOCH else None,
+            "suspected": sorted(self.name(number) for number in self.pace.suspects()),
+            "why": NUMBERED.sub(lambda found: self.name(int(found[1])), self.pace.why(now)),
+        }
+
+    # -- the end -----------------------------------------------------------------------
+
+    async def leave(self) -> None:
+        """Hand the token on, and wait until all that we held is known to be back."""
+        node, members = self.node, self.node.members
+        for client in list(node.waiting):
+            self.withdraw(client)
+        heirs = [number for number in members if number not in node.gone and number != self.me]
+        if node.token is not None and self.tokens() and heirs:
+            boot = self.mesh.atlas.records[self.names[heirs[0]]].boot
+            node.give(node.token, heirs[0], boot, self.now())
+            self.carry_out()
+        self.mesh.flush()
+        while heirs and (node.doubt is not None or node.releasing):
+            await asyncio.sleep(self.mesh.heartbeat / 10)
+
+    def close(self) -> None:
+        self.timer.cancel()

@@ -1,0 +1,112 @@
+"""Messages between nodes that need not be neighbours: handed on along the mesh's routes.
+
+A letter may get lost when links change; whoever needs an answer writes again. What it takes
+on the way matters for the token alone, whose lease goes on running: every hop adds an upper
+bound of the time since the hop before (:meth:`.mesh.Mesh.stamp`). The stamp is taken before
+the time so far is, so that a process that is stopped in between counts it twice and not never.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from meshlock.algorithms.interface import Message
+from meshlock.algorithms.recovery.messages import (
+    KINDS,
+    Asked,
+    Config,
+    Entry,
+    Epoch,
+    Fence,
+    Papers,
+    Report,
+)
+from meshlock.live.frames import BadFrame
+from meshlock.live.mesh import Mesh
+
+DRIFT = 0.01
+"""Clocks run at rates that differ from true time by at most this factor."""
+
+MOST_HOPS = 64
+
+TOKEN = "TOKEN"
+LAZY = ("GOT", "RELEASED")
+"""Receipts that nobody waits for: they leave with the next letter, or the next heartbeat."""
+
+KIND: dict[str, type[Message]] = {kind.kind: kind for kind in KINDS}
+FIELDS: dict[str, Any] = {
+    "PROPOSE": tuple[Epoch, Config],
+    "REFUSE": tuple[Config],
+    "PROMISE": tuple[Epoch, Report],
+    "HIGHER": tuple[Epoch],
+    "LEDGER": tuple[Epoch, tuple[Entry, ...], Config, int, int, int],
+    "RENEW": tuple[Epoch, int, int, int],
+    "STILL": tuple[Epoch, int, int, int],
+    "WHICH": tuple[int, int],
+    "COPY": tuple[Epoch, tuple[Entry, ...], Config, int, int],
+    "PRESS": tuple[Epoch, int],
+    "TOKEN": tuple[Papers, Config, int, tuple[Asked, ...], int, int],
+    "GOT": tuple[Epoch, int],
+    "REQUEST": tuple[Epoch, Asked],
+    "RELEASE": tuple[Epoch, Fence, int, int],
+    "RELEASED": tuple[Epoch, Fence],
+}
+"""What each kind consists of: whatever does not fit is refused before the algorithm sees it."""
+
+
+class Letter(msgspec.Struct, array_like=True, frozen=True):
+    origin: str
+    target: str
+    hops: int  # that are left
+    travelled: int  # ns, before the last hop
+    echo: int
+    held: int
+    fields: tuple[Any, ...]
+
+
+def read(args: tuple[Any, ...]) -> Letter:
+    try:
+        return msgspec.convert(args, Letter)
+    except msgspec.ValidationError as error:
+        raise BadFrame(f"a letter that cannot be read: {error}") from None
+
+
+def message(kind: str, letter: Letter, receiver: int) -> Message:
+    if kind not in KIND:
+        raise BadFrame(f"a message {kind[:64]!r}, which pools with leases do not have")
+    try:
+        return KIND[kind](receiver, *msgspec.convert(letter.fields, FIELDS[kind]))
+    except msgspec.ValidationError as error:
+        raise BadFrame(f"a {kind} with other fields than it has: {error}") from None
+
+
+def post(
+    mesh: Mesh, pool: str, kind: str, letter: tuple[str, str], since: int, fields: tuple[Any, ...]
+) -> None:
+    """Write to anybody in the mesh; ``since``, on our clock, is when what we say was true."""
+    origin, target = letter
+    step = mesh.atlas.route(target)
+    if step is None:
+        return
+    echo, held = mesh.stamp(step) if kind == TOKEN else (0, 0)
+    travelled = mesh.clock() - since if kind == TOKEN else 0
+    args = (origin, target, MOST_HOPS, travelled, echo, held, fields)
+    mesh.send(step, pool, kind, args, urgent=kind not in LAZY)
+
+
+def hand_on(mesh: Mesh, pool: str, kind: str, letter: Letter) -> None:
+    step = mesh.atlas.route(letter.target)
+    if step is None or letter.hops <= 0:
+        return
+    echo, held = mesh.stamp(step) if kind == TOKEN else (0, 0)
+    travelled = time_under_way(mesh, letter) if kind == TOKEN else 0
+    onward = (letter.origin, letter.target, letter.hops - 1, travelled, echo, held, letter.fields)
+    mesh.send(step, pool, kind, onward)
+
+
+def time_under_way(mesh: Mesh, letter: Letter) -> int:
+    """An upper bound, in ns, whatever the rates of the clocks are, within what is assumed."""
+    last = mesh.travelled((letter.echo, letter.held))
+    return letter.travelled + last + int(DRIFT * (last + 2 * letter.held))

@@ -1,0 +1,243 @@
+"""Pools with members: nodes are killed, cut off and restarted, and the permits come back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from time import CLOCK_BOOTTIME, clock_gettime
+from typing import Any, get_args
+
+import pytest
+
+from meshlock import Node, Pool, Refused
+from meshlock.algorithms.recovery.messages import KINDS
+from meshlock.live import letters
+from meshlock.live.frames import BadFrame
+
+LEASE = 0.6
+NAMES = ["a", "b", "c"]
+
+
+def run(story: Callable[[], Awaitable[None]]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(30):
+            await story()
+
+    asyncio.run(limited())
+
+
+async def until(true: Callable[[], object]) -> None:
+    while not true():
+        await asyncio.sleep(0.005)
+
+
+def member(node: Node, permits: int = 1, names: list[str] = NAMES) -> Pool:
+    return node.pool("docks", permits, members=names, lease=LEASE)
+
+
+@asynccontextmanager
+async def three(permits: int = 1, state: Path | None = None) -> AsyncIterator[list[Node]]:
+    """a - b - c, all linked, all members."""
+    async with AsyncExitStack() as stack:
+        nodes: list[Node] = []
+        for name in NAMES:
+            peers = [node.address for node in nodes]
+            folder = state / name if state is not None else None
+            node = Node(name, peers=peers, state=folder, dead=0.3)
+            nodes.append(await stack.enter_async_context(node))
+            member(node, permits)
+        yield nodes
+
+
+def described(node: Node) -> dict[str, Any]:
+    found: dict[str, Any] = node.status()["pools"]["docks"]
+    return found
+
+
+def holder(nodes: list[Node]) -> Node:
+    [found] = [node for node in nodes if described(node)["token_here"]]
+    return found
+
+
+def holds_token(nodes: list[Node]) -> bool:
+    return sum(described(node)["token_here"] for node in nodes) == 1
+
+
+def test_a_pool_is_born_without_a_founder_and_fences_grow() -> None:
+    async def story() -> None:
+        async with three() as nodes:
+            fences = []
+            for node in nodes * 2:
+                async with member(node).acquire(timeout=10) as grant:
+                    assert grant.fence is not None and grant.lease is not None
+                    assert 0 < grant.lease <= LEASE
+                    fences.append(grant.fence)
+            assert fences == sorted(set(fences))
+
+    run(story)
+
+
+def test_an_idle_holder_grants_without_a_message() -> None:
+    async def story() -> None:
+        async with three() as nodes:
+            await until(lambda: holds_token(nodes))
+            node = holder(nodes)
+            docks = node.pool("docks")
+            for _ in range(10):
+                before = {**docks.measures.sent, "RENEW": 0}
+                grant = docks.try_acquire()
+                assert grant is not None
+                assert {**docks.measures.sent, "RENEW": 0} == before
+                grant.release()
+
+    run(story)
+
+
+def test_the_holder_is_killed_and_the_others_are_served_within_two_leases() -> None:
+    async def story() -> None:
+        async with three() as nodes:
+            await until(lambda: holds_token(nodes))
+            killed = holder(nodes)
+            others = [node for node in nodes if node is not killed]
+            await killed.vanish()
+            began = clock_gettime(CLOCK_BOOTTIME)
+            async with member(others[0]).acquire(timeout=10):
+                pass
+            assert clock_gettime(CLOCK_BOOTTIME) - began < 2 * LEASE + 0.3
+
+    run(story)
+
+
+def test_a_client_dies_with_its_node_and_its_permits_come_back() -> None:
+    async def story() -> None:
+        async with three(permits=2) as nodes:
+            await until(lambda: holds_token(nodes))
+            unlucky = next(node for node in nodes if node is not holder(nodes))
+            await member(unlucky, 2).acquire(timeout=5)
+            other = next(node for node in nodes if node is not unlucky)
+            async with member(other, 2).acquire(timeout=5):  # takes the token along
+                pass
+            await unlucky.vanish()
+            async with member(other, 2).acquire(1, timeout=0.3):
+                pass  # one permit is left, and nobody is interrupted
+            began = clock_gettime(CLOCK_BOOTTIME)
+            async with member(other, 2).acquire(2, timeout=10):
+                pass
+            assert clock_gettime(CLOCK_BOOTTIME) - began < 2 * LEASE + 0.3
+
+    run(story)
+
+
+def test_whoever_is_cut_off_from_the_majority_loses_its_grant_before_others_get_it() -> None:
+    async def story() -> None:
+        async with three() as nodes:
+            a, b, c = nodes
+            grant = await member(a).acquire(timeout=10)
+            for node in (b, c):
+                await node.vanish()
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await grant.lost.wait()
+            deadline = grant.deadline
+            assert deadline is not None
+            await grant.lost.wait()
+            assert not grant.held and grant.lease is None
+            assert clock_gettime(CLOCK_BOOTTIME) - deadline < 0.1
+            wish = asyncio.create_task(member(a).wait_for(1, 0, None))
+            await until(lambda: described(a)["suspected"] == ["b", "c"] and described(a)["why"])
+            assert described(a)["members_reached"] == 1
+            assert described(a)["why"] == (
+                "a majority of the members cannot be reached: 1 of 3 can"
+            )
+            wish.cancel()
+
+    run(story)
+
+
+def test_a_node_that_is_no_member_asks_through_one_that_is() -> None:
+    async def story() -> None:
+        async with three() as nodes, Node("guest", peers=[nodes[2].address]) as guest:
+            docks = guest.pool("docks")
+            async with docks.acquire(timeout=10) as grant:
+                assert grant.lease is not None
+                assert docks.permits == 1
+                with pytest.raises(TimeoutError):
+                    await member(nodes[0]).acquire(timeout=0.2)
+
+    run(story)
+
+
+def test_a_restarted_member_remembers_what_it_promised(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with three(state=tmp_path) as nodes:
+            grant = await member(nodes[1]).acquire(timeout=10)
+            first = grant.fence
+        kept = (tmp_path / "b" / "docks.promised").read_bytes()
+        assert kept
+        async with three(state=tmp_path) as nodes:
+            grant = await member(nodes[1]).acquire(timeout=10)
+            assert grant.fence is not None and first is not None
+            assert grant.fence > first
+
+    run(story)
+
+
+def test_permits_and_lease_must_be_the_same_everywhere() -> None:
+    async def story() -> None:
+        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+            mine = a.pool("docks", 1, members=["a", "b"], lease=LEASE)
+            b.pool("docks", 2, members=["a", "b"], lease=LEASE)
+            await until(lambda: mine.conflict)
+            with pytest.raises(Refused, match="another idea of the pool docks"):
+                await mine.acquire(timeout=1)
+        async with Node("a") as a:
+            with pytest.raises(Refused, match="Leases need members"):
+                a.pool("docks", 1, lease=3)
+            with pytest.raises(Refused, match="none: choose"):
+                a.pool("docks", 1, members=["a"], lease=0.01)
+
+    run(story)
+
+
+def test_a_node_that_leaves_hands_the_token_on() -> None:
+    async def story() -> None:
+        async with three() as nodes:
+            await until(lambda: holds_token(nodes))
+            leaving = holder(nodes)
+            others = [node for node in nodes if node is not leaving]
+            epoch = described(leaving)["epoch"]
+            await leaving.close()
+            async with member(others[0]).acquire(timeout=LEASE / 2):
+                pass
+            assert described(others[0])["epoch"] == epoch
+
+    run(story)
+
+
+def test_priorities_decide_who_is_next() -> None:
+    async def story() -> None:
+        async with three() as nodes:
+            order: list[int] = []
+
+            async def want(node: Node, priority: int) -> None:
+                async with member(node).acquire(priority=priority, timeout=10):
+                    order.append(priority)
+
+            async with member(nodes[0]).acquire(timeout=10):
+                wishes = [want(nodes[1], 1), want(nodes[2], 9), want(nodes[0], 5)]
+                tasks = [asyncio.create_task(wish) for wish in wishes]
+                await asyncio.sleep(0.2)
+            await asyncio.gather(*tasks)
+            assert order == [9, 5, 1]
+
+    run(story)
+
+
+def test_every_kind_of_letter_says_what_it_consists_of() -> None:
+    assert {kind.kind: len(kind.fields) for kind in KINDS} == {
+        kind: len(get_args(fields)) for kind, fields in letters.FIELDS.items()
+    }
+    with pytest.raises(BadFrame, match="with other fields than it has"):
+        letters.message("GOT", letters.Letter("a", "b", 3, 0, 0, 0, ((1, 2, 3), "nine")), 1)
