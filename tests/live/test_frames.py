@@ -12,6 +12,7 @@ from meshlock.live.frames import (
     HANDSHAKE_LIMIT,
     LENGTH,
     NAME,
+    Ask,
     BadFrame,
     Beat,
     Carry,
@@ -19,6 +20,7 @@ from meshlock.live.frames import (
     Hello,
     Links,
     Splitter,
+    Tell,
     pack,
 )
 
@@ -32,6 +34,8 @@ NAMES = st.from_regex(NAME, fullmatch=True)
 SMALL = st.integers(0, 2**62)
 FRAMES = st.one_of(
     st.builds(Beat, NUMBERS, NUMBERS),
+    st.builds(Ask, NAMES, NAMES, SMALL, st.integers(0, 4096), NAMES),
+    st.builds(Tell, NAMES, NAMES, SMALL, st.integers(0, 4096), NAMES, st.binary(max_size=99)),
     st.builds(Links, NAMES, SMALL, SMALL, st.lists(NAMES, max_size=5).map(tuple)),
     st.builds(
         Carry,

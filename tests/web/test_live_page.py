@@ -1,9 +1,11 @@
-"""An agent's own page: locked without the bearer token, alive with it."""
+"""An agent's own page: locked without the bearer token; with it, the whole mesh."""
 
 import asyncio
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, contextmanager
 
 import pytest
 from browser import until
@@ -13,66 +15,221 @@ pytest.importorskip("starlette", reason="needs the extra 'web'")
 
 import meshlock
 from meshlock.live.http import serving
-from meshlock.web.live import here, routes, view
+from meshlock.live.mesh import split
+from meshlock.live.relay import Relay
+from meshlock.web.live import LivePage, view
 
 TOKEN = "a token that nobody guesses"
+NAMES = ["crane", "gate", "dock", "truck"]
 
 
-@pytest.fixture
-def agent():
-    """Two nodes; the one with the page asks for permits again and again."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
-    ready, over = threading.Event(), threading.Event()
+class Mesh:
+    """Four nodes in a row, in a thread of their own; `gate` has the page."""
 
-    async def live():
-        async with (
-            meshlock.Node("left") as left,
-            meshlock.Node("right", peers=[left.address]) as right,
-        ):
-            docks = left.pool("docks", permits=3)
-            far = right.pool("docks")
-            kept = await far.acquire(1, priority=7)
-            async with serving(right, address, TOKEN, routes):
-                ready.set()
-                while not over.is_set():
-                    async with docks.acquire(1), far.acquire(1):
-                        await asyncio.sleep(0.01)
-                kept.release()
+    def __init__(self, allowed):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+        self.page = f"http://{self.address}/"
+        self.allowed = allowed
+        self.ready, self.over = threading.Event(), threading.Event()
+        self.nodes, self.relays = {}, []
 
-    thread = threading.Thread(target=lambda: asyncio.run(live()), daemon=True)
+    async def live(self):
+        self.loop = asyncio.get_running_loop()
+        async with AsyncExitStack() as stack:
+            address = None
+            for name in NAMES:
+                peers = []
+                if address:
+                    relay = await Relay(*split(address)).start()
+                    stack.push_async_callback(relay.close)
+                    self.relays.append(relay)
+                    peers = [relay.address]
+                self.nodes[name] = node = meshlock.Node(name, peers=peers)
+                await node.start()
+                stack.push_async_callback(node.vanish)
+                address = node.address
+            docks = [
+                node.pool("docks", 3 if name == "crane" else None)
+                for name, node in self.nodes.items()
+            ]
+            kept = await docks[3].acquire(1, priority=7)
+            await stack.enter_async_context(
+                serving(self.nodes["gate"], self.address, TOKEN, LivePage(self.allowed).routes)
+            )
+            busy = asyncio.gather(*[self.work(docks[i], 2) for i in (0, 2)])
+            self.ready.set()
+            while not self.over.is_set():
+                await asyncio.sleep(0.01)
+            busy.cancel()
+            kept.release()
+
+    async def work(self, pool, want):
+        """Two that want two of the two permits that are left: one of them waits."""
+        while True:
+            async with pool.acquire(want):
+                await asyncio.sleep(0.06)
+            await asyncio.sleep(0.02)
+
+    def cut(self, link, whole=False):
+        relay = self.relays[link]
+        self.loop.call_soon_threadsafe(relay.heal if whole else relay.cut)
+
+
+@contextmanager
+def running(allowed):
+    mesh = Mesh(allowed)
+    thread = threading.Thread(target=lambda: asyncio.run(mesh.live()), daemon=True)
     thread.start()
-    assert ready.wait(20)
-    yield f"http://{address}/"
-    over.set()
+    assert mesh.ready.wait(20)
+    yield mesh
+    mesh.over.set()
     thread.join(20)
 
 
-def test_nothing_without_the_token_everything_with_it(browser, agent):
-    page = browser.new_page(viewport={"width": 1100, "height": 760})
+def wrong(said):
+    """Answers such as 401 and 400 are no errors of the page."""
+    return said.type == "error" and "Failed to load resource" not in said.text
+
+
+@contextmanager
+def opened(browser, mesh, **options):
+    """The page with its token given; it must not fail."""
+    page = browser.new_page(**({"viewport": {"width": 1180, "height": 1000}} | options))
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(agent)
+    page.on("console", lambda said: errors.append(said.text) if wrong(said) else None)
+    page.goto(mesh.page)
     until(page, "!document.getElementById('enter').hidden")
-    assert "docks" not in page.content()
-    page.fill("#token", "wrong")
-    page.keyboard.press("Enter")
-    until(page, "document.getElementById('subtitle').textContent.includes('not the one')")
     page.fill("#token", TOKEN)
     page.keyboard.press("Enter")
     until(page, "!document.getElementById('shown').hidden")
-    assert page.inner_text("h1") == "right · docks"
-    until(page, "Number(document.getElementById('rate').textContent) > 1")
-    assert "of 3 held here" in page.inner_text("#where")
-    assert page.locator("#star text").all_text_contents() == ["left", "right"]
-    row = page.locator("#grants tbody tr").first.inner_text().split()
-    assert row[:2] == ["1", "7"]
-    assert int(row[2]) >= 1  # its fence
-    page.wait_for_timeout(4000 if wanted() else 0)
-    picture(page, "live")
+    yield page
     assert not errors
     page.close()
+
+
+def text_of(element):
+    return f"document.getElementById('{element}').textContent"
+
+
+def test_nothing_without_the_token(browser):
+    with running(False) as mesh:
+        page = browser.new_page()
+        page.goto(mesh.page)
+        until(page, "!document.getElementById('enter').hidden")
+        assert "docks" not in page.content()
+        page.fill("#token", "wrong")
+        page.keyboard.press("Enter")
+        until(page, f"{text_of('subtitle')}.includes('not the one')")
+        assert page.locator("#map g").count() == 0
+        page.close()
+
+
+def test_the_whole_mesh_is_shown_and_so_is_what_is_cut_off(browser):
+    with running(False) as mesh, opened(browser, mesh) as page:
+        until(page, f"{text_of('where')}.includes('truck 1')")
+        assert page.inner_text("h1") == "gate · docks"
+        assert page.inner_text("#mode") == "read-only"
+        assert page.locator("#asking").is_hidden() and page.locator("#links button").count() == 0
+        assert "4 nodes known" in page.inner_text("#subtitle")
+        assert sorted(page.locator("#map .name").all_text_contents()) == sorted(NAMES)
+        assert page.locator("#map line").count() == 3
+        assert page.locator("#map line.down").count() == 0
+        until(page, "document.querySelectorAll('#map .token').length === 1")
+        until(page, f"Number({text_of('rate')}) > 1")
+        grants = [row.split("\t") for row in page.inner_text("#grants tbody").split("\n")]
+        mine = next(row for row in grants if row[0] == "truck")
+        assert mine[1:3] == ["1", "7"] and int(mine[3]) >= 1 and mine[4] == "–"  # no leases here
+        assert mine[5].endswith("s ago") and float(mine[5].split()[0]) < 3
+        rows = [row.split("\t") for row in page.inner_text("#nodes tbody").split("\n")]
+        away = {row[0]: row[1] for row in rows}
+        assert away == {"crane": "1", "gate": "0", "dock": "1", "truck": "2"}
+        assert page.locator("#verdict").is_hidden()
+
+        mesh.cut(1)  # between gate and dock
+        until(page, "document.querySelectorAll('#map .gone').length === 2")
+        said = page.inner_text("#verdict")
+        assert "dock and truck cannot be reached" in said
+        assert page.locator("#map line.down").count() == 1
+        assert "out of reach" in page.inner_text("#nodes tbody")
+        until(page, f"{text_of('verdict')}.includes('The link to dock is down')")
+        page.wait_for_timeout(3500 if wanted() else 0)
+        picture(page, "live-cut")
+        mesh.cut(1, whole=True)
+        until(page, "document.querySelectorAll('#map .gone').length === 0")
+        until(page, "document.getElementById('verdict').hidden")
+        page.wait_for_timeout(9000 if wanted() else 0)
+        picture(page, "live")
+
+
+def test_permits_and_links_can_be_asked_for_where_that_is_allowed(browser):
+    with running(True) as mesh, opened(browser, mesh) as page:
+        until(page, f"{text_of('where')}.includes('truck 1')")
+        assert page.inner_text("#mode") == "actions allowed"
+        page.fill("#want", "4")
+        page.click("#ask button")
+        until(page, f"{text_of('refused')}.includes('4 can never be granted')")
+        page.fill("#want", "2")
+        page.fill("#priority", "9")
+        page.click("#ask button")
+        until(page, "document.querySelector('#errands .chip.inside')?.textContent === 'held'")
+        assert page.inner_text("#refused") == ""
+        until(page, f"{text_of('where')}.includes('gate 2')")
+
+        page.fill("#want", "3")  # more than are free: it waits
+        page.click("#ask button")
+        until(page, f"{text_of('errands')}.includes('waiting')")
+        until(
+            page,
+            "[...document.querySelectorAll('#waiting td:first-child')]"
+            ".some((cell) => cell.textContent === 'gate')",
+        )
+        page.wait_for_timeout(3000 if wanted() else 0)
+        picture(page, "live-actions")
+        page.get_by_role("button", name="Take back").click()
+        until(page, f"!{text_of('errands')}.includes('waiting')")
+        page.get_by_role("button", name="Release").press("Enter")
+        until(page, "document.querySelectorAll('#errands button').length === 0")
+        assert mesh.nodes["gate"].pools["docks"].clients == {}
+
+        page.get_by_role("button", name="Cut for 30 s: the link to dock").click()
+        until(page, f"{text_of('verdict')}.includes('cut on purpose')")
+        until(page, "document.querySelectorAll('#map .gone').length === 2")
+        button = page.get_by_role("button", name="Restore: the link to dock")
+        button.focus()
+        page.wait_for_timeout(1100)  # the page is drawn anew meanwhile
+        assert page.evaluate("document.activeElement.textContent") == "Restore"
+        page.keyboard.press("Enter")
+        until(page, "document.querySelectorAll('#map .gone').length === 0")
+
+
+def test_permits_go_back_when_the_tab_is_closed(browser, monkeypatch):
+    monkeypatch.setattr("meshlock.web.errands.ABANDONED_AFTER", 1.0)
+    with running(True) as mesh:
+        with opened(browser, mesh) as page:
+            page.click("#ask button")
+            until(page, "document.querySelector('#errands .chip.inside')?.textContent === 'held'")
+            page.wait_for_timeout(1500)
+            clients = mesh.nodes["gate"].pools["docks"].clients
+            assert len(clients) == 1  # as long as somebody looks
+        end = time.monotonic() + 10
+        while clients:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+
+def test_what_nodes_tell_is_text_and_the_page_fits_a_phone_in_the_dark(browser):
+    phone = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}
+    with running(False) as mesh:
+        dock = mesh.nodes["dock"].pools["docks"]
+        dock.conflict = "<img src=x onerror=alert(1)>"
+        with opened(browser, mesh, **phone) as page:
+            until(page, f"{text_of('verdict')}.includes('<img src=x')")
+            assert page.locator("img").count() == 0
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390
+            picture(page, "live-phone")
 
 
 def test_the_way_to_the_token_is_known():
@@ -83,15 +240,10 @@ def test_the_way_to_the_token_is_known():
             async with far.acquire():
                 pass
             await asyncio.sleep(0.2)
-            return view(a)["pools"]["seats"], view(b)["pools"]["seats"]
+            return [view(n, "seats")["nodes"][n.name]["news"] for n in (a, b)]
 
     with ThreadPoolExecutor(1) as elsewhere:  # the browser's driver has a loop in this thread
         first, second = elsewhere.submit(asyncio.run, pair()).result(20)
     holder, other = (first, second) if first["token_here"] else (second, first)
     assert holder["towards"] is None
     assert other["towards"] == ("a" if holder is first else "b")
-
-
-def test_a_name_that_a_stranger_gave_this_machine_is_not_its_own():
-    assert here("127.0.0.1") and here("localhost") and here("127.1.2.3")
-    assert not here("127.evil.example") and not here("evil.example") and not here("10.0.0.1")

@@ -37,6 +37,13 @@ def agent(
     http_token_file: Annotated[
         str | None, typer.Option(help="File with the bearer token of the HTTP interface.")
     ] = None,
+    http_name: Annotated[
+        list[str] | None, typer.Option(help="A host name by which browsers may ask for us.")
+    ] = None,
+    allow_actions: Annotated[
+        bool,
+        typer.Option("--allow-actions", help="Let the page acquire permits and cut links."),
+    ] = False,
     trace: Annotated[str | None, typer.Option(help="Folder to write traces to.")] = None,
     state: Annotated[
         str | None, typer.Option(help="Folder for the promises of pools with members.")
@@ -64,6 +71,8 @@ def agent(
         "socket": socket,
         "http": http,
         "http_token_file": http_token_file,
+        "http_names": http_name,
+        "allow_actions": allow_actions or None,
         "trace": trace,
         "state": state,
     }
@@ -112,9 +121,11 @@ async def serve(settings: Settings) -> None:
             await stack.enter_async_context(Discovery(node))
         if settings.http:
             from meshlock.live.http import serving
-            from meshlock.web.live import routes
+            from meshlock.web.live import LivePage
 
             token = secret(settings.http_token_file) if settings.http_token_file else None
-            await stack.enter_async_context(serving(node, settings.http, token, routes))
+            page = LivePage(settings.allow_actions)
+            serve_http = serving(node, settings.http, token, page.routes, settings.http_names)
+            await stack.enter_async_context(serve_http)
         tell(INFO, "ready", node=node.name, address=node.address, socket=place)
         await stop.wait()

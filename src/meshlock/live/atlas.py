@@ -85,8 +85,14 @@ class Atlas:
         return way[0] if way is not None else None
 
     def describe(self) -> dict[str, Any]:
+        self.draw()
+        now = self.mesh.time()
         return {
-            name: {"links": sorted(near), "distance": self.distance(name)}
+            name: {
+                "links": sorted(near),
+                "distance": self.distance(name),
+                "gone_for": round(now - self.gone[name], 1) if name in self.gone else None,
+            }
             for name, near in sorted(self.links.items())
         }
 

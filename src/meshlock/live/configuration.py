@@ -57,6 +57,8 @@ class Settings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     socket: str | None = None
     http: str | None = None
     http_token_file: str | None = None
+    http_names: list[str] = []  # what this machine is called by those who ask over HTTP
+    allow_actions: bool = False  # may the page acquire permits and cut links?
     trace: str | None = None
     state: str | None = None
     zenoh: dict[str, Any] | None = None

@@ -22,6 +22,9 @@ HANDSHAKE_LIMIT = 4096
 FRAME_LIMIT = 256 * 1024
 """No frame at all is longer, in bytes."""
 
+MOST_NEWS = 16 * 1024
+"""No node's view of a pool is longer, in bytes."""
+
 LAST_RECORD = 2**62
 """No node numbers what it says of its links higher."""
 
@@ -141,7 +144,28 @@ class Links(msgspec.Struct, array_like=True, tag=8, frozen=True):
     peers: Annotated[tuple[Name, ...], msgspec.Meta(max_length=MOST_NODES)]
 
 
-Frame = Here | Hello | Welcome | Refuse | Carry | Beat | Bye | Detour | Links
+class Ask(msgspec.Struct, array_like=True, tag=9, frozen=True):
+    """What does ``target`` know of this pool? On its way there, for somebody who looks."""
+
+    origin: Name
+    target: Name
+    question: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+    hops: Annotated[int, msgspec.Meta(ge=0, le=4 * MOST_NODES)]  # that it may still go
+    pool: Name
+
+
+class Tell(msgspec.Struct, array_like=True, tag=10, frozen=True):
+    """The answer, on its way back; ``news`` is a :class:`~.news.News`, read by the asker only."""
+
+    origin: Name
+    target: Name
+    question: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+    hops: Annotated[int, msgspec.Meta(ge=0, le=4 * MOST_NODES)]
+    pool: Name
+    news: Annotated[bytes, msgspec.Meta(max_length=MOST_NEWS)]
+
+
+Frame = Here | Hello | Welcome | Refuse | Carry | Beat | Bye | Detour | Links | Ask | Tell
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)

@@ -3,6 +3,10 @@
 A grant taken over HTTP belongs to no connection, so it must be renewed before its ``ttl``
 is over; else it goes back. Every call needs the bearer token, if there is one; without
 one, only this machine may ask.
+
+A browser on this machine must not become the tool of a page from elsewhere. Such a page could
+have its own name resolved to this address (then the Host header is not one of ours), or send
+forms to us blindly (then the Origin header is not ours); both are turned away.
 """
 
 from __future__ import annotations
@@ -10,8 +14,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -25,9 +31,12 @@ from meshlock.live.node import Node
 try:
     import uvicorn
     from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.middleware import Middleware
     from starlette.requests import Request
     from starlette.responses import JSONResponse, PlainTextResponse, Response
     from starlette.routing import Route
+    from starlette.types import ASGIApp, Receive, Scope, Send
 except ImportError:
     raise Refused(
         "HTTP needs the packages 'starlette' and 'uvicorn': pip install 'meshlock[web]'."
@@ -36,11 +45,66 @@ except ImportError:
 TTL = 30.0
 
 
+def numeric(host: str) -> bool:
+    """An address, and no name that somebody could give to any machine."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def ours(host: str, bound: str, names: Sequence[str]) -> bool:
+    """Is this how the agent is asked for: as this machine, where it listens, or as told?"""
+    if host == "localhost" or host == bound or host in names:
+        return True
+    if not numeric(host):
+        return False
+    everywhere = numeric(bound) and ip_address(bound).is_unspecified
+    return everywhere or ip_address(host).is_loopback
+
+
+class OnlyAsOurselves:
+    """Turns away what a page from elsewhere could make a browser send."""
+
+    def __init__(self, app: ASGIApp, bound: str, names: Sequence[str]) -> None:
+        self.app = app
+        self.bound = bound
+        self.names = names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            refusal = self.refuses(Request(scope))
+            if refusal:
+                await JSONResponse({"why": refusal}, 403)(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
+
+    def refuses(self, request: Request) -> str:
+        asked = request.headers.get("host", "")
+        try:
+            host = urlsplit(f"//{asked}").hostname or ""
+        except ValueError:
+            host = ""
+        if not ours(host, self.bound, self.names):
+            return f"This agent is not called '{host[:100]}': if it is, name it in http-names."
+        origin = request.headers.get("origin")
+        reading = request.method in ("GET", "HEAD")
+        if not reading and origin is not None and urlsplit(origin).netloc != asked:
+            return "Pages of other sites may not ask this agent for anything."
+        return ""
+
+
 class Wish(msgspec.Struct, forbid_unknown_fields=True):
     want: int = 1
     priority: int = 0
     timeout: float = 10.0
     ttl: float = TTL
+
+
+async def refusal(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"why": error.detail}, error.status_code)
 
 
 class Leased:
@@ -153,12 +217,17 @@ async def serving(
     address: str,
     token: str | None,
     more: Callable[[Interface], list[Route]] = lambda _: [],
+    names: Sequence[str] = (),
 ) -> AsyncIterator[None]:
     host, port = split(address)
     if token is None and not host.startswith("127."):
         raise Refused(f"HTTP at {address} needs a bearer token: use --http-token-file.")
     interface = Interface(node, token)
-    app = Starlette(routes=interface.routes() + more(interface))
+    app = Starlette(
+        routes=interface.routes() + more(interface),
+        middleware=[Middleware(OnlyAsOurselves, bound=host, names=[*map(str.lower, names)])],
+        exception_handlers={HTTPException: refusal},
+    )
     config = uvicorn.Config(app, host=host, port=port, log_level="warning", lifespan="off")
     server = uvicorn.Server(config)
     vars(server)["capture_signals"] = contextlib.nullcontext  # the agent has its own

@@ -24,6 +24,7 @@ from meshlock.live.frames import (
     HANDSHAKE_LIMIT,
     NAME,
     VERSION,
+    Ask,
     BadFrame,
     Beat,
     Bye,
@@ -35,6 +36,7 @@ from meshlock.live.frames import (
     Links,
     Refuse,
     Splitter,
+    Tell,
     Welcome,
     pack,
 )
@@ -55,6 +57,8 @@ class Owner(Protocol):
     def down(self, peer: str) -> None: ...
     def message(self, peer: str, frame: Carry) -> None: ...
     def map_changed(self) -> None: ...
+    def asked(self, frame: Ask) -> None: ...
+    def told(self, frame: Tell) -> None: ...
 
 
 class Keeper(Protocol):
@@ -72,6 +76,7 @@ class Keeper(Protocol):
     def parting(self, connection: Connection) -> None: ...
     def detoured(self, connection: Connection, frame: Detour) -> None: ...
     def mapped(self, connection: Connection, frame: Links) -> None: ...
+    def barred(self, peer: str) -> bool: ...
     def beaten(self, connection: Connection, frame: Beat) -> None: ...
     def flush(self) -> None: ...
     def lost(self, connection: Connection, reason: str) -> None: ...
@@ -193,6 +198,10 @@ class Connection(asyncio.Protocol):
             self.keeper.detoured(self, frame)
         elif isinstance(frame, Links):
             self.keeper.mapped(self, frame)
+        elif isinstance(frame, Ask):
+            self.keeper.owner.asked(frame)
+        elif isinstance(frame, Tell):
+            self.keeper.owner.told(frame)
         else:
             raise BadFrame(f"{type(frame).__name__} out of turn")
 
@@ -208,6 +217,8 @@ class Connection(asyncio.Protocol):
             self.refuse(f"{name[:64]!r} is no name of a node")
         elif name == self.keeper.name:
             self.refuse(f"it has our own name, {name!r}; names must differ")
+        elif self.keeper.barred(name):
+            self.refuse("this link was cut on purpose, for a while")
         self.peer = name
 
     def open(self, session: Session, resumed: bool, received: int, ended: bool) -> None:

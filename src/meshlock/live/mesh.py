@@ -80,6 +80,8 @@ class Mesh:
         self.dirty: list[Connection] = []
         self.diallers: dict[str, asyncio.Task[None]] = {}
         self.tried: dict[str, asyncio.Event] = {}  # address: set after the first attempt
+        self.cuts: dict[str, float] = {}  # links that are cut on purpose: until when
+        self.in_doubt = 0  # messages with permits that a restarted peer may have taken along
         self.refusals = Refusals()
         self.detours = Detours(self)
         self.clocks: dict[str, tuple[int, int, int]] = {}  # peer: its boot, its clock, when it came
@@ -199,6 +201,7 @@ class Mesh:
         session = self.sessions[peer]
         if session.forsaken:
             tell(ERROR, "permits in doubt", peer=peer, messages=session.forsaken)
+            self.in_doubt += session.forsaken
             session.forsaken = 0
 
     def parting(self, connection: Connection) -> None:
@@ -309,6 +312,32 @@ class Mesh:
         told, held = stamp
         return max(0, self.clock() - told - held)
 
+    # -- cutting links on purpose ------------------------------------------------------
+
+    def cut(self, peer: str, seconds: float) -> None:
+        """Have no link to this peer for a while: as if it had failed, to see what happens."""
+        if peer not in self.sessions:
+            raise Refused(f"There is no link to '{peer}' that could be cut.")
+        self.cuts[peer] = self.time() + seconds
+        tell(WARNING, "link cut on purpose", peer=peer, seconds=seconds)
+        for connection in list(self.handshakes):
+            if connection.peer == peer:
+                connection.abort("it was cut on purpose")
+        self.fail(peer, "it was cut on purpose")
+
+    def restore(self, peer: str) -> None:
+        """What was cut may come back; whoever dials will try again soon."""
+        self.cuts.pop(peer, None)
+
+    def barred(self, peer: str) -> bool:
+        until = self.cuts.get(peer)
+        if until is not None and until <= self.time():
+            del self.cuts[peer]
+            return False
+        return until is not None
+
+    # -- what people ask ---------------------------------------------------------------
+
     def describe(self, peer: str) -> dict[str, Any]:
         session, connection = self.sessions[peer], self.open.get(peer)
         return {
@@ -318,6 +347,7 @@ class Mesh:
             "unacknowledged": len(session.unacknowledged),
             "in_custody": len(session.custody),
             "repeats_refused": session.repeats,
+            "cut_for": round(self.cuts[peer] - self.time(), 1) if self.barred(peer) else None,
         }
 
     # -- being dialled -----------------------------------------------------------------

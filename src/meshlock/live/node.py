@@ -15,9 +15,10 @@ from meshlock.algorithms.registry import Refused, find
 from meshlock.live.charter import Charter, found, leased
 from meshlock.live.configuration import Settings, secret
 from meshlock.live.frames import NAME as LEGAL
-from meshlock.live.frames import BadFrame, Carry
+from meshlock.live.frames import Ask, BadFrame, Carry, Tell
 from meshlock.live.logs import tell
 from meshlock.live.mesh import ZENOH, Mesh, split
+from meshlock.live.news import Newsroom
 from meshlock.live.pool import PULL, Pool
 from meshlock.live.recording import Recording
 from meshlock.live.security import Security, by_certificate, by_secret, unprotected
@@ -88,6 +89,7 @@ class Node:
         self._secret = secret
         self._certificates = Path(certificates) if certificates is not None else None
         self._mesh: Mesh | None = None
+        self._newsroom: Newsroom | None = None
         self._closing = False
         self._foundings: set[asyncio.Task[None]] = set()
         if not NAME.fullmatch(self.name):
@@ -123,6 +125,7 @@ class Node:
         self._mesh = Mesh(
             self.name, self.boot, security, self, self.heartbeat, self.dead, self.clock_rate
         )
+        self._newsroom = Newsroom(self._mesh, self.pools)
         if self.listen is not None:
             await self._mesh.listen(*split(self.listen))
         if self.zenoh is not None:
@@ -153,6 +156,7 @@ class Node:
                 await self.hand_over(mesh)
         except TimeoutError:
             tell(ERROR, "left without handing over", node=self.name)
+        self.newsroom.close()
         await mesh.close()
         self.close_recordings()
 
@@ -160,6 +164,7 @@ class Node:
         """Stop at once, as if the machine had been switched off; what we held is lost."""
         if self._mesh is not None and not self._closing:
             self._closing = True
+            self.newsroom.close()
             await self._mesh.close()
             self.close_recordings()
 
@@ -323,6 +328,26 @@ class Node:
 
     # -- what people ask ---------------------------------------------------------------
 
+    def asked(self, frame: Ask) -> None:
+        assert self._newsroom is not None
+        self._newsroom.asked(frame)
+
+    def told(self, frame: Tell) -> None:
+        assert self._newsroom is not None
+        self._newsroom.told(frame)
+
+    @property
+    def mesh(self) -> Mesh:
+        """The links beneath; there once the node is started."""
+        assert self._mesh is not None
+        return self._mesh
+
+    @property
+    def newsroom(self) -> Newsroom:
+        """What other nodes say of their pools; there once the node is started."""
+        assert self._newsroom is not None
+        return self._newsroom
+
     def status(self) -> dict[str, Any]:
         """Everything a person or a program may want to know, as plain values."""
         mesh = self._mesh
@@ -332,6 +357,7 @@ class Node:
             "address": mesh.address if mesh else None,
             "protected": mesh is not None and mesh.security.server is not None,
             "refused": mesh.refusals.total if mesh else 0,
+            "in_doubt": mesh.in_doubt if mesh else 0,
             "links": links,
             "map": {} if mesh is None else mesh.atlas.describe(),
             "pools": {name: pool.describe() for name, pool in self.pools.items()},

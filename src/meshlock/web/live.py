@@ -1,70 +1,137 @@
-"""The agent's own page: one node of a running mesh, as it sees its pools. It only looks."""
+"""The agent's own page: the whole mesh as this node knows it, and one pool on it.
+
+It only looks, unless the agent was told to allow actions; then whoever has the bearer token
+may acquire permits at this node and cut its links. Actions come as JSON with the token in a
+header, which no page of another site can send, from our own origin (:mod:`meshlock.live.http`
+checks that for everything).
+"""
 
 from __future__ import annotations
 
-from ipaddress import ip_address
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from meshlock.algorithms.registry import Refused
 from meshlock.live.http import Interface
+from meshlock.live.news import News, brief
 from meshlock.live.node import Node
-from meshlock.live.pool import Pool
+from meshlock.web.alarms import alarms
 from meshlock.web.answers import file, static, told
+from meshlock.web.errands import Errands
+
+T = TypeVar("T")
+
+MOST_BYTES = 10_000
+LONGEST_CUT = 600.0
 
 
-def towards(pool: Pool) -> str | None:
-    """The neighbour through which the token is reached, as far as this node knows."""
-    core = pool.core
-    if core is None or core.tokens():
-        return None
-    views, height = getattr(core, "views", None), getattr(core, "height", None)
-    if isinstance(views, dict) and views:
-        lowest = min(views, key=lambda number: views[number])
-        return pool.names.get(lowest) if views[lowest] < height else None
-    for name in ("father", "next", "last"):
-        number = getattr(core, name, None)
-        if isinstance(number, int):
-            return pool.names.get(number)
-    return None
+def view(node: Node, pool: str) -> dict[str, Any]:
+    """Everything that the page shows of this pool (the first one, if it is not there)."""
+    status = node.status()
+    names = sorted(node.pools)
+    pool = pool if pool in node.pools else names[0] if names else ""
+    heard: dict[str, tuple[float, News]] = {}
+    if pool:
+        heard = node.newsroom.watch(pool) | {node.name: (0.0, brief(node.pools[pool]))}
+    nodes = {}
+    for name, known in status["map"].items():
+        age, news = heard.get(name, (None, None))
+        age = age if age is None else round(age, 2)
+        nodes[name] = known | {"age": age, "news": msgspec.to_builtins(news)}
+    shown = {key: status[key] for key in ("node", "address", "protected", "in_doubt", "links")}
+    shown |= {"pool": pool, "pools": names, "nodes": nodes}
+    return shown | {"alarms": alarms(shown)}
 
 
-def here(host: str) -> bool:
-    """Was this machine asked by its own name, and not by one that a stranger gave it?"""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
+class Acquire(msgspec.Struct, forbid_unknown_fields=True):
+    pool: str
+    want: int = 1
+    priority: int = 0
 
 
-def view(node: Node) -> dict[str, Any]:
-    """The node's status, and what the charts need."""
-    shown = node.status()
-    for name, pool in node.pools.items():
-        shown["pools"][name] |= {"towards": towards(pool), "waited": pool.measures.waited}
-    return shown
+class Release(msgspec.Struct, forbid_unknown_fields=True):
+    errand: str
 
 
-def routes(interface: Interface) -> list[Route]:
+class Cut(msgspec.Struct, forbid_unknown_fields=True):
+    peer: str
+    seconds: float = 30.0
+
+
+class Restore(msgspec.Struct, forbid_unknown_fields=True):
+    peer: str
+
+
+class LivePage:
     """The page is for everybody who reaches the port; what it shows needs the bearer token."""
 
-    async def start(_request: Request) -> Response:
-        return RedirectResponse("/live", 307)
+    def __init__(self, allowed: bool = False) -> None:
+        self.allowed = allowed
 
-    async def page(_request: Request) -> Response:
-        return static("live.html")
+    def routes(self, interface: Interface) -> list[Route]:
+        if self.allowed and interface.token is None:
+            raise Refused("Actions from the page need a bearer token: use --http-token-file.")
+        node = interface.node
+        errands = Errands(node)
 
-    async def shown(request: Request) -> Response:
-        if interface.token is None and not here(request.url.hostname or ""):
-            raise HTTPException(403, "Without a token only this machine is answered.")
-        return told(view(interface.node))
+        async def start(_request: Request) -> Response:
+            return RedirectResponse("/live", 307)
 
-    return [
-        Route("/", start),
-        Route("/live", page),
-        Route("/page/{name}", file),
-        Route("/view.json", interface.guarded(shown)),
-    ]
+        async def page(_request: Request) -> Response:
+            return static("live.html")
+
+        async def shown(request: Request) -> Response:
+            asked = request.query_params
+            errands.keep(asked.get("keep", "")[:MOST_BYTES].split())
+            under_way = [errand.describe() for errand in errands.all.values()]
+            more = {"allowed": self.allowed, "errands": under_way}
+            return told(view(node, asked.get("pool", "")) | more)
+
+        async def acquire(request: Request) -> Response:
+            wish = await self.asked(request, Acquire)
+            if not -(2**31) <= wish.priority < 2**31:
+                raise Refused("A priority must fit into 32 bits.")
+            return told(errands.start(wish.pool, wish.want, wish.priority).describe())
+
+        async def release(request: Request) -> Response:
+            return told(errands.give_back((await self.asked(request, Release)).errand).describe())
+
+        async def cut(request: Request) -> Response:
+            wish = await self.asked(request, Cut)
+            if not 1.0 <= wish.seconds <= LONGEST_CUT:
+                raise Refused(f"A link can be cut for 1 to {LONGEST_CUT:.0f} seconds.")
+            node.mesh.cut(wish.peer, wish.seconds)
+            return told({})
+
+        async def restore(request: Request) -> Response:
+            node.mesh.restore((await self.asked(request, Restore)).peer)
+            return told({})
+
+        def action(answer: Callable[[Request], Awaitable[Response]]) -> Route:
+            place = f"/actions/{answer.__name__}"
+            return Route(place, interface.guarded(answer), methods=["POST"])
+
+        return [
+            Route("/", start),
+            Route("/live", page),
+            Route("/page/{name}", file),
+            Route("/view.json", interface.guarded(shown)),
+            *map(action, (acquire, release, cut, restore)),
+        ]
+
+    async def asked(self, request: Request, kind: type[T]) -> T:
+        """What the page asks for, if it may."""
+        if not self.allowed:
+            raise HTTPException(403, "This agent only lets itself be looked at.")
+        if request.headers.get("content-type") != "application/json":
+            raise HTTPException(415, "Send JSON.")
+        try:
+            return msgspec.json.decode((await request.body())[:MOST_BYTES], type=kind)
+        except msgspec.MsgspecError as error:
+            raise Refused(f"Not an action: {error}.") from None

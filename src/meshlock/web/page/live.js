@@ -1,32 +1,47 @@
-// One node of a running mesh, asked again and again; nothing here can change anything.
+// A running mesh as one node knows it, asked again and again. What other nodes told is as old as it says.
 
+import { pictureOf } from "./map.js";
 import { element } from "./side.js";
+import { Figures, chart } from "./figures.js";
 
 const $ = (id) => document.getElementById(id);
 const EVERY = 500; // milliseconds
-const KEPT = 120;
-const past = new Map(); // by pool: what was seen, the oldest first
+const OLD = 3; // seconds: what was told longer ago is marked
+const CELLS = 64;
+const figures = new Map(); // by pool
+let kept = JSON.parse(sessionStorage.getItem("meshlock-errands") ?? "[]"); // what this tab asked for
 let token = sessionStorage.getItem("meshlock-token") ?? "";
 let chosen = "";
 
 if (window.matchMedia("(prefers-color-scheme: dark)").matches) document.documentElement.classList.add("dark");
 
-function drawn(name, properties, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(properties)) key === "text" ? (made.textContent = value) : made.setAttribute(key, value);
-  made.append(...children);
-  return made;
+// Only what has changed is made anew, so that whoever is on a button stays there.
+function fill(id, key, make) {
+  const place = $(id);
+  if (place.dataset.key === key) return;
+  place.dataset.key = key;
+  const focused = place.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
+  place.replaceChildren(...make());
+  if (focused) [...place.querySelectorAll("[data-key]")].find((one) => one.dataset.key === focused)?.focus();
 }
 
 function alarms(list) {
   $("verdict").hidden = !list.length;
-  $("verdict").replaceChildren(...list.map((text) => element("span", { text })));
+  fill("verdict", JSON.stringify(list), () => list.map((text) => element("span", { text })));
+  const timeless = list.join(" ").replace(/[\d.]+ s/g, "");
+  if ($("said").dataset.key !== timeless) {
+    $("said").dataset.key = timeless; // seconds that pass are no news to those who listen
+    $("said").textContent = list.join(" ");
+  }
 }
+
+const headers = () => (token ? { Authorization: `Bearer ${token}` } : {});
 
 async function look() {
   let answer;
+  const asked = new URLSearchParams({ pool: chosen, keep: kept.join(" ") });
   try {
-    answer = await fetch("/view.json", { headers: token ? { Authorization: `Bearer ${token}` } : {} });
+    answer = await fetch(`/view.json?${asked}`, { headers: headers() });
   } catch {
     alarms(["The agent does not answer."]);
     return;
@@ -41,107 +56,138 @@ async function look() {
   show(await answer.json());
 }
 
-function show(status) {
-  const names = Object.keys(status.pools);
-  if (!names.includes(chosen)) chosen = names[0] ?? "";
-  if ($("pool").children.length !== names.length) $("pool").replaceChildren(...names.map((name) => element("option", { value: name, text: name })));
+async function act(what, details) {
+  const answer = await fetch(`/actions/${what}`, { method: "POST", headers: { ...headers(), "Content-Type": "application/json" }, body: JSON.stringify(details) });
+  const said = await answer.json();
+  $("refused").textContent = answer.ok ? "" : said.why;
+  await look();
+  return answer.ok ? said : null;
+}
+
+function show(view) {
+  chosen = view.pool;
+  fill("pool", JSON.stringify(view.pools), () => view.pools.map((name) => element("option", { value: name, text: name })));
   $("pool").value = chosen;
-  const pool = status.pools[chosen];
-  const links = Object.entries(status.links);
-  const up = links.filter(([, link]) => link.up);
-  $("title").textContent = `${status.node}${chosen ? ` · ${chosen}` : ""}`;
-  $("subtitle").textContent = [pool?.algorithm, status.address, `${up.length} of ${links.length} links up`, status.protected ? "links are protected" : "links are not protected"].filter(Boolean).join(" · ");
-  document.title = `${status.node} · meshlock`;
-  const bad = [];
-  if (pool?.conflict) bad.push(pool.conflict);
-  if (pool && !pool.known) bad.push(`${chosen}: ${pool.why}.`);
-  for (const [peer, link] of links) if (!link.up) bad.push(`The link to ${peer} is down${link.in_custody ? `; ${link.in_custody} messages with permits wait for it` : ""}.`);
-  const slow = pool?.waiting?.filter((client) => client.seconds > 30).length ?? 0;
-  if (slow) bad.push(`${slow} waiting for more than 30 s.`);
-  alarms(bad);
-  $("shown").hidden = !pool?.known;
-  if (pool?.known) showPool(status, pool, links);
+  const nodes = Object.entries(view.nodes);
+  const gone = nodes.filter(([, node]) => node.distance === null).length;
+  const me = view.nodes[view.node]?.news;
+  $("title").textContent = `${view.node}${chosen ? ` · ${chosen}` : ""}`;
+  $("subtitle").textContent = [me?.algorithm, me?.epoch ? `epoch ${me.epoch}` : "", view.address, `${nodes.length} nodes known${gone ? `, ${gone} out of reach` : ""}`, view.protected ? "links are protected" : "links are not protected"].filter(Boolean).join(" · ");
+  document.title = `${view.node} · meshlock`;
+  $("mode").hidden = false;
+  $("mode").textContent = view.allowed ? "actions allowed" : "read-only";
+  const underWay = new Set(view.errands.filter((errand) => ["waiting", "held"].includes(errand.state)).map((errand) => errand.errand));
+  kept = kept.filter((name) => underWay.has(name));
+  alarms(view.alarms);
+  $("shown").hidden = !me?.known;
+  if (me?.known) showPool(view, nodes);
 }
 
-function showPool(status, pool, links) {
-  const used = pool.holding.reduce((sum, grant) => sum + grant.want, 0);
+const ago = (age) => (age === null ? "not told yet" : age === 0 ? "now" : `${age < 10 ? age.toFixed(1) : age.toFixed(0)} s ago`);
+
+function showPool(view, nodes) {
+  const told = nodes.filter(([, node]) => node.news?.known);
+  permits(view, told);
+  $("map-title").textContent = `The mesh, as ${view.node} knows it`;
+  pictureOf($("map"), view, OLD);
+  const grants = told.flatMap(([name, node]) => node.news.holding.map((grant) => ({ node: name, permits: grant.want, priority: grant.priority, fence: grant.fence, lease: grant.lease === null ? null : `${grant.lease.toFixed(1)} s left`, told: ago(node.age) })));
+  const waiting = told.flatMap(([name, node]) => node.news.waiting.map((one) => ({ node: name, permits: one.want, priority: one.priority, "for": `${one.seconds.toFixed(1)} s`, told: ago(node.age) })));
+  waiting.sort((a, b) => b.priority - a.priority);
+  table("grants", grants, "Nobody holds permits, as far as told.");
+  table("waiting", waiting, "Nobody waits, as far as told.");
+  table("nodes", nodes.map(([name, node]) => ({
+    node: name, "links away": node.distance ?? "out of reach", "linked to": node.links.join(" ") || "–", token: node.news?.token_here ? "here" : node.news?.towards ? `through ${node.news.towards}` : "–",
+    holds: node.news?.known ? node.news.held : "–", wait: node.news?.known ? node.news.waits : "–", told: ago(node.age),
+  })), "");
+  links(view);
+  $("asking").hidden = !view.allowed;
+  if (view.allowed) errands(view);
+  charts(nodes);
+}
+
+function permits(view, told) {
+  const k = view.nodes[view.node].news.permits;
   const cells = [];
-  for (const grant of pool.holding) for (let i = 0; i < grant.want; i += 1) cells.push(element("span", { class: "cell used", text: grant.fence === null ? "" : `#${grant.fence}` }));
-  for (let i = 0; i < pool.free_here; i += 1) cells.push(element("span", { class: "cell free", text: "free" }));
-  const elsewhere = Math.max(0, pool.permits - cells.length);
-  for (let i = 0; i < Math.min(elsewhere, 64); i += 1) cells.push(element("span", { class: "cell away", text: "" }));
-  $("permits").replaceChildren(...cells);
-  const says = `${used} of ${pool.permits} held here, ${pool.free_here} free here, ${elsewhere} elsewhere`;
-  $("permits").setAttribute("aria-label", says);
-  $("where").textContent = `${says}. ${pool.token_here ? "The token is here." : pool.towards ? `The token is reached through ${pool.towards}.` : "The token is elsewhere."}`;
-  $("grants").replaceChildren(table(pool.holding, ["want", "priority", "fence"], "No permits are held here."));
-  $("waiting").replaceChildren(table([...pool.waiting].sort((a, b) => b.priority - a.priority), ["want", "priority", "seconds"], "Nobody waits here."));
-  $("links").replaceChildren(table(links.map(([peer, link]) => ({ peer, state: link.up ? "up" : "down", "in custody": link.in_custody })), ["peer", "state", "in custody"], "No links."));
-  star(status.node, pool, links);
-  charts(pool);
-}
-
-function table(rows, columns, none) {
-  if (!rows.length) return element("p", { class: "muted", text: none });
-  const more = Object.keys(rows[0]).filter((key) => !columns.includes(key));
-  const all = [...columns, ...more];
-  return element("table", {}, element("thead", {}, element("tr", {}, ...all.map((text) => element("th", { scope: "col", text })))),
-    element("tbody", {}, ...rows.slice(0, 100).map((row) => element("tr", {}, ...all.map((key) => element("td", { text: String(row[key] ?? "–") }))))));
-}
-
-function star(me, pool, links) {
+  let held = 0;
+  let free = 0;
   const parts = [];
-  const spots = links.map(([peer, link], i) => {
-    const angle = (2 * Math.PI * i) / links.length - (links.length > 2 ? Math.PI / 2 : 0);
-    return { peer, link, x: Math.cos(angle) * 115, y: Math.sin(angle) * 82 };
+  for (const [name, { news, age }] of told) {
+    const old = age > OLD ? " old" : "";
+    for (const grant of news.holding) for (let i = 0; i < grant.want; i += 1) cells.push(element("span", { class: `cell used${old}`, text: `${name}${grant.fence === null ? "" : ` #${grant.fence}`}` }));
+    held += news.held;
+    free += news.free_here;
+    if (news.held) parts.push(`${name} ${news.held}`);
+    for (let i = 0; i < news.free_here; i += 1) cells.push(element("span", { class: `cell free${old}`, text: "free" }));
+  }
+  const rest = Math.max(0, k - held - free);
+  for (let i = 0; i < Math.min(rest, CELLS); i += 1) cells.push(element("span", { class: "cell away", text: "" }));
+  const holders = told.filter(([, node]) => node.news.token_here).sort((a, b) => a[1].age - b[1].age);
+  const [holder, at] = holders[0] ?? [];
+  const ages = told.map(([, node]) => node.age);
+  const says = [
+    `${held} of ${k} held${parts.length ? ` (${parts.slice(0, 12).join(", ")}${parts.length > 12 ? " …" : ""})` : ""}, ${free} free${rest ? `, ${rest} not told of` : ""}.`,
+    holder ? (at.age > OLD ? `The token was at ${holder}, ${ago(at.age)}.` : `The token is at ${holder}.`) : "Nobody has told that it has the token: it is on its way, or out of reach.",
+    held + free > k ? "That is more than there are, because nodes told at different moments." : "",
+    told.length > 1 ? `The oldest of this was told ${ago(Math.max(...ages))}.` : "",
+  ].filter(Boolean).join(" ");
+  const shown = k <= CELLS ? cells.slice(0, 2 * CELLS) : [element("meter", { min: 0, max: k, value: held })];
+  fill("permits", shown.map((cell) => `${cell.className}|${cell.textContent}|${cell.value ?? ""}`).join(), () => shown);
+  $("permits").setAttribute("aria-label", `${held} of ${k} permits held, ${free} free`);
+  $("where").textContent = says;
+}
+
+function rowsOf(columns, rows) {
+  return element("table", {}, element("thead", {}, element("tr", {}, ...columns.map((text) => element("th", { scope: "col", text })))),
+    element("tbody", {}, ...rows.slice(0, 200).map((row) => element("tr", {}, ...columns.map((key) => (row[key] instanceof Node ? element("td", {}, row[key]) : element("td", { text: String(row[key] ?? "–") })))))));
+}
+
+function table(id, rows, none) {
+  fill(id, JSON.stringify(rows), () => (rows.length ? [element("div", { class: "scroll" }, rowsOf(Object.keys(rows[0]), rows))] : [element("p", { class: "muted", text: none })]));
+}
+
+function links(view) {
+  const all = Object.entries(view.links);
+  const state = (link) => (link.cut_for !== null ? "cut" : link.up ? "up" : "down");
+  const key = JSON.stringify([view.allowed, all.map(([peer, link]) => [peer, state(link), link.in_custody])]);
+  fill("links", key, () => {
+    if (!all.length) return [element("p", { class: "muted", text: "No links." })];
+    const columns = ["peer", "state", "in custody", ...(view.allowed ? [" "] : [])];
+    return [rowsOf(columns, all.map(([peer, link]) => {
+      const cut = link.cut_for !== null;
+      const press = cut ? () => act("restore", { peer }) : () => act("cut", { peer, seconds: 30 });
+      const text = cut ? "Restore" : "Cut for 30 s";
+      return { peer, state: state(link), "in custody": link.in_custody, " ": element("button", { type: "button", text, "aria-label": `${text}: the link to ${peer}`, "data-key": `link ${peer}`, onclick: press }) };
+    }))];
   });
-  for (const { peer, link, x, y } of spots) {
-    const to = pool.towards === peer;
-    parts.push(drawn("line", { x1: 0, y1: 0, x2: x, y2: y, class: !link.up ? "down" : to ? "to" : "" }));
-    if (to) {
-      const angle = (Math.atan2(y, x) * 180) / Math.PI;
-      parts.push(drawn("path", { d: "M8 0 -5 -7 -5 7z", class: "tip", transform: `translate(${x * 0.6} ${y * 0.6}) rotate(${angle})` }));
-    }
-  }
-  for (const { peer, link, x, y } of spots) parts.push(drawn("circle", { cx: x, cy: y, r: 15, class: link.up ? "" : "down" }), drawn("text", { x, y: y + 30, text: peer.slice(0, 18) }));
-  parts.push(drawn("circle", { cx: 0, cy: 0, r: 22, class: pool.token_here ? "me token" : "me" }), drawn("text", { x: 0, y: 4, text: me.slice(0, 5) }));
-  $("star").replaceChildren(...parts);
 }
 
-function charts(pool) {
-  const sent = Object.values(pool.sent).reduce((sum, count) => sum + count, 0);
-  const now = { at: performance.now() / 1000, entries: pool.entries, waited: pool.waited, sent };
-  const seen = past.get(chosen) ?? [];
-  past.set(chosen, seen);
-  seen.push(now);
-  while (seen.length > KEPT) seen.shift();
-  const rates = [];
-  const waits = [];
-  const sents = [];
-  for (let i = 1; i < seen.length; i += 1) {
-    const seconds = seen[i].at - seen[i - 1].at || 1;
-    const entries = seen[i].entries - seen[i - 1].entries;
-    rates.push(entries / seconds);
-    waits.push(entries ? (1000 * (seen[i].waited - seen[i - 1].waited)) / entries : 0);
-    sents.push((seen[i].sent - seen[i - 1].sent) / seconds);
-  }
-  const mean = (numbers) => (numbers.length ? numbers.slice(-6).reduce((sum, number) => sum + number, 0) / Math.min(6, numbers.length) : 0);
-  $("rate").textContent = mean(rates).toFixed(1);
-  const some = waits.filter((wait) => wait > 0);
-  $("wait").textContent = some.length ? `${mean(some).toFixed(1)} ms` : "–";
-  $("sent").textContent = mean(sents).toFixed(1);
-  chart($("rate-chart"), rates);
-  chart($("wait-chart"), waits);
-  chart($("sent-chart"), sents);
+function errands(view) {
+  const own = view.errands.filter((errand) => errand.pool === chosen).reverse();
+  fill("errands", JSON.stringify(own), () => own.slice(0, 8).map((errand) => {
+    const over = !["waiting", "held"].includes(errand.state);
+    const fence = errand.fence === null || over ? "" : `, fence ${errand.fence}`;
+    return element("p", { class: "errand" },
+      element("span", { class: `chip ${errand.state === "held" ? "inside" : over && errand.state !== "returned" ? "bad" : ""}`, text: errand.state }),
+      element("span", { text: `${errand.want} with priority ${errand.priority}${fence}${errand.why ? `: ${errand.why}` : ""}` }),
+      over ? null : element("button", { type: "button", text: errand.state === "held" ? "Release" : "Take back", "data-key": errand.errand, onclick: () => act("release", { errand: errand.errand }) }));
+  }));
 }
 
-function chart(svg, numbers) {
-  const top = Math.max(...numbers, 1e-9) * 1.15;
-  const step = 240 / (Math.max(numbers.length, 24) - 1);
-  const from = 240 - step * (numbers.length - 1);
-  const points = numbers.map((number, i) => `${(from + i * step).toFixed(1)} ${(46 - (number / top) * 44).toFixed(1)}`);
-  if (points.length < 2) return;
-  svg.replaceChildren(drawn("path", { class: "area", d: `M${from} 47 L${points.join(" L")} L240 47z` }), drawn("path", { d: `M${points.join(" L")}` }));
+function charts(nodes) {
+  const seen = figures.get(chosen) ?? new Figures();
+  figures.set(chosen, seen);
+  seen.add(nodes);
+  $("rate").textContent = seen.now("entries").toFixed(1);
+  const wait = seen.now("wait");
+  $("wait").textContent = wait <= 0 ? "–" : wait < 0.0001 ? `${(1e6 * wait).toFixed(0)} µs` : `${(1000 * wait).toFixed(1)} ms`;
+  const moved = seen.now("moved");
+  $("moved").textContent = moved.toFixed(1);
+  $("each").textContent = moved > 0 ? `one every ${moved > 1 ? `${(1000 / moved).toFixed(0)} ms` : `${(1 / moved).toFixed(1)} s`}` : "";
+  $("sent").textContent = seen.now("sent").toFixed(1);
+  chart($("rate-chart"), seen.line("entries"));
+  chart($("wait-chart"), seen.line("wait"));
+  chart($("moved-chart"), seen.line("moved"));
+  chart($("sent-chart"), seen.line("sent"));
 }
 
 $("pool").addEventListener("change", () => { chosen = $("pool").value; look(); });
@@ -151,9 +197,17 @@ $("enter").addEventListener("submit", (event) => {
   sessionStorage.setItem("meshlock-token", token);
   look();
 });
+$("ask").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const said = await act("acquire", { pool: chosen, want: Number($("want").value), priority: Number($("priority").value) });
+  if (!said) return;
+  kept.push(said.errand);
+  while (kept.length > 100) kept.shift();
+  sessionStorage.setItem("meshlock-errands", JSON.stringify(kept));
+});
 
 async function again() {
-  if (!document.hidden) await look();
+  if (!document.hidden || kept.length) await look();
   setTimeout(again, EVERY);
 }
 again();

@@ -1,0 +1,81 @@
+"""What is wrong, in sentences, the worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+LONG = 30.0
+"""Seconds that are too long to wait for permits."""
+
+SILENT = 5.0
+"""Seconds after which a node that can be reached should have answered."""
+
+
+def alarms(shown: dict[str, Any]) -> list[str]:
+    """Of what the page shows: see :func:`.live.view`."""
+    return [*of_pool(shown), *of_nodes(shown), *of_links(shown)]
+
+
+def of_pool(shown: dict[str, Any]) -> Iterator[str]:
+    told = {name: node["news"] for name, node in shown["nodes"].items() if node["news"]}
+    conflicts = dict.fromkeys(news["conflict"] for news in told.values() if news["conflict"])
+    yield from conflicts
+    mine = told.get(shown["node"])
+    if mine and not mine["known"]:
+        yield f"{shown['pool']}: {mine['why']}."
+    reasons: dict[str, list[str]] = {}
+    for name, news in told.items():
+        if news["known"] and news["why"]:
+            reasons.setdefault(news["why"], []).append(name)
+    for why, names in reasons.items():
+        yield f"{listed(names)}: {why}"
+    suspected = sorted({name for news in told.values() for name in news["suspected"]})
+    if suspected:
+        yield f"{listed(suspected)} suspected of having failed."
+    if shown["in_doubt"]:
+        yield (
+            f"Permits in doubt: {shown['in_doubt']} messages that carried them were on their way "
+            f"to a node that restarted."
+        )
+    for name, news in told.items():
+        slow = [one["seconds"] for one in news["waiting"] if one["seconds"] > LONG]
+        if slow:
+            yield f"{len(slow)} at {name} waiting for more than {LONG:.0f} s."
+
+
+def of_nodes(shown: dict[str, Any]) -> Iterator[str]:
+    gone = [name for name, node in shown["nodes"].items() if node["distance"] is None]
+    if gone:
+        longest = max(shown["nodes"][name]["gone_for"] or 0.0 for name in gone)
+        since = f"for {longest:.0f} s" if len(gone) == 1 else f"for up to {longest:.0f} s"
+        yield f"{listed(gone)} cannot be reached ({since})."
+    silent = [
+        name
+        for name, node in shown["nodes"].items()
+        if node["distance"] is not None and (node["age"] or 0.0) > SILENT
+    ]
+    if silent:
+        yield f"{listed(silent)} did not answer for {SILENT:.0f} s, though within reach."
+
+
+def of_links(shown: dict[str, Any]) -> Iterator[str]:
+    for peer, link in shown["links"].items():
+        if link["cut_for"] is not None:
+            yield f"The link to {peer} is cut on purpose for another {link['cut_for']:.0f} s."
+        elif not link["up"]:
+            owed = link["in_custody"]
+            carried = "a message" if owed == 1 else f"{owed} messages"
+            rest = (
+                f"; {carried} with permits for it {'waits' if owed == 1 else 'wait'}"
+                if owed
+                else ""
+            )
+            yield f"The link to {peer} is down{rest}."
+
+
+def listed(names: list[str]) -> str:
+    names = sorted(names)
+    if len(names) > 4:
+        return f"{', '.join(names[:3])} and {len(names) - 3} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

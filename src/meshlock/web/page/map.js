@@ -1,0 +1,95 @@
+// The mesh: who is linked to whom, where the token is and through whom it is reached, who is out of reach.
+
+import { layout } from "./layout.js";
+
+const EDGE = 54;
+const seen = new Set(); // links that were there once: the picture keeps its shape when one is cut
+let shape = { key: "", at: [], high: 0 };
+
+export function drawn(name, properties, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(properties)) key === "text" ? (made.textContent = value) : made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+const pair = (one, other) => (one < other ? `${one} ${other}` : `${other} ${one}`);
+
+function places(names, wide) {
+  const number = new Map(names.map((name, i) => [name, i]));
+  for (const link of seen) if (link.split(" ").some((name) => !number.has(name))) seen.delete(link);
+  const links = [...seen].map((link) => link.split(" ").map((name) => number.get(name)).sort((a, b) => a - b).join("-")).sort();
+  const key = `${wide}|${names.join(" ")}|${links.join(" ")}`;
+  if (key !== shape.key) shape = { key, ...spread(layout(names.length, links), wide) };
+  return new Map(names.map((name, i) => [name, shape.at[i]]));
+}
+
+// Into the picture, without making a short line as wide as a long one.
+function spread(at, wide) {
+  const most = wide * 0.62;
+  const low = (of) => Math.min(...at.map((p) => p[of]));
+  const size = (of) => Math.max(...at.map((p) => p[of])) - low(of);
+  const scale = Math.min(size("x") ? (wide - 2 * EDGE) / size("x") : Infinity, size("y") ? (most - 2 * EDGE) / size("y") : Infinity, 170);
+  const high = Math.max(wide * 0.42, size("y") * scale + 2 * EDGE);
+  const middle = (of, room) => room / 2 - (low(of) + size(of) / 2) * scale;
+  const [dx, dy] = [middle("x", wide), middle("y", high - 12)];
+  return { high, at: at.map((p) => ({ x: p.x * scale + dx, y: p.y * scale + dy })) };
+}
+
+export function pictureOf(svg, view, old) {
+  const names = Object.keys(view.nodes);
+  const there = new Map(); // pair: can it be used?
+  for (const name of names) for (const other of view.nodes[name].links) if (view.nodes[other]) there.set(pair(name, other), view.nodes[name].distance !== null);
+  for (const link of there.keys()) seen.add(link);
+  const wide = svg.clientWidth < 480 ? 400 : 640;
+  const at = places(names, wide);
+  const small = names.length > 40;
+  const radius = small ? 6 : 20;
+  const parts = [];
+  for (const link of new Set([...seen, ...there.keys()])) {
+    const [one, other] = link.split(" ").map((name) => at.get(name));
+    const state = there.get(link) ? "" : there.has(link) ? "far" : "down";
+    parts.push(drawn("line", { x1: one.x, y1: one.y, x2: other.x, y2: other.y, class: state }));
+  }
+  for (const name of names) {
+    const { news, distance } = view.nodes[name];
+    if (!news?.towards || distance === null || !there.get(pair(name, news.towards))) continue;
+    const [from, to] = [at.get(name), at.get(news.towards)];
+    const turn = (Math.atan2(to.y - from.y, to.x - from.x) * 180) / Math.PI;
+    parts.push(drawn("path", { d: small ? "M4 0 -3 -3 -3 3z" : "M9 0 -6 -7 -6 7z", class: "tip", transform: `translate(${from.x * 0.45 + to.x * 0.55} ${from.y * 0.45 + to.y * 0.55}) rotate(${turn})` }));
+  }
+  for (const name of names) {
+    const node = view.nodes[name];
+    const { x, y } = at.get(name);
+    const known = node.news?.known;
+    const state = [known && node.news.token_here ? "token" : "", known && node.news.held ? "inside" : "", known && node.news.waits ? "waiting" : "", node.distance === null ? "gone" : node.age === null || node.age > old ? "old" : "", name === view.node ? "me" : ""].filter(Boolean).join(" ");
+    const group = drawn("g", { class: `node ${state}`, transform: `translate(${x} ${y})` }, drawn("title", { text: said(name, node) }));
+    if (known && node.news.token_here) group.append(drawn("circle", { class: "halo", r: radius + 6 }));
+    group.append(drawn("circle", { class: "body", r: radius }));
+    if (!small) {
+      if (known && node.news.held) group.append(drawn("text", { class: "count", y: 5, text: node.news.held }));
+      group.append(drawn("text", { class: "name", y: radius + 22, text: name.slice(0, 18) }));
+      const note = noted(node, old);
+      if (note) group.append(drawn("text", { class: "note", y: radius + 37, text: note }));
+    }
+    parts.push(group);
+  }
+  svg.setAttribute("viewBox", `0 0 ${wide} ${shape.high.toFixed(0)}`);
+  svg.replaceChildren(...parts);
+  const far = names.filter((name) => view.nodes[name].distance === null);
+  const holder = names.find((name) => view.nodes[name].news?.token_here);
+  svg.setAttribute("aria-label", `${names.length} nodes, ${[...there.values()].filter(Boolean).length} links${holder ? `, the token at ${holder}` : ""}${far.length ? `, out of reach: ${far.join(", ")}` : ""}. The table of nodes says the same.`);
+}
+
+function noted(node, old) {
+  if (node.distance === null) return node.gone_for === null ? "out of reach" : `out of reach, ${node.gone_for.toFixed(0)} s`;
+  if (node.age === null) return "not told yet";
+  if (node.age > old) return `told ${node.age.toFixed(0)} s ago`;
+  return node.news?.waits ? `${node.news.waits} waiting` : "";
+}
+
+function said(name, node) {
+  const news = node.news;
+  if (!news?.known) return `${name}: ${news ? news.why : "nothing told yet"}`;
+  return `${name}: holds ${news.held}, ${news.waits} waiting, ${news.free_here} free${news.token_here ? ", has the token" : ""}; told ${node.age.toFixed(1)} s ago`;
+}

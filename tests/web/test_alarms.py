@@ -1,0 +1,65 @@
+"""What is wrong is said in sentences."""
+
+from typing import Any
+
+from meshlock.web.alarms import alarms
+
+FINE = {"known": True, "why": "", "conflict": "", "suspected": [], "waiting": []}
+
+
+def node(distance: int | None = 1, age: float | None = 0.5, **more: Any) -> dict[str, Any]:
+    gone = 12.0 if distance is None else None
+    return {"distance": distance, "gone_for": gone, "age": age, "news": FINE | more}
+
+
+def shown(nodes: dict[str, Any] | None = None, links: Any = None, doubt: int = 0) -> dict[str, Any]:
+    nodes = {"a": node(0, 0.0)} | (nodes or {})
+    return {"node": "a", "pool": "docks", "nodes": nodes, "links": links or {}, "in_doubt": doubt}
+
+
+def test_all_is_well():
+    up = {"b": {"up": True, "cut_for": None, "in_custody": 0}}
+    assert alarms(shown({"b": node(), "c": node(2, None)}, up)) == []
+
+
+def test_nodes_that_are_gone_or_silent():
+    nodes = {"b": node(None, 40.0), "c": node(2, 7.2)}
+    assert alarms(shown(nodes)) == [
+        "b cannot be reached (for 12 s).",
+        "c did not answer for 5 s, though within reach.",
+    ]
+    many = {name: node(None) for name in "bcdef"}
+    assert alarms(shown(many)) == ["b, c, d and 2 more cannot be reached (for up to 12 s)."]
+
+
+def test_links():
+    links = {
+        "b": {"up": False, "cut_for": None, "in_custody": 2},
+        "c": {"up": False, "cut_for": 17.3, "in_custody": 0},
+    }
+    assert alarms(shown(None, links)) == [
+        "The link to b is down; 2 messages with permits for it wait.",
+        "The link to c is cut on purpose for another 17 s.",
+    ]
+
+
+def test_the_pool():
+    nodes = {
+        "b": node(conflict="Founded twice.", waiting=[{"seconds": 31.0}, {"seconds": 1.0}]),
+        "c": node(conflict="Founded twice.", why="no majority", suspected=["d"]),
+        "e": node(why="no majority"),
+    }
+    assert alarms(shown(nodes, doubt=2)) == [
+        "Founded twice.",
+        "c and e: no majority",
+        "d suspected of having failed.",
+        "Permits in doubt: 2 messages that carried them were on their way to a node that "
+        "restarted.",
+        "1 at b waiting for more than 30 s.",
+    ]
+
+
+def test_a_pool_nobody_has_told_us_of():
+    unknown = shown()
+    unknown["nodes"]["a"]["news"] = FINE | {"known": False, "why": "no neighbour has told us"}
+    assert alarms(unknown) == ["docks: no neighbour has told us."]
