@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -13,9 +14,10 @@ import pytest
 
 from meshlock import Node, Pool, Refused
 from meshlock.algorithms.recovery.messages import KINDS
-from meshlock.live import letters
+from meshlock.live import agent, letters
 from meshlock.live.frames import BadFrame
 
+PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
 LEASE = 0.6
 NAMES = ["a", "b", "c"]
 
@@ -190,8 +192,11 @@ def test_permits_and_lease_must_be_the_same_everywhere() -> None:
             mine = a.pool("docks", 1, members=["a", "b"], lease=LEASE)
             b.pool("docks", 2, members=["a", "b"], lease=LEASE)
             await until(lambda: mine.conflict)
-            with pytest.raises(Refused, match="another idea of the pool docks"):
-                await mine.acquire(timeout=1)
+            assert described(a)["conflict"] == (
+                "b has another idea of the pool docks (2 permits under leases of 0.6 s) than we "
+                "have (1 permits under leases of 0.6 s): say the same permits, lease and members "
+                "everywhere."
+            )
         async with Node("a") as a:
             with pytest.raises(Refused, match="Leases need members"):
                 a.pool("docks", 1, lease=3)
@@ -241,3 +246,90 @@ def test_every_kind_of_letter_says_what_it_consists_of() -> None:
     }
     with pytest.raises(BadFrame, match="with other fields than it has"):
         letters.message("GOT", letters.Letter("a", "b", 3, 0, 0, 0, ((1, 2, 3), "nine")), 1)
+
+
+def test_members_come_and_go() -> None:
+    async def story() -> None:
+        async with three() as nodes, Node("d", peers=[nodes[0].address], dead=0.3) as d:
+            await until(lambda: holds_token(nodes))
+            docks = member(nodes[0])
+            await until(lambda: docks.leases and docks.leases.reaches("d"))
+            assert await docks.change_members(add="d", timeout=10) == ["a", "b", "c", "d"]
+            assert await docks.change_members(remove="c", timeout=10) == ["a", "b", "d"]
+            async with d.pool("docks").acquire(timeout=5):
+                pass
+            await until(lambda: described(d)["members"] == ["a", "b", "d"])
+            await nodes[2].vanish()
+            await nodes[1].vanish()
+            async with d.pool("docks").acquire(timeout=10):
+                pass  # a and d are two of three
+            with pytest.raises(Refused, match="one at a time"):
+                await docks.change_members(add="b", remove="d")
+            with pytest.raises(Refused, match="not on the map"):
+                await docks.change_members(add="nobody")
+
+    run(story)
+
+
+STUBBORN = """
+import signal, sys, time
+def told(number, frame):
+    with open(sys.argv[1], "a") as file:
+        file.write(f"{time.clock_gettime(time.CLOCK_BOOTTIME)}\\n")
+signal.signal(signal.SIGTERM, told)
+told(0, None)
+while True:
+    time.sleep(0.01)
+    open(sys.argv[2], "w").write(f"{time.clock_gettime(time.CLOCK_BOOTTIME)}")
+"""
+
+
+def test_exec_stops_its_command_before_the_lease_ends(tmp_path: Path) -> None:
+    """It is told while a third of the lease is left, and killed, since it does not listen."""
+
+    async def story() -> None:
+        async with three() as nodes:
+            a, b, c = nodes
+            place = str(tmp_path / "socket")
+            server = await agent.serve(a, place)
+            told, alive = tmp_path / "told", tmp_path / "alive"
+            told.touch()
+            child = await asyncio.create_subprocess_exec(
+                *(*PROGRAM, "exec", "--pool", "docks", "--socket", place),
+                *("--", sys.executable, "-c", STUBBORN, str(told), str(alive)),
+                stderr=asyncio.subprocess.PIPE,
+            )
+            await until(told.read_text)
+            await b.vanish()
+            await c.vanish()
+            deadline, leases = 0.0, member(a).leases
+            assert leases is not None
+            while (until_then := leases.until(1)) is not None:
+                deadline = until_then
+                await asyncio.sleep(0.005)
+            _, said = await child.communicate()
+            assert child.returncode == 128 + 9
+            assert b"the lease of the permits cannot be renewed" in said
+            heard = float(told.read_text().split()[1])
+            assert deadline - LEASE / 2 < heard < deadline - LEASE / 6
+            assert float(alive.read_text() or 0) < deadline
+            server.close()
+
+    run(story)
+
+
+def test_a_member_whose_disk_is_full_says_nothing(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with three(state=tmp_path) as nodes:
+            a = nodes[0].pool("docks")
+            assert a.leases is not None and a.leases.promises is not None
+            a.leases.promises.path = tmp_path / "not" / "there"
+            async with member(nodes[1]).acquire(timeout=10):
+                assert a.leases.unsaved is not None
+                assert "PROMISE" not in a.measures.sent
+            a.leases.promises.path = tmp_path / "a" / "docks.promised"
+            await nodes[2].close()
+            async with member(nodes[1]).acquire(timeout=10):
+                assert a.leases.unsaved is None  # and a counts again
+
+    run(story)

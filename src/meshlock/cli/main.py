@@ -20,6 +20,7 @@ from meshlock.cli import (
     compare,
     convert,
     demo,
+    members,
     replay,
     scenario,
     simulate,
@@ -72,6 +73,7 @@ app.command()(demo.demo)
 app.command()(agent.agent)
 app.command("exec", context_settings={"allow_interspersed_args": False})(exec_.execute)
 app.command()(status.status)
+app.command()(members.members)
 app.command()(top.top)
 app.command()(view.view)
 app.add_typer(certs.certs, name="certs")

@@ -20,6 +20,7 @@ from meshlock.live.grants import Grant
 from meshlock.live.node import Node
 
 LONGEST_LINE = 64 * 1024
+WORDS = "acquire, release, status, members, metrics"
 LOOKS = 6
 """So often per lease a program that watches its lease is told, if there is news."""
 
@@ -35,6 +36,8 @@ class Request(msgspec.Struct, forbid_unknown_fields=True):
     priority: int = 0
     timeout: float | None = None
     grant: int = 0
+    add: str | None = None  # a member, and likewise
+    remove: str | None = None
     watch: bool = False  # tell me whenever the lease of what I acquire is renewed
 
 
@@ -89,12 +92,15 @@ class Conversation:
                 self.answer(request.id, **self.release(request))
             elif request.do == "status":
                 self.answer(request.id, ok=True, status=self.node.status())
+            elif request.do == "members":
+                self.answer(request.id, ok=True, members=await self.change_members(request))
             elif request.do == "metrics":
                 self.answer(request.id, ok=True, text=exposition(self.node))
             else:
-                raise Refused(f"'{request.do}' is none of acquire, release, status, metrics.")
+                raise Refused(f"'{request.do}' is none of {WORDS}.")
         except TimeoutError:
-            why = f"No permits within {request.timeout:g} s."
+            what = "No permits" if request.do == "acquire" else "The members did not change"
+            why = f"{what} within {request.timeout:g} s."
             self.answer(request.id, ok=False, error="timeout", why=why)
         except Refused as error:
             self.answer(request.id, ok=False, error="refused", why=str(error))
@@ -114,6 +120,12 @@ class Conversation:
             "lease": grant.lease,
             "until": grant.deadline,
         }
+
+    async def change_members(self, request: Request) -> list[str]:
+        pool = self.node.pool(request.pool)
+        return await pool.change_members(
+            add=request.add, remove=request.remove, timeout=request.timeout
+        )
 
     async def watch(self, number: int, grant: Grant, renewals: bool) -> None:
         """Say when the grant is lost and, if asked to, until when it is not."""

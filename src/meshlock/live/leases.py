@@ -29,6 +29,7 @@ from meshlock.algorithms.recovery.node import Pool as Agreement
 from meshlock.algorithms.recovery.node import RecoveryNode
 from meshlock.algorithms.recovery.pace import Pace
 from meshlock.algorithms.recovery.state import majority
+from meshlock.algorithms.registry import Refused
 from meshlock.live import letters
 from meshlock.live.charter import Charter
 from meshlock.live.frames import Carry
@@ -233,7 +234,7 @@ class Leases:
         reached = [number for number in members if number not in node.gone]
         return {
             "lease": self.charter.lease / 1e6,
-            "members": sorted(self.name(number) for number in members),
+            "members": self.members(),
             "members_reached": len(reached),
             "majority": majority(members),
             "epoch": node.adopted[0] if node.adopted != NO_EPOCH else None,
@@ -243,6 +244,34 @@ class Leases:
         }
 
     # -- the end -----------------------------------------------------------------------
+
+    # -- members -----------------------------------------------------------------------
+
+    async def change(self, name: str, added: bool) -> list[str]:
+        """Have the members change; done when an epoch goes by the new ones."""
+        node, number = self.node, self.charter.number(name)
+        if not node.member:
+            raise Refused(
+                f"{self.pool.me} is no member of {self.pool.name}: ask a member to do it."
+            )
+        if added and not self.reaches(name):
+            raise Refused(f"{name} is not on the map of the mesh: start it, then add it.")
+        if not added and node.members == (number,):
+            raise Refused(f"{name} is the last member of {self.pool.name}: one must stay.")
+        if self.pace.change is not None:
+            raise Refused("Another change of members is under way: wait for it.")
+        self.names.setdefault(number, name)
+        while added != (number in node.members):
+            self.pace.change = (added, number)
+            try:
+                await asyncio.sleep(self.mesh.heartbeat)
+            finally:
+                self.pace.change = None
+        self.map_changed()
+        return self.members()
+
+    def members(self) -> list[str]:
+        return sorted(self.name(number) for number in self.node.members)
 
     async def leave(self) -> None:
         """Hand the token on, and wait until all that we held is known to be back."""

@@ -151,7 +151,7 @@ class Pool:
             raise Refused(f"The node of pool {self.name} is closed.")
         if want < 1:
             raise Refused(f"A request must be for at least one permit, not {want}.")
-        if self.conflict:
+        if self.conflict and self.leases is None:  # with leases the majority goes on
             raise Refused(self.conflict)
         if self.charter is None:
             return
@@ -264,6 +264,20 @@ class Pool:
         if waiter.future is not None and not waiter.future.done():
             waiter.future.set_result(grant)
 
+    async def change_members(
+        self, *, add: str | None = None, remove: str | None = None, timeout: float | None = None
+    ) -> list[str]:
+        """Make another node a member, or a member none; the result are the members then.
+
+        One at a time, by a majority of the members before and after. Call it on a member.
+        """
+        if self.leases is None:
+            raise Refused(f"The pool {self.name} has no members: only pools with leases have.")
+        if (add is None) == (remove is None):
+            raise Refused("Members come and go one at a time: say one to add or one to remove.")
+        async with asyncio.timeout(timeout):
+            return await self.leases.change(add or remove or "", add is not None)
+
     def take_away(self, number: int) -> None:
         """The lease of this grant ran out: the client must have stopped by now."""
         waiter = self.clients.pop(number)
@@ -311,7 +325,8 @@ class Pool:
         elif frame.kind == CHARTER:
             self.hear_charter(peer, frame.args)
         elif self.leases is not None:
-            self.leases.hear(frame)
+            if peer in self.near:  # who has another idea of the pool is not listened to
+                self.leases.hear(frame)
             self.carry_out("deliver", NOTHING)
         elif self.core is None:
             if len(self.stash) >= MOST_STASHED:

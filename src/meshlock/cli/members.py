@@ -1,0 +1,43 @@
+"""meshlock members: who counts for the majority of a pool with leases."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+
+def members(
+    pool: Annotated[str, typer.Option(help="The pool.")],
+    add: Annotated[str | None, typer.Option(help="A node to be a member from now on.")] = None,
+    remove: Annotated[str | None, typer.Option(help="A member to be none any more.")] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for the majority.")] = 30.0,
+    socket: Annotated[str | None, typer.Option(help="The agent's unix socket.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Show the members of a pool with leases, or add or remove one; ask a member's agent.
+
+    Example: meshlock members --pool docks --add robot-6
+    """
+    from meshlock.algorithms.registry import Refused
+    from meshlock.live.asking import Ask
+
+    agent = Ask(socket)
+    if add is None and remove is None:
+        known = agent.ask(do="status")["status"]["pools"].get(pool, {})
+        if "members" not in known:
+            raise Refused(f"The agent knows no pool {pool} with members.")
+        found = known["members"]
+    else:
+        answer = agent.ask(do="members", pool=pool, add=add, remove=remove, timeout=timeout)
+        if not answer["ok"]:
+            typer.echo(f"meshlock: {answer['why']}", err=True)
+            sys.exit(1)
+        found = answer["members"]
+    if json:
+        from meshlock.cli.output import print_json
+
+        print_json({"pool": pool, "members": found})
+    else:
+        typer.echo("\n".join(found))
