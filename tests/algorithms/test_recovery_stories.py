@@ -14,6 +14,7 @@ from meshlock.algorithms.recovery.messages import (
     Lost,
     Promise,
     Renew,
+    Request,
     Still,
     fence_number,
 )
@@ -243,6 +244,26 @@ def test_a_node_is_the_same_after_freeze_and_thaw_whatever_the_clock_shows():
         twin = RecoveryNode(me, machines.pool, [])
         twin.thaw(state)
         assert twin.freeze(0) == state
+
+
+def test_a_request_that_comes_back_to_its_sender_asks_for_nothing_more():
+    """It was sent when the token was elsewhere, and was handed on to where the token is now:
+    here, where another client waits meanwhile, for more than is free."""
+    machines = born(permits=3)
+    machines.ask(0)
+    machines.ask(2)
+    node = machines.nodes[2]
+    node.request(8, 3, 0, machines.now)
+    machines.carry(2)
+    assert len(machines.granted) == 2 and node.token is not None and node.token.free == 1
+    late = Request(2, node.adopted, (2, node.boot, 1, 9, 0))
+    late.sender = 1
+    node.receive(late, machines.now)
+    machines.carry(2)
+    assert len(machines.granted) == 2 and node.token.free == 1
+    machines.leave(0)
+    machines.leave(2)
+    assert [who for who, _ in machines.granted] == [0, 2, 2]
 
 
 def test_the_number_of_a_fence_grows_as_the_fence_does() -> None:

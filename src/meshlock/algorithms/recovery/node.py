@@ -703,12 +703,14 @@ class RecoveryNode(State):
             self.tell(request.asked[0], request.asked[1])
         if request.epoch != self.adopted or request.epoch != self.promised:
             return
+        if request.asked[0] == self.me:
+            return  # our own, come round to us: we lined up with what we want now
         if self.token is not None:
             self.line_up(request.asked)
             self.decide(now)
         elif self.proposal is not None:
             self.line_up(request.asked)  # we shall have the token
-        elif request.asked[0] != self.me:
+        else:
             for node in self.way():
                 self.send(Request(node, request.epoch, request.asked))
 
