@@ -266,6 +266,19 @@ def test_a_request_that_comes_back_to_its_sender_asks_for_nothing_more():
     assert [who for who, _ in machines.granted] == [0, 2, 2]
 
 
+def test_what_others_say_is_handed_on_to_one_node_or_to_nobody():
+    """To several, it would come back from each of them, and again, ever more often."""
+    out: list[Effect] = []
+    stranger = RecoveryNode(3, Pool((0, 1, 2, 3), (0, 1, 2), 1, LEASE, WAIT), out)
+    stranger.start(0, 1, NO_EPOCH)
+    asked = Request(3, NO_EPOCH, (0, 1, 1, 0, 0))
+    asked.sender = 0
+    stranger.receive(asked, 0)
+    assert out == []
+    stranger.request(7, 1, 0, 0)
+    assert [effect.receiver for effect in out if isinstance(effect, Message)] == [0, 1, 2]
+
+
 def test_the_number_of_a_fence_grows_as_the_fence_does() -> None:
     fences = [((4, 9, 1), 0), ((4, 9, 1), 7), ((5, 2, 1), 1), ((5, 2, 1), 2**31), ((6, 0, 3), 1)]
     numbers = [fence_number(fence) for fence in fences]

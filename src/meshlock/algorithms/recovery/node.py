@@ -206,11 +206,16 @@ class RecoveryNode(State):
     def way(self) -> list[int]:
         """To the holder, as far as we know. A member that does not know it will hear it renew, or
         propose; others ask the members."""
+        known = self.onward()
+        if self.member or len(known) > 0:
+            return known
+        return [member for member in self.members if member not in self.gone]
+
+    def onward(self) -> list[int]:
+        """The same for what others say: never to several, for each might send it back here."""
         if self.guess not in (NIL, self.me) and self.guess not in self.gone:
             return [self.guess]
-        if self.member:
-            return []
-        return [member for member in self.members if member not in self.gone]
+        return []
 
     def return_permits(self, now: int) -> None:
         if self.token is not None and self.token.epoch == self.adopted:
@@ -675,7 +680,7 @@ class RecoveryNode(State):
             kept = self.told(proposal)
             self.send(Copy(node, proposal.epoch, kept, self.config, MINTING, boot))
         else:
-            for other in self.way():
+            for other in self.onward():
                 self.send(Which(other, node, boot))
 
     def receive_copy(self, copy: Copy, now: int) -> None:
@@ -711,7 +716,7 @@ class RecoveryNode(State):
         elif self.proposal is not None:
             self.line_up(request.asked)  # we shall have the token
         else:
-            for node in self.way():
+            for node in self.onward():
                 self.send(Request(node, request.epoch, request.asked))
 
     def line_up(self, asked: Asked) -> None:
@@ -741,7 +746,7 @@ class RecoveryNode(State):
         elif self.proposal is not None:
             self.releasing[release.fence] = release.h  # we shall have the token
         elif release.node != self.me:
-            for node in self.way():
+            for node in self.onward():
                 self.send(Release(node, release.epoch, release.fence, release.h, release.node))
 
     def receive_released(self, released: Released, now: int) -> None:
