@@ -54,7 +54,7 @@ def chaos(
         else make(seed, nodes, permits, lease, seconds, topology, clients_per_node, within)
     )
     with workplace(keep) as (folder, sockets):
-        carry_out(drawn, folder, sockets, shown=not json)
+        carry_out(drawn, folder, sockets)
         record = read(folder / "record.jsonl")
     verdict = judge(record)
     found = {
@@ -101,7 +101,7 @@ def workplace(keep: Path | None) -> Any:
     return places()
 
 
-def carry_out(plan: Plan, folder: Path, sockets: Path, shown: bool) -> None:
+def carry_out(plan: Plan, folder: Path, sockets: Path) -> None:
     import asyncio
     import signal
     import sys
@@ -117,7 +117,7 @@ def carry_out(plan: Plan, folder: Path, sockets: Path, shown: bool) -> None:
         assert task is not None
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         work = Chaos(plan, folder, sockets)
-        if not shown or not sys.stderr.isatty():
+        if not sys.stderr.isatty():
             await watch(work, lambda chaos: None)
             return
         from rich.console import Console
@@ -184,9 +184,9 @@ def summary(found: dict[str, Any], verdict: Verdict, keep: Path | None) -> Rende
         f"\n{found['kills']} kills, {found['pauses']} pauses, {found['partitions']} partitions, "
         f"{found['restarts']} restarts ({found['restarts_without_memory']} without memory), "
         f"{found['grants']:,} grants in {found['seconds']:.0f} s\n"
-        f"Longest stall with a majority {seconds_of(found['longest_stall'])}, "
-        f"without {seconds_of(found['longest_stall_without_majority'])}; permits of killed clients "
-        f"back after {seconds_of(back['median'])}, at worst {seconds_of(back['worst'])}\n"
+        f"Longest stall {seconds_of(found['longest_stall'])} with a majority and free permits, "
+        f"{seconds_of(found['longest_without_grant'])} whatever the reason; permits of killed "
+        f"clients back after {seconds_of(back['median'])}, at worst {seconds_of(back['worst'])}\n"
         f"{found['late_writes']['made']} writes after the end of a lease, of which the resource "
         f"refused {found['late_writes']['refused']}\n\n"
     )

@@ -16,6 +16,7 @@ from meshlock.cli import (
     algorithms,
     audit,
     certs,
+    chaos,
     check,
     compare,
     convert,
@@ -75,6 +76,7 @@ app.command("exec", context_settings={"allow_interspersed_args": False})(exec_.e
 app.command()(status.status)
 app.command()(members.members)
 app.command()(top.top)
+app.command()(chaos.chaos)
 app.command()(view.view)
 app.add_typer(certs.certs, name="certs")
 

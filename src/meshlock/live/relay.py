@@ -52,6 +52,8 @@ class Relay:
             await self.whole.wait()
             if self.delay:
                 await asyncio.sleep(self.delay)
+            if sink.is_closing():  # the connection broke while its bytes were held up
+                return
             sink.write(data)
         await self.whole.wait()  # nor does the end of a connection pass a cut
         sink.close()

@@ -2,7 +2,7 @@
 
 It is a process of its own, so that it can be killed and stopped by itself, and knows no more
 of meshlock than the agent's socket. It stops when it is told that its grant is lost, and by
-its own clock when the lease ends, whatever becomes of the agent. If the agent dies it works
+the machine's clock when the lease ends, whatever becomes of the agent. If the agent dies it works
 on until then: that is what permits under a lease are.
 
 Run as ``python -m meshlock.live.chaos.client`` with its orders as the argument; it takes no
@@ -37,10 +37,10 @@ from meshlock.live.chaos.record import (
 )
 from meshlock.live.chaos.resource import Resource
 
-BETWEEN_WRITES = 0.03
+BETWEEN_WRITES = 0.02
 RETRY = 0.1
-LONG = 0.03
-"""Share of grants that are held for about a lease or two."""
+LONG = 0.04
+"""Share of grants that are held for about a lease, so that faults find them."""
 
 CARELESS = 0.5
 """Share of grants of all permits whose client writes once more after the lease is over, as a
@@ -54,7 +54,6 @@ class Orders(msgspec.Struct):
     pool: str
     permits: int
     lease: float
-    rate: float  # of this client's clock
     seed: int
     record: str
     resource: str
@@ -76,7 +75,7 @@ class Client:
         self.finishing = False
         self.number = 0
 
-    def work(self) -> bool:
+    def work(self) -> None:
         while not self.finishing:
             if self.agent is None and not self.connect():
                 self.sleep(RETRY)
@@ -86,11 +85,10 @@ class Client:
             except AgentGone:
                 self.agent = None
                 continue
-            if self.orders.take_all:
-                return served
+            if self.orders.take_all and served:
+                return
             if self.random.random() < 0.6:
                 self.sleep(self.random.expovariate(5.0))
-        return True
 
     # -- one request -----------------------------------------------------------------------
 
@@ -121,6 +119,7 @@ class Client:
                 want=want,
                 priority=priority,
                 timeout=timeout,
+                watch=True,
             )
             answer = self.answer_to(n)
         except AgentGone:
@@ -136,9 +135,10 @@ class Client:
 
     def want(self) -> int:
         """Mostly few, often all: only those show whether fences are in order."""
-        if self.random.random() < 0.25:
+        kind = self.random.random()
+        if kind < 0.2:
             return self.orders.permits
-        return self.random.randint(1, self.orders.permits)
+        return 1 if kind < 0.8 else self.random.randint(1, self.orders.permits)
 
     # -- the agent -------------------------------------------------------------------------
 
@@ -211,16 +211,10 @@ class Holding:
         self.grant: int = answer["grant"]
         self.fence: int | None = answer["fence"]
         self.exclusive = want == client.orders.permits
-        t = now()
-        self.until = self.deadline(t, answer)
+        self.until: float | None = answer["until"]
         client.record.write(
-            Granted(t=t, c=self.c, n=n, want=want, fence=self.fence, until=self.until)
+            Granted(t=now(), c=self.c, n=n, want=want, fence=self.fence, until=self.until)
         )
-
-    def deadline(self, t: float, said: dict[str, Any]) -> float | None:
-        """The end of the lease, in the machine's time, by this client's clock."""
-        lease = said.get("lease")
-        return None if lease is None else t + lease / self.client.orders.rate
 
     def hold(self) -> None:
         client = self.client
@@ -257,8 +251,8 @@ class Holding:
         if self.client.orders.take_all:
             return BETWEEN_WRITES
         if random.random() < LONG:
-            return random.uniform(0.5, 2.0) * lease
-        return min(random.expovariate(10.0), 0.4 * lease)
+            return random.uniform(0.2, 1.5) * lease
+        return min(random.expovariate(20.0), 0.4 * lease)
 
     def told(self, said: dict[str, Any]) -> bool:
         """What the agent says unasked; True if the grant is over."""
@@ -268,10 +262,9 @@ class Holding:
         if said.get("event") == "lost":
             self.client.record.write(Lost(t=t, c=self.c, n=self.n))
             return True
-        until = self.deadline(t, said)
-        if until is not None:
-            self.until = until
-            self.client.record.write(Renewed(t=t, c=self.c, n=self.n, until=until))
+        if said.get("event") == "lease":
+            self.until = said["until"]
+            self.client.record.write(Renewed(t=t, c=self.c, n=self.n, until=said["until"]))
         return False
 
     def write(self, late: bool) -> None:
@@ -299,8 +292,7 @@ class Holding:
 
 
 def main() -> None:
-    served = Client(msgspec.json.decode(sys.argv[1], type=Orders)).work()
-    sys.exit(0 if served else 1)
+    Client(msgspec.json.decode(sys.argv[1], type=Orders)).work()
 
 
 if __name__ == "__main__":

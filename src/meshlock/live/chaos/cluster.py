@@ -44,6 +44,7 @@ class Cluster:
         self.plan = plan
         self.folder = folder
         self.record_path = folder / "record.jsonl"
+        self.client_log = folder / "clients.log"
         self.record = Writer(self.record_path)
         self.follower = Follower(self.record_path)
         self.resource = Resource.make(folder / "resource.sqlite")
@@ -135,11 +136,12 @@ class Cluster:
         since = now() - self.plan.silence
         return [name for name, began in self.up_since.items() if began > since]
 
-    def stands_without(self, names: Iterable[str]) -> bool:
+    def stands_without(self, names: Iterable[str], links: Iterable[Link] = ()) -> bool:
         """Would a majority be left if these were out of order too?"""
-        gone = set(names)
+        gone, cut = set(names), set(links)
         left = [name for name in self.awake() if name not in gone]
-        return bool(able(self.plan.nodes, left, self.whole_links(), self.silent()))
+        whole = [link for link in self.whole_links() if link not in cut]
+        return bool(able(self.plan.nodes, left, whole, self.silent()))
 
     def served(self) -> set[str]:
         """The nodes that can reach a majority."""
@@ -159,7 +161,7 @@ class Cluster:
 
     def start_client(self, slot: ClientSlot) -> None:
         name = f"{slot.node}.{slot.place}.{slot.life}"
-        slot.start(self.orders(name, slot.node), self.folder / "clients.log")
+        slot.start(self.orders(name, slot.node), self.client_log)
 
     def orders(self, name: str, node: str, take_all: bool = False) -> Orders:
         return Orders(
@@ -169,7 +171,6 @@ class Cluster:
             pool=POOL,
             permits=self.plan.permits,
             lease=self.plan.lease,
-            rate=self.plan.rate(name, 0),
             seed=self.plan.seed,
             record=str(self.record_path),
             resource=str(self.folder / "resource.sqlite"),
@@ -209,6 +210,10 @@ class Cluster:
                 self.holding[line.c] = line.want
             elif isinstance(line, Released | Lost | Expired | Died):
                 self.holding.pop(line.c, None)
+
+    def nodes_with_permits(self) -> set[str]:
+        self.look()
+        return {slot.node for slot in self.slots if slot.name in self.holding}
 
     # -- links -----------------------------------------------------------------------------
 

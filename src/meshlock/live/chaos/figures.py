@@ -3,7 +3,8 @@
 The recovery from a fault is the time until the next grant anywhere; answers that were under
 way when it struck do not count. Measured are faults that struck alone, with a majority left:
 if another came before service resumed, nobody can say which of the two the time belongs to
-(``longest_stall`` counts all of them).
+(``longest_stall`` counts all of them: the longest time in which a majority was there, somebody
+with it waited, all that was asked for was free, and nobody got it).
 
 When a client is killed while its agent lives, its permits are *back* when the others hold
 all k at once.
@@ -47,10 +48,8 @@ def figures(record: Sequence[AnyLine], verdict: Verdict) -> dict[str, Any]:
         "timeouts": unserved.count("timeout"),
         "agent_gone": unserved.count("gone"),
         "first_grant": round(grants[0] - set_up.t, 3) if grants else None,
-        "longest_stall": longest([stall.seconds for stall in stalls if stall.majority]),
-        "longest_stall_without_majority": longest(
-            [stall.seconds for stall in stalls if not stall.majority]
-        ),
+        "longest_stall": longest([stall.idle for stall in stalls]),
+        "longest_without_grant": longest([stall.seconds for stall in stalls]),
         "recovery": {
             kind: spread(recoveries(kind, faults, grants, verdict))
             for kind in sorted({fault.kind for fault in faults})

@@ -1,8 +1,8 @@
 """What the record proves, judged from the record alone.
 
 A grant is **valid** from the moment its client has read it until the client gives it back,
-hears that it is lost, dies, or reaches the end of the last lease it knows of, by its own
-clock; whichever comes first. A client whose agent died goes on being valid until then.
+hears that it is lost, dies, or reaches the end of the last lease it was told of; whichever
+comes first. A client whose agent died goes on being valid until then.
 
 ========  =====================================================================================
 permits   at no instant do valid grants add up to more than k
@@ -16,7 +16,7 @@ resumed   while a majority of the members was awake and connected, and nothing n
           there waited and everything that was asked for was free
 served    in the quiet at the end nobody who waited was left out
 returned  in the end a client on every node was given all k permits
-agents    no agent ended or failed except by plan
+agents    no process ended or failed except by plan
 ========  =====================================================================================
 """
 

@@ -193,8 +193,8 @@ class Drawing:
             self.troubles.append(trouble)
             yield event
             time = trouble.until if fault == "no-majority" else event.at
-            soon = self.random.random() < 0.3
-            time += lease * (self.random.uniform(0.1, 0.8) if soon else self.random.uniform(1.5, 4))
+            soon = self.random.random() < 0.4
+            time += lease * (self.random.uniform(0.1, 0.8) if soon else self.random.uniform(1, 3))
 
     def dealt(self) -> Iterator[str]:
         while True:

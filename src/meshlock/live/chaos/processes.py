@@ -38,6 +38,11 @@ def end_with_parent() -> Callable[[], None] | None:
     return ask
 
 
+def last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines()
+    return lines[-1] if lines else "it said nothing."
+
+
 class Child:
     """A process that can be killed, stopped and continued."""
 
@@ -140,15 +145,14 @@ class Agent:
         for line in lines:
             try:
                 found.append(msgspec.json.decode(line, type=dict[str, Any]))
-            except msgspec.MsgspecError:
-                found.append(
-                    {"event": "?", "level": "error", "text": line.decode(errors="replace")}
-                )
+            except msgspec.MsgspecError:  # a traceback that went past the logger:
+                text = line.decode(errors="replace")
+                if text and not text.startswith((" ", "Traceback")):  # its last line says it all
+                    found.append({"event": text, "level": "error"})
         return found
 
     def last_words(self) -> str:
-        lines = self.log.read_text(errors="replace").splitlines()
-        return lines[-1] if lines else "it said nothing."
+        return last_line(self.log)
 
     async def status(self, seconds: float = 0.5) -> dict[str, Any] | None:
         """What it knows of the pool; None if it does not answer in time."""

@@ -55,7 +55,8 @@ class Asked(Line, tag="asked"):
 
 
 class Granted(Line, tag="granted"):
-    """``until`` is the end of the lease in the machine's time, by the holder's own clock."""
+    """``until`` is the end of the lease in the machine's time; the agent reckoned it, by a
+    clock that may run fast or slow."""
 
     c: str
     n: int
@@ -96,7 +97,7 @@ class Lost(Line, tag="lost"):
 
 
 class Expired(Line, tag="expired"):
-    """The lease ended by the holder's own clock."""
+    """The lease that the client knew of has ended."""
 
     c: str
     n: int
@@ -159,7 +160,7 @@ class Fault(Line, tag="fault"):
 
 
 class Failed(Line, tag="failed"):
-    """An agent ended by itself, or failed on something: never part of the plan."""
+    """A process ended by itself, or an agent failed on something: never part of the plan."""
 
     node: str
     why: str

@@ -8,14 +8,19 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 
+from meshlock.algorithms.registry import Refused
 from meshlock.live.chaos.cluster import Cluster
 from meshlock.live.chaos.majority import across
 from meshlock.live.chaos.plan import Event, Plan
-from meshlock.live.chaos.processes import ClientSlot
+from meshlock.live.chaos.processes import ClientSlot, last_line
 from meshlock.live.chaos.record import End, Failed, Fault, Quiet, SetUp, now
 
 FOUND_OUT = 0.03
 """Seconds after the death of a supposed holder: then the token is not on its way any more."""
+
+
+WHERE_PERMITS_ARE = 0.7
+"""Share of faults of agents and nodes that strike where a client holds permits just then."""
 
 
 class Chaos:
@@ -27,7 +32,6 @@ class Chaos:
         self.news: list[str] = []
         self.faults: dict[str, int] = {}
         self.skipped = 0
-        self.failed: set[str] = set()  # agents that ended by themselves
 
     async def run(self) -> None:
         cluster, plan = self.cluster, self.plan
@@ -44,6 +48,7 @@ class Chaos:
         )
         try:
             await cluster.start()
+            watching = asyncio.create_task(self.watch_processes())
             self.phase = "waiting for the first grant"
             if await self.first_grant():
                 self.phase = "chaos"
@@ -51,6 +56,7 @@ class Chaos:
             self.phase = "quiet"
             await self.quiet()
             self.phase = "judging"
+            watching.cancel()
         finally:
             await cluster.close()
 
@@ -66,30 +72,41 @@ class Chaos:
 
     async def carry_out_plan(self) -> None:
         began = now()
-        watching = asyncio.create_task(self.watch_agents())
-        try:
-            async with asyncio.TaskGroup() as episodes:
-                for event in self.plan.events:
-                    await asyncio.sleep(began + event.at - now())
-                    episodes.create_task(self.carry_out(event))
-                await asyncio.sleep(began + self.plan.seconds - now())
-        finally:
-            watching.cancel()
+        async with asyncio.TaskGroup() as episodes:
+            for event in self.plan.events:
+                await asyncio.sleep(began + event.at - now())
+                episodes.create_task(self.carry_out(event))
+            await asyncio.sleep(began + self.plan.seconds - now())
 
-    async def watch_agents(self) -> None:
-        """An agent that ends by itself is a finding; it is started again all the same."""
+    async def watch_processes(self) -> None:
+        """A process that ends by itself is a finding; it is started again all the same."""
+        cluster = self.cluster
         while True:
             await asyncio.sleep(0.1)
-            for name in list(self.cluster.up_since):
-                agent = self.cluster.agents[name]
-                if not agent.running and name not in self.failed:
-                    self.failed.add(name)
-                    why = f"ended by itself: {agent.last_words()}"
-                    self.cluster.kill_agent(name)
-                    self.cluster.record.write(Failed(t=now(), node=name, why=why))
-                    self.tell(f"{name} {why}")
-                    await self.cluster.start_agent(name)
-                    self.failed.discard(name)
+            for name in list(cluster.up_since):
+                agent = cluster.agents[name]
+                if not agent.running:
+                    self.fail(name, f"ended by itself: {agent.last_words()}")
+                    cluster.kill_agent(name)
+                    await self.restart(name)
+            for slot in cluster.slots:
+                if slot.child is not None and slot.child.process.poll():  # 0 is the quiet end
+                    self.fail(slot.name, f"ended by itself: {last_line(cluster.client_log)}")
+                    cluster.kill_client(slot)
+                    if self.phase == "chaos":
+                        cluster.start_client(slot)
+
+    async def restart(self, name: str, wiped: bool = False) -> None:
+        try:
+            await self.cluster.start_agent(name, wiped)
+        except Refused as error:
+            self.fail(name, str(error))
+        else:
+            self.tell(f"{name} is back")
+
+    def fail(self, name: str, why: str) -> None:
+        self.cluster.record.write(Failed(t=now(), node=name, why=why))
+        self.tell(f"{name} {why}")
 
     # -- faults ----------------------------------------------------------------------------
 
@@ -118,11 +135,15 @@ class Chaos:
             await self.pause(event, name)
 
     async def whom(self, event: Event) -> str | None:
-        """The one the plan names, or the next that can be spared; the holder, if it is meant."""
+        """The holder of the token, if it is meant; else often one whose clients hold permits, or
+        the one the plan names, or the next that can be spared."""
         cluster, names = self.cluster, self.plan.nodes
         if event.nodes:
             first = names.index(event.nodes[0])
             candidates = [*names[first:], *names[:first]]
+            holding = cluster.nodes_with_permits()
+            if event.draw < WHERE_PERMITS_ARE:
+                candidates.sort(key=lambda name: name not in holding)
         else:
             candidates = await self.find_holder()
         for name in candidates:
@@ -155,8 +176,7 @@ class Chaos:
         wiped = ", its memory wiped" if event.wiped else ""
         self.note(kind, t, f"{name} for {event.seconds:.1f} s{wiped}", held)
         await asyncio.sleep(event.seconds)
-        await cluster.start_agent(name, event.wiped)
-        self.tell(f"{name} is back")
+        await self.restart(name, event.wiped)
         for slot in slots:
             cluster.start_client(slot)
 
@@ -221,6 +241,9 @@ class Chaos:
 
     async def cut(self, event: Event, links: list[tuple[str, str]], name: str) -> None:
         cluster = self.cluster
+        if event.seconds and not cluster.stands_without((), links):
+            self.skip(event)
+            return
         how = "silently" if event.silent else "abruptly"
         kinds = {"partition": "partition", "cut-link": "link cut", "break-link": "link broken"}
         t = cluster.cut(links, event.silent)
@@ -248,7 +271,7 @@ class Chaos:
             if event.silent:
                 cluster.continue_agent(name)
         if not event.silent:
-            await asyncio.gather(*[cluster.start_agent(name) for name in nodes])
+            await asyncio.gather(*[self.restart(name) for name in nodes])
 
     # -- the end ---------------------------------------------------------------------------
 
@@ -265,7 +288,7 @@ class Chaos:
         last = [ClientSlot(node, plan.clients_per_node) for node in plan.nodes]
         for slot in last:
             orders = cluster.orders(f"{slot.node}.last", slot.node, take_all=True)
-            slot.start(orders, cluster.folder / "clients.log")
+            slot.start(orders, cluster.client_log)
         cluster.slots += last
         await self.ended(last, 2 * plan.within)
         took_all = [
@@ -274,8 +297,7 @@ class Chaos:
         for agent in cluster.agents.values():
             for said in agent.said():
                 if said.get("level") == "error":
-                    why = f"failed: {said.get('event')} {said.get('text', '')}"
-                    cluster.record.write(Failed(t=now(), node=agent.name, why=why.strip()))
+                    self.fail(agent.name, f"failed: {said['event']}")
         cluster.record.write(End(t=now(), accepted=cluster.resource.accepted(), took_all=took_all))
         cluster.look()
 

@@ -38,7 +38,8 @@ class Stall(msgspec.Struct):
     begin: float
     end: float
     majority: bool  # all the time
-    inexcusable: float = 0.0  # the longest stretch without an excuse
+    idle: float = 0.0  # the longest stretch with no excuse but further faults
+    inexcusable: float = 0.0  # the longest stretch with none at all
     waiting: list[str] = []
 
     @property
@@ -114,10 +115,13 @@ def stalls(record: Sequence[AnyLine]) -> list[Stall]:
     found: list[Stall] = []
     stall = Stall(set_up.t, set_up.t, False)
     since: float | None = None  # no excuse since then
+    idle_since: float | None = None
     for time, line in moments(record, set_up.silence):
         if since is not None and time - since > stall.inexcusable:
             stall.inexcusable = time - since
             stall.waiting = sorted(f"{asked.c}/{asked.n}" for asked in state.waiting())
+        if idle_since is not None:
+            stall.idle = max(stall.idle, time - idle_since)
         if line is not None:
             state.take(line)
         if line is None or isinstance(line, CHANGES):
@@ -126,9 +130,13 @@ def stalls(record: Sequence[AnyLine]) -> list[Stall]:
             stall.end = time
             found.append(stall)
             stall = Stall(time, time, True)
-            since = None
+            since = idle_since = None
         stall.majority = stall.majority and bool(state.part)
-        if isinstance(line, Fault) or not state.inexcusable():
+        if not state.inexcusable():
+            since = idle_since = None
+            continue
+        idle_since = time if idle_since is None else idle_since
+        if isinstance(line, Fault):
             since = None
         elif since is None:
             since = time

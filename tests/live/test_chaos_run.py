@@ -1,0 +1,90 @@
+"""Chaos with real processes: a short run of every kind of fault, and how a run ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cryptography")
+
+from meshlock.live.chaos import plan as plans
+from meshlock.live.chaos.judge import judge
+from meshlock.live.chaos.record import read
+
+PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()", "chaos"]
+LEASE = 2.0
+
+
+def children(parent: int) -> set[int]:
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True)
+    return {int(pid) for pid in found.stdout.split()}
+
+
+def alive(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def test_two_minutes_of_chaos_break_no_promise(tmp_path: Path):
+    keep = tmp_path / "kept"
+    arguments = ["--seconds", "100", "--seed", "6", "--lease", str(LEASE), "--keep", str(keep)]
+    run = subprocess.run(
+        [*PROGRAM, *arguments, "--json"], capture_output=True, text=True, timeout=240
+    )
+    assert run.returncode in (0, 1), run.stderr
+    found = json.loads(run.stdout)
+    assert found["violations"] == [], (keep / "plan.json").read_text()
+    assert found["violated"] == [] and run.returncode == 0
+    assert run.stderr == ""
+
+    # it was chaos, and there was work going on
+    assert found["kills"] >= 6 and found["pauses"] >= 4 and found["partitions"] >= 2
+    assert found["restarts"] >= 4
+    assert found["grants"] > 200
+    assert found["most_permits"] == found["permits"] == 3
+
+    # what was kept says the same again
+    verdict = judge(read(keep / "record.jsonl"))
+    assert verdict.violated == []
+    assert plans.load(keep / "plan.json") == plans.make(6, lease=LEASE, seconds=100)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="children end with us on Linux")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_run_leaves_no_process_behind_however_it_ends(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    run = subprocess.Popen([*PROGRAM, "--nodes", "3", "--clients-per-node", "1", "--json"])
+    started: set[int] = set()
+    for _ in range(600):
+        started = children(run.pid)
+        if len(started) == 6:
+            break
+        time.sleep(0.05)
+    assert len(started) == 6  # three agents, three clients
+    run.send_signal(number)
+    code = run.wait(timeout=10)
+    for _ in range(100):
+        if not any(alive(pid) for pid in started):
+            break
+        time.sleep(0.05)
+    assert not any(alive(pid) for pid in started)
+    if number != signal.SIGKILL:  # nobody can tidy up after that
+        assert code == 128 + number
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_exists_is_not_overwritten(tmp_path: Path):
+    run = subprocess.run([*PROGRAM, "--keep", str(tmp_path)], capture_output=True, text=True)
+    assert run.returncode == 2
+    assert run.stderr == f"meshlock: {tmp_path} exists already: --keep needs a new folder.\n"
