@@ -11,8 +11,11 @@ from typing import TextIO
 
 import msgspec
 
+from meshlock.algorithms.registry import Refused
+
 LOGGER = logging.getLogger("meshlock")
 LOGGER.addHandler(logging.NullHandler())
+LEVELS = ("debug", "info", "warning", "error")
 
 
 def tell(level: int, event: str, *, failed: bool = False, **details: object) -> None:
@@ -47,6 +50,10 @@ class ForPeople(logging.Formatter):
 
 def set_up(stream: TextIO, level: str) -> None:
     """Log to this stream: for people if it is a terminal, else for machines."""
+    if level not in LEVELS:
+        raise Refused(
+            f"There is no log level '{level}': use {', '.join(LEVELS[:-1])} or {LEVELS[-1]}."
+        )
     handler = logging.StreamHandler(stream)
     handler.setFormatter(ForPeople() if stream.isatty() else ForMachines())
     LOGGER.handlers = [handler]

@@ -25,6 +25,7 @@ from meshlock.live.detours import Detours
 from meshlock.live.frames import MOST_NODES, Beat, Bye, Detour, Hello, Links, pack
 from meshlock.live.link import Connection, Owner
 from meshlock.live.logs import tell
+from meshlock.live.plainly import plainly
 from meshlock.live.refusals import Refusals
 from meshlock.live.security import Security
 from meshlock.live.session import Overflow, Session
@@ -353,7 +354,10 @@ class Mesh:
     # -- being dialled -----------------------------------------------------------------
 
     async def listen(self, host: str, port: int) -> None:
-        found = await self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        try:
+            found = await self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise Refused(f"Nobody can listen at {host}:{port}: {plainly(error)}.") from None
         family, kind, _, _, where = found[0]
         self.refuse_exposure(str(where[0]))
         listener = socket.socket(family, kind)
@@ -363,7 +367,7 @@ class Mesh:
             listener.bind(where)
         except OSError as error:
             listener.close()
-            raise Refused(f"Nobody can listen at {host}:{port}: {error.strerror}.") from None
+            raise Refused(f"Nobody can listen at {host}:{port}: {plainly(error)}.") from None
         listener.listen(128)
         self.listener = listener
         self.address = f"{where[0]}:{listener.getsockname()[1]}"
@@ -393,7 +397,7 @@ class Mesh:
             )
         except (OSError, ssl.SSLError) as error:
             accepted.close()
-            self.refusals.note(where, f"no TLS handshake: {error}")
+            self.refusals.note(where, f"no TLS handshake: {plainly(error)}")
         finally:
             self.accepting -= 1
 
@@ -426,9 +430,10 @@ class Mesh:
                     peer = connection.peer
                     wait, said = FIRST_RETRY, ""
                 except (OSError, ssl.SSLError, Refused) as error:
-                    if str(error) != said and MUTUAL not in str(error):
-                        tell(WARNING, "no link", address=address, reason=str(error))
-                        said = str(error)
+                    reason = plainly(error)
+                    if reason != said and MUTUAL not in reason:
+                        tell(WARNING, "no link", address=address, reason=reason)
+                        said = reason
             self.tried[address].set()
             if connection is not None:
                 await asyncio.shield(connection.closed)
@@ -508,6 +513,8 @@ class Mesh:
 def split(address: str) -> tuple[str, int]:
     """``host:port``, where the host may be in brackets."""
     host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
+    if not host or not port.isdecimal():
         raise Refused(f"'{address}' is no address of a node: write host:port.")
+    if int(port) > 65535:
+        raise Refused(f"'{address}' is no address of a node: ports end at 65535.")
     return host.strip("[]"), int(port)

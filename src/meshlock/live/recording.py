@@ -2,26 +2,55 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from logging import ERROR
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, BinaryIO
 
 from meshlock import __version__
 from meshlock.algorithms.interface import Algorithm, Effect, Message, Node
 from meshlock.algorithms.registry import ageing_rate
 from meshlock.live.charter import Charter
+from meshlock.live.logs import tell
+from meshlock.live.plainly import plainly
 from meshlock.trace.writer import FORMAT, TraceWriter, arguments
 
 
 class Recording:
+    """Permits matter more than their trace: where it cannot be written it ends, and they go on."""
+
     def __init__(self, path: Path, name: str) -> None:
         self.name = name
-        self.file = path.open("wb", buffering=1 << 16)
-        self.writer = TraceWriter(self.file, states=False)
+        self.path = path
+        self.file: BinaryIO | None = None
+        self.writer = TraceWriter(self, states=False)
+        try:
+            self.file = path.open("wb", buffering=1 << 16)
+        except OSError as error:
+            self.give_up(error)
+
+    def write(self, line: bytes) -> None:
+        if self.file is not None:
+            try:
+                self.file.write(line)
+            except OSError as error:
+                self.give_up(error)
+
+    def give_up(self, error: OSError) -> None:
+        file, self.file = self.file, None
+        if file is not None:
+            with suppress(OSError):  # it would write once more what it could not write
+                file.close()
+        tell(ERROR, "trace ended", file=str(self.path), reason=plainly(error))
 
     def begin(self, charter: Charter, algorithm: Algorithm, core: Node) -> None:
-        self.file.seek(0)  # a founding that was withdrawn leaves no trace
-        self.file.truncate()
+        if self.file is not None:
+            try:
+                self.file.seek(0)  # a founding that was withdrawn leaves no trace
+                self.file.truncate()
+            except OSError as error:
+                self.give_up(error)
         founder = core.tokens() > 0 or core.free_permits() > 0
         self.writer.tokens[core.me] = core.tokens()
         self.writer.free[core.me] = core.free_permits()
@@ -52,4 +81,8 @@ class Recording:
         self.writer.step(monotonic(), event, core, cause, effects)
 
     def close(self) -> None:
-        self.file.close()
+        if self.file is not None:
+            try:
+                self.file.close()
+            except OSError as error:
+                self.give_up(error)
