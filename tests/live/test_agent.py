@@ -114,6 +114,18 @@ def test_a_command_whose_keeper_is_killed_dies_and_its_permits_come_back(
     raise AssertionError("the command lives on")
 
 
+def test_a_pool_that_nobody_knows_is_named(agents: tuple[Agent, Agent]) -> None:
+    done = meshlock(
+        *("exec", "--socket", agents[1].socket, "--pool", "dokcs"),
+        *("--timeout", "2.5", "--", "true"),
+    )
+    assert done.returncode == 75
+    assert done.stderr.splitlines() == [
+        "meshlock: waiting, but nobody here knows a pool 'dokcs'; known are: docks.",
+        "meshlock: Nobody told us of a pool 'dokcs' within 2.5 s.",
+    ]
+
+
 def test_status_for_machines_and_for_people(agents: tuple[Agent, Agent]) -> None:
     found = json.loads(meshlock("status", "--socket", agents[1].socket, "--json").stdout)
     assert found["node"] == "bob" and found["protected"]

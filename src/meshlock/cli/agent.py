@@ -56,9 +56,11 @@ def agent(
     """
     import sys
 
+    from meshlock.algorithms.registry import Refused
     from meshlock.live import configuration as conf
     from meshlock.live.logs import set_up
     from meshlock.live.loop import run
+    from meshlock.live.plainly import plainly
 
     settings = conf.read(configuration) if configuration is not None else conf.Settings()
     flags = {
@@ -78,6 +80,11 @@ def agent(
     }
     conf.with_flags(settings, flags)
     settings.pools.update(conf.pool_flag(text) for text in pool or [])
+    if settings.trace is not None:
+        try:
+            Path(settings.trace).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Refused(f"No traces in {settings.trace}: {plainly(error)}.") from None
     set_up(sys.stderr, log_level)
     run(serve(settings))
 

@@ -26,10 +26,13 @@ def demo(
     import sys
     from tempfile import TemporaryDirectory
 
+    from meshlock.algorithms.registry import Refused
     from meshlock.live.demo import Demo, watch
     from meshlock.live.demo_report import figures
     from meshlock.live.loop import run
 
+    if trace is not None and not trace.parent.is_dir():
+        raise Refused(f"Cannot write the trace to {trace}: there is no folder {trace.parent}.")
     with TemporaryDirectory(prefix="meshlock-demo-") as folder:
 
         async def show() -> Demo:

@@ -25,13 +25,18 @@ LAST_MOMENT = 0.05
 """Seconds before the end of the lease when the command is killed."""
 
 
+PATIENCE = 2.0
+"""Seconds after which one who waits for a pool that nobody knows is told so."""
+
+
 def execute(
     command: Annotated[list[str], typer.Argument(help="The command and its arguments, after --.")],
     pool: Annotated[str, typer.Option(help="The pool.")],
     want: Annotated[int, typer.Option(help="How many permits.")] = 1,
     priority: Annotated[int, typer.Option(help="Larger is more urgent.")] = 0,
     timeout: Annotated[
-        float | None, typer.Option(help="Seconds to wait for the permits; for ever if left out.")
+        float | None,
+        typer.Option(min=0, help="Seconds to wait for the permits; for ever if left out."),
     ] = None,
     socket: Annotated[str | None, typer.Option(help="The agent's unix socket.")] = None,
 ) -> None:
@@ -44,17 +49,37 @@ def execute(
 
     Example: meshlock exec --pool docks --want 2 --priority 9 --timeout 30 -- ./unload.sh
     """
+    import threading
+
     from meshlock.live.asking import Ask
 
     agent = Ask(socket)
     wish = {"pool": pool, "want": want, "priority": priority, "timeout": timeout}
+    patience = threading.Timer(PATIENCE, say_if_unknown, (pool, socket))
+    patience.daemon = True
+    patience.start()
     grant = agent.ask(do="acquire", **wish, watch=True)
+    patience.cancel()
     if not grant["ok"]:
         typer.echo(f"meshlock: {grant['why']}", err=True)
         sys.exit(NOT_IN_TIME)
     code = run(command, pool, grant, agent)
     agent.close()
     sys.exit(code)
+
+
+def say_if_unknown(pool: str, socket: str | None) -> None:
+    """A pool may become known later, so one waits for it; but its name may be a slip, too."""
+    from meshlock.live.asking import Ask
+
+    pools = Ask(socket).ask(do="status")["status"]["pools"]
+    if not pools[pool]["known"]:
+        known = sorted(name for name in pools if pools[name]["known"])
+        typer.echo(
+            f"meshlock: waiting, but nobody here knows a pool '{pool}'; "
+            f"known are: {', '.join(known) or 'none'}.",
+            err=True,
+        )
 
 
 def run(command: list[str], pool: str, grant: dict[str, Any], agent: Ask) -> int:

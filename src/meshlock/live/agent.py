@@ -101,6 +101,8 @@ class Conversation:
         except TimeoutError:
             what = "No permits" if request.do == "acquire" else "The members did not change"
             why = f"{what} within {request.timeout:g} s."
+            if not self.node.pool(request.pool).describe()["known"]:
+                why = f"Nobody told us of a pool '{request.pool}' within {request.timeout:g} s."
             self.answer(request.id, ok=False, error="timeout", why=why)
         except Refused as error:
             self.answer(request.id, ok=False, error="refused", why=str(error))

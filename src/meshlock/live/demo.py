@@ -18,10 +18,12 @@ from typing import Any
 
 import msgspec
 
+from meshlock.algorithms.registry import Refused
 from meshlock.live.certificates import Authority
 from meshlock.live.demo_node import POOL, Orders
 from meshlock.live.merge import merge
 from meshlock.live.mesh import split
+from meshlock.live.plainly import plainly
 from meshlock.live.relay import Relay
 
 NAMES = ("ada", "ben", "cyd", "dov", "eva", "fay")
@@ -207,8 +209,12 @@ class Demo:
 
     def merge(self, path: Path) -> None:
         done = all(process.done.is_set() for process in self.processes)
-        with path.open("wb") as file:
-            self.missing = merge((self.folder / "traces").glob(f"{POOL}.*.jsonl"), file, ended=done)
+        parts = (self.folder / "traces").glob(f"{POOL}.*.jsonl")
+        try:
+            with path.open("wb") as file:
+                self.missing = merge(parts, file, ended=done)
+        except OSError as error:
+            raise Refused(f"Cannot write the trace to {path}: {plainly(error)}.") from None
 
 
 async def watch(demo: Demo, look: Callable[[Demo], None]) -> None:
