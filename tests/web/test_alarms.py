@@ -5,6 +5,7 @@ from typing import Any
 from meshlock.web.alarms import alarms
 
 FINE = {"known": True, "why": "", "conflict": "", "suspected": [], "waiting": []}
+FINE |= {"members": 0, "reached": 0, "majority": 0}
 
 
 def node(distance: int | None = 1, age: float | None = 0.5, **more: Any) -> dict[str, Any]:
@@ -46,16 +47,24 @@ def test_links():
 def test_the_pool():
     nodes = {
         "b": node(conflict="Founded twice.", waiting=[{"seconds": 31.0}, {"seconds": 1.0}]),
-        "c": node(conflict="Founded twice.", why="no majority", suspected=["d"]),
-        "e": node(why="no majority"),
+        "c": node(conflict="Founded twice.", suspected=["d"]),
+        "e": node(why="all permits are in use"),  # no fault of anybody's
     }
     assert alarms(shown(nodes, doubt=2)) == [
         "Founded twice.",
-        "c and e: no majority",
         "d suspected of having failed.",
         "Permits in doubt: 2 messages that carried them were on their way to a node that "
         "restarted.",
         "1 at b waiting for more than 30 s.",
+    ]
+
+
+def test_a_pool_with_members():
+    cut_off = {"members": 3, "reached": 1, "majority": 2}
+    whole = cut_off | {"reached": 3}
+    assert alarms(shown({"b": node(**whole)})) == []
+    assert alarms(shown({"b": node(**cut_off)})) == [
+        "No majority: b cannot reach 2 of the 3 members, and nobody there gets permits."
     ]
 
 

@@ -26,12 +26,13 @@ NAMES = ["crane", "gate", "dock", "truck"]
 class Mesh:
     """Four nodes in a row, in a thread of their own; `gate` has the page."""
 
-    def __init__(self, allowed):
+    def __init__(self, allowed, leases):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{probe.getsockname()[1]}"
         self.page = f"http://{self.address}/"
         self.allowed = allowed
+        self.leases = leases
         self.ready, self.over = threading.Event(), threading.Event()
         self.nodes, self.relays = {}, []
 
@@ -55,6 +56,13 @@ class Mesh:
                 for name, node in self.nodes.items()
             ]
             kept = await docks[3].acquire(1, priority=7)
+            if self.leases:
+                bays = [
+                    self.nodes[name].pool("bays", 2, members=NAMES[1:], lease=0.6)
+                    for name in NAMES[1:]
+                ]
+                leased = await bays[0].acquire(1, priority=3, timeout=15)
+                waits = asyncio.create_task(bays[2].wait_for(2, 0, None))
             await stack.enter_async_context(
                 serving(self.nodes["gate"], self.address, TOKEN, LivePage(self.allowed).routes)
             )
@@ -64,6 +72,9 @@ class Mesh:
                 await asyncio.sleep(0.01)
             busy.cancel()
             kept.release()
+            if self.leases:
+                waits.cancel()
+                leased.release()
 
     async def work(self, pool, want):
         """Two that want two of the two permits that are left: one of them waits."""
@@ -78,14 +89,16 @@ class Mesh:
 
 
 @contextmanager
-def running(allowed):
-    mesh = Mesh(allowed)
+def running(allowed, leases=False):
+    mesh = Mesh(allowed, leases)
     thread = threading.Thread(target=lambda: asyncio.run(mesh.live()), daemon=True)
     thread.start()
     assert mesh.ready.wait(20)
-    yield mesh
-    mesh.over.set()
-    thread.join(20)
+    try:
+        yield mesh
+    finally:
+        mesh.over.set()
+        thread.join(20)
 
 
 def wrong(said):
@@ -105,9 +118,11 @@ def opened(browser, mesh, **options):
     page.fill("#token", TOKEN)
     page.keyboard.press("Enter")
     until(page, "!document.getElementById('shown').hidden")
-    yield page
-    assert not errors
-    page.close()
+    try:
+        yield page
+        assert not errors
+    finally:
+        page.close()
 
 
 def text_of(element):
@@ -162,6 +177,24 @@ def test_the_whole_mesh_is_shown_and_so_is_what_is_cut_off(browser):
         until(page, "document.getElementById('verdict').hidden")
         page.wait_for_timeout(9000 if wanted() else 0)
         picture(page, "live")
+
+
+def test_leases_and_the_loss_of_the_majority_are_shown(browser):
+    with running(False, leases=True) as mesh, opened(browser, mesh) as page:
+        page.select_option("#pool", "bays")
+        until(page, f"{text_of('title')} === 'gate · bays'")
+        until(page, f"{text_of('grants')}.includes('s left')")
+        row = page.inner_text("#grants tbody").split("\t")
+        held = next(iter(mesh.nodes["gate"].pools["bays"].clients.values())).grant
+        assert row[:4] == ["gate", "1", "3", str(held.fence)]  # to the last digit
+        assert held.fence > 2**53 and 0 < float(row[4].split()[0]) <= 0.6
+        assert "epoch" in page.inner_text("#subtitle")
+        until(page, f"{text_of('reasons')}.includes('truck waits: ')")
+        until(page, "document.querySelectorAll('#map .tip').length >= 1")  # truck knows it at least
+        assert page.locator("#verdict").is_hidden()
+        mesh.cut(1)  # gate is alone with crane, which is no member
+        until(page, f"{text_of('verdict')}.includes('No majority: gate cannot reach 2 of the 3')")
+        until(page, f"!{text_of('grants')}.includes('gate')")  # the lease ran out
 
 
 def test_permits_and_links_can_be_asked_for_where_that_is_allowed(browser):

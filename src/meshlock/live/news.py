@@ -46,7 +46,7 @@ Word = Annotated[str, msgspec.Meta(max_length=100)]
 class Held(msgspec.Struct):
     want: int
     priority: int
-    fence: int | Word | None = None
+    fence: Word | None = None  # as text: pages count exactly up to 2**53 only
     lease: float | None = None  # seconds that are left; None in pools without leases
 
 
@@ -60,7 +60,7 @@ class News(msgspec.Struct):
     """One node's view of one pool, short enough to travel."""
 
     known: bool
-    why: Sentence = ""
+    why: Sentence = ""  # it is not known, or somebody waits
     algorithm: Word = ""
     permits: int = 0
     founder: Word = ""
@@ -78,6 +78,9 @@ class News(msgspec.Struct):
     conflict: Sentence = ""
     epoch: Word = ""
     suspected: Annotated[list[Word], msgspec.Meta(max_length=MOST_TOLD)] = []
+    members: int = 0  # of a pool with leases
+    reached: int = 0
+    majority: int = 0
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -89,6 +92,9 @@ def towards(pool: Pool) -> str | None:
     core = pool.core
     if core is None or core.tokens():
         return None
+    if pool.leases is not None:
+        holder = pool.leases.names.get(pool.leases.pace.holder())
+        return pool.mesh.atlas.route(holder) if holder is not None else None
     views, height = getattr(core, "views", None), getattr(core, "height", None)
     if isinstance(views, dict) and views:
         lowest = min(views, key=lambda number: views[number])
@@ -124,7 +130,7 @@ def brief(pool: Pool | None) -> News:
         sum(held["want"] for held in holding),
         len(waiting),
         [
-            Held(held["want"], held["priority"], short(held.get("fence")), held.get("lease"))
+            Held(held["want"], held["priority"], text(held.get("fence")), held.get("lease"))
             for held in holding[:MOST_TOLD]
         ],
         [Waits(one["want"], one["priority"], one["seconds"]) for one in waiting[:MOST_TOLD]],
@@ -133,11 +139,18 @@ def brief(pool: Pool | None) -> News:
         sum(said["sent"].values()),
         sum(said["sent"].get(kind, 0) for kind in tokens),
         str(said["conflict"])[:400],
-        "" if said.get("epoch") is None else str(said["epoch"])[:100],
+        text(said.get("epoch")) or "",
         [str(name)[:100] for name in suspected][:MOST_TOLD]
         if isinstance(suspected, list | tuple)
         else [],
+        len(said.get("members", ())),
+        said.get("members_reached", 0),
+        said.get("majority", 0),
     )
+
+
+def text(value: Any) -> str | None:
+    return None if value is None else str(value)[:100]
 
 
 def packed(news: News) -> bytes:
@@ -148,13 +161,6 @@ def packed(news: News) -> bytes:
     if not data or len(data) > MOST_NEWS:
         return _encode(News(False, "it has numbers too large to tell"))
     return data
-
-
-def short(fence: Any) -> int | str | None:
-    """Fences are numbers, or more than one number, written with dots."""
-    if isinstance(fence, list | tuple):
-        return ".".join(str(part) for part in fence)[:100]
-    return fence if fence is None or isinstance(fence, int) else str(fence)[:100]
 
 
 class Newsroom:

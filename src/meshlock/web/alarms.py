@@ -24,12 +24,12 @@ def of_pool(shown: dict[str, Any]) -> Iterator[str]:
     mine = told.get(shown["node"])
     if mine and not mine["known"]:
         yield f"{shown['pool']}: {mine['why']}."
-    reasons: dict[str, list[str]] = {}
-    for name, news in told.items():
-        if news["known"] and news["why"]:
-            reasons.setdefault(news["why"], []).append(name)
-    for why, names in reasons.items():
-        yield f"{listed(names)}: {why}"
+    few = [name for name, news in told.items() if news["reached"] < news["majority"]]
+    if few:
+        yield (
+            f"No majority: {listed(few)} cannot reach {told[few[0]]['majority']} of the "
+            f"{told[few[0]]['members']} members, and nobody there gets permits."
+        )
     suspected = sorted({name for news in told.values() for name in news["suspected"]})
     if suspected:
         yield f"{listed(suspected)} suspected of having failed."

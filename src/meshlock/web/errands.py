@@ -44,7 +44,7 @@ class Errand:
             "priority": self.priority,
             "state": self.state,
             "why": self.why,
-            "fence": self.grant.fence if self.grant is not None else None,
+            "fence": str(self.grant.fence) if self.grant and self.grant.fence else None,
         }
 
 

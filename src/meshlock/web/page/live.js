@@ -72,7 +72,7 @@ function show(view) {
   const gone = nodes.filter(([, node]) => node.distance === null).length;
   const me = view.nodes[view.node]?.news;
   $("title").textContent = `${view.node}${chosen ? ` · ${chosen}` : ""}`;
-  $("subtitle").textContent = [me?.algorithm, me?.epoch ? `epoch ${me.epoch}` : "", view.address, `${nodes.length} nodes known${gone ? `, ${gone} out of reach` : ""}`, view.protected ? "links are protected" : "links are not protected"].filter(Boolean).join(" · ");
+  $("subtitle").textContent = [me?.members ? `${me.members} members` : me?.algorithm, me?.epoch ? `epoch ${me.epoch}` : "", view.address, `${nodes.length} nodes known${gone ? `, ${gone} out of reach` : ""}`, view.protected ? "links are protected" : "links are not protected"].filter(Boolean).join(" · ");
   document.title = `${view.node} · meshlock`;
   $("mode").hidden = false;
   $("mode").textContent = view.allowed ? "actions allowed" : "read-only";
@@ -95,6 +95,8 @@ function showPool(view, nodes) {
   waiting.sort((a, b) => b.priority - a.priority);
   table("grants", grants, "Nobody holds permits, as far as told.");
   table("waiting", waiting, "Nobody waits, as far as told.");
+  const reasons = told.filter(([, node]) => node.news.waits && node.news.why).map(([name, node]) => `${name} waits: ${node.news.why}.`);
+  fill("reasons", JSON.stringify(reasons), () => reasons.slice(0, 20).map((text) => element("p", { text })));
   table("nodes", nodes.map(([name, node]) => ({
     node: name, "links away": node.distance ?? "out of reach", "linked to": node.links.join(" ") || "–", token: node.news?.token_here ? "here" : node.news?.towards ? `through ${node.news.towards}` : "–",
     holds: node.news?.known ? node.news.held : "–", wait: node.news?.known ? node.news.waits : "–", told: ago(node.age),
@@ -113,7 +115,7 @@ function permits(view, told) {
   const parts = [];
   for (const [name, { news, age }] of told) {
     const old = age > OLD ? " old" : "";
-    for (const grant of news.holding) for (let i = 0; i < grant.want; i += 1) cells.push(element("span", { class: `cell used${old}`, text: `${name}${grant.fence === null ? "" : ` #${grant.fence}`}` }));
+    for (const grant of news.holding) for (let i = 0; i < grant.want; i += 1) cells.push(element("span", { class: `cell used${old}`, text: `${name}${grant.fence === null ? "" : ` #${grant.fence.length > 8 ? `…${grant.fence.slice(-4)}` : grant.fence}`}` }));
     held += news.held;
     free += news.free_here;
     if (news.held) parts.push(`${name} ${news.held}`);
@@ -138,7 +140,7 @@ function permits(view, told) {
 
 function rowsOf(columns, rows) {
   return element("table", {}, element("thead", {}, element("tr", {}, ...columns.map((text) => element("th", { scope: "col", text })))),
-    element("tbody", {}, ...rows.slice(0, 200).map((row) => element("tr", {}, ...columns.map((key) => (row[key] instanceof Node ? element("td", {}, row[key]) : element("td", { text: String(row[key] ?? "–") })))))));
+    element("tbody", {}, ...rows.slice(0, 200).map((row) => element("tr", {}, ...columns.map((key) => (row[key] instanceof Node ? element("td", {}, row[key]) : element("td", { class: key, text: String(row[key] ?? "–") })))))));
 }
 
 function table(id, rows, none) {
