@@ -42,9 +42,13 @@ async def line(folder: Path, size: int, secret: str | None = None) -> AsyncItera
 
 
 def pools(nodes: list[Node], algorithm: str, permits: int) -> list[Pool]:
+    """Without leases: what the links alone can promise."""
     names = [node.name for node in nodes]
-    links = list(pairwise(names))
-    first = nodes[0].pool("docks", permits, algorithm=algorithm, members=names, links=links)
+    if algorithm == "jiang":
+        first = nodes[0].pool("docks", permits)
+    else:
+        links = list(pairwise(names))
+        first = nodes[0].pool("docks", permits, algorithm=algorithm, members=names, links=links)
     return [first, *[node.pool("docks") for node in nodes[1:]]]
 
 
