@@ -1,8 +1,9 @@
-"""Recovery in virtual time: crashes, a partition, and networks that move; writes a table.
+"""Recovery in virtual time: crashes, cuts, and networks that move; writes tables.
 
     python benchmarks/recovery_sim.py [FILE.tsv] [FILE.ns_movements:RANGE] [FILE.movements.gz:RANGE]
 
 The files are contact traces and movements to run over, besides the workloads that need none.
+A time unit is a second: 5 ms per hop, clocks that run up to one per cent fast or slow.
 """
 
 from __future__ import annotations
@@ -12,100 +13,148 @@ import time
 from pathlib import Path
 from statistics import median
 
-from meshlock.simulate.recovering import Figures, Plan, Recovering
-from meshlock.topology.mobility import bonnmotion, ns2, one_simulator
-from meshlock.topology.mobility.changes import Change, Changes, LinkChange, Planned
-from meshlock.topology.mobility.contacts import Contacts
+from meshlock.simulate.faults import Faults
+from meshlock.simulate.recovering import Recovering
+from meshlock.simulate.recovery_settings import recovering
+from meshlock.simulate.settings import Settings
+from meshlock.topology.mobility import one_simulator
+
+Given = dict[str, str | int]
+
+USUAL: Given = {
+    "nodes": 5,
+    "permits": 3,
+    "want": "1-3",
+    "members": "all",
+    "lease": "3",
+    "delay": "0.005",
+    "hold": "exp:0.5",
+    "workload": "poisson:0.5",
+    "requests": 1_000_000,
+    "until": "600",
+}
+
+WORKLOADS: list[tuple[str, Given]] = [
+    ("no fault", {}),
+    ("a crash every 20 s, for 5 s, k = 1", {"permits": 1, "want": "1", "crashes": "20,5"}),
+    ("a crash every 20 s, for 5 s", {"crashes": "20,5"}),
+    ("the same, leases of 1 s", {"crashes": "20,5", "lease": "1"}),
+    ("a cut every 60 s, for 30 s", {"cuts": "60,30"}),
+    ("both", {"crashes": "20,5", "cuts": "60,30"}),
+    (
+        "both, 20 nodes, 5 members",
+        {"nodes": 20, "members": "5", "crashes": "20,5", "cuts": "60,30"},
+    ),
+]
 
 
-def everybody(size: int) -> list[tuple[int, int]]:
-    return [(one, other) for one in range(size) for other in range(one + 1, size)]
-
-
-def split(size: int, minority: set[int], down: float, up: float) -> Changes:
-    """The network falls into two parts at one time and heals at another, in seconds."""
-    between = [(a, b) for a, b in everybody(size) if (a in minority) != (b in minority)]
-    plan: list[Change] = [LinkChange(down, False, a, b) for a, b in between]
-    plan += [LinkChange(up, True, a, b) for a, b in between]
-    return Planned(plan)
-
-
-def row(name: str, plan: Plan, figures: Figures, cpu: float) -> str:
-    after_birth = figures.outages[1:]
-    middle = f"{median(after_birth) / 1000:.1f}" if after_birth else "-"
-    worst = f"{max(after_birth) / 1000:.1f}" if after_birth else "-"
-    share = figures.served_share
-    messages = sum(figures.messages.values()) / (plan.until / 1000)
-    return (
-        f"| {name} | {plan.lease / 1000:g} | {figures.crashes} | {figures.requests} | "
-        f"{figures.grants} | {figures.lost_grants} | {len(after_birth)} | {middle} | {worst} | "
-        f"{figures.longest_wait / 1000:.1f} | {figures.majority_share:.1%} | "
-        f"{min(share):.1%} to {max(share):.1%} | {figures.idle_share:.1%} | {messages:.2f} | "
-        f"{len(figures.violated)} | {cpu:.1f} |"
-    )
-
-
-HEAD = (
-    "| run | lease s | crashes | requests | grants | grants lost | outages | median s | worst s | "
-    "longest wait s | majority there | could be served | permits idle | messages/s | violations | "
-    "CPU s |\n" + "|---" * 16 + "|"
-)
-
-
-def workloads() -> list[tuple[str, Plan, list[tuple[int, int]], Changes | None]]:
-    full = everybody(5)
-    runs: list[tuple[str, Plan, list[tuple[int, int]], Changes | None]] = [
-        ("5 nodes, k = 3, no fault", Plan(5, 3), full, None),
-        ("5 nodes, k = 1, a crash every 20 s", Plan(5, 1, crash_every=20_000), full, None),
-        ("5 nodes, k = 3, a crash every 20 s", Plan(5, 3, crash_every=20_000), full, None),
-        ("the same, leases of 1 s", Plan(5, 3, crash_every=20_000, lease=1000), full, None),
-        ("5 nodes, k = 3, 2 cut off for 100 s", Plan(5, 3), full, split(5, {0, 1}, 200, 300)),
-    ]
-    return runs
-
-
-def moving(spec: str) -> tuple[str, Plan, list[tuple[int, int]], Changes]:
+def moving(spec: str) -> list[tuple[str, Given]]:
+    """A file of contacts or movements; several leases for contacts, which are short."""
     path, _, radius = spec.partition(":")
     file = Path(path)
     if file.name.endswith(".tsv"):
-        size = one_simulator.count(file, None)
-        trace = one_simulator.OneContacts(file, size)
-        plan = Plan(size, 1, lease=60_000, think=600_000, hold=10_000, until=359_190_000)
-        return f"{file.name}, {size} nodes", plan, trace.links, trace
-    read = ns2.read if file.name.endswith(".ns_movements") else bonnmotion.read
-    contacts = Contacts(read(file, None), float(radius), False)
-    size = contacts.motion.size
-    return f"{file.name}, {size} nodes, range {radius}", Plan(size, 2), contacts.links, contacts
+        last = max(report.time for report in one_simulator.reports(file, None))
+        return [
+            (
+                f"{file.name}, leases of {lease} s",
+                {
+                    "nodes": one_simulator.count(file, None),
+                    "mobility": path,
+                    "permits": 1,
+                    "want": "1",
+                    "lease": lease,
+                    "hold": "10",
+                    "workload": "poisson:0.00166667",
+                    "until": str(last),
+                },
+            )
+            for lease in ("5", "20", "60")
+        ]
+    return [
+        (
+            f"{file.name}, range {radius}",
+            {"nodes": 10, "mobility": path, "range": radius, "permits": 2, "want": "1-2"},
+        )
+    ]
 
 
-def kill_the_holder(runs: int) -> None:
+def prepared(given: Given) -> Recovering:
+    return recovering(Settings({**USUAL, **given}), None)
+
+
+def finished(run: Recovering) -> Recovering:
+    run.start()
+    while run.run(100_000):
+        pass
+    run.finish()
+    return run
+
+
+HEAD = (
+    "| run | crashes, cuts | requests | granted | lost with a crash | waiting at the end, with a "
+    "path | no token: times, median, worst | majority without: times, median, worst | longest wait "
+    "| majority there | could be served | idle | messages/s | violations | CPU s |\n"
+    + "|---" * 15
+    + "|"
+)
+
+
+def spread(times: dict[str, float]) -> str:
+    if not times["count"]:
+        return "none"
+    return f"{times['count']}, {times['median']:.1f}, {times['worst']:.1f}"
+
+
+def row(name: str, run: Recovering, cpu: float) -> str:
+    found, measures = run.figures(), run.measures
+    share = found["served_share"]
+    return (
+        f"| {name} | {found['crashes']}, {found['partitions']} | {measures.requested} | "
+        f"{measures.entries} | {found['lost_requests']} | {measures.waiting}, "
+        f"{found['unserved_with_path']} | {spread(found['outages'])} | "
+        f"{spread(found['time_to_recover'])} | {max(measures.waits, default=0.0):.1f} | "
+        f"{found['majority_share']:.1%} | {share['worst']:.1%} to {share['best']:.1%} | "
+        f"{found['idle_share']:.1%} | {sum(measures.messages.values()) / run.now:.2f} | "
+        f"{len(run.monitor.violated)} | {cpu:.1f} |"
+    )
+
+
+def kill(whom: str, runs: int) -> None:
     took: list[float] = []
+    lost = outage = 0
     for seed in range(1, runs + 1):
-        plan = Plan(5, 3, kill_holder_at=60_000, down_for=1_000_000_000, until=120_000, seed=seed)
-        after = Recovering(plan, everybody(5)).run().replaced_after
-        took.append(after / 1000 if after >= 0 else float("inf"))
+        run = prepared({"until": "120", "seed": seed})
+        run.faults = Faults(seed, kill=whom, kill_at=60.0)
+        finished(run)
+        took.append(run.replaced_after / 1000 if run.replaced_after >= 0 else float("inf"))
+        lost += run.recovery.lost_grants
+        outage = max(outage, max(run.recovery.outages, default=0))
     print(
-        f"\nholder killed, {runs} runs, leases of 3 s: a usable token after {min(took):.1f} to "
-        f"{max(took):.1f} s, median {median(took):.1f} s"
+        f"{whom} killed, {runs} runs, leases of 3 s: a usable token without what it held after "
+        f"{min(took):.1f} to {max(took):.1f} s, median {median(took):.1f} s; grants lost by "
+        f"others: {lost}; longest time without a usable token: {outage / 1000:.1f} s"
     )
 
 
 def steady(size: int) -> None:
-    figures = Recovering(Plan(size, 3, think=10_000_000, until=120_000), everybody(size)).run()
-    renewals = figures.messages["RENEW"] + figures.messages["STILL"]
-    after_birth = 120 - figures.outages[0] / 1000
-    print(f"idle token, {size} members: {renewals / after_birth:.1f} messages per second")
+    run = finished(prepared({"nodes": size, "workload": "poisson:0.000001", "until": "300"}))
+    per_second = run.figures()["lease_messages_at_rest"]
+    print(f"idle token, {size} members, leases of 3 s: {per_second:.1f} messages per second")
 
 
 def main() -> int:
     print(HEAD)
     violated = 0
-    for name, plan, links, changes in [*workloads(), *[moving(spec) for spec in sys.argv[1:]]]:
+    for name, given in [*WORKLOADS, *[pair for spec in sys.argv[1:] for pair in moving(spec)]]:
         began = time.process_time()
-        figures = Recovering(plan, links, changes).run()
-        print(row(name, plan, figures, time.process_time() - began), flush=True)
-        violated += len(figures.violated)
-    kill_the_holder(30)
+        run = finished(prepared(given))
+        print(row(name, run, time.process_time() - began), flush=True)
+        violated += len(run.monitor.violated)
+        for sentence in run.monitor.violated.items():
+            print("   ", *sentence)
+    print()
+    kill("holder", 30)
+    kill("client", 30)
     for size in (5, 20, 50):
         steady(size)
     return 1 if violated else 0

@@ -1,74 +1,200 @@
-"""Recovery in virtual time: what crashes and partitions cost, and that nothing is unsafe."""
+"""Recovery in virtual time: what crashes and partitions cost, and that nothing is unsafe.
+
+A time unit is a second here: 5 ms per hop, leases of 3 s.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from meshlock.simulate.recovering import Figures, Plan, Recovering
+from meshlock.algorithms.registry import Refused
+from meshlock.simulate.faults import Faults
+from meshlock.simulate.recovering import Recovering
+from meshlock.simulate.recovery_settings import recovering
+from meshlock.simulate.report import figures
+from meshlock.simulate.settings import Settings
 from meshlock.topology.mobility.changes import Change, LinkChange, Planned
+from meshlock.trace.audit import Audit
+from meshlock.trace.reader import Trace
+from meshlock.trace.writer import TraceWriter
 
 EVERYBODY = [(one, other) for one in range(5) for other in range(one + 1, 5)]
+LEASE = 3.0
+SECONDS: dict[str, str | int] = {
+    "nodes": 5,
+    "permits": 3,
+    "want": "1-3",
+    "members": "all",
+    "lease": "3",
+    "delay": "0.005",
+    "hold": "exp:0.5",
+    "workload": "poisson:0.5",
+    "requests": 100_000,
+}
 
 
-def run(plan: Plan, changes: list[Change] | None = None) -> Figures:
-    return Recovering(plan, EVERYBODY, Planned(changes) if changes else None).run()
+def prepared(**given: str | int) -> Recovering:
+    return recovering(Settings({**SECONDS, **given}), None)
 
 
-def test_five_who_all_want_to_propose_at_birth_let_one_of_them_finish():
-    figures = run(Plan(5, 3, until=60_000))
-    assert figures.violated == []
-    assert figures.outages == [6_369]  # silent for a lease, and one to wait
-    assert figures.epochs == 1
-    assert (figures.requests, figures.grants, figures.waiting) == (102, 99, 3)
+def finished(run: Recovering) -> Recovering:
+    run.start()
+    while run.run(100_000):
+        pass
+    run.finish()
+    assert run.monitor.violated == {}
+    measures, found = run.measures, run.recovery
+    assert measures.requested == measures.entries + measures.waiting + found.lost_requests
+    return run
+
+
+def test_birth_takes_a_lease_of_silence_and_one_to_wait():
+    run = finished(prepared(until="60"))
+    found = run.figures()
+    assert 2 * LEASE < found["birth"] < 2.2 * LEASE
+    assert found["outages"]["count"] == 0
+    assert found["epochs"] == 1
+    assert found["majority_share"] == 1.0
+
+
+def test_an_idle_pool_says_nothing_but_renewals():
+    run = finished(prepared(workload="poisson:0.0001", until="600"))
+    renewals = run.measures.messages["RENEW"] + run.measures.messages["STILL"]
+    assert renewals > 0.9 * sum(run.measures.messages.values())
+    at_rest = run.figures()["lease_messages_at_rest"]
+    assert at_rest == pytest.approx(8 / (LEASE / 3), rel=0.15)  # asked four, answered four
 
 
 @pytest.mark.parametrize("permits", [1, 3])
 def test_crashes_cost_time_but_nothing_else(permits: int):
-    plan = Plan(5, permits, crash_every=10_000, until=300_000)
-    figures = run(plan)
-    assert figures.violated == []
-    assert figures.crashes > 20
-    assert figures.grants > 200
-    assert figures.requests == figures.grants + figures.lost_requests + figures.waiting
-    assert figures.longest_wait < 10 * plan.lease
+    run = finished(prepared(permits=permits, want=f"1-{permits}", crashes="10,5", until="300"))
+    assert run.recovery.crashes == 20
+    assert run.measures.entries > 200
+    assert max(run.measures.waits) < 10 * LEASE
+
+
+def test_cuts_stop_the_smaller_part_only():
+    run = finished(prepared(cuts="30,30", until="600"))
+    found = run.figures()
+    assert found["partitions"] > 5
+    assert found["majority_share"] == 1.0  # of five, one side has three
+    assert found["majority_served_share"] > 0.85
+    assert found["time_to_recover"]["worst"] < 3 * LEASE
+    assert found["served_share"]["worst"] < found["majority_served_share"]
 
 
 def test_the_smaller_part_waits_and_is_served_again_when_the_parts_join():
     between = [(a, b) for a, b in EVERYBODY if a < 2 <= b]
     changes: list[Change] = [LinkChange(60.0, False, a, b) for a, b in between]
     changes += [LinkChange(120.0, True, a, b) for a, b in between]
-    figures = run(Plan(5, 2, until=180_000), changes)
-    assert figures.violated == []
-    assert figures.majority_share == 1.0
-    smaller, larger = figures.served_share[:2], figures.served_share[2:]
-    assert max(smaller) < 0.7 < 0.85 < min(larger)
-    assert figures.waiting <= 2
-    assert 55_000 < figures.longest_wait < 75_000
+    run = prepared(permits=2, want="1-2", until="180")
+    run.changes = Planned(changes)
+    found = finished(run).figures()
+    nodes = found["served_share"]["nodes"]
+    assert max(nodes[:2]) < 0.7 < 0.85 < min(nodes[2:])
+    assert 55 < max(run.measures.waits) < 70
 
 
 def test_nobody_is_served_while_no_part_has_a_majority():
-    apart: list[Change] = [LinkChange(60.0, False, a, b) for a, b in EVERYBODY]
-    figures = run(Plan(5, 2, until=180_000), apart)
-    assert figures.violated == []
-    assert figures.majority_share == pytest.approx(1 / 3, abs=0.01)
-    assert figures.waiting == 5
+    run = prepared(until="180")
+    run.changes = Planned([LinkChange(60.0, False, a, b) for a, b in EVERYBODY])
+    found = finished(run).figures()
+    assert found["majority_share"] == pytest.approx(1 / 3, abs=0.01)
+    assert run.measures.waiting == 5
+    assert found["unserved_with_path"] == 0
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_killed_holder_is_replaced_within_two_leases(seed: int):
+    run = prepared(until="120", seed=seed)
+    run.faults = Faults(seed, kill="holder", kill_at=60.0)
+    finished(run)
+    assert run.recovery.crashes == 1
+    assert LEASE < run.replaced_after / 1000 < 2 * LEASE
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_killed_clients_permits_are_back_within_two_leases_and_others_go_on(seed: int):
+    run = prepared(until="120", seed=seed)
+    run.faults = Faults(seed, kill="client", kill_at=60.0)
+    finished(run)
+    assert run.recovery.orphaned_grants >= 1
+    assert run.replaced_after / 1000 < 2 * LEASE
+    assert run.recovery.lost_grants == 0
+    assert max(run.recovery.outages, default=0) / 1000 < LEASE / 3
+
+
+def test_nodes_that_are_no_members_are_served_too():
+    run = finished(prepared(nodes=8, members="3", crashes="20,5", cuts="60,20", until="600"))
+    assert min(run.measures.entries_by_node) > 10
+
+
+def test_urgent_requests_wait_less():
+    run = finished(prepared(workload="saturated", priority="1-3", requests=3000))
+    levels = figures(run, 1, 1.0)["waiting_by_priority"]
+    assert levels["3"]["p50"] < levels["2"]["p50"] < levels["1"]["p50"]
+    assert levels["1"]["max"] < run.paths.recover + run.paths.queue
+
+
+def test_one_request_at_a_time():
+    run = finished(prepared(workload="serial", requests=200, crashes="20,5"))
+    assert run.measures.requested == 200
+    assert run.measures.entries + run.recovery.lost_requests == 200
+
+
+HARD: list[dict[str, str | int]] = [
+    {"nodes": 7, "topology": "ring", "clients": 2, "priority": "1-3", "members": "5"},
+    {"nodes": 4, "delay": "exp:0.01", "links": "unordered", "clock-skew": "0.2"},
+    {"nodes": 6, "topology": "line", "workload": "saturated", "requests": 400},
+    {"nodes": 9, "mobility": "waypoint:0.002,0.45", "partitions": "allowed"},
+    {"nodes": 8, "topology": "tree", "mobility": "flips:0.5", "members": "4"},
+]
+
+
+@pytest.mark.parametrize("given", HARD)
+def test_the_audit_agrees_with_the_run(tmp_path: Path, given: dict[str, str | int]):
+    path = tmp_path / "run.jsonl"
+    trouble: dict[str, str | int] = {"crashes": "15,5", "cuts": "40,15", "until": "300"}
+    with path.open("wb") as file:
+        settings = Settings({**SECONDS, **trouble, **given})
+        run = finished(recovering(settings, TraceWriter(file, False)))
+    verdict = Audit(Trace(path))
+    assert verdict.monitor.violated == {}
+    assert verdict.ended
+    assert verdict.requested == run.measures.requested
+    assert verdict.entries == run.measures.entries
+    assert verdict.leases is not None
+    assert verdict.leases.monitor.epochs == run.monitor.epochs > 1
+    assert verdict.leases.with_path == 0
 
 
 def test_one_seed_one_run():
-    plan = Plan(5, 2, crash_every=10_000, until=100_000, seed=7)
+    def seen(seed: int) -> dict[str, object]:
+        run = finished(prepared(crashes="10,5", cuts="30,10", until="200", seed=seed))
+        return figures(run, seed, 1.0)
 
-    def seen(figures):
-        return {name: getattr(figures, name) for name in dir(figures) if name[0] != "_"}
-
-    first, second = seen(run(plan)), seen(run(plan))
-    assert {k: v for k, v in first.items() if not callable(v)} == {
-        k: v for k, v in second.items() if not callable(v)
-    }
+    assert seen(7) == seen(7) != seen(8)
 
 
-def test_a_killed_holder_is_replaced_within_two_leases():
-    plan = Plan(5, 3, kill_holder_at=60_000, down_for=1_000_000_000, until=120_000)
-    figures = run(plan)
-    assert figures.violated == []
-    assert figures.crashes == 1
-    assert plan.lease < figures.replaced_after < 1.5 * plan.lease
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"members": "", "crashes": "10"}, "say who the members are"),
+        ({"members": "6"}, "'all' or how many of the 5 nodes"),
+        ({"members": "few"}, "'all' or how many"),
+        ({"algorithm": "raymond"}, "built for jiang, not for raymond"),
+        ({"ageing": "none"}, "no option 'ageing'"),
+        ({"failures": "return"}, "leave out --failures"),
+        ({"lease": "0.04"}, "too short to be renewed .* --lease 0.05"),
+        ({"lease": "-1"}, "--lease takes a time, above 0"),
+        ({"crashes": "1,2,3"}, "--crashes takes EVERY or EVERY,DOWN"),
+        ({"cuts": "5"}, "--cuts takes EVERY,LASTS"),
+        ({"clock-skew": "0.9"}, "from 0 to 0.5"),
+        ({"want": "4"}, "4 of 3 permits can never be served"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_a_sentence(given: dict[str, str | int], sentence: str):
+    with pytest.raises(Refused, match=sentence):
+        prepared(**given)

@@ -138,6 +138,31 @@ def test_that_a_token_is_lost_is_why_there_are_epochs(tmp_path):
     assert audit(tmp_path, *birth(), *gives, *birth(40, 2, TWO), end(50)).monitor.violated == {}
 
 
+def handed_over(time, number, to=1, hop=1):
+    """The token of the first epoch, from node 0 to node 1."""
+    message = {"message": "TOKEN", "args": {"papers": [ONE, hop, 2, [], 0]}, "tokens": 1}
+    sent = at(time, 0, "send", id=number, to=to, **message)
+    arrives = at(time + 1, to, "deliver", id=number, **{"from": 0}, **message)
+    return sent, arrives
+
+
+def test_a_token_may_be_sent_again_and_is_taken_once(tmp_path):
+    (one, arrives), (two, again) = handed_over(1, 1), handed_over(3, 2)
+    gone = {"tokens": 0, "free": 0}
+    first = [*birth(), at(1, 0, "timer", **gone), one, {**arrives, "tokens": 1, "free": 2}]
+    repeated = [*first, at(3, 0, "timer"), two, at(3.5, 1, "timer", tokens=0, free=0)]
+    refused = audit(tmp_path, *repeated, {**again, "tokens": 0}, end(9))
+    assert refused.monitor.violated == {}
+    taken = audit(tmp_path, *repeated, {**again, "tokens": 1, "free": 2}, end(9))
+    assert "node 1 made 1 token" in taken.monitor.violated["one-token"]
+
+
+def test_a_token_sent_to_two_nodes(tmp_path):
+    (one, _), (two, _) = handed_over(1, 1), handed_over(1, 2, to=2)
+    verdict = audit(tmp_path, *birth(), at(1, 0, "timer", tokens=0, free=0), one, two, end(9))
+    assert "node 0 made 1 token" in verdict.monitor.violated["one-token"]
+
+
 def test_a_ledger_that_does_not_add_up(tmp_path):
     told = [*birth(), at(1, 0, "timer", free=1, lent=2)]
     assert "1 free and 2 lent" in audit(tmp_path, *told).monitor.violated["conservation"]

@@ -10,7 +10,9 @@ import typer
 
 if TYPE_CHECKING:
     from meshlock.simulate.engine import Simulation
+    from meshlock.simulate.recovering import Recovering
     from meshlock.simulate.settings import Settings
+    from meshlock.trace.writer import TraceWriter
 
 SLICE = 50_000
 """Events between two looks at the progress bar and at Ctrl-C."""
@@ -77,6 +79,34 @@ def simulate(
         list[str] | None,
         typer.Option(help="Any algorithm option as NAME=VALUE; see meshlock algorithms --json."),
     ] = None,
+    members: Annotated[
+        str | None,
+        typer.Option(
+            help="Nodes may crash and the network may part: a majority of these members (all, or "
+            "how many) renews leases and replaces a lost token. The order is jiang's, but messages "
+            "go straight to the token's holder over the network's shortest ways."
+        ),
+    ] = None,
+    lease: Annotated[
+        str | None,
+        typer.Option(help="How long permits are good without renewal; in the unit of --delay."),
+    ] = None,
+    crashes: Annotated[
+        str | None,
+        typer.Option(
+            help="EVERY[,DOWN]: mean time between crashes of any node, and until it is back."
+        ),
+    ] = None,
+    cuts: Annotated[
+        str | None,
+        typer.Option(help="EVERY,LASTS: the network is cut in two at random, mean times."),
+    ] = None,
+    clock_skew: Annotated[
+        str | None, typer.Option(help="Share by which clocks may run fast or slow, as 0.01.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(help="With --members: stop at this time whoever waits.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
     trace: Annotated[Path | None, typer.Option(help="Write every event to this file.")] = None,
     trace_states: Annotated[
@@ -92,6 +122,9 @@ def simulate(
     """Simulate an algorithm and report what it cost.
 
     Example: meshlock simulate --algorithm raymond --topology tree --nodes 31 --requests 5000
+
+    All times are in one unit, that of --delay. With nodes that crash:
+    meshlock simulate --nodes 5 --permits 3 --members all --crashes 2000 --workload poisson:0.01
     """
     from meshlock.algorithms.registry import Refused
     from meshlock.cli.output import setting_pairs
@@ -118,6 +151,12 @@ def simulate(
         "seed": seed,
         "behaviour": behaviour,
         "queue": queue,
+        "members": members,
+        "lease": lease,
+        "crashes": crashes,
+        "cuts": cuts,
+        "clock-skew": clock_skew,
+        "until": until,
     }
     values: dict[str, str | int] = read_scenario(scenario) if scenario is not None else {}
     values.update({name: value for name, value in given.items() if value is not None})
@@ -125,6 +164,8 @@ def simulate(
     if nodes is not None and nodes < 1:
         raise Refused("There must be at least one node: use --nodes 1 or more.")
     settings = Settings(values)
+    if trace_states and settings.recovers:
+        raise Refused("States of nodes that recover are not recorded: leave out --trace-states.")
 
     run, cpu, finished = simulate_with_progress(settings, trace, trace_states)
     figures = _figures(run, settings, cpu, finished)
@@ -149,7 +190,9 @@ def simulate(
     raise typer.Exit(1 if figures["violated"] or figures["unserved"] else 0)
 
 
-def _figures(run: Simulation, settings: Settings, cpu: float, finished: bool) -> dict[str, Any]:
+def _figures(
+    run: Simulation | Recovering, settings: Settings, cpu: float, finished: bool
+) -> dict[str, Any]:
     from meshlock.simulate.report import figures
 
     result = figures(run, settings.number("seed"), cpu)
@@ -160,22 +203,32 @@ def _figures(run: Simulation, settings: Settings, cpu: float, finished: bool) ->
 
 def simulate_with_progress(
     settings: Settings, path: Path | None, states: bool
-) -> tuple[Simulation, float, bool]:
+) -> tuple[Simulation | Recovering, float, bool]:
     """Run to the end, or to Ctrl-C: the run, its CPU time, and whether it is whole."""
     from meshlock.algorithms.registry import Refused
-    from meshlock.simulate.settings import simulation
     from meshlock.trace.writer import TraceWriter
 
     if path is None:
-        return go(simulation(settings, None))
+        return go(prepared(settings, None))
     try:
         with path.open("wb", buffering=1 << 20) as file:
-            return go(simulation(settings, TraceWriter(file, states)))
+            return go(prepared(settings, TraceWriter(file, states)))
     except OSError as error:
         raise Refused(f"Cannot write the trace to {path}: {error.strerror}.") from None
 
 
-def go(run: Simulation) -> tuple[Simulation, float, bool]:
+def prepared(settings: Settings, trace: TraceWriter | None) -> Simulation | Recovering:
+    """The run that these settings describe, with or without recovery."""
+    if settings.recovers:
+        from meshlock.simulate.recovery_settings import recovering
+
+        return recovering(settings, trace)
+    from meshlock.simulate.settings import simulation
+
+    return simulation(settings, trace)
+
+
+def go(run: Simulation | Recovering) -> tuple[Simulation | Recovering, float, bool]:
     import gc
     from time import process_time
 

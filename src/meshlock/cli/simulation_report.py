@@ -9,18 +9,27 @@ from rich.table import Table
 from rich.text import Text
 
 from meshlock.simulate.engine import Simulation
+from meshlock.simulate.recovering import Recovering
 from meshlock.simulate.report import histogram
 
 BAR = 32
 
 
-def print_report(run: Simulation, figures: dict[str, Any], finished: bool) -> None:
+def print_report(run: Simulation | Recovering, figures: dict[str, Any], finished: bool) -> None:
     console = Console()
     console.print(Group(*parts(run, figures, finished)))
 
 
-def parts(run: Simulation, figures: dict[str, Any], finished: bool) -> list[Table | Text]:
+def parts(
+    run: Simulation | Recovering, figures: dict[str, Any], finished: bool
+) -> list[Table | Text]:
     title = Text(f"{run.algorithm.title}", style="bold")
+    if isinstance(run, Recovering):
+        title.append(
+            f"\nwith recovery by {len(run.members)} members: its order, but messages go straight "
+            f"to the token's holder",
+            style="not bold",
+        )
     k = figures["permits"]
     title.append(
         f"\n{figures['nodes']} nodes, {k} permit{'s' if k > 1 else ''}, seed {figures['seed']}; "
@@ -36,6 +45,7 @@ def parts(run: Simulation, figures: dict[str, Any], finished: bool) -> list[Tabl
         Text(),
         waiting(figures),
         *shape(run),
+        *recovery(figures),
         verdict(run, figures),
     ]
 
@@ -74,7 +84,7 @@ def waiting(figures: dict[str, Any]) -> Table:
     return table
 
 
-def shape(run: Simulation) -> list[Table | Text]:
+def shape(run: Simulation | Recovering) -> list[Table | Text]:
     """A small histogram of the waiting times."""
     bins = histogram(run.measures.waits, 8)
     if len(bins) < 2:
@@ -89,7 +99,46 @@ def shape(run: Simulation) -> list[Table | Text]:
     return [Text(), table, Text()]
 
 
-def verdict(run: Simulation, figures: dict[str, Any]) -> Text:
+def recovery(figures: dict[str, Any]) -> list[Table | Text]:
+    """What faults and leases cost, where nodes recover."""
+    found = figures.get("recovery")
+    if found is None:
+        return []
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column()
+    table.add_column(justify="right")
+
+    def row(name: str, value: str) -> None:
+        table.add_row(name, value)
+
+    row("crashes, cuts, epochs", f"{found['crashes']}, {found['partitions']}, {found['epochs']}")
+    for name, title in (
+        ("outages", "no token anywhere"),
+        ("time_to_recover", "majority without a token"),
+    ):
+        times = found[name]
+        if times["count"]:
+            row(
+                title,
+                f"{times['count']} times, median {times['median']:.4g}, worst {times['worst']:.4g}",
+            )
+        else:
+            row(title, "never, after the first")
+    share = found["served_share"]
+    row("nodes could be served", f"{share['worst']:.1%} to {share['best']:.1%} of the time")
+    row("a majority was connected", f"{found['majority_share']:.1%} of the time")
+    row("permits idle for leases", f"{found['idle_share']:.1%}")
+    row(
+        "grants lost, orphaned; requests lost",
+        f"{found['lost_grants']}, {found['orphaned_grants']}; {found['lost_requests']}",
+    )
+    if found["lease_messages_at_rest"] is not None:
+        row("lease messages per time, at rest", f"{found['lease_messages_at_rest']:.4g}")
+    row("unserved, of these with a path", f"{figures['unserved']}, {found['unserved_with_path']}")
+    return [table, Text()]
+
+
+def verdict(run: Simulation | Recovering, figures: dict[str, Any]) -> Text:
     violated = run.monitor.violated
     if violated:
         text = Text("Violated:", style="bold red")
@@ -99,7 +148,9 @@ def verdict(run: Simulation, figures: dict[str, Any]) -> Text:
     measures = run.measures
     sync = measures.sync_total / measures.sync_count if measures.sync_count else 0.0
     checked = "safety"
-    if run.balanced:
+    if isinstance(run, Recovering):
+        checked += ", leases, fences, one token per epoch, conservation"
+    elif run.balanced:
         checked += ", one token, conservation"
     if run.monitor.ordered:
         checked += ", order"

@@ -49,16 +49,16 @@ class Paths:
         self.times: list[float] = []
         self.parts: list[tuple[int, ...]] = []
 
-    def record(self, time: float, parts: tuple[int, ...]) -> None:
-        """From this time on the network is in these parts."""
-        if len(self.times) > 0:
-            if self.parts[-1] == parts:
-                return
-            if self.times[-1] == time:
-                self.parts[-1] = parts
-                return
-        self.times.append(time)
-        self.parts.append(parts)
+    def record(self, time: float, parts: tuple[int, ...]) -> bool:
+        """From this time on the network is in these parts; are they new?"""
+        if len(self.times) > 0 and self.parts[-1] == parts:
+            return False
+        if len(self.times) > 0 and self.times[-1] == time:
+            self.parts[-1] = parts
+        else:
+            self.times.append(time)
+            self.parts.append(parts)
+        return True
 
     def had_path(self, node: int, asked: float, end: float) -> bool:
         """Had the request that this node made, and that waited until ``end``, a path?"""

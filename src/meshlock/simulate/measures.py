@@ -59,6 +59,13 @@ class Overtakings:
         if not block and len(self.blocks) > 1:
             del self.blocks[place]
 
+    def gives_up(self, rank: float) -> None:
+        place = self.block(rank)
+        block = self.blocks[place]
+        del block[bisect_left(block, rank)]
+        if not block and len(self.blocks) > 1:
+            del self.blocks[place]
+
     def block(self, rank: float) -> int:
         """The first block whose last rank is not below this one, else the last block."""
         low, high = 0, len(self.blocks) - 1
@@ -130,6 +137,13 @@ class Measures:
             self.sync_total += now - self.free_since.pop()
             self.sync_count += 1
         self.hold(client.want, now)
+
+    def gives_up(self, client: Client) -> None:
+        """It waits no more, for its node has crashed."""
+        self.waiting -= 1
+        if self.ranked:
+            self.base.gives_up(client.priority)
+            self.aged.gives_up(client.rank)
 
     def leaves(self, client: Client, now: float) -> None:
         self.hold(-client.want, now)

@@ -7,6 +7,7 @@ from typing import Any
 
 from meshlock.simulate.changing import ChangingSimulation
 from meshlock.simulate.engine import Simulation
+from meshlock.simulate.recovering import Recovering
 
 
 def spread(times: array[float]) -> dict[str, float]:
@@ -36,7 +37,7 @@ def jain(counts: array[int]) -> float:
     return total * total / (len(counts) * sum(count * count for count in counts))
 
 
-def figures(run: Simulation, seed: int, cpu: float) -> dict[str, Any]:
+def figures(run: Simulation | Recovering, seed: int, cpu: float) -> dict[str, Any]:
     measures = run.measures
     messages = sum(measures.messages.values())
     entries = measures.entries
@@ -80,6 +81,8 @@ def figures(run: Simulation, seed: int, cpu: float) -> dict[str, Any]:
     if isinstance(run, ChangingSimulation):
         result["link_changes"] = {"up": run.ups, "down": run.downs}
         result["undelivered"] = {"returned": run.returned, "lost": run.dropped}
+    if isinstance(run, Recovering):
+        result["recovery"] = run.figures()
     if run.workload.deadlines is not None:
         result["deadline_misses"] = measures.missed
     return result

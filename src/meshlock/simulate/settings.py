@@ -57,6 +57,16 @@ DEFAULTS: dict[str, str | int] = {
 }
 """Every setting and its default; ``nodes`` 0 means as many as the topology says."""
 
+RECOVERY: dict[str, str] = {
+    "members": "",
+    "lease": "100",
+    "clock-skew": "0.01",
+    "crashes": "",
+    "cuts": "",
+    "until": "",
+}
+"""Settings of nodes that recover, and their defaults; without ``members`` nobody does."""
+
 USUAL_SIZE = 10
 """How many nodes there are where neither the flags nor the topology say."""
 
@@ -70,15 +80,23 @@ class Settings:
         self.values = dict(DEFAULTS)
         self.options: dict[str, str] = {}
         optional = {name for entry in ALGORITHMS.values() for name in entry.options}
+        recovery = [name for name in RECOVERY if name in given]
+        if recovery:
+            if not given.get("members"):
+                raise Refused(
+                    f"--{recovery[0]} is for nodes that recover: say who the members are, as in "
+                    f"--members all."
+                )
+            self.values.update(RECOVERY)
         for name, value in given.items():
-            if name in DEFAULTS:
+            if name in self.values:
                 if name in NUMBERS and not isinstance(value, int):
                     raise Refused(f"{name} takes a whole number, not '{value}'.")
                 self.values[name] = value if name in NUMBERS else str(value)
             elif name in optional:
                 self.options[name] = str(value)
             else:
-                close = get_close_matches(name, [*DEFAULTS, *optional], n=1)
+                close = get_close_matches(name, [*DEFAULTS, *RECOVERY, *optional], n=1)
                 hint = f"did you mean '{close[0]}'?" if close else "see meshlock simulate --help."
                 raise Refused(f"There is no setting '{name}': {hint}")
 
@@ -87,6 +105,11 @@ class Settings:
 
     def number(self, name: str) -> int:
         return int(self.values[name])
+
+    @property
+    def recovers(self) -> bool:
+        """Are there members, so that nodes may crash and the network may part?"""
+        return "members" in self.values
 
 
 def read_scenario(path: Path) -> dict[str, str | int]:

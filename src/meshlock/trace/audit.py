@@ -155,7 +155,7 @@ class Audit:
                 raise self.trace.bad(f"delivers message {event['id']}, which is not on its way")
             if node != (sent.to if kind == "deliver" else sent.sender):
                 raise self.trace.bad(f"delivers message {event['id']} to the wrong node")
-            tokens += sent.tokens
+            tokens += self.leases.brings(event, sent.tokens) if self.leases else sent.tokens
             permits += sent.permits
         self.tokens[node] = event.get("tokens", self.tokens.get(node, 0))
         self.free[node] = event.get("free", self.free.get(node, 0))
@@ -169,6 +169,8 @@ class Audit:
             raise self.trace.bad(f"sends message {number} a second time")
         tokens, permits = event.get("tokens", 0), event.get("permits", 0)
         self.flying[number] = Sent(node, self.trace.whole(event, "to"), tokens, permits)
+        if self.leases is not None:
+            tokens = self.leases.costs(event, tokens)
         self.gives(node, tokens, permits)
 
     def enter(self, event: dict[str, Any]) -> None:
@@ -192,7 +194,7 @@ class Audit:
     def settle(self) -> None:
         """The step is over: it must have made and lost nothing."""
         if self.step is not None and self.leases is not None:
-            self.leases.monitor.made(self.now, self.step[0], self.step[1])
+            self.leases.settle(self.now, self.step[0], self.step[1])
         elif self.step is not None and self.balanced:
             node, tokens, permits = self.step
             self.monitor.balance(self.now, node, tokens, permits)

@@ -37,6 +37,9 @@ class LeaseAudit:
                 self.near[other].add(one)
         self.changed_at: float | None = 0.0  # parts of the network that are not recorded yet
         self.lent: dict[int, int] = {}
+        self.sent: dict[str, int] = {}  # tokens by epoch and hop: to whom they went
+        self.taken: set[str] = set()
+        self.coming = ""  # the token that this step brought
         self.asked: dict[int, tuple[int, float]] = {}  # client: its node and when it asked
         self.with_path = 0
 
@@ -105,6 +108,34 @@ class LeaseAudit:
         if tokens > 0 and ("free" in event or "lent" in event):
             self.monitor.keeps(event["t"], node, free, self.lent[node])
 
+    def token(self, event: dict[str, Any]) -> str:
+        """Epoch and hop of the token in this message: copies have the same."""
+        papers = event.get("args", {}).get("papers")
+        return f"{papers[0]} {papers[1]}" if isinstance(papers, list) and len(papers) > 1 else ""
+
+    def costs(self, event: dict[str, Any], tokens: int) -> int:
+        """A TOKEN may be sent again, to the same node."""
+        name = self.token(event)
+        if tokens == 0 or name == "":
+            return tokens
+        if self.sent.get(name) == event["to"]:
+            return 0
+        self.sent[name] = event["to"]
+        return tokens
+
+    def brings(self, event: dict[str, Any], tokens: int) -> int:
+        """... but must be taken only once."""
+        if tokens == 0:
+            return 0
+        self.coming = self.token(event)
+        return 0 if self.coming in self.taken else tokens
+
+    def settle(self, time: float, node: int, balance: int) -> None:
+        self.monitor.made(time, node, balance)
+        if self.coming != "" and balance <= 0:
+            self.taken.add(self.coming)
+        self.coming = ""
+
     # -- values -----------------------------------------------------------------------
 
     def number(self, event: dict[str, Any], key: str) -> float:
@@ -124,6 +155,8 @@ class LeaseAudit:
 
     def fence(self, event: dict[str, Any]) -> Fence:
         value = event.get("fence")
+        if isinstance(value, int):  # the same in one number
+            return ((value, 0, 0), 0)
         if not isinstance(value, list) or len(value) != 2 or not isinstance(value[1], int):
             raise self.trace.bad("needs a fence: a list of an epoch and a number")
         return (self.epoch(value[0]), value[1])

@@ -1,0 +1,52 @@
+"""What goes wrong in a run: crashes, and cuts of the network in two. Times are in time units."""
+
+from __future__ import annotations
+
+from math import log
+from random import Random
+
+
+class Faults:
+    """Means of exponential times, 0 for never; each kind of fault has its own random stream."""
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        crash_every: float = 0.0,
+        down_for: float = 0.0,
+        cut_every: float = 0.0,
+        cut_for: float = 0.0,
+        kill: str = "",
+        kill_at: float = 0.0,
+    ) -> None:
+        self.crash_every = crash_every  # between two crashes, of any node
+        self.down_for = down_for
+        self.cut_every = cut_every  # from the healing of one cut to the next
+        self.cut_for = cut_for
+        self.kill = kill  # once, for good: "holder" of the token, or "client" elsewhere
+        self.kill_at = kill_at  # then, or as soon as there is one
+        self.crashing = Random(f"{seed}:crashes").random
+        self.cutting = Random(f"{seed}:cuts").random
+
+    def crash_after(self) -> float:
+        return -self.crash_every * log(1.0 - self.crashing())
+
+    def restart_after(self) -> float:
+        return -self.down_for * log(1.0 - self.crashing())
+
+    def victim(self, size: int) -> int:
+        return int(self.crashing() * size)
+
+    def cut_after(self) -> float:
+        return -self.cut_every * log(1.0 - self.cutting())
+
+    def heal_after(self) -> float:
+        return -self.cut_for * log(1.0 - self.cutting())
+
+    def sides(self, size: int) -> list[int]:
+        """Everybody draws a side; somebody is on each where there are two nodes or more."""
+        while True:
+            side = [int(self.cutting() * 2) for _ in range(size)]
+            if size < 2 or 0 < sum(side) < size:
+                return side
