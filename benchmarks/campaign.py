@@ -2,6 +2,7 @@
 
     python benchmarks/campaign.py scheme --runs 10000
     python benchmarks/campaign.py jiang --runs 20000
+    python benchmarks/campaign.py jiang --choose moves=silent
 
 Every run draws its own settings from its number, so a finding is named by that number and
 can be run again: ``python benchmarks/campaign.py jiang --only 4711``. With ``jiang``, the
@@ -16,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -114,10 +116,12 @@ def play(given: dict[str, Any]) -> tuple[str, int, str]:
     return "ok", run.measures.entries, "changed" if changes else ""
 
 
-def batch(what: str, numbers: range) -> list[tuple[int, str, str, int, str]]:
+def batch(
+    what: str, chosen: dict[str, str], numbers: range
+) -> list[tuple[int, str, str, int, str]]:
     results = []
     for number in numbers:
-        given = {"scheme": scheme, "jiang": jiang}[what](number)
+        given = {"scheme": scheme, "jiang": jiang}[what](number) | chosen
         results.append((number, given["algorithm"], *play(given)))
         if what == "jiang" and "mobility" not in given:
             options = ("ageing", "moves", "backfill")
@@ -135,9 +139,11 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--only", type=int)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--choose", action="append", default=[], help="NAME=VALUE, not drawn")
     options = parser.parse_args()
+    chosen = dict(choice.split("=", 1) for choice in options.choose)
     if options.only is not None:
-        given = {"scheme": scheme, "jiang": jiang}[options.what](options.only)
+        given = {"scheme": scheme, "jiang": jiang}[options.what](options.only) | chosen
         print(given)
         print(*play(given))
         return
@@ -148,8 +154,9 @@ def main() -> None:
     findings = []
     last = options.first + options.runs
     batches = [range(a, min(a + 50, last)) for a in range(options.first, last, 50)]
+    play_all = partial(batch, options.what, chosen)
     with ProcessPoolExecutor(options.processes) as pool:
-        for done, results in enumerate(pool.map(batch, [options.what] * len(batches), batches), 1):
+        for done, results in enumerate(pool.map(play_all, batches), 1):
             for number, algorithm, outcome, served, text in results:
                 counts[algorithm, outcome] += 1
                 entries[algorithm] += served

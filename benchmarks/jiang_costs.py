@@ -65,7 +65,7 @@ def moves() -> None:
     print(f"\nmoves | {' | '.join(KINDS)} | all")
     for topology in ("complete", "links:40", "geometric:0.35"):
         for load in ("serial", "saturated"):
-            for kind in ("quiet", "broadcast"):
+            for kind in ("quiet", "broadcast", "silent"):
                 run = finished(
                     nodes=24, topology=topology, workload=load, requests=4000, moves=kind
                 )

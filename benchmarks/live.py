@@ -127,8 +127,6 @@ async def worker(name: str, protected: bool, permits: int) -> None:
                     left = now()
                     grant.release()
                     stamps.append((asked, got, left))
-                    if not order["hold"]:
-                        await asyncio.sleep(0)
                 used = cpu_seconds() - cpu
                 await asyncio.sleep(order.get("linger", 0.5))
                 sent = sum(pool.measures.sent.values()) - sent

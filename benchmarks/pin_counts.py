@@ -93,6 +93,19 @@ def setups() -> list[dict[str, Any]]:
     add("jiang", "line", 3, requests=wishes(3, 1), changes=["up 0-2", "down 1-2"])
     for flips in (1, 2):
         add("jiang", "complete", 3, requests=wishes(3, 1), flips=flips, failing="return")
+    silent = {"options": {"moves": "silent"}}  # as live nodes run it
+    for permits in (1, 2):
+        asked = {"permits": permits, "requests": wishes(3, permits), **silent}
+        for topology in ("line", "complete"):
+            add("jiang", topology, 3, **asked)
+            add("jiang", topology, 3, **asked | {"requests": wishes(3, permits) * 2})
+            for flips in (1, 2):
+                add("jiang", topology, 3, **asked, flips=flips)
+        for topology in ("line", "star", "ring"):
+            add("jiang", topology, 4, **asked | {"requests": wishes(4, permits)})
+    add("jiang", "ring", 4, requests=wishes(4, 1) * 2, **silent)
+    for flips in (1, 2):
+        add("jiang", "complete", 3, requests=wishes(3, 1), flips=flips, failing="return", **silent)
     add("reverse-link", "line", 3)
     add("reverse-link", "line", 3, flips=1)
     add("reverse-link", "line", 4)

@@ -138,6 +138,10 @@ def test_quiet_moves_change_no_entry_at_light_load_but_save_most_links():
     loud = finished(**light, requests=2000, moves="broadcast")
     assert per_entry(loud) == pytest.approx(24.1, rel=0.05)
     assert per_entry(quiet) == pytest.approx(5.6, rel=0.05)
+    silent = finished(**light, requests=2000, moves="silent")
+    assert silent.measures.messages == {
+        kind: count for kind, count in quiet.measures.messages.items() if kind != "LINK"
+    }
 
 
 def test_backfill_lets_the_small_go_sooner_and_still_serves_the_large():
@@ -268,7 +272,7 @@ MOBILITY = ["none", "flips:0.1", "flips:2", "waypoint:0.05,0.7", "walk:0.05,0.7"
     failures=some.sampled_from(["drain", "return"]),
     healed=some.booleans(),
     ageing=some.sampled_from(["stamped", "printed", "none"]),
-    moves=some.sampled_from(["quiet", "broadcast"]),
+    moves=some.sampled_from(["quiet", "broadcast", "silent"]),
     backfill=some.sampled_from(["off", "on"]),
     seed=some.integers(0, 2**32),
 )

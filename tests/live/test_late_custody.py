@@ -197,7 +197,7 @@ class World:
         assert not self.waiting, f"clients {sorted(self.waiting)} wait for ever"
 
 
-@pytest.mark.parametrize("moves", ["quiet", "broadcast"])
+@pytest.mark.parametrize("moves", ["quiet", "broadcast", "silent"])
 @pytest.mark.parametrize("part", range(4))
 def test_late_tokens_are_never_lost_doubled_or_the_end_of_service(part: int, moves: str) -> None:
     for seed in range(part * 50, part * 50 + 50):

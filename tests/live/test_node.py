@@ -79,6 +79,28 @@ def test_an_idle_holder_grants_without_a_message() -> None:
     run(story)
 
 
+def test_a_client_that_never_pauses_starves_nobody() -> None:
+    async def story() -> None:
+        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+            greedy, other = a.pool("docks", permits=1), b.pool("docks")
+            await other.ready.wait()
+
+            async def ask_again_and_again() -> None:
+                while True:
+                    async with greedy.acquire():
+                        pass
+
+            task = asyncio.create_task(ask_again_and_again())
+            for _ in range(3):
+                async with other.acquire(timeout=5):
+                    pass
+            task.cancel()
+            await asyncio.wait([task])
+            await until(lambda: quiet(greedy, other))
+
+    run(story)
+
+
 def test_the_highest_priority_waits_least() -> None:
     async def story() -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:

@@ -30,7 +30,7 @@ height                 height            (h1, h2, id), compared in that order
 tokenHolder, t         holder, t         we have the token, and so many permits are free
 next                   next              who holds our REQUEST; ourselves with the token
 Q                      queue             one entry per neighbour and per waiting client
-receivedLINK[j]=false  unheard           gave j the token, its LINK has not come yet
+receivedLINK[j]=false  unheard           gave j the token, has not heard from it since
 forming, formHeight    forming           links just formed: our height when we announced it
 =====================  ================  =================================================
 
@@ -57,8 +57,8 @@ count was old.
 
 **Cost** per entry: REQUEST and TOKEN one each per link on the way (Reverse Link's: just
 under 4 at saturation), RELEASE the distance to the token if the client leaves without it,
-UPDATE at most the distance for each rise of a front, LINK 1 to 2 per token hop if quiet and the
-degree if broadcast.
+UPDATE at most the distance for each rise of a front, LINK 1 to 2 per token hop if quiet, 0 or 1 if
+silent and the degree if broadcast.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ from meshlock.algorithms.queues import Entry, Ranked
 from meshlock.algorithms.reverse_link import Height, first_heights
 
 STAMPED, PRINTED, UNAGED = 0, 1, 2
+QUIET, BROADCAST, SILENT = 0, 1, 2
 
 NOBODY = -(1 << 60)
 """Below every rank."""
@@ -180,7 +181,7 @@ class Rules:
         self.permits = permits
         self.ageing = ("stamped", "printed", "none").index(options["ageing"])
         self.patience = int(options["patience"])
-        self.quiet = options["moves"] == "quiet"
+        self.moves = ("quiet", "broadcast", "silent").index(options["moves"])
         self.backfill = int(options["backfill-most"]) if options["backfill"] == "on" else 0
 
 
@@ -276,7 +277,7 @@ class JiangNode(Node):
         if isinstance(message, Link):
             self.receive_link(message)
             return
-        if sender not in self.unheard and sender in self.views:
+        if sender in self.views:
             self.see(sender, message.height)
         if isinstance(message, Release):
             if self.holder:
@@ -298,16 +299,17 @@ class JiangNode(Node):
         self.blocked = token.blocked
         if giver in self.views:  # else the link failed meanwhile, and the token came late
             self.views[giver] = token.height
+            self.unheard.discard(giver)
         self.height = (token.height[0], token.height[1] - 1, self.me)
         keeper = self.next if self.told and self.next != giver else NIL
         self.next = self.me  # R7
         self.told = False
-        if not self.rules.quiet:
+        if self.rules.moves == BROADCAST:
             self.announce()
         else:  # R9: the giver waits for it; whoever else holds our request must drop it
-            if giver in self.views:  # it knows our height already, and waits for nothing else
+            if self.rules.moves == QUIET and giver in self.views:
                 reply = Link(giver, self.height, self.grants, NIL, 0, False)
-                reply.urgent = False
+                reply.urgent = False  # the giver knows our height, and waits for nothing else
                 self.send(reply)
             if keeper in self.views:
                 self.link(keeper)
@@ -341,10 +343,7 @@ class JiangNode(Node):
                 self.send(Link(j, self.height, self.grants, node, call, False))
         elif j not in self.views:
             return  # of a link that has failed since
-        if j not in self.unheard:
-            self.see(j, link.height)
-        elif self.views[j] == link.height:
-            self.unheard.remove(j)
+        self.see(j, link.height)
         if link.lost != NIL:
             self.hear(link)
         self.act()
@@ -506,7 +505,15 @@ class JiangNode(Node):
         return self.lower != NIL
 
     def see(self, j: int, height: Height) -> None:
-        """j says how high it is; who is below us cannot ask us, nor we who is above."""
+        """j says how high it is; who is below us cannot ask us, nor we who is above.
+
+        Until it has the token that we gave it, j is higher than we were; from then on it is
+        no higher than that token made it, unless it climbs, which it tells.
+        """
+        if j in self.unheard:
+            if height > self.views[j]:
+                return  # R8: from before the token
+            self.unheard.remove(j)
         self.views[j] = height
         if height < self.height:
             self.delete(j)
@@ -518,6 +525,8 @@ class JiangNode(Node):
         if self.raises >= MOST_RAISES:
             self.call_out()
             return
+        if self.rules.moves == SILENT:  # who gave us the token must hear of it from below
+            self.announce()
         self.raises += 1
         self.told = False
         h1 = 1 + min([height[0] for height in self.views.values()])
@@ -702,7 +711,7 @@ ALGORITHMS: list[Algorithm] = [
         options={
             "ageing": ("stamped", "printed", "none"),
             "patience": ("100", "<number>"),
-            "moves": ("quiet", "broadcast"),
+            "moves": ("quiet", "broadcast", "silent"),
             "backfill": ("off", "on"),
             "backfill-most": ("8", "<number>"),
         },

@@ -29,6 +29,10 @@ SHORTEST_LEASE, LONGEST_LEASE = 0.3, 86_400.0
 MOST_MEMBERS = 101
 
 
+LIVE = {"jiang": {"moves": "silent"}}
+"""What is chosen here where nobody chooses: on real links every message costs."""
+
+
 class Charter(msgspec.Struct, array_like=True, frozen=True):
     pool: str
     algorithm: str
@@ -63,7 +67,7 @@ def found(
 ) -> Charter:
     """A new pool, or a sentence why it cannot be."""
     entry = find(algorithm)
-    chosen = settle(entry, options)
+    chosen = settle(entry, {**LIVE.get(algorithm, {}), **options})
     everybody = [founder, *[name for name in members if name != founder]]
     if entry.changing_links:
         complete, pairs = False, []

@@ -37,6 +37,10 @@ NOTHING: dict[str, Any] = {}
 
 MOST_WAITING = 10_000
 MOST_STASHED = 10_000
+BREATH = 16
+"""So many permits are had at once, then the loop gets a turn: a client that asks again and
+again without waiting for anything else would hear of nobody and starve all other nodes."""
+
 PATIENCE = 16
 """Where clients must queue at their node: one step of priority is worth so many places."""
 
@@ -134,6 +138,8 @@ class Pool:
         waiter = self.new_waiter(want, priority)
         grant = self.ask(waiter)
         if grant is not None:
+            if waiter.number % BREATH == 0:
+                await self.breathe(waiter)
             return grant
         future: asyncio.Future[Grant] = self.mesh.loop.create_future()
         waiter.future = future
@@ -142,6 +148,13 @@ class Pool:
                 return await future
             async with asyncio.timeout(timeout):
                 return await future
+        except BaseException:
+            self.abandon(waiter)
+            raise
+
+    async def breathe(self, waiter: Waiter) -> None:
+        try:
+            await asyncio.sleep(0)
         except BaseException:
             self.abandon(waiter)
             raise
