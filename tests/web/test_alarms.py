@@ -15,7 +15,8 @@ def node(distance: int | None = 1, age: float | None = 0.5, **more: Any) -> dict
 
 def shown(nodes: dict[str, Any] | None = None, links: Any = None, doubt: int = 0) -> dict[str, Any]:
     nodes = {"a": node(0, 0.0)} | (nodes or {})
-    return {"node": "a", "pool": "docks", "nodes": nodes, "links": links or {}, "in_doubt": doubt}
+    shown = {"node": "a", "pool": "docks", "every": 1.0, "in_doubt": doubt}
+    return shown | {"nodes": nodes, "links": links or {}}
 
 
 def test_all_is_well():
@@ -29,6 +30,8 @@ def test_nodes_that_are_gone_or_silent():
         "b cannot be reached (for 12 s).",
         "c did not answer for 5 s, though within reach.",
     ]
+    slow = shown(nodes) | {"every": 4.0}  # so many nodes that they are asked less often
+    assert alarms(slow) == ["b cannot be reached (for 12 s)."]
     many = {name: node(None) for name in "bcdef"}
     assert alarms(shown(many)) == ["b, c, d and 2 more cannot be reached (for up to 12 s)."]
 

@@ -205,8 +205,11 @@ class Newsroom:
                 self.pass_on(name, Ask(atlas.me, name, self.last, hops, pool))
         while len(self.rounds) > MOST_ROUNDS:
             del self.rounds[next(iter(self.rounds))]
-        wait = EVERY * max(1.0, len(nodes) * len(self.watched) / AT_ONCE)
-        self.asking = self.mesh.loop.call_later(wait, self.ask)
+        self.asking = self.mesh.loop.call_later(self.pause(), self.ask)
+
+    def pause(self) -> float:
+        """Seconds until all are asked again: the more there are, the less often."""
+        return EVERY * max(1.0, len(self.mesh.atlas.ways) * len(self.watched) / AT_ONCE)
 
     # -- what comes --------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ LONG = 30.0
 """Seconds that are too long to wait for permits."""
 
 SILENT = 5.0
-"""Seconds after which a node that can be reached should have answered."""
+"""Rounds of questions after which a node that can be reached should have answered."""
 
 
 def alarms(shown: dict[str, Any]) -> list[str]:
@@ -50,13 +50,14 @@ def of_nodes(shown: dict[str, Any]) -> Iterator[str]:
         longest = max(shown["nodes"][name]["gone_for"] or 0.0 for name in gone)
         since = f"for {longest:.0f} s" if len(gone) == 1 else f"for up to {longest:.0f} s"
         yield f"{listed(gone)} cannot be reached ({since})."
+    patience = SILENT * shown["every"]
     silent = [
         name
         for name, node in shown["nodes"].items()
-        if node["distance"] is not None and (node["age"] or 0.0) > SILENT
+        if node["distance"] is not None and (node["age"] or 0.0) > patience
     ]
     if silent:
-        yield f"{listed(silent)} did not answer for {SILENT:.0f} s, though within reach."
+        yield f"{listed(silent)} did not answer for {patience:.0f} s, though within reach."
 
 
 def of_links(shown: dict[str, Any]) -> Iterator[str]:

@@ -45,7 +45,7 @@ def view(node: Node, pool: str) -> dict[str, Any]:
         age = age if age is None else round(age, 2)
         nodes[name] = known | {"age": age, "news": msgspec.to_builtins(news)}
     shown = {key: status[key] for key in ("node", "address", "protected", "in_doubt", "links")}
-    shown |= {"pool": pool, "pools": names, "nodes": nodes}
+    shown |= {"pool": pool, "pools": names, "nodes": nodes, "every": node.newsroom.pause()}
     return shown | {"alarms": alarms(shown)}
 
 

@@ -4,7 +4,7 @@ import { drawn } from "./map.js";
 
 const KEPT = 120;
 const COUNTED = ["entries", "waited", "sent", "moved"];
-const FORGOTTEN = 5; // seconds: a node that has told nothing for longer counts for nothing
+const FORGOTTEN = 5; // rounds of questions: who has told nothing for longer counts for nothing
 
 export class Figures {
   constructor() {
@@ -12,11 +12,11 @@ export class Figures {
     this.past = []; // sums, the oldest first
   }
 
-  add(nodes) {
+  add(nodes, every) {
     const now = performance.now() / 1000;
     const sum = { entries: 0, waited: 0, sent: 0, moved: 0 };
     for (const [name, node] of nodes) {
-      if (!node.news?.known || node.distance === null || node.age > FORGOTTEN) continue;
+      if (!node.news?.known || node.distance === null || node.age > FORGOTTEN * every) continue;
       const at = now - node.age;
       const before = this.last.get(name);
       if (!before) this.last.set(name, { at, news: node.news, rates: {} });

@@ -6,7 +6,7 @@ import { Figures, chart } from "./figures.js";
 
 const $ = (id) => document.getElementById(id);
 const EVERY = 500; // milliseconds
-const OLD = 3; // seconds: what was told longer ago is marked
+const OLD = 3; // rounds of questions: what was told longer ago is marked
 const CELLS = 64;
 const figures = new Map(); // by pool
 let kept = JSON.parse(sessionStorage.getItem("meshlock-errands") ?? "[]"); // what this tab asked for
@@ -83,15 +83,19 @@ function show(view) {
   if (me?.known) showPool(view, nodes);
 }
 
-const ago = (age) => (age === null ? "not told yet" : age === 0 ? "now" : `${age < 10 ? age.toFixed(1) : age.toFixed(0)} s ago`);
+const seconds = (age) => (age === null ? "–" : age === 0 ? "now" : `${age < 10 ? age.toFixed(1) : age.toFixed(0)} s`);
+const ago = (age) => `${seconds(age)} ago`;
+const TOLD = "told, ago";
 
 function showPool(view, nodes) {
+  const old = OLD * view.every;
   const told = nodes.filter(([, node]) => node.news?.known);
-  permits(view, told);
+  permits(view, told, old);
   $("map-title").textContent = `The mesh, as ${view.node} knows it`;
-  pictureOf($("map"), view, OLD);
-  const grants = told.flatMap(([name, node]) => node.news.holding.map((grant) => ({ node: name, permits: grant.want, priority: grant.priority, fence: grant.fence, lease: grant.lease === null ? null : `${grant.lease.toFixed(1)} s left`, told: ago(node.age) })));
-  const waiting = told.flatMap(([name, node]) => node.news.waiting.map((one) => ({ node: name, permits: one.want, priority: one.priority, "for": `${one.seconds.toFixed(1)} s`, told: ago(node.age) })));
+  pictureOf($("map"), view, old);
+  const leased = told.some(([, { news }]) => news.members);
+  const grants = told.flatMap(([name, node]) => node.news.holding.map((grant) => ({ node: name, permits: grant.want, priority: grant.priority, fence: grant.fence, ...(leased ? { lease: grant.lease === null ? null : `${grant.lease.toFixed(1)} s left` } : {}), [TOLD]: seconds(node.age) })));
+  const waiting = told.flatMap(([name, node]) => node.news.waiting.map((one) => ({ node: name, permits: one.want, priority: one.priority, "for": `${one.seconds.toFixed(1)} s`, [TOLD]: seconds(node.age) })));
   waiting.sort((a, b) => b.priority - a.priority);
   table("grants", grants, "Nobody holds permits, as far as told.");
   table("waiting", waiting, "Nobody waits, as far as told.");
@@ -99,27 +103,27 @@ function showPool(view, nodes) {
   fill("reasons", JSON.stringify(reasons), () => reasons.slice(0, 20).map((text) => element("p", { text })));
   table("nodes", nodes.map(([name, node]) => ({
     node: name, "links away": node.distance ?? "out of reach", "linked to": node.links.join(" ") || "–", token: node.news?.token_here ? "here" : node.news?.towards ? `through ${node.news.towards}` : "–",
-    holds: node.news?.known ? node.news.held : "–", wait: node.news?.known ? node.news.waits : "–", told: ago(node.age),
+    holds: node.news?.known ? node.news.held : "–", wait: node.news?.known ? node.news.waits : "–", [TOLD]: seconds(node.age),
   })), "");
   links(view);
   $("asking").hidden = !view.allowed;
   if (view.allowed) errands(view);
-  charts(nodes);
+  charts(nodes, view.every);
 }
 
-function permits(view, told) {
+function permits(view, told, old) {
   const k = view.nodes[view.node].news.permits;
   const cells = [];
   let held = 0;
   let free = 0;
   const parts = [];
   for (const [name, { news, age }] of told) {
-    const old = age > OLD ? " old" : "";
-    for (const grant of news.holding) for (let i = 0; i < grant.want; i += 1) cells.push(element("span", { class: `cell used${old}`, text: `${name}${grant.fence === null ? "" : ` #${grant.fence.length > 8 ? `…${grant.fence.slice(-4)}` : grant.fence}`}` }));
+    const stale = age > old ? " old" : "";
+    for (const grant of news.holding) for (let i = 0; i < grant.want; i += 1) cells.push(element("span", { class: `cell used${stale}`, text: `${name}${grant.fence === null ? "" : ` #${grant.fence.length > 8 ? `…${grant.fence.slice(-4)}` : grant.fence}`}` }));
     held += news.held;
     free += news.free_here;
     if (news.held) parts.push(`${name} ${news.held}`);
-    for (let i = 0; i < news.free_here; i += 1) cells.push(element("span", { class: `cell free${old}`, text: "free" }));
+    for (let i = 0; i < news.free_here; i += 1) cells.push(element("span", { class: `cell free${stale}`, text: "free" }));
   }
   const rest = Math.max(0, k - held - free);
   for (let i = 0; i < Math.min(rest, CELLS); i += 1) cells.push(element("span", { class: "cell away", text: "" }));
@@ -128,7 +132,7 @@ function permits(view, told) {
   const ages = told.map(([, node]) => node.age);
   const says = [
     `${held} of ${k} held${parts.length ? ` (${parts.slice(0, 12).join(", ")}${parts.length > 12 ? " …" : ""})` : ""}, ${free} free${rest ? `, ${rest} not told of` : ""}.`,
-    holder ? (at.age > OLD ? `The token was at ${holder}, ${ago(at.age)}.` : `The token is at ${holder}.`) : "Nobody has told that it has the token: it is on its way, or out of reach.",
+    holder ? (at.age > old ? `The token was at ${holder}, ${ago(at.age)}.` : `The token is at ${holder}.`) : "Nobody has told that it has the token: it is on its way, or out of reach.",
     held + free > k ? "That is more than there are, because nodes told at different moments." : "",
     told.length > 1 ? `The oldest of this was told ${ago(Math.max(...ages))}.` : "",
   ].filter(Boolean).join(" ");
@@ -175,10 +179,10 @@ function errands(view) {
   }));
 }
 
-function charts(nodes) {
+function charts(nodes, every) {
   const seen = figures.get(chosen) ?? new Figures();
   figures.set(chosen, seen);
-  seen.add(nodes);
+  seen.add(nodes, every);
   $("rate").textContent = seen.now("entries").toFixed(1);
   const wait = seen.now("wait");
   $("wait").textContent = wait <= 0 ? "–" : wait < 0.0001 ? `${(1e6 * wait).toFixed(0)} µs` : `${(1000 * wait).toFixed(1)} ms`;

@@ -4,7 +4,7 @@ import { layout } from "./layout.js";
 
 const EDGE = 54;
 const seen = new Set(); // links that were there once: the picture keeps its shape when one is cut
-let shape = { key: "", at: [], high: 0 };
+let shape = { key: "", at: [], high: 0, room: 0 };
 
 export function drawn(name, properties, ...children) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -24,16 +24,23 @@ function places(names, wide) {
   return new Map(names.map((name, i) => [name, shape.at[i]]));
 }
 
-// Into the picture, without making a short line as wide as a long one.
+// Into the picture, without making a short line as wide as a long one; and how much room each node has.
 function spread(at, wide) {
-  const most = wide * 0.62;
+  const most = wide * 0.66;
   const low = (of) => Math.min(...at.map((p) => p[of]));
   const size = (of) => Math.max(...at.map((p) => p[of])) - low(of);
-  const scale = Math.min(size("x") ? (wide - 2 * EDGE) / size("x") : Infinity, size("y") ? (most - 2 * EDGE) / size("y") : Infinity, 170);
-  const high = Math.max(wide * 0.42, size("y") * scale + 2 * EDGE);
-  const middle = (of, room) => room / 2 - (low(of) + size(of) / 2) * scale;
-  const [dx, dy] = [middle("x", wide), middle("y", high - 12)];
-  return { high, at: at.map((p) => ({ x: p.x * scale + dx, y: p.y * scale + dy })) };
+  const fits = (of, room) => (size(of) ? (room - 2 * EDGE) / size(of) : Infinity);
+  const across = Math.min(fits("x", wide), 170);
+  const down = Math.min(fits("y", most), 170);
+  const [sx, sy] = [Math.min(across, 1.7 * down), Math.min(down, 1.7 * across)];
+  const high = Math.max(wide * 0.42, size("y") * sy + 2 * EDGE);
+  const dx = wide / 2 - (low("x") + size("x") / 2) * sx;
+  const dy = high / 2 - 6 - (low("y") + size("y") / 2) * sy;
+  const places = at.map((p) => ({ x: p.x * sx + dx, y: p.y * sy + dy }));
+  let room = 80;
+  if (places.length > 300) room = 0;
+  else for (const [i, one] of places.entries()) for (const other of places.slice(i + 1)) room = Math.min(room, Math.hypot(one.x - other.x, one.y - other.y));
+  return { high, room, at: places };
 }
 
 export function pictureOf(svg, view, old) {
@@ -43,8 +50,9 @@ export function pictureOf(svg, view, old) {
   for (const link of there.keys()) seen.add(link);
   const wide = svg.clientWidth < 480 ? 400 : 640;
   const at = places(names, wide);
-  const small = names.length > 40;
-  const radius = small ? 6 : 20;
+  const radius = Math.max(4, Math.min(20, shape.room * 0.27));
+  const named = shape.room > 44;
+  const counted = radius > 9;
   const parts = [];
   for (const link of new Set([...seen, ...there.keys()])) {
     const [one, other] = link.split(" ").map((name) => at.get(name));
@@ -56,19 +64,20 @@ export function pictureOf(svg, view, old) {
     if (!news?.towards || distance === null || !there.get(pair(name, news.towards))) continue;
     const [from, to] = [at.get(name), at.get(news.towards)];
     const turn = (Math.atan2(to.y - from.y, to.x - from.x) * 180) / Math.PI;
-    parts.push(drawn("path", { d: small ? "M4 0 -3 -3 -3 3z" : "M9 0 -6 -7 -6 7z", class: "tip", transform: `translate(${from.x * 0.45 + to.x * 0.55} ${from.y * 0.45 + to.y * 0.55}) rotate(${turn})` }));
+    parts.push(drawn("path", { d: counted ? "M9 0 -6 -7 -6 7z" : "M4 0 -3 -3 -3 3z", class: "tip", transform: `translate(${from.x * 0.45 + to.x * 0.55} ${from.y * 0.45 + to.y * 0.55}) rotate(${turn})` }));
   }
-  for (const name of names) {
+  const weight = (name) => (view.nodes[name].news?.token_here ? 2 : view.nodes[name].news?.held ? 1 : 0);
+  for (const name of [...names].sort((one, other) => weight(one) - weight(other))) {
     const node = view.nodes[name];
     const { x, y } = at.get(name);
     const known = node.news?.known;
     const state = [known && node.news.token_here ? "token" : "", known && node.news.held ? "inside" : "", known && node.news.waits ? "waiting" : "", node.distance === null ? "gone" : node.age === null || node.age > old ? "old" : "", name === view.node ? "me" : ""].filter(Boolean).join(" ");
     const group = drawn("g", { class: `node ${state}`, transform: `translate(${x} ${y})` }, drawn("title", { text: said(name, node) }));
-    if (known && node.news.token_here) group.append(drawn("circle", { class: "halo", r: radius + 6 }));
+    if (known && node.news.token_here) group.append(drawn("circle", { class: "halo", r: radius + (counted ? 6 : 4) }));
     group.append(drawn("circle", { class: "body", r: radius }));
-    if (!small) {
-      if (known && node.news.held) group.append(drawn("text", { class: "count", y: 5, text: node.news.held }));
-      group.append(drawn("text", { class: "name", y: radius + 22, text: name.slice(0, 18) }));
+    if (counted && known && node.news.held) group.append(drawn("text", { class: "count", y: 5, text: node.news.held }));
+    if (named || name === view.node) group.append(drawn("text", { class: "name", y: radius + 22, text: name.slice(0, 18) }));
+    if (shape.room > 60) {
       const note = noted(node, old);
       if (note) group.append(drawn("text", { class: "note", y: radius + 37, text: note }));
     }
