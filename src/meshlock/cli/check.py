@@ -131,14 +131,9 @@ def check(
 
 def explore(checking: Checking) -> tuple[float, bool]:
     """To the end, to --max-states or to Ctrl-C; the CPU time, and whether it was the last."""
-    import gc
-    from time import process_time
+    from meshlock.cli.stretch import Stretch
 
-    gc.freeze()
-    gc.disable()  # nothing here is cyclic; looking for cycles would double the time
-    started = process_time()
-    interrupted = False
-    try:
+    with Stretch() as stretch:
         if sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import Progress, SpinnerColumn, TextColumn
@@ -151,13 +146,7 @@ def explore(checking: Checking) -> tuple[float, bool]:
         else:
             while checking.run(BATCH):
                 pass
-    except KeyboardInterrupt:
-        interrupted = True
-    finally:
-        cpu = process_time() - started
-        gc.enable()
-        gc.unfreeze()
-    return cpu, interrupted
+    return stretch.cpu, stretch.interrupted
 
 
 def rerun(most: int, json: bool) -> NoReturn:

@@ -229,32 +229,20 @@ def prepared(settings: Settings, trace: TraceWriter | None) -> Simulation | Reco
 
 
 def go(run: Simulation | Recovering) -> tuple[Simulation | Recovering, float, bool]:
-    import gc
-    from time import process_time
+    from meshlock.cli.stretch import Stretch
 
-    goal = run.workload.requests
-    gc.freeze()
-    gc.disable()  # a run makes no cycles; looking for some would cost a third of the time
-    started = process_time()
-    try:
+    with Stretch() as stretch:
         run.start()
         if sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import Progress
 
             with Progress(console=Console(stderr=True), transient=True) as progress:
-                bar = progress.add_task("simulating", total=goal)
+                bar = progress.add_task("simulating", total=run.workload.requests)
                 while run.run(SLICE):
                     progress.update(bar, completed=run.measures.entries)
         else:
             while run.run(SLICE):
                 pass
-        finished = True
         run.finish()
-    except KeyboardInterrupt:
-        finished = False
-    finally:
-        cpu = process_time() - started
-        gc.enable()
-        gc.unfreeze()
-    return run, cpu, finished
+    return run, stretch.cpu, not stretch.interrupted
