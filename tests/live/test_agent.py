@@ -186,11 +186,16 @@ def test_the_agent_over_http(tmp_path: Path) -> None:
     meshlock("certs", "authority", "--folder", certs)
     meshlock("certs", "node", "cyd", "--folder", certs)
     http = ["--http", f"127.0.0.1:{port}", "--http-token-file", str(tmp_path / "token")]
+    http += ["--http-name", "robot.lan", "--allow-actions"]
     agent = Agent(tmp_path, "cyd", "--pool", "docks=2", *http)
 
-    def call(method: str, path: str, token: str = "let me in", **body: object) -> object:
+    def call(
+        method: str, path: str, token: str = "let me in", host: str = "localhost", **body: object
+    ) -> object:
         request = Request(f"http://127.0.0.1:{port}{path}", method=method)
         request.add_header("Authorization", f"Bearer {token}")
+        request.add_header("Content-Type", "application/json")
+        request.add_header("Host", host)
         request.data = json.dumps(body).encode() if method == "POST" else None
         try:
             with urlopen(request, timeout=5) as answer:
@@ -201,13 +206,23 @@ def test_the_agent_over_http(tmp_path: Path) -> None:
 
     try:
         assert call("GET", "/v1/status", token="wrong") == 401
+        assert call("GET", "/v1/status", host="evil.example") == 403
+        shown = call("GET", "/view.json", host=f"robot.lan:{port}")
+        assert isinstance(shown, dict) and shown["allowed"] and shown["pool"] == "docks"
+        errand = call("POST", "/actions/acquire", pool="docks")
+        assert isinstance(errand, dict)
+        done = call("POST", "/actions/release", errand=errand["errand"])
+        assert isinstance(done, dict) and done["state"] == "returned"
         grant = call("POST", "/v1/pools/docks/acquire", want=2, ttl=0.5)
-        assert isinstance(grant, dict) and grant["fence"] == 1
+        assert isinstance(grant, dict) and grant["fence"] == 2  # after the page's
         assert call("POST", "/v1/pools/docks/acquire", want=1, timeout=0.1) == 408
         assert call("POST", f"/v1/grants/{grant['grant']}/renew") == {"ttl": 0.5, "lease": None}
         assert isinstance(call("POST", "/v1/pools/docks/acquire", want=1, timeout=5), dict)
         assert call("DELETE", f"/v1/grants/{grant['grant']}") == 404  # its time was over
-        assert 'meshlock_permits{pool="docks"} 2' in str(call("GET", "/metrics"))
+        metrics = str(call("GET", "/metrics"))
+        assert 'meshlock_permits{pool="docks"} 2' in metrics
+        assert "\nmeshlock_nodes 1\n" in metrics
+        assert "\nmeshlock_nodes_unreachable 0\n" in metrics
         described = call("GET", "/openapi.json")
         assert isinstance(described, dict) and "/v1/pools/{pool}/acquire" in described["paths"]
     finally:

@@ -43,6 +43,11 @@ def lines(node: Node) -> Iterator[str]:
     pools = [pool for pool in node.pools.values() if pool.core is not None]
     yield from family("meshlock_links_up", "gauge", "Links that are up.")
     yield f"meshlock_links_up {sum(link['up'] for link in status['links'].values())}"
+    distances = [node["distance"] for node in status["map"].values()]
+    yield from family("meshlock_nodes", "gauge", "Nodes on the map.")
+    yield f"meshlock_nodes {len(distances)}"
+    yield from family("meshlock_nodes_unreachable", "gauge", "Nodes that cannot be reached.")
+    yield f"meshlock_nodes_unreachable {distances.count(None)}"
     yield from family("meshlock_refused_total", "counter", "Peers that were refused.")
     yield f"meshlock_refused_total {status['refused']}"
     for name, (meaning, value) in GAUGES.items():

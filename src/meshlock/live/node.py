@@ -96,6 +96,8 @@ class Node:
             raise Refused(f"'{self.name}' is no name for a node: {LETTERS}.")
         if not 0 < heartbeat < dead:
             raise Refused("A heartbeat must be shorter than the time after which a link is dead.")
+        if clock_rate <= 0:
+            raise Refused("A clock goes forwards: give a clock rate above 0, or none at all.")
         for address in self.peers:
             if not address.startswith(ZENOH):
                 split(address)

@@ -1,0 +1,32 @@
+"""What may be in an agent's file."""
+
+from pathlib import Path
+
+import pytest
+
+from meshlock import Node, Refused
+from meshlock.live.configuration import Settings, read
+
+
+def test_the_page_the_names_and_the_clock(tmp_path: Path) -> None:
+    file = tmp_path / "agent.toml"
+    file.write_text(
+        'name = "a"\nhttp-names = ["robot.lan"]\nallow-actions = true\nclock-rate = 2.0'
+    )
+    settings = read(file)
+    assert (settings.http_names, settings.allow_actions) == (["robot.lan"], True)
+    assert Node.configured(settings).clock_rate == 2.0
+    assert (Settings().allow_actions, Settings().clock_rate) == (False, 1.0)
+
+
+def test_a_word_that_is_none_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "agent.toml"
+    file.write_text("alow-actions = true")
+    with pytest.raises(Refused, match="alow-actions"):
+        read(file)
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0])
+def test_a_clock_goes_forwards(rate: float) -> None:
+    with pytest.raises(Refused, match="clock"):
+        Node("a", clock_rate=rate)
