@@ -136,9 +136,9 @@ class Permits:
         self.stop("the lease of the permits cannot be renewed")
 
     def left(self) -> float:
-        from time import CLOCK_BOOTTIME, clock_gettime
+        from meshlock.live import clock
 
-        return GRACE if self.until is None else self.until - clock_gettime(CLOCK_BOOTTIME)
+        return GRACE if self.until is None else self.until - clock.seconds()
 
     def stop(self, why: str) -> None:
         import contextlib

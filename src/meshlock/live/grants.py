@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
-from time import CLOCK_BOOTTIME, clock_gettime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+
+from meshlock.live import clock
 
 if TYPE_CHECKING:
     from meshlock.live.pool import Pool
@@ -51,7 +52,7 @@ class Grant:
         deadline = self.deadline
         if deadline is None:
             return None
-        return max(0.0, deadline - clock_gettime(CLOCK_BOOTTIME))
+        return max(0.0, deadline - clock.seconds())
 
     def release(self) -> None:
         """Give all permits back. Once is enough; again does nothing."""

@@ -13,13 +13,13 @@ import asyncio
 import random
 import socket
 import ssl
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from logging import ERROR, INFO, WARNING
 from typing import TYPE_CHECKING, Any
 
 from meshlock.algorithms.registry import Refused
+from meshlock.live import clock
 from meshlock.live.atlas import Atlas
 from meshlock.live.detours import Detours
 from meshlock.live.frames import MOST_NODES, Beat, Bye, Detour, Hello, Links, pack
@@ -45,9 +45,6 @@ MUTUAL = "we are dialling each other, and mine counts"
 
 FIRST_RETRY, LAST_RETRY = 0.02, 1.0
 HURRY: dict[str, Any] = {"ssl_handshake_timeout": HANDSHAKE_SECONDS, "ssl_shutdown_timeout": 1.0}
-AWAKE_OR_NOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""The clock of this machine that goes on while it sleeps."""
-
 NEVER = -(2**62)
 """In a stamp: no clock has been told yet."""
 
@@ -280,7 +277,7 @@ class Mesh:
 
     def clock(self) -> int:
         """Nanoseconds, from no particular moment on; it goes on while the machine sleeps."""
-        now = time.clock_gettime_ns(AWAKE_OR_NOT)
+        now = clock.nanoseconds()
         return now if self.clock_rate == 1.0 else int(now * self.clock_rate)
 
     def stamp(self, peer: str) -> tuple[int, int]:
