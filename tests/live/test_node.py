@@ -13,6 +13,7 @@ import pytest
 import meshlock
 import meshlock.live.blocking
 import meshlock.live.node
+import meshlock.live.pool
 from meshlock import Node, Pool, Refused
 
 
@@ -35,7 +36,7 @@ async def until(true: Callable[[], bool]) -> None:
         await asyncio.sleep(0.005)
 
 
-@pytest.mark.parametrize("module", [meshlock.live.node, meshlock.live.blocking])
+@pytest.mark.parametrize("module", [meshlock.live.node, meshlock.live.pool, meshlock.live.blocking])
 def test_the_examples_in_the_docstrings_run(module: object) -> None:
     failed, tried = doctest.testmod(module)  # type: ignore[arg-type]
     assert (failed, tried > 1) == (0, True)

@@ -107,6 +107,22 @@ class Pool:
         ``grant = await pool.acquire(2)`` leaves that to you. After ``timeout`` seconds
         without permits it raises :class:`TimeoutError`. A request that times out or is
         cancelled leaves nothing behind.
+
+        >>> import asyncio, meshlock
+        >>> async def share():
+        ...     async with meshlock.Node("here") as node:
+        ...         docks = node.pool("docks", permits=3)
+        ...         grant = await docks.acquire(2)
+        ...         try:
+        ...             await docks.acquire(2, timeout=0.1)
+        ...         except TimeoutError:
+        ...             print("two of three are taken")
+        ...         grant.release()
+        ...         async with docks.acquire(3, priority=9) as later:
+        ...             print(later.want, "now; fences grow:", later.fence > grant.fence)
+        >>> asyncio.run(share())
+        two of three are taken
+        3 now; fences grow: True
         """
         return Acquire(self, want, priority, timeout)
 
@@ -115,6 +131,15 @@ class Pool:
 
         Free permits lie with the token, which may be elsewhere: to look further, use
         ``acquire`` with a short timeout.
+
+        >>> import asyncio, meshlock
+        >>> async def look():
+        ...     async with meshlock.Node("here") as node:
+        ...         docks = node.pool("docks", permits=3)
+        ...         with docks.try_acquire(2):
+        ...             print(docks.try_acquire(2))
+        >>> asyncio.run(look())
+        None
         """
         self.refuse_impossible(want)
         core = self.core
