@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
@@ -13,7 +16,7 @@ from strangers import Stranger, lines
 from meshlock import Node
 from meshlock.live import atlas as atlases
 from meshlock.live.atlas import Atlas
-from meshlock.live.frames import MOST_NODES, Beat, Frame, Links
+from meshlock.live.frames import MOST_NODES, Beat, Carry, Frame, Links
 from meshlock.live.mesh import NEVER, Mesh, split
 from meshlock.live.relay import Relay
 from meshlock.live.security import unprotected
@@ -416,5 +419,60 @@ def test_a_clock_can_be_made_to_run_fast() -> None:
             await asyncio.sleep(0.1)
             true, fast = mesh_of(a).clock() - before[0], mesh_of(b).clock() - before[1]
             assert 1.45 < fast / true < 1.55
+
+    run(story)
+
+
+CHILD = """
+import asyncio, sys
+from meshlock import Node
+
+async def live():
+    async with Node("b", peers=[sys.argv[1]], dead=5.0) as b:
+        def measure(peer, frame, serial):
+            told, held, sent = frame.args
+            true = b.mesh.clock() - sent
+            answer = (b.mesh.travelled((told, held)), true, *b.mesh.stamp("a"), b.mesh.clock())
+            b.mesh.send("a", "docks", "MEASURED", answer)
+
+        b.pool("docks").receive = measure
+        await asyncio.sleep(30)
+
+asyncio.run(live())
+"""
+
+
+def test_whatever_stops_a_process_the_bound_holds_both_ways() -> None:
+    """Both processes are on one machine, so one clock tells the true time under way."""
+
+    async def story() -> None:
+        async with Node("a", dead=5.0) as a:
+            mesh = a.mesh
+            found: list[tuple[int, int]] = []
+
+            def measured(peer: str, frame: Carry, serial: int) -> None:
+                bound, there, told, held, sent = frame.args
+                back = mesh.clock() - sent
+                found.extend([(bound, there), (mesh.travelled((told, held)), back)])
+
+            a.pool("docks").receive = measured  # type: ignore[method-assign]
+            child = subprocess.Popen([sys.executable, "-c", CHILD, a.address])
+            try:
+                await until(lambda: mesh.stamp("b")[0] != NEVER, 15)
+                for number in range(150):
+                    if number in (30, 80):
+                        child.send_signal(signal.SIGSTOP)
+                    if number in (55, 105):
+                        child.send_signal(signal.SIGCONT)
+                    mesh.send("b", "docks", "STAMPED", (*mesh.stamp("b"), mesh.clock()))
+                    mesh.flush()
+                    await asyncio.sleep(0.01)
+                await until(lambda: len(found) == 300)
+            finally:
+                child.kill()
+                child.wait()
+            assert all(bound >= true for bound, true in found)
+            assert max(true for _, true in found) > 200_000_000  # a stop was on the way
+            assert sum(bound < 50_000_000 for bound, _ in found) > 50  # else bounds are small
 
     run(story)
