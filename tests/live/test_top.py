@@ -83,3 +83,14 @@ def test_no_pause_is_no_way_to_watch(place: str) -> None:
     )
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
+
+
+def test_a_pipe_gets_all_columns_of_status(place: str) -> None:
+    done = subprocess.run(
+        [*PROGRAM, "status", "--socket", place],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "20"},
+    )
+    assert "pool   permits  token  free  held  waiting  longest  entries" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) < 100

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     Rows = list[list[RenderableType]]
 
+UNBOUNDED = 10_000
+"""Columns; no line is as long."""
+
 
 def status(
     socket: Annotated[str | None, typer.Option(help="The agent's unix socket.")] = None,
@@ -34,7 +37,10 @@ def status(
     else:
         from rich.console import Console
 
-        Console().print(picture(found))
+        console = Console()
+        if not console.is_terminal:
+            console.width = UNBOUNDED  # a pipe has no edge
+        console.print(picture(found))
 
 
 def picture(
@@ -181,7 +187,7 @@ class Narrowing:
         self.rows = rows
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
-        unbounded = options.update(max_width=10_000)
+        unbounded = options.update(max_width=UNBOUNDED)
         for columns in range(len(self.headings), 0, -1):
             shown = table(self.headings[:columns])
             for row in self.rows:
