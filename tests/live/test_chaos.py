@@ -412,7 +412,8 @@ def test_figures_tell_how_long_recovery_took():
     assert found["recovery"]["holder killed"] == {"measured": 1, "median": 4.0, "worst": 4.0}
     assert found["recovery"]["client killed"] == {"measured": 1, "median": 1.0, "worst": 1.0}
     assert found["recovery"]["agent paused"] == {"measured": 1, "median": 2.0, "worst": 2.0}
-    assert found["permits_back"] == {"measured": 1, "median": 2.0, "worst": 2.0}
+    assert found["permits_back"]["client killed"] == {"measured": 1, "median": 2.0, "worst": 2.0}
+    assert found["permits_back"]["node killed"]["measured"] == 0
     assert found["longest_stall"] == 4.0  # from 29 to 33, two faults or not
     assert found["longest_without_grant"] == 67.0  # to the end of the record
     assert found["most_permits"] == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -16,6 +17,8 @@ pytest.importorskip("cryptography")
 from meshlock.live.chaos import plan as plans
 from meshlock.live.chaos.judge import judge
 from meshlock.live.chaos.record import read
+from meshlock.live.mesh import split
+from meshlock.live.relay import Relay
 
 PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()", "chaos"]
 LEASE = 2.0
@@ -82,6 +85,30 @@ def test_a_run_leaves_no_process_behind_however_it_ends(
     if number != signal.SIGKILL:  # nobody can tidy up after that
         assert code == 128 + number
         assert list(tmp_path.iterdir()) == []
+
+
+def test_a_silent_cut_holds_back_the_end_of_a_connection_too():
+    """Else the death of a process would be heard of through a cut cable."""
+
+    async def story() -> None:
+        async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            relay.cut()
+            writer.close()
+
+        server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+        relay = await Relay(*server.sockets[0].getsockname()[:2]).start()
+        reader, writer = await asyncio.open_connection(*split(relay.address))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await reader.read()
+        relay.heal()
+        async with asyncio.timeout(3.0):
+            assert await reader.read() == b""
+        writer.close()
+        server.close()
+        await relay.close()
+
+    asyncio.run(story())
 
 
 def test_a_folder_that_exists_is_not_overwritten(tmp_path: Path):

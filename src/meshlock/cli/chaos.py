@@ -29,7 +29,7 @@ def chaos(
     clients_per_node: Annotated[int, typer.Option(help="Programs that use the permits.")] = 2,
     within: Annotated[
         float | None,
-        typer.Option(help="Seconds within which service must resume; five leases if left out."),
+        typer.Option(help="Seconds within which service must resume; three leases if left out."),
     ] = None,
     keep: Annotated[
         Path | None, typer.Option(help="Keep plan, record and logs in this new folder.")
@@ -180,13 +180,16 @@ def summary(found: dict[str, Any], verdict: Verdict, keep: Path | None) -> Rende
         row = [str(times["measured"]), seconds_of(times["median"]), seconds_of(times["worst"])]
         table.add_row(kind, str(count), *row)
     back = found["permits_back"]
+    client, node = back["client killed"], back["node killed"]
     lines = Text(
         f"\n{found['kills']} kills, {found['pauses']} pauses, {found['partitions']} partitions, "
         f"{found['restarts']} restarts ({found['restarts_without_memory']} without memory), "
         f"{found['grants']:,} grants in {found['seconds']:.0f} s\n"
         f"Longest stall {seconds_of(found['longest_stall'])} with a majority and free permits, "
-        f"{seconds_of(found['longest_without_grant'])} whatever the reason; permits of killed "
-        f"clients back after {seconds_of(back['median'])}, at worst {seconds_of(back['worst'])}\n"
+        f"{seconds_of(found['longest_without_grant'])} whatever the reason\n"
+        f"Permits back after {seconds_of(client['median'])}, at worst "
+        f"{seconds_of(client['worst'])}, if a client was killed; after "
+        f"{seconds_of(node['median'])}, at worst {seconds_of(node['worst'])}, if its node was\n"
         f"{found['late_writes']['made']} writes after the end of a lease, of which the resource "
         f"refused {found['late_writes']['refused']}\n\n"
     )

@@ -39,8 +39,11 @@ from meshlock.live.chaos.resource import Resource
 
 BETWEEN_WRITES = 0.02
 RETRY = 0.1
-LONG = 0.04
+LONG = 0.08
 """Share of grants that are held for about a lease, so that faults find them."""
+
+CLINGING = 0.7
+"""Share of clients that use what they have to the end of its lease when their agent dies."""
 
 CARELESS = 0.5
 """Share of grants of all permits whose client writes once more after the lease is over, as a
@@ -229,6 +232,8 @@ class Holding:
                     over = any(self.told(said) for said in client.heard(pause))
                 except AgentGone:
                     agent_gone, over = True, False
+                    if self.until is not None and client.random.random() < CLINGING:
+                        end = self.until
                 if over:
                     self.once_more()
                     return

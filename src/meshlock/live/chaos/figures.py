@@ -4,10 +4,11 @@ The recovery from a fault is the time until the next grant anywhere; answers tha
 way when it struck do not count. Measured are faults that struck alone, with a majority left:
 if another came before service resumed, nobody can say which of the two the time belongs to
 (``longest_stall`` counts all of them: the longest time in which a majority was there, somebody
-with it waited, all that was asked for was free, and nobody got it).
+with it waited, all that was asked for was free, and nobody got it; ``resumed_within`` is the
+same, counted anew from every fault: what is judged).
 
-When a client is killed while its agent lives, its permits are *back* when the others hold
-all k at once.
+When a client is killed while it holds permits, they are *back* when the others hold all k at
+once: its agent gives them back if it lives; if the whole node is killed, its lease must end.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ def figures(record: Sequence[AnyLine], verdict: Verdict) -> dict[str, Any]:
     unserved = [line.why for line in record if isinstance(line, NotServed)]
     starts = [line for line in record if isinstance(line, Up)]
     held = totals(verdict.uses)
+    full = [time for time, total in held if total >= set_up.permits]
     stalls = [stall for stall in verdict.stalls if grants and stall.begin >= grants[0]]
     return {
         "seconds": round(record[-1].t - set_up.t, 1),
@@ -49,17 +51,15 @@ def figures(record: Sequence[AnyLine], verdict: Verdict) -> dict[str, Any]:
         "agent_gone": unserved.count("gone"),
         "first_grant": round(grants[0] - set_up.t, 3) if grants else None,
         "longest_stall": longest([stall.idle for stall in stalls]),
+        "resumed_within": longest([stall.inexcusable for stall in stalls]),
         "longest_without_grant": longest([stall.seconds for stall in stalls]),
         "recovery": {
             kind: spread(recoveries(kind, faults, grants, verdict))
             for kind in sorted({fault.kind for fault in faults})
         },
-        "permits_back": spread(
-            until_all_held(
-                [fault.t for fault in faults if fault.kind == "client killed"],
-                [time for time, total in held if total >= set_up.permits],
-            )
-        ),
+        "permits_back": {
+            kind: spread(returns(kind, faults, full)) for kind in ("client killed", "node killed")
+        },
         "late_writes": {
             "made": len(late),
             "refused": sum(line.outcome == REFUSED for line in late),
@@ -103,10 +103,16 @@ def recoveries(
     return found
 
 
-def until_all_held(since: list[float], full: list[float]) -> list[float]:
-    """Seconds from each of these moments until all permits were in use at once."""
-    places = [(moment, bisect_left(full, moment)) for moment in since]
-    return [full[place] - moment for moment, place in places if place < len(full)]
+def returns(kind: str, faults: list[Fault], full: list[float]) -> list[float]:
+    """Seconds until all permits were in use at once, as they were at the ``full`` moments."""
+    found = []
+    for fault in faults:
+        place = bisect_left(full, fault.t)
+        if fault.kind == kind and fault.held and place < len(full):
+            back = full[place]
+            if not any(fault.t < other.t < back for other in faults):
+                found.append(back - fault.t)
+    return found
 
 
 def totals(uses: list[Use]) -> list[tuple[float, int]]:

@@ -134,7 +134,7 @@ def make(
     names = [f"n{number}" for number in range(nodes)]
     links = linked(topology, nodes, seed)
     plan = Plan(
-        seed, names, links, permits, lease, seconds, clients_per_node, within or 5 * lease, []
+        seed, names, links, permits, lease, seconds, clients_per_node, within or 3 * lease, []
     )
     plan.events = list(Drawing(plan).events())
     return plan

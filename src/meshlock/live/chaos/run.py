@@ -165,9 +165,9 @@ class Chaos:
         slots = self.slots_at(name) if event.fault == "kill-node" else []
         cluster.look()
         held = sum(cluster.holding.get(slot.name, 0) for slot in slots)
+        t = cluster.kill_agent(name)  # first, or it would give back what its clients held
         for slot in slots:
             cluster.kill_client(slot)
-        t = cluster.kill_agent(name)
         kind = "node killed" if slots else "agent killed"
         if event.fault == "kill-holder":
             await asyncio.sleep(FOUND_OUT)
