@@ -134,6 +134,8 @@ def recovery(figures: dict[str, Any]) -> list[Table | Text]:
     )
     if found["lease_messages_at_rest"] is not None:
         row("lease messages per time, at rest", f"{found['lease_messages_at_rest']:.4g}")
+    owed = found["requests_with_path"]
+    row("had a path to a majority for long", "not counted" if owed is None else f"{owed:,}")
     row("unserved, of these with a path", f"{figures['unserved']}, {found['unserved_with_path']}")
     return [table, Text()]
 

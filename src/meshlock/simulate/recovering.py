@@ -59,6 +59,8 @@ NOTICE = 6
 RECOVER = 10
 """Waits; see :meth:`Recovering.recover_within`."""
 
+MOST_LOOKS = 5_000_000
+
 HOPELESS = 10_000
 """So many leases without an entry, and the run is given up."""
 
@@ -135,6 +137,7 @@ class Recovering:
         self.paths = Paths(members, self.recover_within(), self.queue_within())
         self.late = 0  # requests that waited although they had a path, and were served or lost
         self.unserved_with_path = 0
+        self.asked: list[tuple[int, float]] = []  # node and time of every request
 
         self.pacing = Random(f"{seed}:pace")
         clocks = Random(f"{seed}:clocks")
@@ -332,6 +335,7 @@ class Recovering:
         client.asked = self.now
         self.workload.make_urgent(client, client.asked)
         self.measures.asks(client)
+        self.asked.append((client.node, client.asked))
         self.present[client.number] = client
         node.request(client.number, client.want, client.priority, self.clock(client.node))
         asked = {"client": client.number, "want": client.want, "priority": client.priority}
@@ -719,11 +723,18 @@ class Recovering:
                     self.trace.writer.moved(self.now, place.node, place.x, place.y)
             self.trace.writer.end(self.now, self.measures.waiting, self.monitor.violated)
 
+    def requests_with_path(self) -> int | None:
+        """How many requests would be owed an entry by now; None if that takes long to find out."""
+        if len(self.asked) * len(self.paths.times) > MOST_LOOKS:
+            return None
+        return sum([1 for node, asked in self.asked if self.paths.had_path(node, asked, self.now)])
+
     def figures(self) -> dict[str, Any]:
         """Under ``recovery``, beside the figures that every run has."""
         return {
             "epochs": self.monitor.epochs,
             **self.recovery.figures(TICKS),
+            "requests_with_path": self.requests_with_path(),
             "unserved_with_path": self.unserved_with_path,
             "late_with_path": self.late,
             "long_enough": {"recover": self.paths.recover, "queue": self.paths.queue},

@@ -1,0 +1,58 @@
+"""meshlock simulate with members, as other programs call it."""
+
+import json
+import subprocess
+import sys
+
+COMMAND = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
+POOL = """simulate --nodes 5 --permits 2 --want 1-2 --members all --workload poisson:0.02
+    --requests 200 --crashes 500 --cuts 1000,300 --seed 3"""
+
+
+def meshlock(*arguments):
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True)
+
+
+def test_a_pool_that_recovers_is_reported_traced_and_judged(tmp_path):
+    trace = tmp_path / "run.jsonl"
+    more = ["--json", "--verify-determinism", "--trace", str(trace)]
+    result = meshlock(*POOL.split(), *more)
+    assert (result.returncode, result.stderr) == (0, "")
+    figures = json.loads(result.stdout)
+    found = figures["recovery"]
+    assert figures["violated"] == [] and figures["deterministic"]
+    assert figures["requested"] == 200 == figures["entries"] + found["lost_requests"]
+    assert found["crashes"] > 0 and found["partitions"] > 0 and found["epochs"] > 1
+    assert found["outages"].keys() == found["time_to_recover"].keys()
+    assert found["time_to_recover"].keys() == {"count", "median", "worst"}
+    assert len(found["served_share"]["nodes"]) == 5
+    promised = {"majority_share", "idle_share", "lost_grants", "orphaned_grants"}
+    promised |= {"lease_messages_at_rest", "unserved_with_path", "requests_with_path"}
+    assert found.keys() >= promised
+    verdict = json.loads(meshlock("audit", str(trace), "--json").stdout)
+    assert verdict["holds"] and verdict["not_judged"] == []
+    assert verdict["entries"] == figures["entries"]
+    for kind in ("mermaid", "shiviz", "csv"):
+        written = tmp_path / f"run.{kind}"
+        assert meshlock("convert", str(trace), "--to", kind, "-o", str(written)).returncode == 0
+        assert written.stat().st_size > 1000
+
+
+def test_people_are_told_that_the_way_is_not_jiangs():
+    result = meshlock(*POOL.split())
+    words = " ".join(result.stdout.split())
+    assert "with recovery by 5 members: its order, but messages go straight" in words
+    assert "no violation of safety, leases, fences" in words
+
+
+def test_states_of_such_nodes_are_not_recorded(tmp_path):
+    more = ["--trace", str(tmp_path / "run.jsonl"), "--trace-states"]
+    result = meshlock(*POOL.split(), *more)
+    assert result.returncode == 2
+    assert "leave out --trace-states" in result.stderr
+
+
+def test_crashes_need_members():
+    result = meshlock("simulate", "--nodes", "5", "--crashes", "500")
+    assert result.returncode == 2
+    assert result.stderr.startswith("meshlock: --crashes is for nodes that recover")
