@@ -12,7 +12,7 @@ import pytest
 
 from meshlock.algorithms.registry import ALGORITHMS
 
-COMMAND = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
+COMMAND = [sys.executable, "-m", "meshlock"]
 
 
 def meshlock(*arguments, **more):
