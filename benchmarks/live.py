@@ -85,7 +85,7 @@ def wait_for_quiet(patience: float) -> None:
 # -- one node in its own process -----------------------------------------------------------
 
 
-async def worker(name: str, protected: bool, permits: int) -> None:
+async def worker(name: str, protected: bool, permits: int, members: list[str]) -> None:
     """Told what to do line by line; writes the stamps of its grants at the end."""
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[str] = asyncio.Queue()
@@ -102,7 +102,10 @@ async def worker(name: str, protected: bool, permits: int) -> None:
 
     secret = SECRET if protected else None
     async with Node(name, secret=secret, heartbeat=0.1, dead=5.0) as node:
-        pool = node.pool("pens", permits, founder=name == "n0")
+        if members:
+            pool = node.pool("pens", permits, members=members)
+        else:
+            pool = node.pool("pens", permits, founder=name == "n0")
         kept = []
         say(address=node.address)
         while line := await lines.get():
@@ -158,11 +161,19 @@ def children_seconds() -> float:
 class Fleet:
     """Processes n0, n1, ... with these links between them."""
 
-    def __init__(self, size: int, links: list[tuple[int, int]], protected: bool, permits: int):
+    def __init__(
+        self,
+        size: int,
+        links: list[tuple[int, int]],
+        protected: bool,
+        permits: int,
+        members: int = 0,
+    ) -> None:
         command = [sys.executable, __file__, "--worker"]
+        names = [f"n{number}" for number in range(members)]
         self.processes = [
             subprocess.Popen(
-                [*command, f"n{number}", str(int(protected)), str(permits)],
+                [*command, f"n{number}", str(int(protected)), str(permits), *names],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -384,6 +395,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
-        run(worker(sys.argv[2], sys.argv[3] == "1", int(sys.argv[4])))
+        run(worker(sys.argv[2], sys.argv[3] == "1", int(sys.argv[4]), sys.argv[5:]))
     else:
         main()
