@@ -133,7 +133,7 @@ async def worker(name: str, protected: bool, permits: int, members: list[str]) -
                 used = cpu_seconds() - cpu
                 await asyncio.sleep(order.get("linger", 0.5))
                 sent = sum(pool.measures.sent.values()) - sent
-                say(stamps=stamps, cpu=used, sent=sent)
+                say(stamps=stamps, cpu=used, sent=sent, kinds=pool.measures.sent)
             elif "acquire" in order:
                 kept.append(await pool.acquire())
                 say(got=now())

@@ -22,6 +22,7 @@ from meshlock.algorithms.recovery.messages import (
     Keep,
     Lost,
     Misfit,
+    Request,
     Token,
     fence_number,
 )
@@ -31,6 +32,7 @@ from meshlock.algorithms.recovery.pace import Pace
 from meshlock.algorithms.recovery.state import majority
 from meshlock.algorithms.registry import Refused
 from meshlock.live import letters
+from meshlock.live.anteroom import Anteroom
 from meshlock.live.charter import Charter
 from meshlock.live.frames import Carry
 from meshlock.live.letters import DRIFT
@@ -68,6 +70,7 @@ class Leases:
         self.promises = Promises(state, pool.name) if state is not None else None
         remembered = self.promises.read() if self.promises is not None else None
         self.unsaved: Promised | None = None
+        self.anteroom = Anteroom(self.node)
         self.pace = Pace(self.node, 1_000_000)
         self.handled_at = 0
         if remembered is not None:
@@ -92,7 +95,11 @@ class Leases:
         self.carry_out()
 
     def withdraw(self, client: int) -> bool:
-        waited = self.node.withdraw(client, self.now())
+        now = self.now()
+        waited = self.node.withdraw(client, now)
+        if not self.node.waiting:
+            for request in self.anteroom.empty():
+                self.node.receive(request, now)
         self.carry_out()
         return waited
 
@@ -165,11 +172,18 @@ class Leases:
 
     def post(self, message: Message) -> None:
         name = self.names.get(message.receiver)
+        kind, fields = message.kind, message.freeze()[1:]
+        if isinstance(message, Token):
+            self.anteroom.leaves(message)
+        elif isinstance(message, Request):
+            place = self.anteroom.place(message.asked)
+            if place is not None:
+                name = self.names[place]
+                kind, fields = letters.LATER, (*fields, self.anteroom.hop)
         if name is not None:
             self.pool.measures.sends(message.kind)
             way = (self.pool.me, name)
-            fields = message.freeze()[1:]
-            letters.post(self.mesh, self.pool.name, message.kind, way, self.handled_at, fields)
+            letters.post(self.mesh, self.pool.name, kind, way, self.handled_at, fields)
 
     # -- what it hears -----------------------------------------------------------------
 
@@ -185,6 +199,13 @@ class Leases:
         if isinstance(message, Token):
             under_way = letters.time_under_way(self.mesh, letter)
             message.travelled = int(under_way * (1 + 2 * DRIFT)) // 1000 + 1
+            self.anteroom.joins(message)
+        elif (
+            isinstance(message, Request)
+            and frame.kind == letters.LATER
+            and self.anteroom.keep(message, letter.fields[2])
+        ):
+            return
         self.pool.measures.received += 1
         self.node.receive(message, now)
         if frame.kind in DECISIVE:

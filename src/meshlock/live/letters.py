@@ -22,6 +22,7 @@ from meshlock.algorithms.recovery.messages import (
     Fence,
     Papers,
     Report,
+    Request,
 )
 from meshlock.live.frames import BadFrame
 from meshlock.live.mesh import Mesh
@@ -31,7 +32,7 @@ DRIFT = 0.01
 
 MOST_HOPS = 64
 
-TOKEN = "TOKEN"
+TOKEN, LATER = "TOKEN", "LATER"
 LAZY = ("GOT", "RELEASED")
 """Receipts that nobody waits for: they leave with the next letter, or the next heartbeat."""
 
@@ -50,6 +51,7 @@ FIELDS: dict[str, Any] = {
     "TOKEN": tuple[Papers, Config, int, tuple[Asked, ...], int, int],
     "GOT": tuple[Epoch, int],
     "REQUEST": tuple[Epoch, Asked],
+    LATER: tuple[Epoch, Asked, int],  # a REQUEST that waits for the token, see anteroom
     "RELEASE": tuple[Epoch, Fence, int, int],
     "RELEASED": tuple[Epoch, Fence],
 }
@@ -74,10 +76,11 @@ def read(args: tuple[Any, ...]) -> Letter:
 
 
 def message(kind: str, letter: Letter, receiver: int) -> Message:
-    if kind not in KIND:
+    if kind not in FIELDS:
         raise BadFrame(f"a message {kind[:64]!r}, which pools with leases do not have")
     try:
-        return KIND[kind](receiver, *msgspec.convert(letter.fields, FIELDS[kind]))
+        fields = msgspec.convert(letter.fields, FIELDS[kind])
+        return Request(receiver, *fields[:2]) if kind == LATER else KIND[kind](receiver, *fields)
     except msgspec.ValidationError as error:
         raise BadFrame(f"a {kind} with other fields than it has: {error}") from None
 

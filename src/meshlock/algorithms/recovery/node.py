@@ -720,19 +720,21 @@ class RecoveryNode(State):
                 self.send(Request(node, request.epoch, request.asked))
 
     def line_up(self, asked: Asked) -> None:
-        """Once per node; who asks for something else keeps its age."""
+        """Once per node; who asks for something else keeps its age and, among equals, its place."""
         node, boot, want, priority, _ = asked
         since = self.token.grants if self.token is not None else 0
-        rest: list[Asked] = []
+        line: list[Asked] = []
+        found = not 0 < want <= self.pool.permits
         for other in self.queue:
             if other[0] != node:
-                rest.append(other)
-            elif other[1] == boot:
-                since = other[4]
-        if 0 < want <= self.pool.permits:
-            rest.append((node, boot, want, priority, since))
-        rest.sort(key=rank)
-        self.queue = rest
+                line.append(other)
+            elif other[1] == boot and not found:
+                found = True
+                line.append((node, boot, want, priority, other[4]))
+        if not found:
+            line.append((node, boot, want, priority, since))
+        line.sort(key=rank)
+        self.queue = line
 
     def receive_release(self, release: Release, now: int) -> None:
         if self.adopted != self.promised or release.epoch > self.adopted:

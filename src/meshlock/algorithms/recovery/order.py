@@ -2,7 +2,7 @@
 
 Every request has a priority, larger is more urgent, and a *since*: how many grants had been
 made when it lined up. Requests are ranked by ``since - PATIENCE * priority``, the smallest first;
-of two that rank alike the earlier, then that of the lower node. So one step of priority is worth
+of two that rank alike the one that lined up first. So one step of priority is worth
 PATIENCE grants, and nobody starves: what lines up later has a larger *since*, and after PATIENCE
 grants for each step it ranks behind. The first in rank is never overtaken by one that wants less.
 
@@ -19,12 +19,12 @@ PATIENCE = 100
 Waiting = tuple[int, int, int]
 """A client that waits: how many permits, priority, how many grants its node had made before."""
 
-Rank = tuple[int, int, int]
+Rank = tuple[int, int]
 
 
 def rank(asked: Asked) -> Rank:
-    node, _, _, priority, since = asked
-    return (since - PATIENCE * priority, since, node)
+    _, _, _, priority, since = asked
+    return (since - PATIENCE * priority, since)
 
 
 def best(waiting: dict[int, Waiting]) -> int:
