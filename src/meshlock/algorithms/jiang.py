@@ -390,8 +390,8 @@ class JiangNode(Node):
 
     def decide(self) -> None:
         """The holder: let our own clients in, pass the token, or wait (R1, R2)."""
-        while self.t > 0 and len(self.queue) > 0:
-            chosen = self.queue.first()
+        while self.t > 0 and self.queue.entries:
+            chosen = self.queue.entries[0]
             if self.rules.backfill > 0 and chosen.want > self.t:
                 smaller = self.smaller(chosen)
                 if smaller is None:
@@ -403,7 +403,7 @@ class JiangNode(Node):
             if chosen.want > self.t:
                 return
             self.let_in(chosen)
-        if len(self.queue) == 0:
+        if not self.queue.entries:
             self.passed = 0
             self.blocked = NOBODY
 
@@ -441,7 +441,7 @@ class JiangNode(Node):
         self.t = 0
         self.passed = 0
         self.blocked = NOBODY
-        if len(self.queue) > 0:
+        if self.queue.entries:
             self.ask(j)
 
     def pursue(self) -> None:
@@ -453,14 +453,14 @@ class JiangNode(Node):
         if self.stranded > 0:  # R5
             self.send(Release(self.lowest(), self.height, self.grants, self.stranded))
             self.stranded = 0
-        if len(self.queue) == 0:
+        if not self.queue.entries:
             if self.told:
                 self.told = False
                 self.send(Update(self.next, self.height, self.grants, 0, 0, 0))
         elif not self.told:
             self.ask(self.lowest())
         else:
-            front = self.queue.first()
+            front = self.queue.entries[0]
             if (
                 front.priority != self.told_priority
                 or front.rank // self.rules.patience != self.told_rank // self.rules.patience
@@ -475,7 +475,7 @@ class JiangNode(Node):
 
     def ask(self, j: int) -> None:
         """forwardRequest, to j."""
-        front = self.queue.first()
+        front = self.queue.entries[0]
         self.next = j
         self.tell(front)
         self.send(Request(j, self.height, self.grants, front.priority, front.rank, front.want))
@@ -622,7 +622,7 @@ class JiangNode(Node):
         return self.t + self.stranded
 
     def known_priority(self) -> int | None:
-        if len(self.queue) == 0:
+        if not self.queue.entries:
             return None
         return max([entry.priority for entry in self.queue.entries])
 

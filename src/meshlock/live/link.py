@@ -125,10 +125,16 @@ class Connection(asyncio.Protocol):
             for frame in self.splitter.feed(data):
                 if self.reason:
                     return
-                if self.session is not None:
-                    self.after_handshake(self.session, frame)
-                else:
+                session = self.session
+                if session is None:
                     self.in_handshake(frame)
+                elif isinstance(frame, Carry):
+                    if session.take(frame):
+                        self.keeper.owner.message(self.peer, frame)
+                    if session.received - session.told >= ACKNOWLEDGE_AFTER:
+                        self.beat()
+                else:
+                    self.after_handshake(session, frame)
         except BadFrame as error:
             self.close(f"it sent {error}")
         except Exception:
@@ -184,12 +190,7 @@ class Connection(asyncio.Protocol):
             raise BadFrame(f"{type(frame).__name__} out of turn")
 
     def after_handshake(self, session: Session, frame: Frame) -> None:
-        if isinstance(frame, Carry):
-            if session.take(frame):
-                self.keeper.owner.message(self.peer, frame)
-            if session.received - session.told >= ACKNOWLEDGE_AFTER:
-                self.beat()
-        elif isinstance(frame, Beat):
+        if isinstance(frame, Beat):
             session.acknowledge(frame.acknowledged)
             self.keeper.beaten(self, frame)
         elif isinstance(frame, Bye):

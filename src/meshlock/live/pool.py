@@ -334,7 +334,7 @@ class Pool:
     def carry(self, message: Message) -> None:
         kind = message.kind
         self.measures.sends(kind)
-        fields = message.freeze()[1:]
+        fields = tuple([getattr(message, name) for name in message.fields])
         if self.routes is not None:
             self.serial += 1
             message.serial = self.serial
