@@ -68,12 +68,20 @@ def moving(spec: str) -> list[tuple[str, Given]]:
                     "until": str(last),
                 },
             )
-            for lease in ("5", "20", "60")
+            for lease in ("20", "60")
         ]
     return [
         (
             f"{file.name}, range {radius}",
-            {"nodes": 10, "mobility": path, "range": radius, "permits": 2, "want": "1-2"},
+            {
+                "nodes": 10,
+                "mobility": path,
+                "range": radius,
+                "permits": 2,
+                "want": "1-2",
+                "hold": "0.5",
+                "until": "900",
+            },
         )
     ]
 
@@ -91,10 +99,10 @@ def finished(run: Recovering) -> Recovering:
 
 
 HEAD = (
-    "| run | crashes, cuts | requests | granted | lost with a crash | waiting at the end, with a "
-    "path | no token: times, median, worst | majority without: times, median, worst | longest wait "
-    "| majority there | could be served | idle | messages/s | violations | CPU s |\n"
-    + "|---" * 15
+    "| run | crashes, cuts | requests | granted | lost with a crash | waiting at the end | had a path, "
+    "of these not served | no token: times, median, worst | majority without: times, median, worst "
+    "| longest wait | majority there | could be served | idle | messages/s | violations | CPU s |\n"
+    + "|---" * 16
     + "|"
 )
 
@@ -110,8 +118,9 @@ def row(name: str, run: Recovering, cpu: float) -> str:
     share = found["served_share"]
     return (
         f"| {name} | {found['crashes']}, {found['partitions']} | {measures.requested} | "
-        f"{measures.entries} | {found['lost_requests']} | {measures.waiting}, "
-        f"{found['unserved_with_path']} | {spread(found['outages'])} | "
+        f"{measures.entries} | {found['lost_requests']} | {measures.waiting} | "
+        f"{found['requests_with_path']}, {found['unserved_with_path'] + found['late_with_path']} | "
+        f"{spread(found['outages'])} | "
         f"{spread(found['time_to_recover'])} | {max(measures.waits, default=0.0):.1f} | "
         f"{found['majority_share']:.1%} | {share['worst']:.1%} to {share['best']:.1%} | "
         f"{found['idle_share']:.1%} | {sum(measures.messages.values()) / run.now:.2f} | "
