@@ -99,11 +99,10 @@ def finished(run: Recovering) -> Recovering:
 
 
 HEAD = (
-    "| run | crashes, cuts | requests | granted | lost with a crash | waiting at the end | had a path, "
-    "of these not served | no token: times, median, worst | majority without: times, median, worst "
-    "| longest wait | majority there | could be served | idle | messages/s | violations | CPU s |\n"
-    + "|---" * 16
-    + "|"
+    "| run | crashes, cuts | requests | granted | lost with a crash | waiting at the end | had a "
+    "path, of these not served | no token: times, median, worst | majority without: times, "
+    "median, worst | longest wait | majority there | could be served | idle | messages/s | "
+    "violations | CPU s |\n" + "|---" * 16 + "|"
 )
 
 

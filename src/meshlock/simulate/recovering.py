@@ -14,6 +14,7 @@ is recorded and judged is in true time.
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from math import sqrt
 from random import Random
 from typing import Any
 
@@ -56,7 +57,7 @@ POLLS = 30
 NOTICE = 6
 """Parts of a lease."""
 
-RECOVER = 10
+RECOVER = 6
 """Waits; see :meth:`Recovering.recover_within`."""
 
 MOST_LOOKS = 5_000_000
@@ -186,17 +187,17 @@ class Recovering:
         """In the worst case of :mod:`~meshlock.algorithms.recovery.pace`: somebody is silent
         after a restart (1 wait), then nothing is heard of the token (1), it is the last one's turn
         (1/2), reports come in (1/10), the new token has to wait (1), and then permits have to
-        lapse (1). Twice the proposal may come to nothing, which costs up to a lease and a half
-        until the next, and its own wait."""
+        lapse (1). The rest is for a proposal that comes to nothing, after which the next one
+        comes up to a lease and a half later."""
         return RECOVER * self.timing.wait / TICKS
 
     def queue_within(self) -> float:
-        """Everybody ahead holds for as long as anybody ever does, and hands over slowly; and a
-        step of priority is worth so many grants."""
+        """Everybody goes first, each with one crossing of the network for asking, leaving, and
+        handing over there and back; and a step of priority is worth so many grants."""
         low, high = self.workload.priorities
         ahead = self.network.size * self.workload.clients + (high - low) * PATIENCE
-        hand_over = 4.0 * self.network.size * longest(self.delay)
-        return ahead * (longest(self.hold_time) + hand_over)
+        crossings = 4 * self.network.size * ahead
+        return at_most(self.hold_time, ahead) + at_most(self.delay, crossings)
 
     # -- the run --------------------------------------------------------------------------
 
@@ -341,11 +342,19 @@ class Recovering:
         asked = {"client": client.number, "want": client.want, "priority": client.priority}
         self.done(client.node, "request", asked)
 
-    def granted(self, me: int, effect: Granted) -> None:
+    def known(self, node: RecoveryNode, effects: list[Effect]) -> int | None:
+        """The highest priority that the token's queue has left after this step."""
+        queue = node.queue
+        for effect in effects:
+            if isinstance(effect, Token):
+                queue = list(effect.queue)
+        return max([asked[3] for asked in queue], default=None)
+
+    def granted(self, me: int, effect: Granted, known: int | None) -> None:
         client = self.present[effect.client]
         client.inside = True
         self.waited(client)
-        self.measures.enters(client, self.now, None)
+        self.measures.enters(client, self.now, known)
         until = self.true_tick(me, effect.until)
         self.ends[client.number] = until
         self.monitor.granted(self.now, me, client.number, client.want, until / TICKS, effect.fence)
@@ -491,7 +500,7 @@ class Recovering:
                 self.disk[me] = effect.promised
                 self.configs[me] = effect.config
             elif isinstance(effect, Granted):
-                self.granted(me, effect)
+                self.granted(me, effect, self.known(node, effects))
             elif isinstance(effect, Lost):
                 self.lost(me, effect)
         ends = self.renewed(me, node, effects)
@@ -741,8 +750,10 @@ class Recovering:
         }
 
 
-def longest(duration: Duration) -> float:
-    """What it hardly ever exceeds (exponential: once in two thousand million draws)."""
+def at_most(duration: Duration, times: int) -> float:
+    """What so many draws together hardly ever exceed (once in 100 million where exponential)."""
     if duration.constant:
-        return duration.low
-    return duration.low + duration.span if duration.uniform else 20.0 * duration.low
+        return times * duration.low
+    if duration.uniform:
+        return times * (duration.low + duration.span)
+    return duration.low * (times + 6.0 * sqrt(times) + 20.0)
