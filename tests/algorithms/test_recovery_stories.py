@@ -280,7 +280,13 @@ def test_what_others_say_is_handed_on_to_one_node_or_to_nobody():
 
 
 def test_the_number_of_a_fence_grows_as_the_fence_does() -> None:
-    fences = [((4, 9, 1), 0), ((4, 9, 1), 7), ((5, 2, 1), 1), ((5, 2, 1), 2**31), ((6, 0, 3), 1)]
+    fences = [
+        ((4, 9, 1), 0),
+        ((4, 9, 1), 7),
+        ((5, 2, 1), 1),
+        ((5, 2, 1), 2**23 - 1),
+        ((2**30 - 1, 0, 3), 1),
+    ]
     numbers = [fence_number(fence) for fence in fences]
     assert numbers == sorted(set(numbers))
-    assert numbers[-1] < 2**63
+    assert numbers[-1] < 2**53

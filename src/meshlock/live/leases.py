@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 POLLS = 30
 """So often per lease the state machine looks at the time."""
 
-CENTURY = 1_577_836_800
-"""1 January 2020. Seconds since then number the epochs of a node that has no memory."""
+ERA = 1_735_689_600
+"""1 January 2025. Seconds since then number the epochs of a node that has no memory."""
 
 NUMBERED = re.compile(r"node (\d+)")
 """How the state machine speaks of others."""
@@ -78,7 +78,7 @@ class Leases:
             config = remembered.config
             self.node.start(self.now(), self.mesh.boot, remembered.promised, config)
         else:
-            self.pace.floor = max(0, int(time.time()) - CENTURY)
+            self.pace.floor = max(0, int(time.time()) - ERA)
             self.node.start(self.now(), self.mesh.boot, NO_EPOCH)
         self.map_changed()
         self.timer = self.mesh.loop.call_soon(self.poll)

@@ -32,8 +32,11 @@ Report = tuple[
     Config,  # the latest adopted, in this life or an earlier one
 ]
 
-GRANTS_PER_EPOCH = 32
-"""Bits for the count of grants in the number of a fence."""
+FENCE_BITS = 23
+"""Of the number of a fence, for the count of grants in an epoch. With 30 more for the epoch it
+fits into 53, which is what JSON carries everywhere."""
+MOST_GRANTS = 2**FENCE_BITS - 1
+"""In one epoch; :mod:`.pace` begins another long before."""
 
 NO_EPOCH: Epoch = (0, NIL, 0)
 NEVER = 0
@@ -49,7 +52,7 @@ def fence_number(fence: Fence) -> int:
     A member promises each counter once, so that of two epochs with the same counter only one
     can have a majority, and grants: the counter alone tells epochs apart."""
     epoch, count = fence
-    return epoch[0] << GRANTS_PER_EPOCH | count
+    return epoch[0] << FENCE_BITS | count
 
 
 class Granted(Effect):

@@ -88,6 +88,7 @@ from meshlock.algorithms.interface import NIL, Effect, Message
 from meshlock.algorithms.recovery.messages import (
     GRANTS,
     MINTING,
+    MOST_GRANTS,
     NEVER,
     NO_EPOCH,
     Asked,
@@ -773,6 +774,8 @@ class RecoveryNode(State):
             node, boot, _, _, _ = self.queue[0]
             if node != self.me:
                 self.give(token, node, boot, now)
+                return
+            if token.grants == MOST_GRANTS:
                 return
             self.queue.pop(0)
             if len(self.waiting) > 0:

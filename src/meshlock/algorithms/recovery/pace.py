@@ -29,7 +29,7 @@ GRACE, a STEP or so, and ``wait``. The birth of a pool takes the silence and ``w
 from __future__ import annotations
 
 from meshlock.algorithms.interface import NIL
-from meshlock.algorithms.recovery.messages import GRANTS, NO_EPOCH, Change
+from meshlock.algorithms.recovery.messages import GRANTS, MOST_GRANTS, NO_EPOCH, Change
 from meshlock.algorithms.recovery.node import RecoveryNode
 from meshlock.algorithms.recovery.state import majority
 
@@ -178,6 +178,8 @@ class Pace:
             return self.wish()
         if token.until <= now:
             return "the lease of the token here ran out"
+        if token.grants > MOST_GRANTS // 2:
+            return "the epoch has made about as many grants as its fences can count"
         for other, _, _, lapsing in token.ledger:
             if not lapsing and self.is_gone(other, now):
                 return f"node {other} has permits and is gone"
