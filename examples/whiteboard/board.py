@@ -2,13 +2,13 @@
 
     python examples/whiteboard/board.py
 
-starts three boards on this machine, each a process with a meshlock node of its own, linked
-in a row; open each address in a browser of its own. On several machines start one board on
-each and tell it a neighbour (see README.md).
+starts three boards on this machine, each a process with a meshlock node of its own; open
+each address in a browser of its own. On several machines start one board on each and tell it
+its neighbours and the names of all boards (see README.md).
 
 Anyone may draw who holds a pen. There are three pens: one is enough to draw, and somebody
 who takes all three draws alone. Who is more urgent waits less. A pen whose holder has closed
-the browser comes back by itself.
+the browser comes back by itself, and so do the pens on a board that is killed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import asyncio
 import contextlib
 import json
 import multiprocessing
+import os
 import signal
 import socket
 import time
@@ -40,6 +41,9 @@ import meshlock
 PAGE = Path(__file__).parent / "page"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 PENS = 3
+LEASE = 1.0
+"""Seconds; the pens on a board that was killed are back after about so long."""
+
 VANISHED = 2.0
 """Seconds without its browser after which a drawer's pens are taken back."""
 
@@ -130,6 +134,15 @@ class Board:
                     self.put_back(drawer)
                 if drawer.grant is not None and not drawer.grant.held:
                     self.put_back(drawer)
+            self.forget_boards()
+
+    def forget_boards(self) -> None:
+        """Nobody draws on a board that is gone."""
+        known = self.node.status()["map"]
+        for name, told in list(self.ink.people.items()):
+            if told["people"] and known.get(name, {}).get("distance") is None:
+                self.ink.people[name] = {**told, "people": []}
+                self.hears(self.ink.people[name])
 
     # -- for browsers ---------------------------------------------------------------------
 
@@ -239,14 +252,21 @@ async def serve(asked: argparse.Namespace, tell: Connection | None = None) -> No
     secret = asked.secret_file.read_text().strip() if asked.secret_file else None
     node = meshlock.Node(asked.name, listen=asked.listen, peers=peers, secret=secret)
     async with node:
-        board = Board(asked.name, node, node.pool("pens", permits=None if peers else PENS))
+        if asked.member:
+            pens = node.pool("pens", PENS, members=asked.member, lease=LEASE)
+        else:
+            pens = node.pool("pens", permits=None if peers else PENS)
+        board = Board(asked.name, node, pens)
         host = address(asked.listen)[0]
         await board.ink.listen(host, asked.ink)
         for neighbour in asked.ink_peer:
             board.ink.dial(*address(neighbour))
         web = f"http://127.0.0.1:{listener.getsockname()[1]}/"
         ink = "{}:{}".format(*board.ink.address)
-        print(f"{asked.name}: {web} (node {node.address}, ink {ink})", flush=True)
+        print(
+            f"{asked.name}: {web} (process {os.getpid()}, node {node.address}, ink {ink})",
+            flush=True,
+        )
         if tell is not None:
             tell.send((node.address, ink))
         watching = asyncio.create_task(board.watch())
@@ -268,9 +288,10 @@ def one(asked: argparse.Namespace, tell: Connection | None = None) -> None:
 
 
 def three(asked: argparse.Namespace) -> None:
-    """Three boards in a row on this machine."""
+    """Three boards on this machine, each linked to both others."""
     boards: list[multiprocessing.Process] = []
-    for place, name in enumerate(("ann", "bob", "cleo")):
+    asked.member = ["ann", "bob", "cleo"]
+    for place, name in enumerate(asked.member):
         ours, theirs = multiprocessing.Pipe()
         mine = argparse.Namespace(**vars(asked))
         mine.name, mine.port = name, asked.port and asked.port + place
@@ -278,7 +299,7 @@ def three(asked: argparse.Namespace) -> None:
         process.start()
         boards.append(process)
         node, ink = ours.recv()
-        asked.peer, asked.ink_peer = [node], [ink]  # the next one's neighbour
+        asked.peer, asked.ink_peer = [*asked.peer, node], [*asked.ink_peer, ink]
     signal.signal(signal.SIGTERM, lambda *_: [board.terminate() for board in boards])
     with contextlib.suppress(KeyboardInterrupt):
         for board in boards:
@@ -293,6 +314,7 @@ def main() -> None:
     parser.add_argument("--peer", action="append", default=[], help="a node's address")
     parser.add_argument("--ink", type=int, default=0, help="port for what is drawn")
     parser.add_argument("--ink-peer", action="append", default=[], help="a board's ink address")
+    parser.add_argument("--member", action="append", default=[], help="a board's name; say all")
     parser.add_argument("--secret-file", type=Path, help="needed beyond this machine")
     asked = parser.parse_args()
     if asked.name:

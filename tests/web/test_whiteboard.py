@@ -3,6 +3,7 @@
 import math
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,9 @@ pytest.importorskip("starlette", reason="needs the extra 'web'")
 BOARD = Path(__file__).parents[2] / "examples" / "whiteboard" / "board.py"
 
 
+processes = {}
+
+
 @pytest.fixture(scope="module")
 def boards(browser):
     command = [sys.executable, str(BOARD), "--port", "0"]
@@ -23,8 +27,8 @@ def boards(browser):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     found = {}
     while len(found) < 3:
-        name, address = re.match(r"(\w+): (\S+)", process.stdout.readline()).groups()
-        found[name] = address
+        said = re.match(r"(\w+): (\S+) \(process (\d+)", process.stdout.readline())
+        found[said[1]], processes[said[1]] = said[2], int(said[3])
     yield found
     process.terminate()
     process.wait(20)
@@ -32,7 +36,7 @@ def boards(browser):
 
 @pytest.fixture
 def people(browser, boards):
-    """Ann's guest and Cleo's guest, whose boards are not neighbours, each in a browser."""
+    """Ann's guest and Cleo's guest, each in a browser."""
     contexts = [browser.new_context(viewport={"width": 900, "height": 640}) for _ in range(2)]
     pages = [context.new_page() for context in contexts]
     for page, board, name in zip(pages, ("ann", "cleo"), ("Ada", "Carl"), strict=True):
@@ -92,4 +96,15 @@ def test_a_vanished_pen_comes_back(people, browser):
     until(ada, "board.me.want === 1")
     carl.close()
     until(ada, "board.me.pens === 1", seconds=10)
+    ada.click("#put")
+
+
+def test_pens_on_a_board_that_is_killed_come_back(people):
+    ada, carl = people
+    carl.click("#all")
+    until(carl, "board.me.pens === 3")
+    ada.click("#all")
+    until(ada, "board.me.want === 3")
+    os.kill(processes["cleo"], signal.SIGKILL)
+    until(ada, "board.me.pens === 3 && board.held === 3", seconds=10)
     ada.click("#put")
