@@ -256,7 +256,7 @@ def test_a_request_that_comes_back_to_its_sender_asks_for_nothing_more():
     node.request(8, 3, 0, machines.now)
     machines.carry(2)
     assert len(machines.granted) == 2 and node.token is not None and node.token.free == 1
-    late = Request(2, node.adopted, (2, node.boot, 1, 9, 0))
+    late = Request(2, node.adopted, (2, node.boot, 1, 9, 0, 9), 0)
     late.sender = 1
     node.receive(late, machines.now)
     machines.carry(2)
@@ -271,7 +271,7 @@ def test_what_others_say_is_handed_on_to_one_node_or_to_nobody():
     out: list[Effect] = []
     stranger = RecoveryNode(3, Pool((0, 1, 2, 3), (0, 1, 2), 1, LEASE, WAIT), out)
     stranger.start(0, 1, NO_EPOCH)
-    asked = Request(3, NO_EPOCH, (0, 1, 1, 0, 0))
+    asked = Request(3, NO_EPOCH, (0, 1, 1, 0, 0, 1), GRANTS)
     asked.sender = 0
     stranger.receive(asked, 0)
     assert out == []

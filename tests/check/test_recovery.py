@@ -26,14 +26,20 @@ def explored(model: RecoveryModel, most: int = 400_000) -> Explorer:
 # -- the original holds ----------------------------------------------------------------------
 
 PINNED = [
-    ("nothing fails", Bounds(proposals=0, wants={0: 1, 1: 1}), 2_062, 7_204, 15),
-    ("a healthy token is replaced", Bounds(wants={1: 1}, proposers=(2,)), 73_253, 366_823, 26),
+    ("nothing fails", Bounds(proposals=0, wants={0: 1, 1: 1}), 2_048, 6_913, 16),
+    (
+        "a healthy token is replaced",
+        Bounds(wants={1: 1}, proposers=(2,), leaves=False),
+        27_164,
+        119_793,
+        24,
+    ),
     (
         "the holder crashes, disks survive",
-        Bounds(wants={0: 1}, proposers=(1,), crashes=1, crashing=(0,)),
-        84_872,
-        388_540,
-        29,
+        Bounds(wants={0: 1}, proposers=(1,), crashes=1, crashing=(0,), leaves=False),
+        53_032,
+        212_589,
+        27,
     ),
     (
         "one crash, and the disk may be gone",
@@ -52,10 +58,10 @@ PINNED = [
     ),
     (
         "a clock misses a tick",
-        Bounds(wants={0: 1}, proposers=(2,), slow=1, lease=2, wait=3),
-        62_031,
-        362_156,
-        24,
+        Bounds(wants={0: 1}, proposers=(2,), slow=1, lease=2, wait=3, leaves=False),
+        25_258,
+        136_069,
+        23,
     ),
     (
         "renewals travel",
@@ -67,16 +73,65 @@ PINNED = [
     (
         "two permits for two",
         Bounds(permits=2, wants={0: 1, 1: 1}, proposals=0),
-        12_976,
-        52_903,
-        19,
+        15_989,
+        65_475,
+        20,
     ),
     (
         "a client that is no member",
-        Bounds(1, 1, proposals=2, wants={1: 1}, crashes=1),
-        57_824,
-        217_707,
+        Bounds(1, 1, proposals=2, wants={1: 1}, crashes=1, leaves=False),
+        47_601,
+        170_831,
         26,
+    ),
+    (
+        "three clients of two nodes, two priorities",
+        Bounds(clients=((1, 1, 0), (1, 1, 1), (2, 1, 0)), proposals=0, leaves=False),
+        15_312,
+        57_615,
+        18,
+    ),
+    (
+        "of two clients of a node one gives up",
+        Bounds(clients=((1, 1, 0), (1, 1, 1)), proposals=0, withdraws=1),
+        25_259,
+        110_473,
+        16,
+    ),
+    (
+        "a token in doubt is sent again, twice",
+        Bounds(wants={1: 1}, proposals=0, repeats=2),
+        4_461,
+        19_629,
+        15,
+    ),
+    (
+        "a member is added to two, the holder may crash",
+        Bounds(2, 1, wants={}, changes=((True, 2),), proposers=(0,), crashes=1, crashing=(0,)),
+        1_387,
+        4_326,
+        18,
+    ),
+    (
+        "a member is added to three",
+        Bounds(3, 1, wants={}, changes=((True, 3),), proposers=(0,)),
+        6_115,
+        24_377,
+        21,
+    ),
+    (
+        "one of three is removed",
+        Bounds(wants={}, proposers=(0,), changes=((False, 2),), crashes=1, crashing=(1,)),
+        9_029,
+        29_955,
+        22,
+    ),
+    (
+        "one of two is removed while it proposes, and may crash",
+        Bounds(2, wants={}, proposals=2, changes=((False, 1),), crashes=1),
+        8_801,
+        21_680,
+        22,
     ),
 ]
 
@@ -122,9 +177,12 @@ def test_every_undone_rule_shows_as_the_list_says(mutant: RecoveryMutant) -> Non
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=NAMES)
 def test_with_the_rule_in_force_the_same_bounds_are_sound(mutant: RecoveryMutant) -> None:
-    explorer = explored(RecoveryModel(mutant.bounds, RecoveryNode, mutant.script))
+    model = RecoveryModel(mutant.bounds, RecoveryNode, mutant.script)
+    explorer = explored(model)
     assert explorer.complete()
     assert list(explorer.violations) == []
+    if f"| {mutant.name} | {mutant.mistake} | served |" in LIST.read_text(encoding="utf-8"):
+        assert min(model.rounds_to_serve(state, LONGEST) for state in explorer.states) >= 0
 
 
 # -- when faults stop ------------------------------------------------------------------------
@@ -133,8 +191,8 @@ def test_with_the_rule_in_force_the_same_bounds_are_sound(mutant: RecoveryMutant
 @pytest.mark.parametrize(
     ("bounds", "worst"),
     [
-        (Bounds(wants={0: 1, 1: 1}, crashes=1, losses=1), 8),
-        (Bounds(permits=2, wants={0: 1, 1: 2}, crashes=1, forgets=1, losses=1), 8),
+        (Bounds(wants={0: 1, 1: 1}, crashes=1, losses=1), 9),
+        (Bounds(permits=2, wants={0: 1, 1: 2}, crashes=1, forgets=1, losses=1), 9),
         (Bounds(1, 1, wants={1: 1}, proposals=2, crashes=2), 6),
     ],
     ids=["k = 1", "k = 2, disks may be gone", "a client that is no member"],
@@ -142,7 +200,7 @@ def test_with_the_rule_in_force_the_same_bounds_are_sound(mutant: RecoveryMutant
 def test_when_faults_stop_everybody_is_served(bounds: Bounds, worst: int) -> None:
     model = RecoveryModel(bounds)
     explorer = explored(model, 4_000)
-    ticks = [model.rounds_to_serve(state, LONGEST) for state in explorer.states]
+    ticks = [model.rounds_to_serve(state, LONGEST) for state in explorer.states[::4]]
     assert min(ticks) == 0
     assert max(ticks) == worst
 

@@ -36,6 +36,9 @@ Properties, judged after every step:
 *one-token*     at most one token can be used, here or on its way
 *ledger*        every grant under a valid lease stands in the ledger of the token that can be used
 *conservation*  free permits and ledger make k, and there is no debt
+*order*         with no request and no token under way, whoever is let in has the highest priority
+                of all who wait (judged where nothing crashes, is lost or changes epoch, and fewer
+                grants are made than one step of priority is worth)
 """
 
 from __future__ import annotations
@@ -121,6 +124,7 @@ class Bounds:
         born: bool = False,
         detached: bool = False,
         wall_clock: bool = True,
+        stale: bool = False,
     ) -> None:
         size = members + others
         everybody = tuple(range(size))
@@ -145,6 +149,8 @@ class Bounds:
         self.leaves = leaves  # may clients leave, or only lose their leases?
         self.born = born  # begin at the birth of the pool, not in its first epoch
         self.detached = detached  # do renewals and their answers travel, or meet at once?
+        self.stale = stale  # keep copies of ledgers for lives that are over
+        self.ordered = proposals + crashes + losses == 0 and not born
         self.wall_clock = wall_clock  # where the disk is gone, is there a clock to number epochs?
 
 
@@ -168,6 +174,8 @@ class Place:
         self.proposing: Epoch = NO_EPOCH  # the epoch for which reports are collected
         self.doubt: tuple[Epoch, int] = (NO_EPOCH, -1)
         self.owes: list[Fence] = []
+        self.inside: list[int] = []  # clients
+        self.waiting: list[int] = []
 
 
 class Outcome:
@@ -501,7 +509,9 @@ class RecoveryModel(Model):
             return not asker.up or asker.boot != frozen[2]
         if kind == "COPY":
             epoch = cast(Epoch, frozen[1])
-            if not place.up or place.boot != frozen[5] or epoch < place.promised:
+            if epoch < place.promised or self.bounds.stale:
+                return epoch < place.promised
+            if not place.up or place.boot != frozen[5]:
                 return True
             if place.settled and epoch <= place.adopted:
                 return epoch < place.adopted or cast(int, frozen[4]) <= place.guess_hop
@@ -707,6 +717,8 @@ class RecoveryModel(Model):
             place.papers = node.token.papers()
             if node.usable(0):
                 place.held = place.papers
+        place.inside = [grant.client for grant in node.grants.values()]
+        place.waiting = list(node.waiting)
         place.hop_seen = node.hop_seen
         place.adopted = node.adopted
         place.settled = node.settled
@@ -733,10 +745,9 @@ class RecoveryModel(Model):
             steps.append((RENEW, i))
         if i in self.bounds.proposers and node.votes(0):
             steps.append((PROPOSE, i))
-            if node.may_change(0):
-                for number, (added, other) in enumerate(self.bounds.changes):
-                    if added != (other in node.members):
-                        steps.append((CHANGE, i * len(self.bounds.changes) + number))
+            for number, (added, other) in enumerate(self.bounds.changes):
+                if added != (other in node.members):
+                    steps.append((CHANGE, i * len(self.bounds.changes) + number))
         if node.may_close():
             steps.append((CLOSE, i))
         if len(node.waiting) > 0 or len(node.releasing) > 0 or node.doubt is not None:
@@ -780,7 +791,23 @@ class RecoveryModel(Model):
             named = [entry[1] for entry in papers[3]]
             if any(one not in named for one in valid):
                 wrong.append(("ledger", "a grant under a valid lease is not in the ledger"))
+        if self.bounds.ordered:
+            wrong += self.judge_order(before, row)
         return wrong
+
+    def judge_order(self, before: State, row: State) -> list[tuple[str, str]]:
+        for number in before[1]:
+            if self.messages[number][2][0] in ("REQUEST", "TOKEN") and number in row[1]:
+                return []  # somebody may not be known yet
+        clients = self.bounds.clients
+        waiting = [client for place in before[0] for client in self.places[place].waiting]
+        highest = max([clients[client][2] for client in waiting], default=0)
+        for i in range(self.bounds.size):
+            earlier = self.places[before[0][i]].inside
+            for client in self.places[row[0][i]].inside:
+                if client not in earlier and clients[client][2] < highest:
+                    return [("order", f"client {self.client(client)} overtakes a higher priority")]
+        return []
 
     def can_arrive(self, token: Token, place: Place) -> bool:
         epoch, hop = token.papers[0], token.papers[1]

@@ -39,7 +39,7 @@ class Anteroom:
         node = self.node
         if node.hop_seen != (node.adopted, self.hop - 1) or node.guess_hop > self.hop:
             return None
-        mine = rank((*asked[:4], self.grants))
+        mine = rank((*asked[:4], self.grants, asked[5]))
         found = None
         for other in self.queue:
             if other[0] not in (asked[0], node.me) and other[0] not in node.gone:
@@ -68,7 +68,7 @@ class Anteroom:
         there = {asked[0] for asked in token.queue}
         token.queue += tuple(
             [
-                (*request.asked[:4], grants)
+                (*request.asked[:4], grants, request.asked[5])
                 for request in self.kept.values()
                 if request.epoch == epoch and request.asked[0] not in there
             ]

@@ -203,7 +203,7 @@ class Leases:
         elif (
             isinstance(message, Request)
             and frame.kind == letters.LATER
-            and self.anteroom.keep(message, letter.fields[2])
+            and self.anteroom.keep(message, letter.fields[3])
         ):
             return
         self.pool.measures.received += 1

@@ -50,8 +50,8 @@ FIELDS: dict[str, Any] = {
     "PRESS": tuple[Epoch, int],
     "TOKEN": tuple[Papers, Config, int, tuple[Asked, ...], int, int],
     "GOT": tuple[Epoch, int],
-    "REQUEST": tuple[Epoch, Asked],
-    LATER: tuple[Epoch, Asked, int],  # a REQUEST that waits for the token, see anteroom
+    "REQUEST": tuple[Epoch, Asked, int],
+    LATER: tuple[Epoch, Asked, int, int],  # a REQUEST that waits for the token, see anteroom
     "RELEASE": tuple[Epoch, Fence, int, int],
     "RELEASED": tuple[Epoch, Fence],
 }
@@ -80,7 +80,7 @@ def message(kind: str, letter: Letter, receiver: int) -> Message:
         raise BadFrame(f"a message {kind[:64]!r}, which pools with leases do not have")
     try:
         fields = msgspec.convert(letter.fields, FIELDS[kind])
-        return Request(receiver, *fields[:2]) if kind == LATER else KIND[kind](receiver, *fields)
+        return Request(receiver, *fields[:3]) if kind == LATER else KIND[kind](receiver, *fields)
     except msgspec.ValidationError as error:
         raise BadFrame(f"a {kind} with other fields than it has: {error}") from None
 

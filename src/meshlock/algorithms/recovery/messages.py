@@ -14,9 +14,9 @@ Change = tuple[bool, int]
 """Of the members: is this node to be added (or else removed)?"""
 Entry = tuple[int, Fence, int, bool]
 """Of a ledger: node, fence, how many permits, is it lapsing."""
-Asked = tuple[int, int, int, int, int]
+Asked = tuple[int, int, int, int, int, int]
 """Of a queue: node, its boot, how many permits, priority, how many grants had been made when
-it lined up. With no permits it is a request withdrawn."""
+it lined up, which of its questions this is. With no permits it is a request withdrawn."""
 Papers = tuple[Epoch, int, int, tuple[Entry, ...], int]
 """A token on paper: epoch, hop, free permits, ledger, how many grants were made in this epoch."""
 Doubt = tuple[Papers, int, int]
@@ -276,13 +276,16 @@ class Got(Message):
 
 
 class Request(Message):
-    kind: ClassVar[str] = "REQUEST"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "asked")
+    """To whom the sender believes to have the token, or to get it, at that hop."""
 
-    def __init__(self, receiver: int, epoch: Epoch, asked: Asked) -> None:
+    kind: ClassVar[str] = "REQUEST"
+    fields: ClassVar[tuple[str, ...]] = ("epoch", "asked", "hop")
+
+    def __init__(self, receiver: int, epoch: Epoch, asked: Asked, hop: int) -> None:
         super().__init__(receiver)
         self.epoch = epoch
         self.asked = asked
+        self.hop = hop
 
 
 class Release(Message):

@@ -146,6 +146,11 @@ class RecoveryNode(State):
         if config is not None and config[0] > NO_EPOCH:
             self.config = (config[0], config[1], self.pool.permits, self.pool.lease)
         self.silent_until = now + self.silence()
+        self.hear(NIL, now)
+
+    def hear(self, node: int, now: int) -> None:
+        """Of somebody who has the token, or is about to make one."""
+        self.heard_of = node
         self.heard_at = now
 
     def silence(self) -> int:
@@ -163,8 +168,7 @@ class RecoveryNode(State):
     def request(self, client: int, want: int, priority: int, now: int) -> None:
         before = self.asked()
         self.waiting[client] = (want, priority, self.served)
-        if self.asked() != before:
-            self.ask(now)
+        self.ask_anew(before, now)
 
     def withdraw(self, client: int, now: int) -> bool:
         """A waiting client gives up; False if it does not wait (any more)."""
@@ -172,8 +176,7 @@ class RecoveryNode(State):
             return False
         before = self.asked()
         del self.waiting[client]
-        if self.asked() != before:
-            self.ask(now)
+        self.ask_anew(before, now)
         return True
 
     def release(self, client: int, now: int) -> None:
@@ -191,9 +194,14 @@ class RecoveryNode(State):
     def asked(self) -> Asked:
         """What we line up with: the best of our clients. The holder fills in since when."""
         if len(self.waiting) == 0:
-            return (self.me, self.boot, 0, 0, 0)
+            return (self.me, self.boot, 0, 0, 0, self.asks)
         want, priority, _ = self.waiting[best(self.waiting)]
-        return (self.me, self.boot, want, priority, 0)
+        return (self.me, self.boot, want, priority, 0, self.asks)
+
+    def ask_anew(self, before: Asked, now: int) -> None:
+        if self.asked() != before:
+            self.asks += 1
+            self.ask(now)
 
     def ask(self, now: int) -> None:
         """Our request, on its way to the holder."""
@@ -202,7 +210,7 @@ class RecoveryNode(State):
             self.decide(now)
         else:
             for node in self.way():
-                self.send(Request(node, self.adopted, self.asked()))
+                self.send(Request(node, self.adopted, self.asked(), self.guess_hop))
 
     def way(self) -> list[int]:
         """To the holder, as far as we know. A member that does not know it will hear it renew, or
@@ -235,9 +243,12 @@ class RecoveryNode(State):
             self.ask(now)
         self.return_permits(now)
         self.send_again(now)
-        if not self.member and (self.adopted < self.promised or not self.settled):
+        self.call(now)
+        # members hear the holder renew; but that they restarted, others learn by the question
+        missed = self.adopted < self.promised or not self.settled
+        if missed and (not self.member or self.adopted == NO_EPOCH):
             for member in self.members:
-                if member not in self.gone:
+                if member != self.me and member not in self.gone:
                     self.send(Which(member, self.me, self.boot))
 
     # -- 1. leases -----------------------------------------------------------------------------
@@ -280,7 +291,7 @@ class RecoveryNode(State):
             self.answer(renew.epoch)
             self.send(Still(renew.sender, renew.epoch, renew.boot, renew.sent, self.boot))
         if renew.hop != GRANTS:
-            self.heard_at = now
+            self.hear(renew.sender, now)
             self.learn(renew.sender, renew.epoch, renew.hop)
 
     def learn(self, holder: int, epoch: Epoch, hop: int) -> None:
@@ -312,20 +323,14 @@ class RecoveryNode(State):
 
     def leased_until(self, now: int) -> int:
         """The end of the lease that the answers so far give us, for our epoch."""
-        until = self.leased_by(self.members, now)
-        proposal = self.proposal
-        if proposal is not None and proposal.closed and not proposal.confirmed:
-            return min(until, self.leased_by(proposal.before, now))
-        return until
-
-    def leased_by(self, members: tuple[int, ...], now: int) -> int:
-        stamps = [self.heard[member] for member in members if member in self.heard]
-        if self.me in members and not self.silent(now):
+        stamps = [self.heard[member] for member in self.members if member in self.heard]
+        if self.votes(now):
             stamps.append(now)
-        if len(stamps) < majority(members):
+        enough = majority(self.members)
+        if len(stamps) < enough:
             return NEVER
         stamps.sort(reverse=True)
-        return stamps[majority(members) - 1] + self.pool.lease
+        return stamps[enough - 1] + self.pool.lease
 
     def extend(self, now: int) -> None:
         until = self.leased_until(now)
@@ -358,24 +363,31 @@ class RecoveryNode(State):
         report = self.promise(epoch, now)
         self.proposal = Proposal(epoch, change)
         self.proposal.reports[self.me] = report
-        self.heard_at = now
-        for node in self.pool.nodes:
-            if node != self.me:
-                self.send(Propose(node, epoch, self.config))
+        self.call(now)
+
+    def call(self, now: int) -> None:
+        """For reports, of those that have not given theirs: they may have been silent."""
+        proposal = self.proposal
+        if proposal is not None and not proposal.closed:
+            self.hear(self.me, now)
+            for node in self.pool.nodes:
+                if node not in proposal.reports:
+                    self.send(Propose(node, proposal.epoch, self.config))
 
     def may_change(self, now: int) -> bool:
         """Is it certain that a majority of our members knows that they are the members?
 
         The members belong to an epoch: whoever adopts it knows them, and remembers on disk. A
-        proposer goes by the members of the latest epoch that any report knows. It needs a
-        majority of them, and for a change also of those to come, both for promises and for
-        the confirmation. Why that is enough: members of adjacent configurations, which differ by
-        one, have majorities that intersect. A change is made only from an epoch that was
-        confirmed (its token is usable), so a majority of the members before knows that epoch or
-        a later one. Hence whoever proposes by still older members meets somebody who
-        knows better: configurations two changes apart are never both in use. And a change that
-        was written but not confirmed stands behind every epoch confirmed after it, since what
-        counts is the epoch adopted last and not the last change.
+        proposer goes by the members of the latest epoch that any report knows, with its change
+        made: a majority of those must promise and confirm. Why that is enough: configurations that
+        differ by one member are adjacent, their majorities intersect, so an epoch of either
+        sees or stops one of the other, as if there were no change. It remains that
+        configurations two changes apart are never both in use. A change is made only from an
+        epoch that was confirmed (its token is usable), so a majority of the members before it
+        knows that epoch. Whoever goes by still older members asks a majority of them, and meets
+        somebody who knows better. A change that was written but not confirmed stands behind
+        every epoch confirmed after it, since what counts is the epoch adopted last and not
+        the last change.
         """
         return self.usable(now)
 
@@ -384,6 +396,8 @@ class RecoveryNode(State):
         return (counter + 1, self.me, self.boot)
 
     def receive_propose(self, propose: Propose, now: int) -> None:
+        if propose.epoch >= self.promised and self.fits(propose.config):
+            self.hear(propose.sender, now)
         if self.silent(now):
             return
         if not self.fits(propose.config):
@@ -391,7 +405,6 @@ class RecoveryNode(State):
             self.send(Refuse(propose.sender, self.config))
         elif propose.epoch[0] > self.promised[0]:  # one promise per counter: see fence_number
             report = self.promise(propose.epoch, now)
-            self.heard_at = now
             self.send(Promise(propose.sender, propose.epoch, report))
         elif propose.epoch != self.promised:
             self.send(Higher(propose.sender, self.promised))
@@ -417,6 +430,14 @@ class RecoveryNode(State):
 
     def receive_higher(self, higher: Higher, now: int) -> None:
         self.highest = max(self.highest, higher.epoch)
+        proposal = self.proposal
+        if proposal is None or proposal.closed:
+            return
+        if proposal.epoch < higher.epoch:
+            self.proposal = None  # somebody else is about it
+            self.hear(higher.epoch[1], now)
+        elif proposal.epoch[0] == higher.epoch[0]:
+            self.crossed = True
 
     def promise(self, epoch: Epoch, now: int) -> Report:
         """Refuse what is lower from now on, and say what we have, in one step."""
@@ -461,11 +482,9 @@ class RecoveryNode(State):
         proposal = self.proposal
         if proposal is None or proposal.closed:
             return False
-        before = self.latest(proposal)[1]
-        return self.enough(proposal, before) and self.enough(proposal, self.after(proposal))
-
-    def enough(self, proposal: Proposal, members: tuple[int, ...]) -> bool:
-        return len([node for node in proposal.reports if node in members]) >= majority(members)
+        members = self.after(proposal)
+        counted = [node for node in proposal.reports if node in members]
+        return len(counted) >= majority(members)
 
     def latest(self, proposal: Proposal) -> Config:
         """Who knows the latest epoch knows the members that count."""
@@ -478,7 +497,9 @@ class RecoveryNode(State):
             return latest[1]
         added, node = proposal.change
         rest = [member for member in latest[1] if member != node]
-        return tuple(sorted([*rest, node])) if added else tuple(rest)
+        if added:
+            rest = sorted([*rest, node])
+        return tuple(rest) if len(rest) > 0 else latest[1]
 
     def close(self, now: int) -> None:
         """A majority has promised: write the ledger. Later promises are not looked at."""
@@ -491,7 +512,6 @@ class RecoveryNode(State):
         kept = self.kept(reports, top, proposal.usable)
         proposal.kept = tuple(kept)
         proposal.lapsing = self.lapse(reports, kept, proposal.usable)
-        proposal.before = self.latest(proposal)[1]
         config = (proposal.epoch, self.after(proposal), *self.config[2:])
         proposal.closed = True
         proposal.closed_at = now
@@ -573,13 +593,12 @@ class RecoveryNode(State):
     def receive_ledger(self, ledger: Ledger, now: int) -> None:
         if ledger.epoch < self.promised or not self.fits(ledger.config):
             return
-        voted = self.votes(now)
-        self.heard_at = now
+        self.hear(ledger.sender, now)
         if ledger.yours == self.boot:
             self.settled = True  # it was written when we had promised: no former life is in it
         if ledger.epoch > self.adopted:
             self.adopt(ledger.epoch, ledger.kept, ledger.config, ledger.sender, now)
-        if voted or self.votes(now):  # whoever is removed by this epoch still confirms it
+        if self.votes(now):
             self.answer(ledger.epoch)
             self.send(Still(ledger.sender, ledger.epoch, ledger.boot, ledger.sent, self.boot))
 
@@ -668,13 +687,23 @@ class RecoveryNode(State):
     # -- what we missed ------------------------------------------------------------------------
 
     def receive_which(self, which: Which, now: int) -> None:
+        if self.died(which.node, which.boot):
+            self.heard_at = min(self.heard_at, now - self.pool.lease // 2)
         self.tell(which.node, which.boot)
+
+    def died(self, node: int, boot: int) -> bool:
+        """Did whom we took for the holder, or the proposer, restart? Then it is neither."""
+        if self.promised > self.adopted:
+            return node == self.promised[1] and boot != self.promised[2]
+        return node == self.guess and (self.guess_hop > MINTING or boot != self.adopted[2])
 
     def tell(self, node: int, boot: int) -> None:
         """That node wants the ledger as it is now: only the holder knows it."""
         if self.adopted != self.promised or node == self.me:
             return
         token, proposal = self.token, self.proposal
+        # a life that is over waits for nothing
+        self.queue = [asked for asked in self.queue if asked[0] != node or asked[1] == boot]
         if token is not None:
             self.send(Copy(node, token.epoch, token.ledger, self.config, token.hop, boot))
         elif proposal is not None:
@@ -691,7 +720,7 @@ class RecoveryNode(State):
         if not self.fits(copy.config):
             self.out.append(Misfit(copy.sender, copy.config))
             return
-        self.heard_at = now
+        self.hear(copy.sender, now)
         if copy.epoch > self.adopted:
             self.settled = True
             self.adopt(copy.epoch, copy.ledger, copy.config, copy.sender, now)
@@ -714,26 +743,28 @@ class RecoveryNode(State):
         if self.token is not None:
             self.line_up(request.asked)
             self.decide(now)
-        elif self.proposal is not None:
-            self.line_up(request.asked)  # we shall have the token
+        elif self.proposal is not None or request.hop > self.guess_hop:
+            self.line_up(request.asked)  # we shall have the token: it may be on its way already
         else:
             for node in self.onward():
-                self.send(Request(node, request.epoch, request.asked))
+                self.send(Request(node, request.epoch, request.asked, self.guess_hop))
 
     def line_up(self, asked: Asked) -> None:
         """Once per node; who asks for something else keeps its age and, among equals, its place."""
-        node, boot, want, priority, _ = asked
+        node, boot, want, priority, _, which = asked
         since = self.token.grants if self.token is not None else 0
         line: list[Asked] = []
         found = not 0 < want <= self.pool.permits
         for other in self.queue:
             if other[0] != node:
                 line.append(other)
+            elif other[1] == boot and other[5] > which:
+                return  # it was overtaken on its way
             elif other[1] == boot and not found:
                 found = True
-                line.append((node, boot, want, priority, other[4]))
+                line.append((node, boot, want, priority, other[4], which))
         if not found:
-            line.append((node, boot, want, priority, since))
+            line.append((node, boot, want, priority, since, which))
         line.sort(key=rank)
         self.queue = line
 
@@ -771,7 +802,7 @@ class RecoveryNode(State):
                 self.queue = [asked for asked in self.queue if asked[0] not in self.gone]
             if len(self.queue) == 0 or self.queue[0][2] > token.free:
                 return
-            node, boot, _, _, _ = self.queue[0]
+            node, boot = self.queue[0][:2]
             if node != self.me:
                 self.give(token, node, boot, now)
                 return
@@ -802,7 +833,7 @@ class RecoveryNode(State):
         self.queue = []
         self.guess = node
         self.guess_hop = token.hop
-        self.heard_at = now
+        self.hear(node, now)
         self.send_again(now)
 
     def send_again(self, now: int) -> None:
@@ -834,9 +865,11 @@ class RecoveryNode(State):
         self.token = HeldToken(message.papers, self.arrives_until(message, now))
         self.guess = self.me
         self.guess_hop = hop
-        self.heard_at = now
+        self.hear(self.me, now)
+        early = self.queue
         self.queue = list(message.queue)
-        self.line_up(self.asked())
+        for asked in [*early, self.asked()]:
+            self.line_up(asked)
         self.send(Got(message.sender, epoch, hop))
         self.extend(now)  # what members answered us before is good for the token as well
         self.return_permits(now)

@@ -23,7 +23,7 @@ Rank = tuple[int, int]
 
 
 def rank(asked: Asked) -> Rank:
-    _, _, _, priority, since = asked
+    _, _, _, priority, since, _ = asked
     return (since - PATIENCE * priority, since)
 
 

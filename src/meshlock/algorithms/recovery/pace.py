@@ -10,14 +10,18 @@ for again every sixth while nobody answers. Since the token's holder is among th
 of it three times per lease, and its renewals tell them who it is.
 
 **Reasons to propose an epoch.** Our token is dead. Or it lives, and its ledger names a node that is
-gone, or entries that were to lapse long ago. Or the holder, or who proposed the epoch we
-promised, is gone. Or nothing was heard of holder or proposer for a lease. Waiting for one's
-turn is none. *Gone* means for a GRACE, so that a link which comes back at once costs nothing.
+gone, or entries that were to lapse long ago. Or a TOKEN that we sent was not acknowledged for half
+a lease. Or the holder, or who proposed the epoch we promised, is gone. Or nothing was heard of
+holder or proposer for a lease, or for half of one since it is known that it restarted. Waiting
+for one's turn is none. *Gone* means for a GRACE, so that a link which comes back at once costs
+nothing.
 
 **Turns.** Where all see the same reason, the member with the lowest number of those that are
 not gone proposes at once, the next a STEP later, and so on; a promise to somebody counts as having
 heard of a proposer, so the others keep still. Whoever proposed in vain waits for a while at
-random. While no majority of the members can be reached nobody proposes.
+random. While no majority of the members can be reached nobody proposes. Whoever comes back from
+such a time, from a pause, or to a token that died meanwhile, listens for half a lease first: by
+then it has heard of an epoch that others made without it.
 
 **Closing.** As soon as everybody who is not gone has reported, or a tenth of a lease after a
 majority has: a ledger that is written without the token's holder costs a lease.
@@ -29,7 +33,7 @@ GRACE, a STEP or so, and ``wait``. The birth of a pool takes the silence and ``w
 from __future__ import annotations
 
 from meshlock.algorithms.interface import NIL
-from meshlock.algorithms.recovery.messages import GRANTS, MOST_GRANTS, NO_EPOCH, Change
+from meshlock.algorithms.recovery.messages import MOST_GRANTS, NO_EPOCH, Change, Doubt
 from meshlock.algorithms.recovery.node import RecoveryNode
 from meshlock.algorithms.recovery.state import majority
 
@@ -52,6 +56,8 @@ class Pace:
         self.floor = 0  # of epochs' counters: the wall clock, for a node that has no memory
         self.change: Change | None = None  # of the members, to be made when it can be
         self.began = False
+        self.polled_at = 0
+        self.listens_until = 0
         self.renewed_at = 0
         self.repeated_at = 0
         self.pressed_at = 0
@@ -59,6 +65,8 @@ class Pace:
         self.gone_since: dict[int, int] = {}
         self.epoch = NO_EPOCH  # the one adopted, and since when
         self.adopted_at = 0
+        self.doubt: Doubt | None = None  # the TOKEN not acknowledged, and since when
+        self.doubt_at = 0
         self.reason = ""  # the one that counts now, and when we act on it
         self.due = 0
         self.tries = 0
@@ -67,7 +75,7 @@ class Pace:
         node = self.node
         if not self.began:
             self.began = True
-            self.adopted_at = now
+            self.adopted_at = self.polled_at = self.listens_until = now
             self.renewed_at = self.repeated_at = self.pressed_at = now - self.lease
         node.wake(now)
         self.observe(now)
@@ -86,10 +94,18 @@ class Pace:
         for other in node.gone:
             if other not in self.gone_since:
                 self.gone_since[other] = now
+                node.decide(now)  # who is gone is not waited for
         if node.adopted != self.epoch:
             self.epoch = node.adopted
             self.adopted_at = now
             self.tries = 0
+        if node.doubt != self.doubt:
+            self.doubt = node.doubt
+            self.doubt_at = now
+        paused = (now - self.polled_at) * 3 > 2 * self.lease
+        if paused or not self.majority_reached():
+            self.listens_until = now + self.lease // 2
+        self.polled_at = now
 
     def is_gone(self, other: int, now: int) -> bool:
         since = self.gone_since.get(other)
@@ -138,18 +154,27 @@ class Pace:
             self.reason = ""
             return
         if not node.member:
-            if (now - self.pressed_at) * 6 >= self.lease:
+            if now >= self.listens_until and (now - self.pressed_at) * 6 >= self.lease:
                 self.pressed_at = now
                 node.press(now)
             return
         if not node.votes(now) or not self.majority_reached():
             self.reason = ""
             return
+        if node.may_close():
+            return
         if self.reason == "":
-            self.due = now + (self.turn() if shared else 0)
+            self.due = max(now, self.listens_until)
+            if shared:
+                self.due += self.turn()
+            elif node.token is not None and node.token.until <= now:
+                self.due += self.lease // 2
             if self.tries > 0:
                 self.due += int(chance * self.lease)
         self.reason = reason
+        if node.crossed:
+            node.crossed = False
+            self.due = min(self.due, now + int(chance * self.lease) // 3)
         if now >= self.due:
             self.tries += 1
             self.due = now + self.lease // 2 + int(chance * self.lease)
@@ -175,6 +200,10 @@ class Pace:
         if node.proposal is not None:
             return "" if node.proposal.closed else "too few members have promised"
         if token is None:
+            if node.doubt is not None and node.doubt[0][0] == node.promised:
+                if (now - self.doubt_at) * 2 >= self.lease:
+                    return f"node {node.doubt[1]} does not acknowledge the token"
+                return ""
             return self.wish()
         if token.until <= now:
             return "the lease of the token here ran out"
@@ -217,9 +246,7 @@ class Pace:
     def holder(self) -> int:
         """Who has the token or proposes an epoch, as far as we know."""
         node = self.node
-        if node.promised > node.adopted:
-            return node.promised[1]
-        return NIL if node.guess == node.me or node.guess_hop == GRANTS else node.guess
+        return NIL if node.heard_of == node.me else node.heard_of
 
     # -- telling -------------------------------------------------------------------------------
 

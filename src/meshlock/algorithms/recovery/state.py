@@ -80,7 +80,6 @@ class Proposal:
         self.reports: dict[int, Report] = {}
         self.closed = False
         self.closed_at = NEVER
-        self.before: tuple[int, ...] = ()  # the members until now
         self.usable: Papers | None = None
         self.kept: tuple[Entry, ...] = ()
         self.lapsing: tuple[Entry, ...] = ()
@@ -107,6 +106,7 @@ class State:
         self.grants: dict[Fence, Grant] = {}
         self.waiting: dict[int, Waiting] = {}
         self.served = 0  # grants made here, to rank our clients by
+        self.asks = 0  # how often what we ask for changed
         self.token: HeldToken | None = None
         self.hop_seen: tuple[Epoch, int] = (NO_EPOCH, -1)
         self.doubt: Doubt | None = None
@@ -122,8 +122,10 @@ class State:
         self.lapsed_at = NEVER
         # No handler reads these, only Pace and whoever chooses where to send; not frozen.
         self.gone: set[int] = set()  # who cannot be reached, as the runner knows
-        self.heard_at = NEVER  # when the holder or a proposer was heard of last
+        self.heard_of = NIL  # the holder or proposer that was heard of last, and when
+        self.heard_at = NEVER
         self.pressed_until = NEVER  # somebody who may not propose sees a reason to
+        self.crossed = False  # another proposal has the number of ours: neither may succeed
 
     @property
     def members(self) -> tuple[int, ...]:
@@ -163,6 +165,7 @@ class State:
             ),
             # only how long ago matters
             tuple([(one, (*waiting[one][:2], waiting[one][2] - self.served)) for one in waiting]),
+            self.asks,
             () if token is None else (token.papers(), max(0, token.until - now)),
             self.hop_seen,
             ()
@@ -184,7 +187,6 @@ class State:
             tuple(sorted(proposal.reports.items())),
             proposal.closed,
             max(-self.pool.wait, proposal.closed_at - now) if proposal.closed else 0,
-            proposal.before,
             proposal.usable,
             proposal.kept,
             proposal.lapsing,
@@ -212,28 +214,31 @@ class State:
         }
         self.waiting = dict(cast(tuple[tuple[int, Waiting], ...], state[10]))
         self.served = 0
-        held = cast(tuple[Papers, int] | tuple[()], state[11])
+        self.asks = cast(int, state[11])
+        held = cast(tuple[Papers, int] | tuple[()], state[12])
         self.token = HeldToken(held[0], held[1]) if held else None
-        self.hop_seen = cast(tuple[Epoch, int], state[12])
+        self.hop_seen = cast(tuple[Epoch, int], state[13])
         self.doubt = None
         self.doubt_queue = ()
         self.doubt_until = NEVER
-        sent = cast(tuple[Doubt, tuple[Asked, ...], int] | tuple[()], state[13])
+        sent = cast(tuple[Doubt, tuple[Asked, ...], int] | tuple[()], state[14])
         if sent:
             self.doubt, self.doubt_queue, self.doubt_until = sent
-        self.queue = list(cast(tuple[Asked, ...], state[14]))
-        self.guess, self.guess_hop = cast(tuple[int, int], state[15])
-        self.releasing = dict(cast(tuple[tuple[Fence, int], ...], state[16]))
-        self.former = dict(cast(tuple[tuple[Fence, int], ...], state[17]))
+        self.queue = list(cast(tuple[Asked, ...], state[15]))
+        self.guess, self.guess_hop = cast(tuple[int, int], state[16])
+        self.releasing = dict(cast(tuple[tuple[Fence, int], ...], state[17]))
+        self.former = dict(cast(tuple[tuple[Fence, int], ...], state[18]))
         self.proposal = None
-        written = cast(tuple[object, ...], state[18])
+        written = cast(tuple[object, ...], state[19])
         if written:
             self.proposal = thawed_proposal(written)
-        self.lapsing = dict(cast(tuple[tuple[Fence, int], ...], state[19]))
-        self.lapsed_at = cast(int, state[20])
+        self.lapsing = dict(cast(tuple[tuple[Fence, int], ...], state[20]))
+        self.lapsed_at = cast(int, state[21])
         self.gone = set()
+        self.heard_of = NIL
         self.heard_at = NEVER
         self.pressed_until = NEVER
+        self.crossed = False
 
 
 def thawed_proposal(written: Frozen) -> Proposal:
@@ -241,10 +246,9 @@ def thawed_proposal(written: Frozen) -> Proposal:
     proposal.reports = dict(cast(tuple[tuple[int, Report], ...], written[2]))
     proposal.closed = cast(bool, written[3])
     proposal.closed_at = cast(int, written[4])
-    proposal.before = cast(tuple[int, ...], written[5])
-    proposal.usable = cast(Papers | None, written[6])
-    proposal.kept = cast(tuple[Entry, ...], written[7])
-    proposal.lapsing = cast(tuple[Entry, ...], written[8])
-    proposal.confirmed = cast(bool, written[9])
-    proposal.until = cast(int, written[10])
+    proposal.usable = cast(Papers | None, written[5])
+    proposal.kept = cast(tuple[Entry, ...], written[6])
+    proposal.lapsing = cast(tuple[Entry, ...], written[7])
+    proposal.confirmed = cast(bool, written[8])
+    proposal.until = cast(int, written[9])
     return proposal

@@ -1,7 +1,9 @@
 """Mistakes one could make in recovery: each undoes one rule.
 
-The first thirteen are rules that an earlier sketch lacked, the others are cruder. Each has
-bounds that are just wide enough to show it; the original holds within the same bounds.
+The first thirteen are rules that an earlier sketch lacked, the next ten are cruder; then come the
+rules about tokens sent again, copies of the ledger, the order of service, and members that
+change. Each has bounds that are just wide enough to show it; the original holds within the
+same bounds.
 """
 
 from __future__ import annotations
@@ -9,11 +11,14 @@ from __future__ import annotations
 from meshlock.algorithms.interface import Effect
 from meshlock.algorithms.recovery.messages import (
     NO_EPOCH,
+    Asked,
     Config,
+    Copy,
     Doubt,
     Entry,
     Epoch,
     Fence,
+    Ledger,
     Papers,
     Release,
     Report,
@@ -164,6 +169,82 @@ class NoMargin(RecoveryNode):
     def __init__(self, me: int, pool: Pool, out: list[Effect]) -> None:
         even = Pool(pool.nodes, pool.members, pool.permits, pool.wait, pool.wait)
         super().__init__(me, even, out)
+
+
+class TakesATokenTwice(RecoveryNode):
+    def is_new(self, epoch: Epoch, hop: int) -> bool:
+        return (epoch, hop) >= self.hop_seen
+
+
+class SendsAgainForLonger(RecoveryNode):
+    def send_again(self, now: int) -> None:
+        self.doubt_until = now + self.pool.lease
+        super().send_again(now)
+
+
+class RenewsByCopy(RecoveryNode):
+    def receive_copy(self, copy: Copy, now: int) -> None:
+        super().receive_copy(copy, now)
+        for grant in self.grants.values():
+            grant.until = now + self.pool.lease
+
+
+class TakesCopiesOfAFormerLife(RecoveryNode):
+    def receive_copy(self, copy: Copy, now: int) -> None:
+        copy.boot = self.boot
+        super().receive_copy(copy, now)
+
+
+class SettlesByAnyLedger(RecoveryNode):
+    def receive_ledger(self, ledger: Ledger, now: int) -> None:
+        ledger.yours = self.boot
+        super().receive_ledger(ledger, now)
+
+
+class FirstComeFirstServed(RecoveryNode):
+    def line_up(self, asked: Asked) -> None:
+        if asked[0] not in [other[0] for other in self.queue]:
+            self.queue.append(asked)
+
+
+class ServesWhoFits(RecoveryNode):
+    def decide(self, now: int) -> None:
+        if self.usable(now) and self.token is not None:
+            free = self.token.free
+            self.queue.sort(key=lambda asked: asked[2] > free)
+        super().decide(now)
+
+
+class RemovesTwoAtOnce(RecoveryNode):
+    def after(self, proposal: Proposal) -> tuple[int, ...]:
+        return (self.me,) if proposal.change is not None else super().after(proposal)
+
+
+class ChangesUnconfirmed(RecoveryNode):
+    def may_change(self, now: int) -> bool:
+        return True
+
+
+class ForgetsItsMembers(RecoveryNode):
+    def start(self, now: int, boot: int, promised: Epoch, config: Config | None = None) -> None:
+        super().start(now, boot, promised)
+
+
+class GoesByTheLastChange(RecoveryNode):
+    def adopt(
+        self, epoch: Epoch, entries: tuple[Entry, ...], config: Config, holder: int, now: int
+    ) -> None:
+        if config[1] == self.config[1]:
+            config = self.config
+        super().adopt(epoch, entries, config, holder, now)
+
+    def after(self, proposal: Proposal) -> tuple[int, ...]:
+        latest = self.latest(proposal)[1]
+        if proposal.change is None:
+            return latest
+        added, node = proposal.change
+        rest = [member for member in latest if member != node]
+        return tuple(sorted([*rest, node])) if added else tuple(rest)
 
 
 class RecoveryMutant:
@@ -370,5 +451,153 @@ MUTANTS: list[RecoveryMutant] = [
         "who holds a lease by a slow clock counts as long as who waits by a right one",
         NoMargin,
         Bounds(proposals=1, wants={0: 1}, proposers=(2,), leaves=False, slow=1, lease=1, wait=2),
+    ),
+    RecoveryMutant(
+        "takes-a-token-twice",
+        "a TOKEN that was sent again because its GOT was late is taken again",
+        TakesATokenTwice,
+        Bounds(proposals=0, wants={1: 1}, repeats=1),
+    ),
+    RecoveryMutant(
+        "sends-again-for-longer",
+        "a TOKEN that is sent again gets a new lease",
+        SendsAgainForLonger,
+        Bounds(1, 2, 2, wants={1: 1, 2: 1}, leaves=False, repeats=1),
+        [
+            *("ask 1", "deliver REQUEST 1>0", "deliver TOKEN 0>1", "deliver GOT 1>0", "ask 2"),
+            *("deliver REQUEST 2>0", "deliver REQUEST 0>1", "propose 0", "close 0", "tick"),
+        ],
+    ),
+    RecoveryMutant(
+        "renews-by-copy",
+        "a copy of the ledger that comes late counts as a renewal",
+        RenewsByCopy,
+        Bounds(wants={0: 1}, proposals=2, proposers=(1, 2), leaves=False),
+        [
+            *("ask 0", "propose 2", "deliver PROPOSE 2>0", "deliver PROMISE 0>2"),
+            *("deliver PROPOSE 2>1", "deliver PROMISE 1>2", "close 2", "deliver LEDGER 2>1"),
+            *("deliver STILL 1>2", "renew 2 with 0", "propose 1", "deliver PROPOSE 1>2"),
+            *("deliver PROMISE 2>1", "close 1"),
+        ],
+    ),
+    RecoveryMutant(
+        "takes-copies-of-a-former-life",
+        "a restarted node takes a copy of the ledger that does not know what was granted since",
+        TakesCopiesOfAFormerLife,
+        Bounds(
+            permits=2,
+            wants={0: 1, 1: 1},
+            proposals=0,
+            crashes=2,
+            crashing=(1,),
+            doubles=1,
+            leaves=False,
+            stale=True,
+        ),
+        [
+            *("crash 1", "restart 1", "renew 0 with 1", "double COPY 0>1", "ask 1"),
+            *("deliver REQUEST 1>0", "deliver TOKEN 0>1", "deliver GOT 1>0", "ask 0"),
+            *("deliver REQUEST 0>1", "deliver TOKEN 1>0", "deliver GOT 0>1", "crash 1"),
+            "restart 1",
+        ],
+    ),
+    RecoveryMutant(
+        "settles-by-any-ledger",
+        "a restarted node takes a late LEDGER for all that its former life was granted",
+        SettlesByAnyLedger,
+        Bounds(
+            permits=2,
+            wants={1: 1, 2: 1},
+            proposals=1,
+            proposers=(2,),
+            crashes=1,
+            crashing=(1,),
+            leaves=False,
+        ),
+        [
+            *("propose 2", "deliver PROPOSE 2>0", "deliver PROMISE 0>2", "close 2"),
+            *("deliver LEDGER 2>0", "deliver STILL 0>2", "renew 2 with 1", "deliver COPY 2>1"),
+            *("ask 1", "deliver REQUEST 1>2", "deliver TOKEN 2>1", "deliver GOT 1>2", "ask 2"),
+            *("deliver REQUEST 2>1", "deliver TOKEN 1>2", "deliver GOT 2>1", "crash 1"),
+            "restart 1",
+        ],
+    ),
+    RecoveryMutant(
+        "first-come-first-served",
+        "requests are served in the order of their coming, whatever their priority",
+        FirstComeFirstServed,
+        Bounds(clients=((0, 1, 0), (1, 1, 0), (2, 1, 1)), proposals=0),
+        ["ask 0", "ask 1"],
+    ),
+    RecoveryMutant(
+        "serves-who-fits",
+        "whoever wants less overtakes the first in rank",
+        ServesWhoFits,
+        Bounds(permits=2, clients=((0, 1, 0), (0, 1, 0), (1, 2, 1)), proposals=0),
+    ),
+    RecoveryMutant(
+        "removes-two-at-once",
+        "two members are removed by one change, so majorities need not meet",
+        RemovesTwoAtOnce,
+        Bounds(wants={}, proposals=2, proposers=(0, 1), changes=((False, 2),)),
+        ["remove 2 by 0", "propose 1", "deliver PROPOSE 1>2"],
+    ),
+    RecoveryMutant(
+        "changes-unconfirmed",
+        "members are changed from an epoch of which nobody knows whether it was confirmed",
+        ChangesUnconfirmed,
+        Bounds(wants={}, proposals=3, proposers=(1, 2), changes=((False, 0), (False, 1))),
+        [
+            *("remove 0 by 2", "deliver PROPOSE 2>1", "deliver PROMISE 1>2", "close 2"),
+            *("propose 1", "deliver PROPOSE 1>0", "deliver PROMISE 0>1", "close 1"),
+            *("deliver LEDGER 1>0", "deliver STILL 0>1"),
+        ],
+    ),
+    RecoveryMutant(
+        "forgets-its-members",
+        "who the members are is not on disk, so after a restart the first ones count again",
+        ForgetsItsMembers,
+        Bounds(
+            1,
+            2,
+            wants={1: 1},
+            proposals=3,
+            proposers=(0,),
+            changes=((True, 1), (True, 2)),
+            crashes=1,
+            crashing=(0,),
+            leaves=False,
+        ),
+        [
+            *("add 1 by 0", "deliver PROPOSE 0>1", "deliver PROMISE 1>0", "close 0"),
+            *("deliver LEDGER 0>1", "deliver STILL 1>0", "add 2 by 0", "deliver PROPOSE 0>1"),
+            *("deliver PROPOSE 0>2", "deliver PROMISE 1>0", "deliver PROMISE 2>0", "close 0"),
+            *("deliver LEDGER 0>1", "deliver LEDGER 0>2", "deliver STILL 1>0", "ask 1"),
+            *("deliver REQUEST 1>0", "deliver TOKEN 0>1", "crash 0", "restart 0"),
+        ],
+    ),
+    RecoveryMutant(
+        "goes-by-the-last-change",
+        "the last change of members counts, though a later epoch was confirmed without it",
+        GoesByTheLastChange,
+        Bounds(
+            4,
+            1,
+            wants={},
+            proposals=4,
+            proposers=(0, 1),
+            changes=((True, 4), (False, 0)),
+        ),
+        [
+            *("add 4 by 0", "deliver PROPOSE 0>1", "deliver PROPOSE 0>3", "deliver PROPOSE 0>4"),
+            *("deliver PROMISE 3>0", "deliver PROMISE 4>0", "close 0", "propose 1"),
+            *("deliver PROPOSE 1>0", "deliver PROPOSE 1>2", "deliver PROPOSE 1>3"),
+            *("deliver PROMISE 2>1", "deliver PROMISE 3>1", "close 1", "deliver LEDGER 1>2"),
+            *("deliver LEDGER 1>3", "deliver STILL 2>1", "deliver STILL 3>1", "tick"),
+            *("renew 1 with 2", "renew 1 with 3", "tick", "remove 0 by 1"),
+            *("deliver PROPOSE 1>2", "deliver PROMISE 2>1", "close 1", "deliver LEDGER 1>2"),
+            *("deliver STILL 2>1", "propose 0", "deliver PROPOSE 0>3", "deliver PROPOSE 0>4"),
+            *("deliver PROMISE 3>0", "deliver PROMISE 4>0"),
+        ],
     ),
 ]
