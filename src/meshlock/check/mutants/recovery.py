@@ -282,12 +282,14 @@ MUTANTS: list[RecoveryMutant] = [
         "a restarted node gives back at once what a command of its former life still uses",
         ReleasesAFormerLife,
         Bounds(proposals=1, crashes=1, crashing=(0,), wants={0: 1}, proposers=(2,), leaves=False),
+        ["ask 0", "propose 2", "deliver PROPOSE 2>0"],
     ),
     RecoveryMutant(
         "others-speak-at-once",
         "a restarted node that is no member is not silent first",
         OthersSpeakAtOnce,
         Bounds(1, 1, proposals=2, crashes=1, crashing=(1,), wants={1: 1}),
+        ["ask 1", "deliver REQUEST 1>0", "deliver TOKEN 0>1"],
     ),
     RecoveryMutant(
         "tells-what-lapses",
@@ -306,6 +308,7 @@ MUTANTS: list[RecoveryMutant] = [
         "an old token counts as usable although a newer epoch lives",
         TakesAnyToken,
         Bounds(proposals=2, wants={}, proposers=(1, 2)),
+        ["propose 1", "deliver PROPOSE 1>2"],
     ),
     RecoveryMutant(
         "keeps-grants-of-any-epoch",
@@ -336,7 +339,7 @@ MUTANTS: list[RecoveryMutant] = [
         [
             *("propose 1", "deliver PROPOSE 1>0", "deliver PROMISE 0>1", "close 1"),
             *("deliver LEDGER 1>0", "deliver STILL 0>1", "crash 0", "forget 0"),
-            *("tick", "renew 1 with 2", "tick"),
+            *("tick", "renew 1 with 2", "tick", "propose 0"),
         ],
     ),
     RecoveryMutant(
