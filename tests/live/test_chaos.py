@@ -71,7 +71,8 @@ def test_half_an_hour_has_every_kind_of_fault_in_plenty():
     assert min(counts.values()) >= 5
     assert counts["kill-holder"] >= 25
     assert any(event.wiped for event in events)
-    assert {event.silent for event in events if event.fault == "partition"} == {True, False}
+    cuts = {(e.silent, e.one_way) for e in events if e.fault == "partition"}
+    assert cuts == {(True, False), (True, True), (False, False)}
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -1,6 +1,7 @@
 """A wire that can be cut: passes one address on to another, for demonstrations and tests.
 
 ``cut`` is the cable in the ditch: both sides keep their connections and hear nothing.
+``deafen`` is the weak radio: whoever dialled hears nothing, and is heard.
 ``reset`` is the router that restarts: connections break, new ones are possible at once.
 """
 
@@ -15,6 +16,8 @@ class Relay:
         self.delay = delay
         self.whole = asyncio.Event()
         self.whole.set()
+        self.answers = asyncio.Event()  # is what the target says passed on?
+        self.answers.set()
         self.writers: set[asyncio.StreamWriter] = set()
         self.tasks: set[asyncio.Task[None]] = set()
         self.server: asyncio.Server | None = None
@@ -36,7 +39,9 @@ class Relay:
             there, back = await asyncio.open_connection(*self.target)
             self.writers.add(back)
             try:
-                await asyncio.gather(self.pump(reader, back), self.pump(there, writer))
+                await asyncio.gather(
+                    self.pump(reader, back, self.whole), self.pump(there, writer, self.answers)
+                )
             finally:
                 self.writers.discard(back)
                 back.close()
@@ -47,22 +52,29 @@ class Relay:
             self.writers.discard(writer)
             writer.close()
 
-    async def pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    async def pump(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, passes: asyncio.Event
+    ) -> None:
         while data := await source.read(65536):
-            await self.whole.wait()
+            await passes.wait()
             if self.delay:
                 await asyncio.sleep(self.delay)
             if sink.is_closing():  # the connection broke while its bytes were held up
                 return
             sink.write(data)
-        await self.whole.wait()  # nor does the end of a connection pass a cut
+        await passes.wait()  # nor does the end of a connection pass a cut
         sink.close()
 
     def cut(self) -> None:
         self.whole.clear()
+        self.answers.clear()
+
+    def deafen(self) -> None:
+        self.answers.clear()
 
     def heal(self) -> None:
         self.whole.set()
+        self.answers.set()
 
     def reset(self) -> None:
         for writer in list(self.writers):

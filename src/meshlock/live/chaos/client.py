@@ -292,7 +292,7 @@ class Holding:
         """The lease is over; some programs do not care."""
         client = self.client
         if self.exclusive and client.random.random() < CARELESS:
-            client.sleep(client.random.uniform(0.0, 0.5) * client.orders.lease)
+            client.sleep(client.random.uniform(0.0, 2.5) * client.orders.lease)
             self.write(late=True)
 
 

@@ -220,12 +220,15 @@ class Cluster:
     def whole_links(self) -> list[Link]:
         return [link for link in self.plan.links if not self.cuts.get(link)]
 
-    def cut(self, links: list[Link], silent: bool) -> float:
+    def cut(self, links: list[Link], silent: bool, one_way: bool = False) -> float:
         t = now()
         fresh = [link for link in links if not self.cuts.get(link)]
         for link in links:
             self.cuts[link] = self.cuts.get(link, 0) + 1
-            self.relays[link].cut()
+            if one_way:
+                self.relays[link].deafen()
+            else:
+                self.relays[link].cut()
             if not silent:
                 self.relays[link].reset()
         self.record.write(Cut(t=t, links=fresh, silent=silent))

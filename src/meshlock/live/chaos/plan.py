@@ -71,6 +71,7 @@ class Event(msgspec.Struct, omit_defaults=True):
     link: Link | None = None
     silent: bool = True  # a cut that nobody is told of (else connections break as well);
     # without a majority: nodes are paused (else killed)
+    one_way: bool = False  # a silent cut through which one side is still heard
     wiped: bool = False  # it comes back without its state directory
     draw: float = 0.0  # which of the clients, as a share of those who qualify
 
@@ -255,10 +256,12 @@ class Drawing:
             trouble.nodes = event.nodes = [self.random.choice(self.plan.nodes)]
         elif fault == "partition":
             event.silent = self.random.random() < 0.6
+            event.one_way = event.silent and self.random.random() < 0.3
             event.sides = self.sides(self.random.choice(("minority", "three", "alone")))
             trouble.cut = across(self.plan.links, event.sides)
         elif fault in ("cut-link", "break-link"):
             event.silent = fault == "cut-link"
+            event.one_way = event.silent and self.random.random() < 0.5
             event.link = self.random.choice(self.plan.links)
             trouble.cut = [event.link] if event.silent else []
         elif fault == "no-majority":

@@ -244,9 +244,9 @@ class Chaos:
         if event.seconds and not cluster.stands_without((), links):
             self.skip(event)
             return
-        how = "silently" if event.silent else "abruptly"
+        how = "one way" if event.one_way else "silently" if event.silent else "abruptly"
         kinds = {"partition": "partition", "cut-link": "link cut", "break-link": "link broken"}
-        t = cluster.cut(links, event.silent)
+        t = cluster.cut(links, event.silent, event.one_way)
         self.note(kinds[event.fault], t, f"{name} {how} for {event.seconds:.1f} s")
         await asyncio.sleep(event.seconds)
         cluster.heal(links)
