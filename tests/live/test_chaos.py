@@ -409,7 +409,7 @@ def test_figures_tell_how_long_recovery_took():
     record.sort(key=lambda line: line.t)
     found = figures(record, judge(record))
     assert found["kills"] == 3 and found["pauses"] == 1 and found["partitions"] == 0
-    assert found["grants"] == 6
+    assert found["grants"] == 6 and found["leases_lost"] == 0
     assert found["recovery"]["holder killed"] == {"measured": 1, "median": 4.0, "worst": 4.0}
     assert found["recovery"]["client killed"] == {"measured": 1, "median": 1.0, "worst": 1.0}
     assert found["recovery"]["agent paused"] == {"measured": 1, "median": 2.0, "worst": 2.0}

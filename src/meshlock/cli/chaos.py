@@ -184,7 +184,8 @@ def summary(found: dict[str, Any], verdict: Verdict, keep: Path | None) -> Rende
     lines = Text(
         f"\n{found['kills']} kills, {found['pauses']} pauses, {found['partitions']} partitions, "
         f"{found['restarts']} restarts ({found['restarts_without_memory']} without memory), "
-        f"{found['grants']:,} grants in {found['seconds']:.0f} s\n"
+        f"{found['grants']:,} grants in {found['seconds']:.0f} s, "
+        f"{found['leases_lost']} of them lost before they were given back\n"
         f"Longest stall {seconds_of(found['longest_stall'])} with a majority and free permits, "
         f"{seconds_of(found['longest_without_grant'])} whatever the reason\n"
         f"Permits back after {seconds_of(client['median'])}, at worst "

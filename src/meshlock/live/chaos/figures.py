@@ -19,7 +19,17 @@ from statistics import median
 from typing import Any
 
 from meshlock.live.chaos.judge import Use, Verdict
-from meshlock.live.chaos.record import AnyLine, Fault, Granted, NotServed, SetUp, Up, Wrote
+from meshlock.live.chaos.record import (
+    AnyLine,
+    Expired,
+    Fault,
+    Granted,
+    Lost,
+    NotServed,
+    SetUp,
+    Up,
+    Wrote,
+)
 from meshlock.live.chaos.resource import REFUSED
 
 UNDER_WAY = 0.1
@@ -47,6 +57,7 @@ def figures(record: Sequence[AnyLine], verdict: Verdict) -> dict[str, Any]:
         "restarts_without_memory": sum(line.wiped for line in starts),
         "requests": len(verdict.uses),
         "grants": len(grants),
+        "leases_lost": sum(isinstance(line, Lost | Expired) for line in record),
         "timeouts": unserved.count("timeout"),
         "agent_gone": unserved.count("gone"),
         "first_grant": round(grants[0] - set_up.t, 3) if grants else None,

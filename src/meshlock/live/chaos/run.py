@@ -46,6 +46,7 @@ class Chaos:
                 within=plan.within,
             )
         )
+        watching: asyncio.Task[None] | None = None
         try:
             await cluster.start()
             watching = asyncio.create_task(self.watch_processes())
@@ -55,9 +56,10 @@ class Chaos:
                 await self.carry_out_plan()
             self.phase = "quiet"
             await self.quiet()
-            self.phase = "judging"
-            watching.cancel()
         finally:
+            self.phase = "judging"
+            if watching is not None:  # it would start again what is about to end
+                watching.cancel()
             await cluster.close()
 
     async def first_grant(self) -> bool:
@@ -326,7 +328,8 @@ async def watch(chaos: Chaos, look: Callable[[Chaos], None], every: float = 0.25
     work = asyncio.create_task(chaos.run())
     try:
         while not work.done():
-            chaos.cluster.look() if chaos.phase != "judging" else None
+            if chaos.phase != "judging":
+                chaos.cluster.look()
             look(chaos)
             await asyncio.wait([work], timeout=every)
     finally:
