@@ -34,7 +34,7 @@ from meshlock.algorithms.registry import Refused
 from meshlock.live import letters
 from meshlock.live.anteroom import Anteroom
 from meshlock.live.charter import Charter
-from meshlock.live.frames import Carry
+from meshlock.live.frames import MOST_NODES, Carry
 from meshlock.live.letters import DRIFT
 from meshlock.live.promises import Promised, Promises
 
@@ -61,6 +61,7 @@ class Leases:
         self.charter = charter
         self.me = charter.number(pool.me)
         self.out: list[Effect] = []
+        self.numbers: dict[str, int] = {}  # the same, the other way round
         self.names = {charter.number(name): name for name in (*charter.members, pool.me)}
         members = tuple([charter.number(name) for name in charter.members])
         lease = int(charter.lease * (1 - DRIFT))
@@ -179,7 +180,7 @@ class Leases:
             place = self.anteroom.place(message.asked)
             if place is not None:
                 name = self.names[place]
-                kind, fields = letters.LATER, (*fields, self.anteroom.hop)
+                kind, fields = letters.LATER, (*fields[:2], self.anteroom.hop)
         if name is not None:
             self.pool.measures.sends(message.kind)
             way = (self.pool.me, name)
@@ -193,8 +194,13 @@ class Leases:
             letters.hand_on(self.mesh, self.pool.name, frame.kind, letter)
             return
         message = letters.message(frame.kind, letter, self.me)
-        message.sender = self.charter.number(letter.origin)
-        self.names.setdefault(message.sender, letter.origin)
+        sender = self.numbers.get(letter.origin)
+        if sender is None:
+            if len(self.numbers) > 2 * MOST_NODES:
+                return  # it will be on the map before it writes again
+            sender = self.charter.number(letter.origin)
+            self.meet(sender, letter.origin)
+        message.sender = sender
         now = self.now()
         if isinstance(message, Token):
             under_way = letters.time_under_way(self.mesh, letter)
@@ -203,7 +209,7 @@ class Leases:
         elif (
             isinstance(message, Request)
             and frame.kind == letters.LATER
-            and self.anteroom.keep(message, letter.fields[3])
+            and self.anteroom.keep(message, letter.fields[2])
         ):
             return
         self.pool.measures.received += 1
@@ -214,12 +220,21 @@ class Leases:
 
     def map_changed(self) -> None:
         """Who can be reached, as the mesh sees it now."""
-        atlas = self.mesh.atlas
-        for name in atlas.links:
-            self.names.setdefault(self.charter.number(name), name)
+        known = self.names
+        self.names, self.numbers = {}, {}
+        self.meet(self.me, self.pool.me)
+        for number in self.node.members:
+            if number in known:
+                self.meet(number, known[number])
+        for name in self.mesh.atlas.links:
+            self.meet(self.charter.number(name), name)
         here = [number for number, name in self.names.items() if self.reaches(name)]
         self.agreement.nodes = tuple(sorted({*here, *self.node.members}))
         self.node.gone = {number for number in self.names if number not in here}
+
+    def meet(self, number: int, name: str) -> None:
+        self.names[number] = name
+        self.numbers[name] = number
 
     def reaches(self, name: str) -> bool:
         return name == self.pool.me or self.mesh.atlas.reaches(name)

@@ -14,6 +14,7 @@ import msgspec
 
 from meshlock.algorithms.interface import Message
 from meshlock.algorithms.recovery.messages import (
+    GRANTS,
     KINDS,
     Asked,
     Config,
@@ -51,7 +52,7 @@ FIELDS: dict[str, Any] = {
     "TOKEN": tuple[Papers, Config, int, tuple[Asked, ...], int, int],
     "GOT": tuple[Epoch, int],
     "REQUEST": tuple[Epoch, Asked, int],
-    LATER: tuple[Epoch, Asked, int, int],  # a REQUEST that waits for the token, see anteroom
+    LATER: tuple[Epoch, Asked, int],  # a REQUEST that waits for the token, see anteroom
     "RELEASE": tuple[Epoch, Fence, int, int],
     "RELEASED": tuple[Epoch, Fence],
 }
@@ -80,7 +81,9 @@ def message(kind: str, letter: Letter, receiver: int) -> Message:
         raise BadFrame(f"a message {kind[:64]!r}, which pools with leases do not have")
     try:
         fields = msgspec.convert(letter.fields, FIELDS[kind])
-        return Request(receiver, *fields[:3]) if kind == LATER else KIND[kind](receiver, *fields)
+        if kind == LATER:  # where it cannot wait nobody is sure that the token will come
+            return Request(receiver, fields[0], fields[1], GRANTS)
+        return KIND[kind](receiver, *fields)
     except msgspec.ValidationError as error:
         raise BadFrame(f"a {kind} with other fields than it has: {error}") from None
 
