@@ -219,6 +219,7 @@ class Recovering:
         if faults.kill:
             self.later(faults.kill_at, Task("kill", -1))
         self.next_change()
+        self.at(self.timing.lease, Task("watch", -1))
 
     def run(self, most: int) -> bool:
         """Let at most this many events happen; False when all are served or nothing more can."""
@@ -234,13 +235,12 @@ class Recovering:
             self.account(due)
             self.tick, _, task = heappop(heap)
             self.carry_out(task)
-            if self.settled() or self.hopeless():
+            if len(self.present) == 0 and self.settled():
                 self.over = True
         return not self.over
 
     def settled(self) -> bool:
-        if len(self.present) > 0:
-            return False
+        """Nobody waits or holds; will nobody ever again?"""
         if self.measures.requested < self.workload.requests:
             if self.workload.serial and not self.asking:
                 self.ask_somewhere()
@@ -296,6 +296,9 @@ class Recovering:
             self.deadline(task.client)
         elif what == "links":
             self.next_change()
+        elif what == "watch":
+            self.over = self.hopeless()
+            self.at(self.tick + self.timing.lease, task)
         elif what == "crash":
             self.crash(self.faults.victim(self.network.size), True)
             self.later(self.faults.crash_after(), task)
@@ -467,7 +470,8 @@ class Recovering:
         node, pace = self.nodes[me], self.paces[me]
         assert node is not None and pace is not None
         away, notice = self.away[me], self.timing.notice
-        node.gone = {other for other in away if self.tick - away[other] >= notice}
+        if len(away) > 0 or len(node.gone) > 0:
+            node.gone = {other for other in away if self.tick - away[other] >= notice}
         pace.poll(self.clock(me), self.pacing.random())
         self.done(me, "timer", {})
         self.at(self.tick + self.timing.poll, Task("poll", me, self.lives[me]))
@@ -487,6 +491,8 @@ class Recovering:
         """A handler has run: carry out what it asks for, judge it, write it down."""
         node = self.nodes[me]
         assert node is not None
+        if len(self.out) == 0 and event == "timer" and self.is_bare(me, node):
+            return  # nothing has come of it
         effects = self.out[:]
         self.out.clear()
         made = self.made(me, node, effects)
@@ -509,6 +515,12 @@ class Recovering:
             self.trace.step(self.now, event, me, cause, token, effects, made, ends)
             for message in dropped:
                 self.trace.writer.dropped(self.now, message)
+
+    def is_bare(self, me: int, node: RecoveryNode) -> bool:
+        """Has this node neither token nor grants, and had none before the step?"""
+        if node.token is not None or len(node.grants) > 0 or me in self.leased:
+            return False
+        return self.trace is None or not self.trace.had_token(me)
 
     def look_at_token(self, me: int, node: RecoveryNode) -> None:
         """Note where the token is and until when."""

@@ -61,6 +61,9 @@ class RecoveryTrace:
             renewed = {"t": time, "node": me, "event": "lease", "client": client, "until": until}
             self.writer.line(renewed)
 
+    def had_token(self, me: int) -> bool:
+        return self.known.get(me, (0, 0, 0))[0] > 0
+
     def arrival(self, message: Message) -> dict[str, Any]:
         cause = {"id": message.serial, "from": message.sender, "message": message.kind}
         return {**cause, "args": arguments(message)}
