@@ -358,3 +358,19 @@ def test_nodes_that_dial_each_other_at_once_have_one_link() -> None:
         return sum(link["up"] for link in node.status()["links"].values())
 
     run(story)
+
+
+def test_a_list_of_peers_may_be_the_same_everywhere() -> None:
+    """Whoever finds itself at one of the addresses dials it no more, and refuses nobody."""
+
+    async def story() -> None:
+        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+            a.connect(a.address)
+            assert a._mesh is not None
+            dialler = a._mesh.diallers[a.address]
+            await dialler
+            docks = a.pool("docks", permits=1)
+            await until(lambda: "b" in docks.near)
+            assert set(a.status()["links"]) == {"b"} and set(b.status()["links"]) == {"a"}
+
+    run(story)

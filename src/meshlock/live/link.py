@@ -50,6 +50,10 @@ ACKNOWLEDGE_AFTER = 256
 """So many messages are read before an acknowledgement is sent for its own sake."""
 
 
+OURSELVES = "this is our own address"
+"""Why one does not dial it again: a list of peers may be the same on all nodes."""
+
+
 class Owner(Protocol):
     """What the node is told."""
 
@@ -164,6 +168,8 @@ class Connection(asyncio.Protocol):
     def in_handshake(self, frame: Frame) -> None:
         if isinstance(frame, Refuse):
             self.close(f"it refuses: {frame.reason[:200]}")
+        elif self.dialled and isinstance(frame, Here) and frame.boot == self.keeper.boot:
+            self.close(OURSELVES)
         elif self.dialled and isinstance(frame, Here) and self.hello is None:
             self.recognise(frame.version, frame.name)
             if not self.reason:

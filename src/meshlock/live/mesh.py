@@ -23,7 +23,7 @@ from meshlock.live import clock
 from meshlock.live.atlas import Atlas
 from meshlock.live.detours import Detours
 from meshlock.live.frames import MOST_NODES, Beat, Bye, Detour, Hello, Links, pack
-from meshlock.live.link import Connection, Owner
+from meshlock.live.link import OURSELVES, Connection, Owner
 from meshlock.live.logs import tell
 from meshlock.live.plainly import plainly
 from meshlock.live.refusals import Refusals
@@ -428,6 +428,9 @@ class Mesh:
                     wait, said = FIRST_RETRY, ""
                 except (OSError, ssl.SSLError, Refused) as error:
                     reason = plainly(error)
+                    if reason == OURSELVES:
+                        self.tried[address].set()
+                        return
                     if reason != said and MUTUAL not in reason:
                         tell(WARNING, "no link", address=address, reason=reason)
                         said = reason
