@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,6 +17,9 @@ from meshlock import Node, Pool, Refused
 from meshlock.algorithms.recovery.messages import KINDS
 from meshlock.live import agent, letters
 from meshlock.live.frames import BadFrame
+from meshlock.live.merge import merge
+from meshlock.trace.audit import Audit
+from meshlock.trace.reader import Trace
 
 PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
 LEASE = 0.6
@@ -40,14 +44,17 @@ def member(node: Node, permits: int = 1, names: list[str] = NAMES) -> Pool:
 
 
 @asynccontextmanager
-async def three(permits: int = 1, state: Path | None = None) -> AsyncIterator[list[Node]]:
+async def three(
+    permits: int = 1, state: Path | None = None, trace: dict[str, Path] | None = None
+) -> AsyncIterator[list[Node]]:
     """a - b - c, all linked, all members."""
     async with AsyncExitStack() as stack:
         nodes: list[Node] = []
         for name in NAMES:
             peers = [node.address for node in nodes]
             folder = state / name if state is not None else None
-            node = Node(name, peers=peers, state=folder, dead=0.3)
+            traced = trace[name] if trace is not None else None
+            node = Node(name, peers=peers, state=folder, dead=0.3, trace=traced)
             nodes.append(await stack.enter_async_context(node))
             member(node, permits)
         yield nodes
@@ -335,3 +342,38 @@ def test_a_member_whose_disk_is_full_says_nothing(tmp_path: Path) -> None:
                 assert a.leases.unsaved is None  # and a counts again
 
     run(story)
+
+
+def test_what_clients_did_is_traced_through_crashes_and_judged(tmp_path: Path) -> None:
+    async def story() -> None:
+        for node in [*NAMES, "state"]:
+            (tmp_path / node).mkdir()
+        traced = {name: tmp_path / name for name in NAMES}
+        async with three(state=tmp_path / "state", trace=traced) as nodes:
+            await member(nodes[0]).acquire(timeout=10)  # dies with it
+            wish = asyncio.create_task(member(nodes[0]).wait_for(1, 0, None))
+            await asyncio.sleep(0.1)
+            await nodes[0].vanish()
+            wish.cancel()
+            for node in nodes[1:]:
+                async with member(node).acquire(timeout=10):
+                    await asyncio.sleep(LEASE)  # it is renewed meanwhile
+            peers = [node.address for node in nodes[1:]]
+            async with Node("a", peers=peers, state=tmp_path / "state" / "a", dead=0.3) as a:
+                a.trace = traced["a"]
+                async with member(a).acquire(timeout=10):
+                    pass
+
+    run(story)
+    parts = [tmp_path / name / f"docks.{name}.jsonl" for name in NAMES]
+    merged = tmp_path / "merged.jsonl"
+    with merged.open("wb") as file:
+        merge(parts, file, ended=True)
+    audit = Audit(Trace(merged))
+    assert audit.entries == 4 and audit.monitor.violated == {}
+    events = [json.loads(line).get("event") for line in merged.read_text().splitlines()]
+    assert events.count("crash") == events.count("restart") == 1
+    assert "lease" in events
+    late = merged.read_text().replace('"event":"lease"', '"event":"timer"')
+    merged.write_text(late)
+    assert set(Audit(Trace(merged)).monitor.violated) >= {"leases"}  # who was not renewed was late

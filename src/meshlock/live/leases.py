@@ -40,6 +40,7 @@ from meshlock.live.promises import Promised, Promises
 
 if TYPE_CHECKING:
     from meshlock.live.pool import Pool
+    from meshlock.live.recording import Recording
 
 POLLS = 30
 """So often per lease the state machine looks at the time."""
@@ -71,6 +72,7 @@ class Leases:
         self.promises = Promises(state, pool.name) if state is not None else None
         remembered = self.promises.read() if self.promises is not None else None
         self.unsaved: Promised | None = None
+        self.recorded: dict[int, float | None] = {}  # client: the end of its lease in the trace
         self.anteroom = Anteroom(self.node)
         self.pace = Pace(self.node, 1_000_000)
         self.handled_at = 0
@@ -251,6 +253,25 @@ class Leases:
         for grant in self.node.grants.values():
             step = min(step, max(0, grant.until - now))
         self.timer = self.mesh.loop.call_later(step / 1e6, self.poll)
+
+    def record(
+        self, recording: Recording, event: str, cause: dict[str, Any], effects: list[Effect]
+    ) -> None:
+        """What clients did and were given, for the trace."""
+        enters = [effect for effect in effects if isinstance(effect, Enter)]
+        if event in ("request", "leave", "withdraw"):
+            recording.leased(event, self.me, **cause)
+        elif enters:
+            recording.leased("timer", self.me)
+        for enter in enters:
+            until = self.recorded[enter.client] = self.until(enter.client)
+            recording.leased("enter", self.me, client=enter.client, fence=enter.fence, until=until)
+        if event == "poll":
+            for client in [grant.client for grant in self.node.grants.values()]:
+                until = self.until(client)
+                if until != self.recorded.get(client):
+                    self.recorded[client] = until
+                    recording.leased("lease", self.me, client=client, until=until)
 
     def until(self, client: int) -> float | None:
         """When this client's lease ends unless it is renewed: seconds of CLOCK_BOOTTIME."""

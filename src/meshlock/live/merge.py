@@ -4,6 +4,9 @@ Each node wrote its own steps in order. Between nodes the clock decides (on one 
 is the same for all), except that nothing is delivered before it was sent: where clocks
 disagree, the message is right. Nodes, clients and messages get numbers of their own in the
 merged trace.
+
+In a pool with leases a node may have several lives in its trace. When one ended nobody wrote
+down; here it does so just before the next begins.
 """
 
 from __future__ import annotations
@@ -38,11 +41,17 @@ class Part:
         self.steps: list[Step] = []
         for line in lines[1:]:
             event = decode(line)
-            if event["event"] in EFFECTS:
+            if "meshlock" in event:
+                self.steps.append([{"event": "restart", "node": self.node, "t": self.last()}])
+            elif event["event"] in EFFECTS:
                 self.steps[-1].append(event)
             else:
                 self.steps.append([event])
         self.next = 0
+
+    def last(self) -> float:
+        """When we heard of it last."""
+        return float(self.steps[-1][-1]["t"]) if self.steps else 0.0
 
     def head(self) -> Step | None:
         return self.steps[self.next] if self.next < len(self.steps) else None
@@ -77,7 +86,9 @@ class Merger:
         self.hopeless: dict[tuple[int, int], list[int]] = {}  # link: messages that were lost on it
         self.messages = 0
         self.missing = 0
-        self.waiting = 0
+        self.waiting: dict[int, int] = {}  # clients, and their nodes
+        self.last_client = 0
+        self.start = 0.0
         self.now = 0.0
 
     def write(self, sink: BinaryIO, ended: bool) -> None:
@@ -88,7 +99,13 @@ class Merger:
     def lines(self, ended: bool) -> Iterator[Event]:
         setup = dict(self.parts[0].setup)
         founders = [part.node for part in self.parts if part.setup["holder"] != -1]
-        if len(founders) != 1:
+        leased = "recovery" in setup
+        if leased:
+            members = [
+                self.names[node] for node in setup["recovery"]["members"] if node in self.names
+            ]
+            setup["recovery"] = {**setup["recovery"], "members": members}
+        elif len(founders) != 1:
             raise Refused(f"{len(founders)} of these traces begin with the token; one must.")
         for key in ("node", "name"):
             setup.pop(key)
@@ -96,12 +113,15 @@ class Merger:
             nodes=len(self.parts),
             names=[part.setup["name"] for part in self.parts],
             links=[],
-            holder=self.names[founders[0]],
+            holder=-1 if leased else self.names[founders[0]],
         )
         yield setup
         start = min((part.steps[0][0]["t"] for part in self.parts if part.steps), default=0.0)
         for step in self.in_order():
             self.now = max(self.now, step[0]["t"] - start)
+            self.start = start
+            if step[0]["event"] == "restart":
+                yield from self.life_ends(step[0]["node"])
             for event in step:
                 yield self.translated(event)
             if step[0]["event"] == "link-down":
@@ -109,7 +129,7 @@ class Merger:
         for link in list(self.hopeless):
             yield from self.dropped(link)
         if ended:
-            yield {"t": self.now, "event": "end", "unserved": self.waiting}
+            yield {"t": self.now, "event": "end", "unserved": len(self.waiting)}
 
     def in_order(self) -> Iterator[Step]:
         """The earliest step of all nodes whose message, if it is a delivery, has been sent."""
@@ -136,13 +156,19 @@ class Merger:
         line["node"] = self.names[node]
         kind = event["event"]
         if "client" in event:
-            line["client"] = self.clients.setdefault((node, event["client"]), len(self.clients) + 1)
+            who = (node, event["client"])
+            if who not in self.clients:
+                self.last_client += 1
+                self.clients[who] = self.last_client
+            line["client"] = self.clients[who]
+        if "until" in event:
+            line["until"] = event["until"] - self.start
         if "peer" in event:
             line["peer"] = self.names[event["peer"]]
         if kind == "request":
-            self.waiting += 1
+            self.waiting[line["client"]] = node
         elif kind in ("enter", "withdraw"):
-            self.waiting -= 1
+            del self.waiting[line["client"]]
         elif kind == "send":
             name = (node, event["to"], event["id"])
             self.messages += 1
@@ -156,6 +182,15 @@ class Merger:
             line["id"] = self.sent[message(event)]
             line["from"] = self.names[event["from"]]
         return line
+
+    def life_ends(self, node: int) -> Iterator[Event]:
+        """Who waited there does not any more; who was inside is until its lease is over."""
+        here = self.names[node]
+        for client in [client for client, where in self.waiting.items() if where == node]:
+            del self.waiting[client]
+            yield {"t": self.now, "node": here, "event": "withdraw", "client": client}
+        self.clients = {name: client for name, client in self.clients.items() if name[0] != node}
+        yield {"t": self.now, "node": here, "event": "crash"}
 
     def dropped(self, link: tuple[int, int]) -> Iterator[Event]:
         for number in self.hopeless.pop(link, []):

@@ -287,6 +287,8 @@ class Pool:
                 self.enters(effect)
         if self.recording is not None and isinstance(self.core, Node):
             self.recording.step(event, self.core, cause, self.out)
+        elif self.recording is not None and self.leases is not None:
+            self.leases.record(self.recording, event, cause, self.out)
         self.out.clear()
         while self.returning:
             self.leave(self.returning.pop())
@@ -319,6 +321,8 @@ class Pool:
     def take_away(self, number: int) -> None:
         """The lease of this grant ran out: the client must have stopped by now."""
         waiter = self.clients.pop(number)
+        if self.recording is not None and self.leases is not None:
+            self.recording.leased("lease-lost", self.leases.me, client=number)
         if waiter.grant is not None:
             self.measures.lost += 1
             waiter.grant.taken_away()
@@ -415,6 +419,9 @@ class Pool:
         self.numbers.clear()
         if self.recording is not None and isinstance(self.core, Node):
             self.recording.begin(charter, self.algorithm, self.core)
+        elif self.recording is not None and self.leases is not None:
+            members = [charter.number(name) for name in charter.members]
+            self.recording.begin_leased(charter, self.leases.me, members)
         if self.algorithm.restless:
             self.core.start()
             self.carry_out("start", {})

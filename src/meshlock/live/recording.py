@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 from meshlock import __version__
 from meshlock.algorithms.interface import Algorithm, Effect, Message, Node
 from meshlock.algorithms.registry import ageing_rate
+from meshlock.live import clock
 from meshlock.live.charter import Charter
 from meshlock.live.logs import tell
 from meshlock.live.plainly import plainly
@@ -26,7 +27,7 @@ class Recording:
         self.file: BinaryIO | None = None
         self.writer = TraceWriter(self, states=False)
         try:
-            self.file = path.open("wb", buffering=1 << 16)
+            self.file = path.open("ab", buffering=1 << 16)
         except OSError as error:
             self.give_up(error)
 
@@ -43,6 +44,38 @@ class Recording:
             with suppress(OSError):  # it would write once more what it could not write
                 file.close()
         tell(ERROR, "trace ended", file=str(self.path), reason=plainly(error))
+
+    def begin_leased(self, charter: Charter, me: int, members: list[int]) -> None:
+        """A pool with leases outlives its nodes, so a life is added to those before it. Only
+        clients are told of, not the token and its messages: who may be inside is judged by
+        leases and fences."""
+        self.leased_line(
+            {
+                "meshlock": "trace",
+                "format": FORMAT,
+                "version": __version__,
+                "source": "live",
+                "algorithm": charter.algorithm,
+                "pool": charter.pool,
+                "name": self.name,
+                "node": me,
+                "permits": charter.permits,
+                "holder": -1,
+                "recovery": {"members": members, "lease": charter.lease / 1e6},
+            }
+        )
+
+    def leased(self, event: str, me: int, **fields: Any) -> None:
+        self.leased_line({"t": clock.seconds(), "node": me, "event": event, **fields})
+
+    def leased_line(self, line: dict[str, Any]) -> None:
+        """At once: who is killed leaves what it had to say."""
+        self.writer.line(line)
+        if self.file is not None:
+            try:
+                self.file.flush()
+            except OSError as error:
+                self.give_up(error)
 
     def begin(self, charter: Charter, algorithm: Algorithm, core: Node) -> None:
         if self.file is not None:
@@ -81,8 +114,9 @@ class Recording:
         self.writer.step(monotonic(), event, core, cause, effects)
 
     def close(self) -> None:
-        if self.file is not None:
+        file, self.file = self.file, None
+        if file is not None:
             try:
-                self.file.close()
+                file.close()
             except OSError as error:
-                self.give_up(error)
+                tell(ERROR, "trace ended", file=str(self.path), reason=plainly(error))
