@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -374,6 +375,10 @@ def test_what_clients_did_is_traced_through_crashes_and_judged(tmp_path: Path) -
     events = [json.loads(line).get("event") for line in merged.read_text().splitlines()]
     assert events.count("crash") == events.count("restart") == 1
     assert "lease" in events
+    command = [*PROGRAM, "audit", *map(str, parts), "--json"]
+    verdict = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert verdict["holds"] and verdict["entries"] == 4
+    assert set(verdict["not_judged"]) == {"one-token", "conservation", "served"}
     late = merged.read_text().replace('"event":"lease"', '"event":"timer"')
     merged.write_text(late)
     assert set(Audit(Trace(merged)).monitor.violated) >= {"leases"}  # who was not renewed was late

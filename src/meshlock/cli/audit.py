@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 
 def audit(
-    trace: Annotated[Path, typer.Argument(help="A trace file (.jsonl, or .gz of one).")],
+    traces: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TRACE...",
+            help="A trace file (.jsonl, or .gz of one), or those that the nodes of one pool wrote.",
+        ),
+    ],
+    merged: Annotated[
+        Path | None, typer.Option(help="Where to keep what several traces make together.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Judge a trace: safety, one token, conservation, order, everybody served.
 
     Example: meshlock audit run.jsonl
     """
+    if len(traces) == 1:
+        judge(traces[0], json)
+    import tempfile
+
+    from meshlock.live.merge import merge
+
+    with tempfile.TemporaryDirectory() as folder:
+        whole = merged or Path(folder) / "merged.jsonl"
+        with whole.open("wb") as file:
+            merge(traces, file, ended=False)
+        judge(whole, json)
+
+
+def judge(trace: Path, json: bool) -> NoReturn:
     from meshlock.algorithms.registry import Refused
     from meshlock.cli.output import print_json
     from meshlock.properties import leases, monitor
@@ -33,6 +56,8 @@ def audit(
         unjudged += ["one-token", "conservation"]
     if not verdict.monitor.ordered and verdict.leases is None:
         unjudged.append("order")
+    if verdict.leases is not None and verdict.trace.setup.get("source") == "live":
+        unjudged += ["one-token", "conservation"]
     if not verdict.ended:
         unjudged.append("served")
     if json:
