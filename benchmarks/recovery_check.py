@@ -29,7 +29,7 @@ SETUPS: dict[str, tuple[Bounds, int]] = {
     "doubled": (Bounds(wants={1: 1}, proposers=(2,), doubles=1, leaves=False), 0),
     "sent-again": (Bounds(wants={1: 1}, proposers=(2,), repeats=1, leaves=False), 0),
     "duel": (Bounds(wants={0: 1}, proposals=2, proposers=(1, 2), leaves=False), 0),
-    "two-permits": (Bounds(permits=2, wants={0: 1, 1: 2}, proposers=(2,), leaves=False), 0),
+    "two-permits": (Bounds(permits=2, wants={0: 1, 1: 1}, proposers=(2,), leaves=False), 0),
     "two-permits-crash": (
         Bounds(permits=2, wants={0: 1, 1: 1}, proposers=(2,), crashes=1, leaves=False),
         0,

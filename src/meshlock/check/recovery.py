@@ -3,8 +3,15 @@
 The nodes are those of :mod:`meshlock.algorithms.recovery.node`, handler for handler. The world
 around them may do anything within its *bounds*: deliver any message at any time or never,
 deliver it twice, stop a node, start it again with or without its disk, let time pass. A
-message that is late for ever is a lost one, and a partition is messages between two sides
-that are late: both are among the interleavings without being steps of their own.
+message that is late for ever is a lost one. A partition is messages between two sides that are
+late, and it heals when they arrive, or never do and are said again: both are among the
+interleavings without being steps of their own. When to renew, repeat, propose and close is left
+open altogether, so whatever :class:`Pace` chooses is among them too; that it chooses well is
+tried from states of the search, when faults stop (:meth:`RecoveryModel.rounds_to_serve`).
+
+**Who is gone** is not modelled. The state machine asks for it only where it sends: whoever is
+gone loses its place in the queue, as if its REQUEST had been lost, and is not asked, as if the
+question had been.
 
 **Time.** A *tick* lets a unit of time pass on all clocks; a lease is ``lease`` ticks, whoever
 waits waits ``wait`` ticks, and any number of steps happens between two ticks. Only differences of
@@ -26,8 +33,10 @@ disk its promises only rise; without, it is silent until the question is worthle
 lease has the same end, for it counts from the sending; and the node merely knows it
 earlier, which allows more. Only the member refuses lower epochs earlier than it had to. With
 ``detached`` both travel: mistakes about the time of the answer need it, and small bounds
-are explored so. Messages that their receiver would refuse for ever are taken away, unless it
-may still forget why.
+are explored so. A member that missed the epoch asks WHICH in the same step; the COPY that it gets
+travels like any message. Messages that their receiver would refuse for ever are taken away, unless
+it may still forget why; so are old REQUESTs whose only effect would be that their sender hears of
+an epoch, once it has heard of one.
 
 Properties, judged after every step:
 
