@@ -173,12 +173,12 @@ def summary(found: dict[str, Any], verdict: Verdict, keep: Path | None) -> Rende
     from rich.text import Text
 
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("fault", "struck", "alone", "median", "worst, until the next grant"):
+    for column in ("fault", "struck", "alone", "next grant", "worst", "idle", "worst"):
         table.add_column(column, justify="left" if column == "fault" else "right")
     for kind, count in found["faults"].items():
         times = found["recovery"][kind]
-        row = [str(times["measured"]), seconds_of(times["median"]), seconds_of(times["worst"])]
-        table.add_row(kind, str(count), *row)
+        row = [part[key] for part in (times, times["idle"]) for key in ("median", "worst")]
+        table.add_row(kind, str(count), str(times["measured"]), *map(seconds_of, row))
     back = found["permits_back"]
     client, node = back["client killed"], back["node killed"]
     lines = Text(

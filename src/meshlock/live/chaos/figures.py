@@ -1,11 +1,14 @@
 """What a run was like, in figures: how much was done, and how long it took to recover.
 
 The recovery from a fault is the time until the next grant anywhere; answers that were under
-way when it struck do not count. Measured are faults that struck alone, with a majority left:
-if another came before service resumed, nobody can say which of the two the time belongs to
-(``longest_stall`` counts all of them: the longest time in which a majority was there, somebody
-with it waited, all that was asked for was free, and nobody got it; ``resumed_within`` is the
-same, counted anew from every fault: what is judged).
+way when it struck do not count. ``idle`` is how much of it nothing excuses: often the permits
+are in use meanwhile, by clients who know nothing of the fault.
+
+Measured are faults that struck alone, with a majority left: if there was no service yet after
+another, or another came before it resumed, nobody can say which of the two the time belongs
+to. ``longest_stall`` counts all of them: the longest time in which a majority was there,
+somebody with it waited, all that was asked for was free, and nobody got it; ``resumed_within``
+is the same, counted anew from every fault: what is judged.
 
 When a client is killed while it holds permits, they are *back* when the others hold all k at
 once: its agent gives them back if it lives; if the whole node is killed, its lease must end.
@@ -65,11 +68,12 @@ def figures(record: Sequence[AnyLine], verdict: Verdict) -> dict[str, Any]:
         "resumed_within": longest([stall.inexcusable for stall in stalls]),
         "longest_without_grant": longest([stall.seconds for stall in stalls]),
         "recovery": {
-            kind: spread(recoveries(kind, faults, grants, verdict))
+            kind: recoveries(kind, faults, grants, verdict)
             for kind in sorted({fault.kind for fault in faults})
         },
         "permits_back": {
-            kind: spread(returns(kind, faults, full)) for kind in ("client killed", "node killed")
+            kind: spread(returns(kind, faults, grants, full))
+            for kind in ("client killed", "node killed")
         },
         "late_writes": {
             "made": len(late),
@@ -99,31 +103,37 @@ def spread(times: list[float]) -> dict[str, Any]:
 
 def recoveries(
     kind: str, faults: list[Fault], grants: list[float], verdict: Verdict
-) -> list[float]:
-    found = []
+) -> dict[str, Any]:
+    found, idle = [], []
     begins = [stall.begin for stall in verdict.stalls]
     for fault in faults:
         place = bisect_right(grants, fault.t + UNDER_WAY)
         if fault.kind != kind or place == len(grants):
             continue
-        resumed = grants[place]
-        alone = not any(fault.t < other.t < resumed for other in faults)
         stall = verdict.stalls[bisect_right(begins, fault.t + UNDER_WAY) - 1]
-        if alone and stall.majority:
-            found.append(resumed - fault.t)
-    return found
+        if stall.majority and alone(fault, grants, grants[place], faults):
+            found.append(grants[place] - fault.t)
+            idle.append(stall.idle)
+    return {**spread(found), "idle": spread(idle)}
 
 
-def returns(kind: str, faults: list[Fault], full: list[float]) -> list[float]:
+def returns(kind: str, faults: list[Fault], grants: list[float], full: list[float]) -> list[float]:
     """Seconds until all permits were in use at once, as they were at the ``full`` moments."""
     found = []
     for fault in faults:
         place = bisect_left(full, fault.t)
-        if fault.kind == kind and fault.held and place < len(full):
-            back = full[place]
-            if not any(fault.t < other.t < back for other in faults):
-                found.append(back - fault.t)
+        if fault.kind != kind or not fault.held or place == len(full):
+            continue
+        if alone(fault, grants, full[place], faults):
+            found.append(full[place] - fault.t)
     return found
+
+
+def alone(fault: Fault, grants: list[float], end: float, faults: list[Fault]) -> bool:
+    """Was there service when it struck, and no other fault until then?"""
+    before = bisect_left(grants, fault.t) - 1
+    begin = grants[before] - UNDER_WAY if before >= 0 else fault.t
+    return not any(other is not fault and begin <= other.t < end for other in faults)
 
 
 def totals(uses: list[Use]) -> list[tuple[float, int]]:
