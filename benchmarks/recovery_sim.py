@@ -161,8 +161,8 @@ def main() -> int:
         for sentence in run.monitor.violated.items():
             print("   ", *sentence)
     print()
-    kill("holder", 30)
-    kill("client", 30)
+    kill("holder", 200)
+    kill("client", 200)
     for size in (5, 20, 50):
         steady(size)
     return 1 if violated else 0
