@@ -10,8 +10,8 @@ Every client is a process of its own. It notes when it asked, entered and left; 
 fairness and violations are found from those stamps, whoever made them.
 
     python benchmarks/peers.py                      # everything, about four minutes
-    python benchmarks/peers.py --rounds 3           # the peers in turn, three times over
-    python benchmarks/peers.py --only meshlock postgresql --phase held contended
+    python benchmarks/peers.py --rounds 9 --scale .4    # short turns, for a machine with other work
+    python benchmarks/peers.py --only meshlock "redis tokens" --phase held contended
 
 Phases: uncontended (one client), contended (8, k = 1), held (3 clients, 5 ms each: the machine
 is idle in between), semaphore (8, k = 3), crash (the holder is killed: how long until the
@@ -31,6 +31,7 @@ import select
 import shutil
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -41,10 +42,9 @@ from typing import Any
 
 from live import (
     Fleet,
+    Stint,
     busy_seconds,
-    children_seconds,
     complete,
-    cpu_seconds,
     handovers,
     most_inside,
     now,
@@ -215,9 +215,8 @@ def client(kind: str, port: int, name: str, permits: int) -> None:
             acquire()
             say(got=now())
             continue
-        stamps: list[tuple[int, int, int]] = []
-        cpu, end = cpu_seconds(), time.monotonic() + order["work"]
-        while time.monotonic() < end:
+        stint = Stint(order)
+        while stint.goes_on():
             asked = now()
             acquire()
             got = now()
@@ -225,8 +224,8 @@ def client(kind: str, port: int, name: str, permits: int) -> None:
                 time.sleep(order["hold"])
             left = now()
             release()
-            stamps.append((asked, got, left))
-        say(stamps=stamps, cpu=cpu_seconds() - cpu)
+            stint.note(asked, got, left)
+        say(**stint.result())
 
 
 class Clients(Fleet):
@@ -265,6 +264,19 @@ def meshlock_peer(
 
 
 @contextlib.contextmanager
+def leases_peer(folder: Path) -> Iterator[Peer]:
+    """A pool that survives crashes; three members, so that two are a majority."""
+
+    def fleet(phase: str, size: int, permits: int) -> Fleet:
+        size = max(size, 3)
+        made = Fleet(size, complete(size), False, permits, members=3)
+        made.work([0], work=0.01, hold=0)  # such a pool takes a while to be born
+        return made
+
+    yield Peer(fleet)
+
+
+@contextlib.contextmanager
 def redis_peer(folder: Path) -> Iterator[Peer]:
     with redis_server(folder) as (port, pid):
         yield Peer(lambda phase, size, k: Clients("redis", port, phase, size, k), pid)
@@ -279,6 +291,7 @@ def postgresql_peer(folder: Path) -> Iterator[Peer]:
 PEERS: dict[str, Callable[[Path], contextlib.AbstractContextManager[Peer]]] = {
     "meshlock": meshlock_peer,
     "meshlock star": lambda folder: meshlock_peer(folder, links=star),
+    "meshlock leases": leases_peer,
     "meshlock TLS": lambda folder: meshlock_peer(folder, tls=True),
     "redis tokens": redis_peer,
     "postgresql advisory": postgresql_peer,
@@ -296,19 +309,20 @@ PHASES = {  # clients, permits, seconds of work, seconds each holds
 # -- phases ----------------------------------------------------------------------------------
 
 
-def measure(peer: Peer, phase: str) -> dict[str, Any]:
+def measure(peer: Peer, phase: str, scale: float) -> dict[str, Any]:
     size, permits, seconds, hold = PHASES[phase]
+    seconds *= scale
     hop = raw_hop()
     sleepy = idle_hop() if hold else 0.0
     with peer.fleet(phase, size, permits) as fleet:
         if phase == "crash":
             return crash(fleet)
         server = peer.server_seconds()
-        machine, ours = busy_seconds(), children_seconds()
+        machine = busy_seconds()
         results = fleet.work(list(range(size)), work=seconds, hold=hold)
         server = peer.server_seconds() - server
         busy = busy_seconds() - machine
-    others = busy - server - (children_seconds() - ours)
+    ours = sum(result["cpu"] for result in results) + server
     counts = [len(result["stamps"]) for result in results]
     entries, times = sum(counts), handovers(results)
     cycles = [
@@ -319,11 +333,11 @@ def measure(peer: Peer, phase: str) -> dict[str, Any]:
     found = {
         "entries_per_s": entries / seconds,
         "fair_min_over_max": min(counts) / max(counts),
-        "cpu_us_per_entry": (sum(result["cpu"] for result in results) + server) / entries * 1e6,
+        "cpu_us_per_entry": ours / entries * 1e6,
         "cycle_us_p50": percentile(cycles, 0.5),
         "hop_us": hop,
         "violations": max(0, most_inside(results) - permits),
-        "others_busy_cores": others / seconds,
+        "others_busy_cores": (busy - ours) / seconds,
     }
     if times and permits == 1:
         p50, p99 = percentile(times, 0.5), percentile(times, 0.99)
@@ -345,22 +359,32 @@ def crash(fleet: Fleet, patience: float = 10.0) -> dict[str, Any]:
     return {"recovered": True, "seconds": (fleet.hear(1)["got"] - begin) / 1e9}
 
 
+def summarise(results: list[dict[str, Any]]) -> None:
+    """The median of each figure over all rounds."""
+    for phase, name in dict.fromkeys((row["phase"], row["peer"]) for row in results):
+        rows = [row for row in results if (row["phase"], row["peer"]) == (phase, name)]
+        medians = {
+            key: round(statistics.median(row[key] for row in rows if key in row), 3)
+            for key in rows[0]
+            if isinstance(rows[0][key], float)
+        }
+        print(f"median of {len(rows)}: {phase}, {name}: {json.dumps(medians)}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", nargs="*", default=[], help="the beginnings of peers' names")
+    parser.add_argument("--only", nargs="*", default=list(PEERS), choices=list(PEERS))
     parser.add_argument("--phase", nargs="*", default=list(PHASES), choices=list(PHASES))
     parser.add_argument("--rounds", type=int, default=1, help="so often all over again")
+    parser.add_argument("--scale", type=float, default=1.0, help="times the length of a phase")
     parser.add_argument("--out", type=Path, help="write the figures to this file too")
     given = parser.parse_args()
-    names = [
-        name for name in PEERS if not given.only or any(name.startswith(o) for o in given.only)
-    ]
     results: list[dict[str, Any]] = []
     with contextlib.ExitStack() as stack:
         peers: dict[str, Peer] = {}
-        for name in names:
+        for name in given.only:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm")))
             folder.chmod(0o755)
             try:
@@ -372,13 +396,15 @@ def main() -> None:
                 for name, peer in peers.items():
                     if name.startswith("postgresql") and phase == "semaphore":
                         continue  # an advisory lock has one permit
-                    figures = measure(peer, phase)
+                    figures = measure(peer, phase, given.scale)
                     results.append({"peer": name, "phase": phase, "round": round_, **figures})
                     rounded = {
                         key: round(value, 3) if isinstance(value, float) else value
                         for key, value in figures.items()
                     }
                     print(f"{phase}, {name}: {json.dumps(rounded)}", flush=True)
+    if given.rounds > 1:
+        summarise(results)
     if given.out:
         given.out.write_text(json.dumps(results, indent=2) + "\n")
 
