@@ -1,8 +1,8 @@
 """Explore recovery within wider bounds than the tests have time for.
 
-    python benchmarks/recovery_check.py [NAME ...]
+    python benchmarks/recovery_check.py [--most=STATES] [NAME ...]
 
-Every set-up is explored to the end or to MOST states, breadth first; from every STRIDE-th
+Every set-up is explored to the end or to so many states, breadth first; from every STRIDE-th
 state faults stop, and all must be served (with ``asks=0`` somebody asks only then). Counts
 that are complete are pinned here.
 """
@@ -89,9 +89,9 @@ WITH_DISKS: list[Bounds] = [
 ]
 
 
-def explore(name: str, model: RecoveryModel, pinned: int, follow: bool) -> bool:
+def explore(name: str, model: RecoveryModel, pinned: int, follow: bool, most: int = MOST) -> bool:
     began = time.process_time()
-    explorer = Explorer(model, MOST)
+    explorer = Explorer(model, most)
     while explorer.run(20_000):
         pass
     seen = "complete" if explorer.complete() else "not complete"
@@ -117,11 +117,18 @@ def explore(name: str, model: RecoveryModel, pinned: int, follow: bool) -> bool:
 
 
 def main() -> int:
-    chosen = sys.argv[1:] or [*SETUPS, *DURABLE, "members-before"]
+    most = MOST
+    names: list[str] = []
+    for word in sys.argv[1:]:
+        if word.startswith("--most="):
+            most = int(word.removeprefix("--most="))
+        else:
+            names.append(word)
+    chosen = names or [*SETUPS, *DURABLE, "members-before"]
     sound = True
     for name, (bounds, pinned) in SETUPS.items():
         if name in chosen:
-            sound &= explore(name, RecoveryModel(bounds, RecoveryNode), pinned, True)
+            sound &= explore(name, RecoveryModel(bounds, RecoveryNode), pinned, True, most)
     for mutant in MUTANTS:
         name = mutant.name.split("/")[1]
         if name in DURABLE and name in chosen:

@@ -241,7 +241,7 @@ class RecoveryNode(Reading):
         self.call(now)
         # members hear the holder renew; but that they restarted, others learn by the question
         missed = self.adopted < self.promised or not self.settled
-        if missed and (not self.member or self.adopted == NO_EPOCH):
+        if missed and (not self.member or self.adopted == NO_EPOCH < self.promised):
             for member in self.members:
                 if member != self.me and member not in self.gone:
                     self.send(Which(member, self.me, self.boot))
