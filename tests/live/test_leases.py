@@ -12,6 +12,7 @@ from pathlib import Path
 from time import CLOCK_BOOTTIME, clock_gettime
 from typing import Any, get_args
 
+import msgspec
 import pytest
 
 from meshlock import Node, Pool, Refused
@@ -254,8 +255,11 @@ def test_every_kind_of_letter_says_what_it_consists_of() -> None:
         for kind, fields in letters.FIELDS.items()
         if kind != letters.LATER
     }
+    encode = msgspec.msgpack.Encoder().encode
+    with pytest.raises(BadFrame, match="cannot be read"):
+        letters.read(["a", "b", 3, 0, 0, "0", b""])
     with pytest.raises(BadFrame, match="with other fields than it has"):
-        letters.message("GOT", letters.Letter("a", "b", 3, 0, 0, 0, ((1, 2, 3), "nine")), 1)
+        letters.message("GOT", letters.Letter("a", "b", 3, 0, 0, 0, encode(((1, 2, 3), "nine"))), 1)
 
 
 def test_members_come_and_go() -> None:

@@ -12,7 +12,7 @@ allowed; it is lost with the node that it waits at, and repeated like any that i
 
 from __future__ import annotations
 
-from meshlock.algorithms.recovery.messages import Asked, Request, Token
+from meshlock.algorithms.recovery.messages import GRANTS, Asked, Request, Token
 from meshlock.algorithms.recovery.node import RecoveryNode
 from meshlock.algorithms.recovery.order import rank
 
@@ -50,9 +50,10 @@ class Anteroom:
 
     # -- requests that wait here ------------------------------------------------------
 
-    def keep(self, request: Request, hop: int) -> bool:
+    def keep(self, request: Request) -> bool:
         """Will the token come here? It will if we have not had it since that hop."""
-        node = self.node
+        node, hop = self.node, request.hop
+        request.hop = GRANTS  # whoever gets it from here does not know where the token is
         if node.token is not None or node.adopted != request.epoch or not node.waiting:
             return False
         if node.hop_seen >= (request.epoch, hop) or len(self.kept) >= MOST_KEPT:

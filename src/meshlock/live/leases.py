@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from meshlock.algorithms.interface import Effect, Enter, Message
 from meshlock.algorithms.recovery.messages import (
     NO_EPOCH,
+    Got,
     Granted,
     Keep,
     Lost,
@@ -72,6 +73,7 @@ class Leases:
         self.promises = Promises(state, pool.name) if state is not None else None
         remembered = self.promises.read() if self.promises is not None else None
         self.unsaved: Promised | None = None
+        self.receipts: dict[int, Got] = {}
         self.recorded: dict[int, float | None] = {}  # client: the end of its lease in the trace
         self.anteroom = Anteroom(self.node)
         self.pace = Pace(self.node, 1_000_000)
@@ -174,6 +176,9 @@ class Leases:
         return False
 
     def post(self, message: Message) -> None:
+        if isinstance(message, Got):
+            self.receipts[message.receiver] = message  # the last one is enough: see poll
+            return
         name = self.names.get(message.receiver)
         kind, fields = message.kind, message.freeze()[1:]
         if isinstance(message, Token):
@@ -184,9 +189,12 @@ class Leases:
                 name = self.names[place]
                 kind, fields = letters.LATER, (*fields[:2], self.anteroom.hop)
         if name is not None:
-            self.pool.measures.sends(message.kind)
-            way = (self.pool.me, name)
-            letters.post(self.mesh, self.pool.name, kind, way, self.handled_at, fields)
+            self.mail(name, kind, fields)
+
+    def mail(self, name: str, kind: str, fields: tuple[Any, ...]) -> None:
+        self.pool.measures.sends(kind)
+        way = (self.pool.me, name)
+        letters.post(self.mesh, self.pool.name, kind, way, self.handled_at, fields)
 
     # -- what it hears -----------------------------------------------------------------
 
@@ -211,7 +219,7 @@ class Leases:
         elif (
             isinstance(message, Request)
             and frame.kind == letters.LATER
-            and self.anteroom.keep(message, letter.fields[2])
+            and self.anteroom.keep(message)
         ):
             return
         self.pool.measures.received += 1
@@ -248,11 +256,20 @@ class Leases:
         self.pace.poll(now, random.random())
         self.carry_out()
         self.pool.carry_out("poll", {})
+        self.acknowledge()
         self.mesh.flush()
         step = self.agreement.lease // POLLS
         for grant in self.node.grants.values():
             step = min(step, max(0, grant.until - now))
         self.timer = self.mesh.loop.call_later(step / 1e6, self.poll)
+
+    def acknowledge(self) -> None:
+        """A token's receipt matters only if nothing else tells that it arrived, so it can wait."""
+        if self.receipts and self.unsaved is None:
+            for receiver, got in self.receipts.items():
+                if receiver in self.names:
+                    self.mail(self.names[receiver], got.kind, got.freeze()[1:])
+            self.receipts.clear()
 
     def record(
         self, recording: Recording, event: str, cause: dict[str, Any], effects: list[Effect]

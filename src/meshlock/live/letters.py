@@ -8,13 +8,13 @@ the time so far is, so that a process that is stopped in between counts it twice
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
 from meshlock.algorithms.interface import Message
 from meshlock.algorithms.recovery.messages import (
-    GRANTS,
     KINDS,
     Asked,
     Config,
@@ -25,7 +25,7 @@ from meshlock.algorithms.recovery.messages import (
     Report,
     Request,
 )
-from meshlock.live.frames import BadFrame
+from meshlock.live.frames import UNREADABLE, BadFrame
 from meshlock.live.mesh import Mesh
 
 DRIFT = 0.01
@@ -34,10 +34,11 @@ DRIFT = 0.01
 MOST_HOPS = 64
 
 TOKEN, LATER = "TOKEN", "LATER"
-LAZY = ("GOT", "RELEASED")
+LAZY = ("RELEASED",)
 """Receipts that nobody waits for: they leave with the next letter, or the next heartbeat."""
 
 KIND: dict[str, type[Message]] = {kind.kind: kind for kind in KINDS}
+KIND[LATER] = Request
 FIELDS: dict[str, Any] = {
     "PROPOSE": tuple[Epoch, Config],
     "REFUSE": tuple[Config],
@@ -59,32 +60,35 @@ FIELDS: dict[str, Any] = {
 """What each kind consists of: whatever does not fit is refused before the algorithm sees it."""
 
 
-class Letter(msgspec.Struct, array_like=True, frozen=True):
+DECODE = {kind: msgspec.msgpack.Decoder(fields).decode for kind, fields in FIELDS.items()}
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Letter(NamedTuple):
     origin: str
     target: str
     hops: int  # that are left
     travelled: int  # ns, before the last hop
     echo: int
     held: int
-    fields: tuple[Any, ...]
+    fields: bytes  # only the receiver opens it
 
 
-def read(args: tuple[Any, ...]) -> Letter:
-    try:
-        return msgspec.convert(args, Letter)
-    except msgspec.ValidationError as error:
-        raise BadFrame(f"a letter that cannot be read: {error}") from None
+TYPES = [str, str, int, int, int, int, bytes]
+
+
+def read(args: Sequence[Any]) -> Letter:
+    if list(map(type, args)) != TYPES:
+        raise BadFrame("a letter that cannot be read")
+    return Letter._make(args)
 
 
 def message(kind: str, letter: Letter, receiver: int) -> Message:
-    if kind not in FIELDS:
+    if kind not in DECODE:
         raise BadFrame(f"a message {kind[:64]!r}, which pools with leases do not have")
     try:
-        fields = msgspec.convert(letter.fields, FIELDS[kind])
-        if kind == LATER:  # where it cannot wait nobody is sure that the token will come
-            return Request(receiver, fields[0], fields[1], GRANTS)
-        return KIND[kind](receiver, *fields)
-    except msgspec.ValidationError as error:
+        return KIND[kind](receiver, *DECODE[kind](letter.fields))
+    except UNREADABLE as error:
         raise BadFrame(f"a {kind} with other fields than it has: {error}") from None
 
 
@@ -96,9 +100,11 @@ def post(
     step = mesh.atlas.route(target)
     if step is None:
         return
-    echo, held = mesh.stamp(step) if kind == TOKEN else (0, 0)
-    travelled = mesh.clock() - since if kind == TOKEN else 0
-    args = (origin, target, MOST_HOPS, travelled, echo, held, fields)
+    echo = held = travelled = 0
+    if kind == TOKEN:
+        echo, held = mesh.stamp(step)
+        travelled = mesh.clock() - since
+    args = (origin, target, MOST_HOPS, travelled, echo, held, _encode(fields))
     mesh.send(step, pool, kind, args, urgent=kind not in LAZY)
 
 

@@ -784,7 +784,8 @@ class RecoveryNode(Reading):
         for asked in [*early, self.asked()]:
             self.line_up(asked)
         self.send(Got(message.sender, epoch, hop))
-        self.extend(now)  # what members answered us before is good for the token as well
+        if (self.token.until - now) * 3 < 2 * self.pool.lease:
+            self.extend(now)  # what members answered us before is good for the token as well
         self.return_permits(now)
         self.decide(now)
 
@@ -827,16 +828,16 @@ class RecoveryNode(Reading):
     # -- messages ------------------------------------------------------------------------------
 
     def receive(self, message: Message, now: int) -> None:
-        if isinstance(message, Still):
+        if isinstance(message, Token):
+            self.receive_token(message, now)
+        elif isinstance(message, Request):
+            self.receive_request(message, now)
+        elif isinstance(message, Still):
             self.receive_still(message, now)
         elif isinstance(message, Renew):
             self.receive_renew(message, now)
-        elif isinstance(message, Token):
-            self.receive_token(message, now)
         elif isinstance(message, Got):
             self.receive_got(message, now)
-        elif isinstance(message, Request):
-            self.receive_request(message, now)
         elif isinstance(message, Release):
             self.receive_release(message, now)
         elif isinstance(message, Released):
