@@ -58,7 +58,7 @@ class Mesh:
             kept = await docks[3].acquire(1, priority=7)
             if self.leases:
                 bays = [
-                    self.nodes[name].pool("bays", 2, members=NAMES[1:], lease=0.6)
+                    self.nodes[name].pool("bays", 2, members=NAMES[1:], lease=1.5)
                     for name in NAMES[1:]
                 ]
                 leased = await bays[0].acquire(1, priority=3, timeout=15)
@@ -187,7 +187,7 @@ def test_leases_and_the_loss_of_the_majority_are_shown(browser):
         row = page.inner_text("#grants tbody").split("\t")
         held = next(iter(mesh.nodes["gate"].pools["bays"].clients.values())).grant
         assert row[:4] == ["gate", "1", "3", str(held.fence)]  # to the last digit
-        assert held.fence < 2**53 and 0 < float(row[4].split()[0]) <= 0.6
+        assert held.fence < 2**53 and 0 < float(row[4].split()[0]) <= 1.5
         assert "epoch" in page.inner_text("#subtitle")
         until(page, f"{text_of('reasons')}.includes('truck waits: ')")
         until(page, "document.querySelectorAll('#map .tip').length >= 1")  # truck knows it at least
