@@ -318,10 +318,10 @@ def measure(peer: Peer, phase: str, scale: float) -> dict[str, Any]:
         if phase == "crash":
             return crash(fleet)
         server = peer.server_seconds()
-        machine = busy_seconds()
+        machine, started = busy_seconds(), time.monotonic()
         results = fleet.work(list(range(size)), work=seconds, hold=hold)
         server = peer.server_seconds() - server
-        busy = busy_seconds() - machine
+        busy = (busy_seconds() - machine) / (time.monotonic() - started)
     ours = sum(result["cpu"] for result in results) + server
     counts = [len(result["stamps"]) for result in results]
     entries, times = sum(counts), handovers(results)
@@ -337,7 +337,7 @@ def measure(peer: Peer, phase: str, scale: float) -> dict[str, Any]:
         "cycle_us_p50": percentile(cycles, 0.5),
         "hop_us": hop,
         "violations": max(0, most_inside(results) - permits),
-        "others_busy_cores": (busy - ours) / seconds,
+        "others_busy_cores": busy - ours / seconds,
     }
     if times and permits == 1:
         p50, p99 = percentile(times, 0.5), percentile(times, 0.99)
