@@ -202,6 +202,28 @@ def test_a_got_that_was_lost_is_given_again_and_the_token_taken_once():
     assert machines.free() == 1
 
 
+def test_a_holder_whose_proposal_came_to_nothing_hands_its_token_over_all_the_same():
+    machines = born(size=5)
+    holder, other = machines.nodes[0], machines.nodes[3]
+    holder.propose(machines.now)
+    machines.out.clear()  # nobody heard it
+    other.highest = holder.promised
+    other.propose(machines.now)
+    machines.carry(3)
+    machines.run(POLL)
+    assert machines.holders() == [3]
+
+
+def test_a_holder_that_proposes_twice_loses_nothing():
+    machines = born(size=5)
+    machines.nodes[0].propose(machines.now)
+    machines.out.clear()
+    machines.nodes[0].propose(machines.now)
+    machines.carry(0)
+    machines.run(POLL)
+    assert machines.holders() == [0]
+
+
 # -- no reason -------------------------------------------------------------------------------
 
 

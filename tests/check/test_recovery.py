@@ -50,6 +50,13 @@ PINNED = [
     ),
     ("two proposers duel", Bounds(wants={}, proposals=2, proposers=(1, 2)), 43_355, 168_597, 22),
     (
+        "the holder duels with another",
+        Bounds(wants={}, proposals=2, proposers=(0, 1)),
+        29_555,
+        113_644,
+        22,
+    ),
+    (
         "birth, with a duel",
         Bounds(wants={}, proposals=2, proposers=(0, 1), born=True),
         35_980,
@@ -80,8 +87,8 @@ PINNED = [
     (
         "a client that is no member",
         Bounds(1, 1, proposals=2, wants={1: 1}, crashes=1, leaves=False),
-        47_601,
-        170_831,
+        46_631,
+        167_932,
         26,
     ),
     (
@@ -129,8 +136,8 @@ PINNED = [
     (
         "one of two is removed while it proposes, and may crash",
         Bounds(2, wants={}, proposals=2, changes=((False, 1),), crashes=1),
-        8_801,
-        21_680,
+        8_925,
+        21_950,
         22,
     ),
 ]

@@ -429,7 +429,7 @@ class RecoveryNode(Reading):
         if proposal is None or proposal.closed:
             return
         if proposal.epoch < higher.epoch:
-            self.proposal = None  # somebody else is about it
+            self.give_up(proposal)  # somebody else is about it
             self.hear(higher.epoch[1], now)
         elif proposal.epoch[0] == higher.epoch[0]:
             self.crossed = True
@@ -462,9 +462,16 @@ class RecoveryNode(Reading):
             self.promised = epoch
             self.out.append(Keep(epoch, self.config))
             if self.proposal is not None and self.proposal.epoch < epoch:
-                self.proposal = None
+                self.give_up(self.proposal)
             self.lapsing.clear()
             self.pressed_until = NEVER
+
+    def give_up(self, proposal: Proposal) -> None:
+        """A token that only our own open proposal had seen can be handed over once more."""
+        self.proposal = None
+        papers = proposal.reports[self.me][5]
+        if papers is not None and not proposal.closed:
+            self.token = HeldToken(papers, NEVER)
 
     def receive_promise(self, promise: Promise, now: int) -> None:
         proposal = self.proposal
