@@ -417,7 +417,7 @@ def test_figures_tell_how_long_recovery_took():
         "idle": {"measured": 1, "median": 3.99, "worst": 3.99},
     }
     assert found["recovery"]["client killed"]["worst"] == 1.0
-    assert found["recovery"]["agent paused"]["measured"] == 0  # there was no service when it struck
+    assert found["recovery"]["agent paused"]["measured"] == 0  # it came too soon after another
     assert found["permits_back"]["client killed"] == {"measured": 1, "median": 2.0, "worst": 2.0}
     assert found["permits_back"]["node killed"]["measured"] == 0
     assert found["longest_stall"] == 4.0  # from 29 to 33, two faults or not

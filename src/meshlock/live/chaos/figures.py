@@ -4,11 +4,11 @@ The recovery from a fault is the time until the next grant anywhere; answers tha
 way when it struck do not count. ``idle`` is how much of it nothing excuses: often the permits
 are in use meanwhile, by clients who know nothing of the fault.
 
-Measured are faults that struck alone, with a majority left: if there was no service yet after
-another, or another came before it resumed, nobody can say which of the two the time belongs
-to. ``longest_stall`` counts all of them: the longest time in which a majority was there,
-somebody with it waited, all that was asked for was free, and nobody got it; ``resumed_within``
-is the same, counted anew from every fault: what is judged.
+Measured are faults that struck alone, with a majority left: if another came shortly before, or
+before service resumed, nobody can say which of the two the time belongs to.
+``longest_stall`` counts all of them: the longest time in which a majority was there, somebody
+with it waited, all that was asked for was free, and nobody got it; ``resumed_within`` is the
+same, counted anew from every fault: what is judged.
 
 When a client is killed while it holds permits, they are *back* when the others hold all k at
 once: its agent gives them back if it lives; if the whole node is killed, its lease must end.
@@ -37,6 +37,10 @@ from meshlock.live.chaos.resource import REFUSED
 
 UNDER_WAY = 0.1
 """Seconds in which an answer may still arrive that was given before the fault."""
+
+
+AFTERMATH = 2
+"""Leases after which what a fault left behind has lapsed."""
 
 
 def figures(record: Sequence[AnyLine], verdict: Verdict) -> dict[str, Any]:
@@ -68,11 +72,11 @@ def figures(record: Sequence[AnyLine], verdict: Verdict) -> dict[str, Any]:
         "resumed_within": longest([stall.inexcusable for stall in stalls]),
         "longest_without_grant": longest([stall.seconds for stall in stalls]),
         "recovery": {
-            kind: recoveries(kind, faults, grants, verdict)
+            kind: recoveries(kind, faults, grants, verdict, set_up.lease)
             for kind in sorted({fault.kind for fault in faults})
         },
         "permits_back": {
-            kind: spread(returns(kind, faults, grants, full))
+            kind: spread(returns(kind, faults, full, set_up.lease))
             for kind in ("client killed", "node killed")
         },
         "late_writes": {
@@ -102,7 +106,7 @@ def spread(times: list[float]) -> dict[str, Any]:
 
 
 def recoveries(
-    kind: str, faults: list[Fault], grants: list[float], verdict: Verdict
+    kind: str, faults: list[Fault], grants: list[float], verdict: Verdict, lease: float
 ) -> dict[str, Any]:
     found, idle = [], []
     begins = [stall.begin for stall in verdict.stalls]
@@ -111,28 +115,27 @@ def recoveries(
         if fault.kind != kind or place == len(grants):
             continue
         stall = verdict.stalls[bisect_right(begins, fault.t + UNDER_WAY) - 1]
-        if stall.majority and alone(fault, grants, grants[place], faults):
+        if stall.majority and alone(fault, grants[place], faults, lease):
             found.append(grants[place] - fault.t)
             idle.append(stall.idle)
     return {**spread(found), "idle": spread(idle)}
 
 
-def returns(kind: str, faults: list[Fault], grants: list[float], full: list[float]) -> list[float]:
+def returns(kind: str, faults: list[Fault], full: list[float], lease: float) -> list[float]:
     """Seconds until all permits were in use at once, as they were at the ``full`` moments."""
     found = []
     for fault in faults:
         place = bisect_left(full, fault.t)
         if fault.kind != kind or not fault.held or place == len(full):
             continue
-        if alone(fault, grants, full[place], faults):
+        if alone(fault, full[place], faults, lease):
             found.append(full[place] - fault.t)
     return found
 
 
-def alone(fault: Fault, grants: list[float], end: float, faults: list[Fault]) -> bool:
-    """Was there service when it struck, and no other fault until then?"""
-    before = bisect_left(grants, fault.t) - 1
-    begin = grants[before] - UNDER_WAY if before >= 0 else fault.t
+def alone(fault: Fault, end: float, faults: list[Fault], lease: float) -> bool:
+    """Was there no other fault until then, and for long enough before?"""
+    begin = fault.t - AFTERMATH * lease
     return not any(other is not fault and begin <= other.t < end for other in faults)
 
 
