@@ -4,7 +4,7 @@
 
 Every set-up is explored to the end or to so many states, breadth first; from every STRIDE-th
 state faults stop, and all must be served (with ``asks=0`` somebody asks only then). Counts
-that are complete are pinned here.
+that are complete are pinned here (two-permits needs ``--most=2500000``).
 """
 
 from __future__ import annotations
@@ -22,30 +22,33 @@ STRIDE = 200
 LONGEST = 30  # ticks
 
 SETUPS: dict[str, tuple[Bounds, int]] = {
-    "two-clients": (Bounds(wants={0: 1, 1: 1}, proposers=(2,), leaves=False), 0),
-    "crash": (Bounds(wants={0: 1}, proposers=(1,), crashes=1), 0),
-    "forgetting": (Bounds(wants={0: 1}, proposers=(1,), crashes=1, crashing=(0,), forgets=1), 0),
+    "two-clients": (Bounds(wants={0: 1, 1: 1}, proposers=(2,), leaves=False), 302_087),
+    "crash": (Bounds(wants={0: 1}, proposers=(1,), crashes=1), 311_873),
+    "forgetting": (
+        Bounds(wants={0: 1}, proposers=(1,), crashes=1, crashing=(0,), forgets=1),
+        189_657,
+    ),
     "birth-duel": (Bounds(wants={0: 1}, proposals=2, proposers=(0, 1), born=True), 0),
-    "doubled": (Bounds(wants={1: 1}, proposers=(2,), doubles=1, leaves=False), 0),
-    "sent-again": (Bounds(wants={1: 1}, proposers=(2,), repeats=1, leaves=False), 0),
+    "doubled": (Bounds(wants={1: 1}, proposers=(2,), doubles=1, leaves=False), 171_371),
+    "sent-again": (Bounds(wants={1: 1}, proposers=(2,), repeats=1, leaves=False), 122_219),
     "duel": (Bounds(wants={0: 1}, proposals=2, proposers=(1, 2), leaves=False), 0),
-    "two-permits": (Bounds(permits=2, wants={0: 1, 1: 1}, proposers=(2,), leaves=False), 0),
+    "two-permits": (Bounds(permits=2, wants={0: 1, 1: 1}, proposers=(2,), leaves=False), 1_496_205),
     "two-permits-crash": (
         Bounds(permits=2, wants={0: 1, 1: 1}, proposers=(2,), crashes=1, leaves=False),
         0,
     ),
     "many-clients": (
         Bounds(clients=((0, 1, 0), (1, 1, 0), (1, 1, 1)), proposals=0, withdraws=1),
-        0,
+        359_598,
     ),
     "two-crashes": (Bounds(wants={0: 1}, proposers=(1,), crashes=2, leaves=False), 0),
-    "slow": (Bounds(wants={0: 1}, proposers=(2,), slow=1, lease=2, wait=3), 0),
+    "slow": (Bounds(wants={0: 1}, proposers=(2,), slow=1, lease=2, wait=3), 59_079),
     "renewals-travel": (Bounds(wants={1: 1}, proposers=(2,), detached=True, leaves=False), 0),
-    "five-members": (Bounds(5, wants={1: 1}, asks=0, proposers=(4,)), 0),
+    "five-members": (Bounds(5, wants={1: 1}, asks=0, proposers=(4,)), 279_530),
     "three-epochs": (Bounds(wants={1: 1}, asks=0, proposals=3, proposers=(1, 2)), 0),
-    "no-member": (Bounds(1, 1, proposals=2, wants={0: 1, 1: 1}, crashes=1, leaves=False), 0),
-    "long-lease": (Bounds(wants={0: 1}, proposers=(2,), lease=3, wait=3), 0),
-    "two-to-three": (Bounds(2, 1, wants={}, proposals=2, changes=((True, 2),), crashes=1), 0),
+    "no-member": (Bounds(1, 1, proposals=2, wants={0: 1, 1: 1}, crashes=1, leaves=False), 225_200),
+    "long-lease": (Bounds(wants={0: 1}, proposers=(2,), lease=3, wait=3), 65_018),
+    "two-to-three": (Bounds(2, 1, wants={}, proposals=2, changes=((True, 2),), crashes=1), 454_103),
     "three-to-four": (
         Bounds(3, 1, wants={}, proposals=2, proposers=(0, 1), changes=((True, 3),)),
         0,
@@ -69,7 +72,7 @@ DURABLE = ["renews-the-dead", "answers-without-promise", "confirmed-by-any-boot"
 
 
 class GoesByTheMembersBefore(RecoveryNode):
-    """A change of members is promised and confirmed by those before it instead of those after.
+    """A change of members is promised by a majority of those before it instead of those after.
     By the argument of ``may_change`` that is as good, so nothing must be found."""
 
     def may_close(self) -> bool:
@@ -110,7 +113,7 @@ def explore(name: str, model: RecoveryModel, pinned: int, follow: bool, most: in
         flush=True,
     )
     wrong = bool(explorer.violations) or stuck > 0
-    if pinned and (explorer.count() != pinned or not explorer.complete()):
+    if 0 < pinned < most and (explorer.count() != pinned or not explorer.complete()):
         print(f"  pinned: {pinned:,} states")
         wrong = True
     return not wrong

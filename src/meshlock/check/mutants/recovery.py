@@ -1,6 +1,6 @@
 """Mistakes one could make in recovery: each undoes one rule.
 
-The first thirteen are rules that an earlier sketch lacked, the next ten are cruder; then come the
+The first fourteen are rules that an earlier sketch lacked, the next nine are cruder; then come the
 rules about tokens sent again, copies of the ledger, the order of service, and members that
 change. Each has bounds that are just wide enough to show it; the original holds within the
 same bounds.
