@@ -63,6 +63,8 @@ class Anteroom:
 
     def joins(self, token: Token) -> None:
         """The token arrives: those who waited for it here line up."""
+        if not self.kept:
+            return
         epoch, hop, _, _, grants = token.papers
         if token.boot != self.node.boot or (epoch, hop) <= self.node.hop_seen:
             return  # it will be refused

@@ -70,7 +70,8 @@ class Atlas:
 
     def route(self, target: str) -> str | None:
         """The neighbour on a shortest way to another node; None if there is no way."""
-        self.draw()
+        if self.stale:
+            self.draw()
         way = self.ways.get(target)
         return way[1] if way is not None and target != self.me else None
 

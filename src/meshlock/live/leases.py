@@ -12,6 +12,7 @@ import asyncio
 import random
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -180,18 +181,18 @@ class Leases:
             self.receipts[message.receiver] = message  # the last one is enough: see poll
             return
         name = self.names.get(message.receiver)
-        kind, fields = message.kind, message.freeze()[1:]
+        kind, *fields = letters.CONTENTS[message.kind](message)
         if isinstance(message, Token):
             self.anteroom.leaves(message)
         elif isinstance(message, Request):
             place = self.anteroom.place(message.asked)
             if place is not None:
                 name = self.names[place]
-                kind, fields = letters.LATER, (*fields[:2], self.anteroom.hop)
+                kind, fields[2] = letters.LATER, self.anteroom.hop
         if name is not None:
             self.mail(name, kind, fields)
 
-    def mail(self, name: str, kind: str, fields: tuple[Any, ...]) -> None:
+    def mail(self, name: str, kind: str, fields: Sequence[Any]) -> None:
         self.pool.measures.sends(kind)
         way = (self.pool.me, name)
         letters.post(self.mesh, self.pool.name, kind, way, self.handled_at, fields)

@@ -9,6 +9,7 @@ the time so far is, so that a process that is stopped in between counts it twice
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -60,6 +61,8 @@ FIELDS: dict[str, Any] = {
 """What each kind consists of: whatever does not fit is refused before the algorithm sees it."""
 
 
+CONTENTS = {kind.kind: attrgetter("kind", *kind.fields) for kind in KINDS}
+"""Of a message: what it consists of, behind its kind."""
 DECODE = {kind: msgspec.msgpack.Decoder(fields).decode for kind, fields in FIELDS.items()}
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -93,7 +96,7 @@ def message(kind: str, letter: Letter, receiver: int) -> Message:
 
 
 def post(
-    mesh: Mesh, pool: str, kind: str, letter: tuple[str, str], since: int, fields: tuple[Any, ...]
+    mesh: Mesh, pool: str, kind: str, letter: tuple[str, str], since: int, fields: Sequence[Any]
 ) -> None:
     """Write to anybody in the mesh; ``since``, on our clock, is when what we say was true."""
     origin, target = letter
