@@ -673,20 +673,25 @@ class RecoveryNode(Reading):
         """Once per node; who asks for something else keeps its age and, among equals, its place."""
         node, boot, want, priority, _, which = asked
         since = self.token.grants if self.token is not None else 0
-        line: list[Asked] = []
-        found = not 0 < want <= self.pool.permits
-        for other in self.queue:
-            if other[0] != node:
-                line.append(other)
-            elif other[1] == boot and other[5] > which:
+        queue = self.queue
+        place = len(queue)
+        for i in range(len(queue)):
+            if queue[i][0] == node:
+                place = i
+        wanted = 0 < want <= self.pool.permits
+        if place < len(queue):
+            other = queue[place]
+            if other[1] == boot and other[5] > which:
                 return  # it was overtaken on its way
-            elif other[1] == boot and not found:
-                found = True
-                line.append((node, boot, want, priority, other[4], which))
-        if not found:
-            line.append((node, boot, want, priority, since, which))
-        line.sort(key=rank)
-        self.queue = line
+            del queue[place]
+            if other[1] == boot:
+                since = other[4]
+            else:
+                place = len(queue)
+        if wanted:
+            queue.insert(place, (node, boot, want, priority, since, which))
+            if len(queue) > 1:
+                queue.sort(key=rank)
 
     def receive_release(self, release: Release, now: int) -> None:
         if self.adopted != self.promised or release.epoch > self.adopted:
@@ -793,8 +798,7 @@ class RecoveryNode(Reading):
         self.send(Got(message.sender, epoch, hop))
         if (self.token.until - now) * 3 < 2 * self.pool.lease:
             self.extend(now)  # what members answered us before is good for the token as well
-        self.return_permits(now)
-        self.decide(now)
+        self.return_permits(now)  # and decide
 
     def is_new(self, epoch: Epoch, hop: int) -> bool:
         return (epoch, hop) > self.hop_seen
