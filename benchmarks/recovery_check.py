@@ -17,7 +17,7 @@ from meshlock.check.explorer import Explorer
 from meshlock.check.mutants.recovery import MUTANTS
 from meshlock.check.recovery import Bounds, RecoveryModel
 
-MOST = 500_000
+MOST = 1_000_000
 STRIDE = 200
 LONGEST = 30  # ticks
 
@@ -28,10 +28,10 @@ SETUPS: dict[str, tuple[Bounds, int]] = {
         Bounds(wants={0: 1}, proposers=(1,), crashes=1, crashing=(0,), forgets=1),
         189_657,
     ),
-    "birth-duel": (Bounds(wants={0: 1}, proposals=2, proposers=(0, 1), born=True), 0),
+    "birth-duel": (Bounds(wants={0: 1}, proposals=2, proposers=(0, 1), born=True), 655_419),
     "doubled": (Bounds(wants={1: 1}, proposers=(2,), doubles=1, leaves=False), 171_371),
     "sent-again": (Bounds(wants={1: 1}, proposers=(2,), repeats=1, leaves=False), 122_219),
-    "duel": (Bounds(wants={0: 1}, proposals=2, proposers=(1, 2), leaves=False), 0),
+    "duel": (Bounds(wants={0: 1}, proposals=2, proposers=(1, 2), leaves=False), 635_884),
     "two-permits": (Bounds(permits=2, wants={0: 1, 1: 1}, proposers=(2,), leaves=False), 1_496_205),
     "two-permits-crash": (
         Bounds(permits=2, wants={0: 1, 1: 1}, proposers=(2,), crashes=1, leaves=False),
@@ -45,13 +45,13 @@ SETUPS: dict[str, tuple[Bounds, int]] = {
     "slow": (Bounds(wants={0: 1}, proposers=(2,), slow=1, lease=2, wait=3), 59_079),
     "renewals-travel": (Bounds(wants={1: 1}, proposers=(2,), detached=True, leaves=False), 0),
     "five-members": (Bounds(5, wants={1: 1}, asks=0, proposers=(4,)), 279_530),
-    "three-epochs": (Bounds(wants={1: 1}, asks=0, proposals=3, proposers=(1, 2)), 0),
+    "three-epochs": (Bounds(wants={1: 1}, asks=0, proposals=3, proposers=(1, 2)), 648_370),
     "no-member": (Bounds(1, 1, proposals=2, wants={0: 1, 1: 1}, crashes=1, leaves=False), 225_200),
     "long-lease": (Bounds(wants={0: 1}, proposers=(2,), lease=3, wait=3), 65_018),
     "two-to-three": (Bounds(2, 1, wants={}, proposals=2, changes=((True, 2),), crashes=1), 454_103),
     "three-to-four": (
         Bounds(3, 1, wants={}, proposals=2, proposers=(0, 1), changes=((True, 3),)),
-        0,
+        802_488,
     ),
     "three-to-two": (
         Bounds(wants={}, proposals=2, proposers=(0, 1), changes=((False, 2),), crashes=1),
