@@ -84,7 +84,7 @@ def test_a_majority_is_left_alone_whoever_the_holder_is(seed: int, nodes: int):
     silence = plan.lease * 1.03
 
     def over(event: plans.Event) -> float:
-        killed = event.fault in ("kill-holder", "kill-agent", "kill-node")
+        killed = event.fault in ("kill-holder", "kill-agent", "kill-node", "leave")
         return event.at + event.seconds + (silence if killed else 0.0)
 
     for event in plan.events:

@@ -39,7 +39,7 @@ def alive(pid: int) -> bool:
 
 def test_two_minutes_of_chaos_break_no_promise(tmp_path: Path):
     keep = tmp_path / "kept"
-    arguments = ["--seconds", "100", "--seed", "6", "--lease", str(LEASE), "--keep", str(keep)]
+    arguments = ["--seconds", "100", "--seed", "2", "--lease", str(LEASE), "--keep", str(keep)]
     run = subprocess.run(
         [*PROGRAM, *arguments, "--json"], capture_output=True, text=True, timeout=240
     )
@@ -51,14 +51,15 @@ def test_two_minutes_of_chaos_break_no_promise(tmp_path: Path):
 
     # it was chaos, and there was work going on
     assert found["kills"] >= 6 and found["pauses"] >= 4 and found["partitions"] >= 2
-    assert found["restarts"] >= 4
+    assert found["restarts"] >= 6 and found["restarts_without_memory"] >= 1
+    assert found["faults"]["agent left"] >= 1
     assert found["grants"] > 200
     assert found["most_permits"] == found["permits"] == 3
 
     # what was kept says the same again
     verdict = judge(read(keep / "record.jsonl"))
     assert verdict.violated == []
-    assert plans.load(keep / "plan.json") == plans.make(6, lease=LEASE, seconds=100)
+    assert plans.load(keep / "plan.json") == plans.make(2, lease=LEASE, seconds=100)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="children end with us on Linux")

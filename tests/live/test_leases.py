@@ -230,6 +230,26 @@ def test_a_node_that_leaves_hands_the_token_on() -> None:
     run(story)
 
 
+def test_a_client_of_a_node_that_leaves_has_its_permits_until_its_lease_ends() -> None:
+    """It is told, but who knows when it hears of it: it may be paused."""
+
+    async def story() -> None:
+        async with three() as nodes:
+            await until(lambda: holds_token(nodes))
+            leaving = holder(nodes)
+            others = [node for node in nodes if node is not leaving]
+            grant = await member(leaving).acquire(timeout=10)
+            known = grant.deadline
+            assert known is not None
+            await leaving.close()
+            assert grant.lost.is_set()
+            later = await member(others[0]).acquire(timeout=10)
+            assert clock_gettime(CLOCK_BOOTTIME) >= known
+            assert later.fence > grant.fence
+
+    run(story)
+
+
 def test_priorities_decide_who_is_next() -> None:
     async def story() -> None:
         async with three() as nodes:

@@ -166,7 +166,8 @@ async def serve(node: Node, place: str) -> asyncio.Server:
         path.unlink()  # of an agent that was killed
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await Conversation(node, writer).talk(reader)
+        with contextlib.suppress(asyncio.CancelledError):  # we end: nothing to complain of
+            await Conversation(node, writer).talk(reader)
 
     try:
         server = await asyncio.start_unix_server(connected, place, limit=LONGEST_LINE)

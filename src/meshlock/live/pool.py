@@ -556,12 +556,16 @@ class Pool:
     # -- the end -----------------------------------------------------------------------
 
     def close(self) -> None:
-        """Give back what clients of this node hold; whoever waits is told."""
+        """Give back what clients of this node hold; whoever waits is told.
+
+        Under a lease nothing is given back: a client hears that its grant is lost when it can,
+        and may use it until the lease it knows of ends. The others wait for that."""
         self.closed = True
         for waiter in list(self.clients.values()):
             if waiter.grant is not None:
                 waiter.grant.taken_away()
-                self.leave(waiter.number)
+                if self.leases is None:
+                    self.leave(waiter.number)
             else:
                 waiter.abandoned = True
                 if waiter.future is not None and not waiter.future.done():

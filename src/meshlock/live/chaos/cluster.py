@@ -38,6 +38,8 @@ from meshlock.live.relay import Relay
 
 Link = tuple[str, str]
 
+LONGEST_FAREWELL = 10.0
+
 
 class Cluster:
     def __init__(self, plan: Plan, folder: Path, sockets: Path) -> None:
@@ -110,6 +112,20 @@ class Cluster:
         self.paused.discard(name)
         del self.up_since[name]
         self.record.write(Down(t=t, node=name))
+        return t
+
+    async def dismiss_agent(self, name: str) -> float:
+        """SIGTERM: it leaves in good order, if it can in time."""
+        child = self.agents[name].child
+        assert child is not None
+        t = now()
+        del self.up_since[name]
+        self.record.write(Down(t=t, node=name))
+        child.ask_to_end()
+        while child.running and now() < t + LONGEST_FAREWELL:
+            await asyncio.sleep(0.01)
+        child.kill()
+        self.agents[name].child = None
         return t
 
     def pause_agent(self, name: str) -> float:

@@ -29,6 +29,7 @@ DECK = {
     "kill-agent": 2,
     "kill-node": 2,
     "kill-client": 4,
+    "leave": 2,
     "pause-holder": 2,
     "pause-agent": 2,
     "pause-node": 2,
@@ -42,7 +43,7 @@ DECK = {
 
 OF_HOLDER = ("kill-holder", "pause-holder")
 OF_CLIENT = ("kill-client", "pause-client")
-KILLS = ("kill-holder", "kill-agent", "kill-node")
+KILLS = ("kill-holder", "kill-agent", "kill-node", "leave")
 PAUSES = ("pause-holder", "pause-agent", "pause-node")
 
 START_UP = 2.0

@@ -66,6 +66,9 @@ class Child:
         self.process.wait()
         self.finish()
 
+    def ask_to_end(self) -> None:
+        self.process.terminate()
+
     def stop(self) -> None:
         self.process.send_signal(signal.SIGSTOP)
 

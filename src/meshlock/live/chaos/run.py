@@ -11,7 +11,7 @@ from time import monotonic
 from meshlock.algorithms.registry import Refused
 from meshlock.live.chaos.cluster import Cluster
 from meshlock.live.chaos.majority import across
-from meshlock.live.chaos.plan import Event, Plan
+from meshlock.live.chaos.plan import KILLS, Event, Plan
 from meshlock.live.chaos.processes import ClientSlot, last_line
 from meshlock.live.chaos.record import End, Failed, Fault, Quiet, SetUp, now
 
@@ -131,7 +131,7 @@ class Chaos:
         name = await self.whom(event)
         if name is None:
             self.skip(event)
-        elif event.fault.startswith("kill"):
+        elif event.fault in KILLS:
             await self.kill(event, name)
         else:
             await self.pause(event, name)
@@ -167,10 +167,15 @@ class Chaos:
         slots = self.slots_at(name) if event.fault == "kill-node" else []
         cluster.look()
         held = sum(cluster.holding.get(slot.name, 0) for slot in slots)
-        t = cluster.kill_agent(name)  # first, or it would give back what its clients held
+        if event.fault == "leave":
+            t = await cluster.dismiss_agent(name)
+        else:
+            t = cluster.kill_agent(name)  # first, or it would give back what its clients held
         for slot in slots:
             cluster.kill_client(slot)
-        kind = "node killed" if slots else "agent killed"
+        kind = (
+            "node killed" if slots else "agent left" if event.fault == "leave" else "agent killed"
+        )
         if event.fault == "kill-holder":
             await asyncio.sleep(FOUND_OUT)
             if not await cluster.holders():
