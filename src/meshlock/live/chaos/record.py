@@ -11,20 +11,18 @@ act, one that begins something a time after it: what the record calls valid was 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
+from meshlock.live import clock
+
 Link = tuple[str, str]
 
 
-def now() -> float:
-    """The machine's clock, in seconds; the same for all processes."""
-    if hasattr(time, "CLOCK_BOOTTIME"):
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.monotonic()
+now = clock.seconds
+"""The machine's clock; the same for all processes, and the one that leases are told in."""
 
 
 class Line(msgspec.Struct, tag_field="event", omit_defaults=True):
