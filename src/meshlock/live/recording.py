@@ -17,6 +17,9 @@ from meshlock.live.logs import tell
 from meshlock.live.plainly import plainly
 from meshlock.trace.writer import FORMAT, TraceWriter, arguments
 
+SLACK = 10
+"""The part of a lease by which renewals may be told late."""
+
 
 class Recording:
     """Permits matter more than their trace: where it cannot be written it ends, and they go on."""
@@ -49,6 +52,7 @@ class Recording:
         """A pool with leases outlives its nodes, so a life is added to those before it. Only
         clients are told of, not the token and its messages: who may be inside is judged by
         leases and fences."""
+        lease = charter.lease / 1e6
         self.leased_line(
             {
                 "meshlock": "trace",
@@ -61,7 +65,7 @@ class Recording:
                 "node": me,
                 "permits": charter.permits,
                 "holder": -1,
-                "recovery": {"members": members, "lease": charter.lease / 1e6},
+                "recovery": {"members": members, "lease": lease, "slack": lease / SLACK},
             }
         )
 

@@ -35,8 +35,11 @@ class Held:
 
 
 class LeaseMonitor(Monitor):
-    def __init__(self, permits: int) -> None:
+    """``slack``: what happened in time may be told so much too late."""
+
+    def __init__(self, permits: int, slack: float = 0.0) -> None:
         super().__init__(permits, False)
+        self.slack = slack
         self.given: dict[int, Held] = {}  # by client
         self.fence: Fence = ((0, -1, 0), 0)
         self.epoch: Epoch = (0, -1, 0)  # the highest that has a token
@@ -74,16 +77,16 @@ class LeaseMonitor(Monitor):
         held = self.given.get(client)
         if held is None:
             return
-        if held.until <= time or held.orphan:
+        if held.until + self.slack <= time or held.orphan:
             self.report("leases", time, sentences.dead_lease(held.node, client, held.until))
         held.until = until
 
     def gives_back(self, time: float, client: int) -> None:
-        """The client leaves, or is told that its lease is over."""
+        """The client leaves, or has stopped because its lease is over."""
         held = self.given.get(client)
         if held is None or held.orphan:
             return
-        if held.until < time:
+        if held.until + self.slack < time:
             self.report("leases", time, sentences.overstayed(held.node, client, held.until))
         del self.given[client]
 

@@ -110,7 +110,7 @@ class Audit:
                 raise self.trace.bad(f"lets client {client} lose its lease, which is not inside")
             self.inside.remove(client)
             del self.clients[client]
-            leases.monitor.gives_back(self.now, client)
+            leases.lost(self.now, client)
         elif kind in ("crash", "restart", "link-up", "link-down"):
             leases.network(kind, event)
 

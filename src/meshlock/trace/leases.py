@@ -25,7 +25,11 @@ class LeaseAudit:
         self.paths: Paths | None = None
         if isinstance(recover, int | float) and isinstance(queue, int | float):
             self.paths = Paths(tuple(members), float(recover), float(queue))
-        self.monitor = LeaseMonitor(trace.setup["permits"])
+        slack = recovery.get("slack", 0.0)
+        self.monitor = LeaseMonitor(
+            trace.setup["permits"], float(slack) if isinstance(slack, int | float) else 0.0
+        )
+        self.live = trace.setup.get("source") == "live"
         self.up = [True] * size
         self.near: list[set[int]] = [set() for _ in range(size)]
         links = trace.setup.get("links")
@@ -89,6 +93,14 @@ class LeaseAudit:
     def lease(self, event: dict[str, Any]) -> None:
         client = self.trace.whole(event, "client")
         self.monitor.renewed(event["t"], client, self.number(event, "until"))
+
+    def lost(self, time: float, client: int) -> None:
+        """A live node may have been stopped, and tell it when it goes on; its word that nobody
+        went on meanwhile is all there is."""
+        if self.live:
+            self.monitor.given.pop(client, None)
+        else:
+            self.monitor.gives_back(time, client)
 
     def ends(self, time: float) -> None:
         self.goes_on(time + 1.0)
