@@ -222,3 +222,17 @@ def test_the_tool_starts_quickly():
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / 3
     assert spent < 0.4  # 0.2 s on an idle machine; CPU time, with room for a slow one
+
+
+def test_audit_of_several_traces_says_what_is_wrong_with_them(tmp_path):
+    simulated, garbage = tmp_path / "simulated.jsonl", tmp_path / "garbage.jsonl"
+    answer("simulate", "--nodes", "3", "--requests", "5", "--trace", str(simulated))
+    garbage.write_text("no trace\n")
+    for given, sentence in (
+        ("nothing.jsonl", "Cannot read nothing.jsonl: No such file or directory."),
+        (str(garbage), "is no trace"),
+        (str(simulated), "was not written by a live node"),
+    ):
+        run = meshlock("audit", given, given)
+        assert run.returncode == 2
+        assert sentence in run.stderr and "Traceback" not in run.stderr

@@ -29,12 +29,16 @@ def audit(
         judge(traces[0], json)
     import tempfile
 
+    from meshlock.algorithms.registry import Refused
     from meshlock.live.merge import merge
 
     with tempfile.TemporaryDirectory() as folder:
         whole = merged or Path(folder) / "merged.jsonl"
-        with whole.open("wb") as file:
-            merge(traces, file, ended=False)
+        try:
+            with whole.open("wb") as file:
+                merge(traces, file, ended=False)
+        except OSError as error:
+            raise Refused(f"Cannot write {whole}: {error.strerror}.") from None
         judge(whole, json)
 
 

@@ -32,15 +32,24 @@ class Part:
 
     def __init__(self, path: Path) -> None:
         decode = msgspec.json.Decoder(dict[str, Any]).decode
-        with path.open("rb") as file:
-            lines = [line for line in file if line.endswith(b"\n")]  # a killed node stops anywhere
+        try:
+            with path.open("rb") as file:
+                # a killed node stops anywhere
+                lines = [line for line in file if line.endswith(b"\n")]
+        except OSError as error:
+            raise Refused(f"Cannot read {path}: {error.strerror}.") from None
         if not lines:
             raise Refused(f"{path} is empty: did its node ever join the pool?")
-        self.setup = decode(lines[0])
+        try:
+            events = [decode(line) for line in lines]
+        except msgspec.MsgspecError:
+            raise Refused(f"{path} is no trace: its lines are not all JSON objects.") from None
+        self.setup = events[0]
+        if "node" not in self.setup or self.setup.get("source") != "live":
+            raise Refused(f"{path} was not written by a live node: judge it by itself.")
         self.node: int = self.setup["node"]
         self.steps: list[Step] = []
-        for line in lines[1:]:
-            event = decode(line)
+        for event in events[1:]:
             if "meshlock" in event:
                 self.steps.append([{"event": "restart", "node": self.node, "t": self.last()}])
             elif event["event"] in EFFECTS:
