@@ -44,7 +44,9 @@ it is while no permit is free; R3 one entry per neighbour, in order; R4 every ri
 fall* of our front is told to whoever holds our request, and an empty queue withdraws it;
 R5 RELEASE finds its way without touching ``next``; R6 a failed link clears ``next``, and
 what cannot be sent is kept until it can; R7 ``next`` is ourselves with the token; R8 a
-REQUEST from before the token is ignored; R9 a token that moves tells only who must know.
+REQUEST from before the token is ignored; R9 a token that moves tells only who must know; R10
+a request that moves elsewhere is withdrawn where it was; R11 whoever holds the token, however it
+came, answers those who called for it.
 
 **Ageing.** *stamped*: a request's rank is priority * patience - (grants made when it was
 born), so among requests of one age a higher priority wins, and every ``patience`` grants
@@ -82,9 +84,6 @@ QUIET, BROADCAST, SILENT = 0, 1, 2
 
 NOBODY = -(1 << 60)
 """Below every rank."""
-
-MOST_RAISES = 16
-"""So often a node climbs in a row before it asks whether the token can be reached at all."""
 
 
 class Signal(Message):
@@ -159,19 +158,26 @@ class Release(Signal):
 
 
 class Link(Signal):
-    """LINK: the sender's height. It also carries word of nodes that gave up climbing:
-    ``lost`` (a node and the number of its call) has been heard of, or ``found``."""
+    """LINK: the sender's height."""
 
     kind: ClassVar[str] = "LINK"
-    fields: ClassVar[tuple[str, ...]] = ("height", "grants", "lost", "call", "found")
+    fields: ClassVar[tuple[str, ...]] = ("height", "grants")
+
+
+class Call(Signal):
+    """CALL: ``node`` gave up climbing and asks, for the ``number``-th time, whether the token
+    can be reached. ``answered``: it can."""
+
+    kind: ClassVar[str] = "CALL"
+    fields: ClassVar[tuple[str, ...]] = ("height", "grants", "node", "number", "answered")
 
     def __init__(
-        self, receiver: int, height: Height, grants: int, lost: int, call: int, found: bool
+        self, receiver: int, height: Height, grants: int, node: int, number: int, answered: bool
     ) -> None:
         super().__init__(receiver, height, grants)
-        self.lost = lost
-        self.call = call
-        self.found = found
+        self.node = node
+        self.number = number
+        self.answered = answered
 
 
 class Rules:
@@ -182,6 +188,7 @@ class Rules:
         self.ageing = ("stamped", "printed", "none").index(options["ageing"])
         self.patience = int(options["patience"])
         self.moves = ("quiet", "broadcast", "silent").index(options["moves"])
+        self.raises = int(options["raises"])  # in a row, before a node calls for the token
         self.backfill = int(options["backfill-most"]) if options["backfill"] == "on" else 0
 
 
@@ -195,12 +202,13 @@ class JiangNode(Node):
         "clients",
         "views",
         "unheard",
+        "owed",
         "forming",
         "told",
         "stranded",
         "raises",
-        "lost",
-        "found",
+        "calls",
+        "answers",
         "grants",
         "aged",
         "passed",
@@ -221,6 +229,7 @@ class JiangNode(Node):
         self.clients: dict[int, int] = {}  # those inside, and what they hold
         self.views: dict[int, Height] = {}
         self.unheard: set[int] = set()
+        self.owed: set[int] = set()  # gave us the token, have not heard from us since
         self.forming: dict[int, Height] = {}
         self.lower = NIL  # the lowest neighbour when we last looked: no state, only a hint
         self.told = False  # next holds a request of ours ...
@@ -229,8 +238,8 @@ class JiangNode(Node):
         self.told_want = 0
         self.stranded = 0  # permits to be released that have no way to go yet
         self.raises = 0  # since a link of ours changed or the token was heard of
-        self.lost: dict[int, int] = {}  # nodes that gave up climbing: their last call
-        self.found: dict[int, int] = {}  # calls that the token has answered
+        self.calls: dict[int, int] = {}  # nodes that gave up climbing: their last call
+        self.answers: dict[int, int] = {}  # the last of their calls that the token has answered
         self.grants = 0  # as far as we know; exact with the token
         self.aged = 0  # grants when the queue was aged last
         self.passed = 0
@@ -288,6 +297,8 @@ class JiangNode(Node):
             self.receive_request(message)
         elif isinstance(message, Update):
             self.receive_update(message)
+        elif isinstance(message, Call):
+            self.receive_call(message)
         self.act()
 
     def receive_token(self, token: Token) -> None:
@@ -300,6 +311,7 @@ class JiangNode(Node):
         if giver in self.views:  # else the link failed meanwhile, and the token came late
             self.views[giver] = token.height
             self.unheard.discard(giver)
+            self.owed.add(giver)
         self.height = (token.height[0], token.height[1] - 1, self.me)
         keeper = self.next if self.told and self.next != giver else NIL
         self.next = self.me  # R7
@@ -308,14 +320,12 @@ class JiangNode(Node):
             self.announce()
         else:  # R9: the giver waits for it; whoever else holds our request must drop it
             if self.rules.moves == QUIET and giver in self.views:
-                reply = Link(giver, self.height, self.grants, NIL, 0, False)
+                reply = Link(giver, self.height, self.grants)
                 reply.urgent = False  # the giver knows our height, and waits for nothing else
                 self.send(reply)
             if keeper in self.views:
                 self.link(keeper)
         self.raises = 0
-        for node, call in sorted(self.lost.items()):
-            self.settle(NIL, node, call)
         self.act()
 
     def receive_request(self, request: Request) -> None:
@@ -339,13 +349,11 @@ class JiangNode(Node):
                 self.link(j)
             self.views[j] = link.height
             self.raises = 0
-            for node, call in sorted(self.lost.items()):
-                self.send(Link(j, self.height, self.grants, node, call, False))
+            for node, number in sorted(self.calls.items()):
+                self.send(Call(j, self.height, self.grants, node, number, False))
         elif j not in self.views:
             return  # of a link that has failed since
         self.see(j, link.height)
-        if link.lost != NIL:
-            self.hear(link)
         self.act()
 
     def undelivered(self, message: Message) -> None:
@@ -372,6 +380,7 @@ class JiangNode(Node):
     def link_down(self, peer: int) -> None:
         self.forming.pop(peer, None)
         self.unheard.discard(peer)
+        self.owed.discard(peer)
         if self.views.pop(peer, None) is not None:
             self.delete(peer)
             if self.next == peer:  # R6
@@ -384,6 +393,7 @@ class JiangNode(Node):
 
     def act(self) -> None:
         if self.holder:
+            self.answer_calls()
             self.decide()
         else:
             self.pursue()
@@ -454,9 +464,7 @@ class JiangNode(Node):
             self.send(Release(self.lowest(), self.height, self.grants, self.stranded))
             self.stranded = 0
         if not self.queue.entries:
-            if self.told:
-                self.told = False
-                self.send(Update(self.next, self.height, self.grants, 0, 0, 0))
+            self.take_back()
         elif not self.told:
             self.ask(self.lowest())
         else:
@@ -485,6 +493,21 @@ class JiangNode(Node):
         self.told_priority = front.priority
         self.told_rank = front.rank
         self.told_want = front.want
+
+    def take_back(self) -> None:
+        """Withdraw our request: nobody waits any more, or we shall ask elsewhere (R10).
+
+        Whoever we asked has been above us, so it dropped our request, or will; but it may be
+        below us again when our REQUEST reaches it, and then it would keep a request that is
+        somewhere else by now. This UPDATE comes right behind.
+        """
+        if self.told:
+            self.told = False
+            self.send(Update(self.next, self.height, self.grants, 0, 0, 0))
+
+    def send(self, message: Message) -> None:
+        super().send(message)
+        self.owed.discard(message.receiver)
 
     # -- heights ----------------------------------------------------------------------------
 
@@ -518,17 +541,17 @@ class JiangNode(Node):
         if height < self.height:
             self.delete(j)
         elif j == self.next:
-            self.told = False
+            self.take_back()
 
     def raise_height(self) -> None:
         """Partial reversal: climb above the lowest neighbour, but not for ever."""
-        if self.raises >= MOST_RAISES:
+        if self.raises >= self.rules.raises:
             self.call_out()
             return
-        if self.rules.moves == SILENT:  # who gave us the token must hear of it from below
-            self.announce()
+        for j in sorted(self.owed):  # who gave us the token must hear of it from below
+            self.link(j)
         self.raises += 1
-        self.told = False
+        self.take_back()
         h1 = 1 + min([height[0] for height in self.views.values()])
         level = [height[1] for height in self.views.values() if height[0] == h1]
         self.height = (h1, min(level) - 1 if level else self.height[1], self.me)
@@ -538,7 +561,7 @@ class JiangNode(Node):
                 self.delete(j)
 
     def link(self, j: int) -> None:
-        self.send(Link(j, self.height, self.grants, NIL, 0, False))
+        self.send(Link(j, self.height, self.grants))
 
     def announce(self) -> None:
         for j in sorted(self.views):
@@ -546,46 +569,51 @@ class JiangNode(Node):
 
     # -- parts of the network without the token ------------------------------------------
     #
-    # There everybody would climb for ever. Instead a node stops after MOST_RAISES and a
+    # There everybody would climb for ever. Instead a node stops after so many raises and a
     # call is flooded, one for all that stop: *is the token here?* Who has the token, or gets
     # it, answers, and the answer lets everybody climb again. Without the token there is no
     # answer and all is quiet. A link that forms carries the open calls across, so nothing
     # is missed when the parts join.
 
     def call_out(self) -> None:
-        if len(self.lost) == 0:
-            call = self.found.get(self.me, 0) + 1
-            self.lost[self.me] = call
-            self.spread(NIL, self.me, call, False)
+        if len(self.calls) == 0:
+            number = self.answers.get(self.me, 0) + 1
+            self.calls[self.me] = number
+            self.spread(NIL, self.me, number, False)
 
-    def hear(self, link: Link) -> None:
-        """Word of a lost node: hand it on once, or answer it."""
-        node, call = link.lost, link.call
-        answered = self.found.get(node, 0)
-        if link.found:
-            if call > answered:
-                self.settle(link.sender, node, call)
-        elif call <= answered:
-            self.send(Link(link.sender, self.height, self.grants, node, answered, True))
-        elif call > self.lost.get(node, 0):
-            self.lost[node] = call
-            if self.holder:
-                self.settle(NIL, node, call)
-            else:
-                self.spread(link.sender, node, call, False)
+    def receive_call(self, call: Call) -> None:
+        """Hand it on once, or answer it."""
+        node, number = call.node, call.number
+        answered = self.answers.get(node, 0)
+        if call.sender not in self.views:
+            return  # of a link that has failed since
+        if call.answered:
+            if number > answered:
+                self.answer(call.sender, node, number)
+        elif number <= answered:
+            self.send(Call(call.sender, self.height, self.grants, node, answered, True))
+        elif number > self.calls.get(node, 0):
+            self.calls[node] = number
+            if not self.holder:
+                self.spread(call.sender, node, number, False)
 
-    def settle(self, source: int, node: int, call: int) -> None:
+    def answer_calls(self) -> None:
+        """R11: the holder has been found, whichever way it became the holder."""
+        for node, number in sorted(self.calls.items()):
+            self.answer(NIL, node, number)
+
+    def answer(self, source: int, node: int, number: int) -> None:
         """The token can be reached: climb again, and let the others know."""
-        self.found[node] = call
-        if self.lost.get(node, 0) <= call:
-            self.lost.pop(node, None)
+        self.answers[node] = number
+        if self.calls.get(node, 0) <= number:
+            self.calls.pop(node, None)
         self.raises = 0
-        self.spread(source, node, call, True)
+        self.spread(source, node, number, True)
 
-    def spread(self, source: int, node: int, call: int, found: bool) -> None:
+    def spread(self, source: int, node: int, number: int, answered: bool) -> None:
         for j in sorted(self.views):
             if j != source:
-                self.send(Link(j, self.height, self.grants, node, call, found))
+                self.send(Call(j, self.height, self.grants, node, number, answered))
 
     # -- the queue --------------------------------------------------------------------------
 
@@ -637,12 +665,13 @@ class JiangNode(Node):
             tuple(sorted(self.clients.items())),
             tuple(sorted(self.views.items())),
             tuple(sorted(self.unheard)),
+            tuple(sorted(self.owed)),
             tuple(sorted(self.forming.items())),
             told,
             self.stranded,
             self.raises,
-            tuple(sorted(self.lost.items())),
-            tuple(sorted(self.found.items())),
+            tuple(sorted(self.calls.items())),
+            tuple(sorted(self.answers.items())),
             self.grants,
             self.aged,
             self.passed,
@@ -659,19 +688,20 @@ class JiangNode(Node):
         self.clients = dict(cast(tuple[tuple[int, int], ...], state[5]))
         self.views = dict(cast(tuple[tuple[int, Height], ...], state[6]))
         self.unheard = set(cast(tuple[int, ...], state[7]))
-        self.forming = dict(cast(tuple[tuple[int, Height], ...], state[8]))
-        told = cast(tuple[int, ...], state[9])
+        self.owed = set(cast(tuple[int, ...], state[8]))
+        self.forming = dict(cast(tuple[tuple[int, Height], ...], state[9]))
+        told = cast(tuple[int, ...], state[10])
         self.told = len(told) > 0
         if self.told:
             self.told_priority, self.told_rank, self.told_want = told[0], told[1], told[2]
-        self.stranded = cast(int, state[10])
-        self.raises = cast(int, state[11])
-        self.lost = dict(cast(tuple[tuple[int, int], ...], state[12]))
-        self.found = dict(cast(tuple[tuple[int, int], ...], state[13]))
-        self.grants = cast(int, state[14])
-        self.aged = cast(int, state[15])
-        self.passed = cast(int, state[16])
-        blocked = cast("int | None", state[17])
+        self.stranded = cast(int, state[11])
+        self.raises = cast(int, state[12])
+        self.calls = dict(cast(tuple[tuple[int, int], ...], state[13]))
+        self.answers = dict(cast(tuple[tuple[int, int], ...], state[14]))
+        self.grants = cast(int, state[15])
+        self.aged = cast(int, state[16])
+        self.passed = cast(int, state[17])
+        blocked = cast("int | None", state[18])
         self.blocked = NOBODY if blocked is None else blocked
 
 
@@ -702,7 +732,7 @@ ALGORITHMS: list[Algorithm] = [
         "Jiang, Hsuan Chuang University, 2003, on Walter, Welch, Vaidya 2001",
         "h-of-k",
         make,
-        (Token, Request, Update, Release, Link),
+        (Token, Request, Update, Release, Link, Call),
         priorities=True,
         changing_links=True,
         needs_fifo=True,
@@ -712,6 +742,7 @@ ALGORITHMS: list[Algorithm] = [
             "ageing": ("stamped", "printed", "none"),
             "patience": ("100", "<number>"),
             "moves": ("quiet", "broadcast", "silent"),
+            "raises": ("16", "<number>"),
             "backfill": ("off", "on"),
             "backfill-most": ("8", "<number>"),
         },

@@ -90,6 +90,10 @@ class KeepsADeadNext(JiangNode):
         if height < self.height:
             self.delete(j)
 
+    def take_back(self) -> None:
+        if self.next in self.views:
+            super().take_back()
+
 
 class TellsOnlyRises(JiangNode):
     """J9: when the front of the queue falls, whoever holds our request is not told."""
