@@ -93,8 +93,3 @@ def refuse_impossible(
             f"{name} is for networks that do not change: use --mobility none, or an "
             f"algorithm for changing links such as jiang."
         )
-
-
-def ageing_rate(options: dict[str, str]) -> float:
-    """By how much, at the most, every grant raises the priority of those that wait."""
-    return 1.0 / int(options["patience"]) if options.get("ageing", "none") != "none" else 0.0

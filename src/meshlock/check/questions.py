@@ -6,7 +6,6 @@ import re
 
 from meshlock.algorithms.registry import (
     Refused,
-    ageing_rate,
     find,
     refuse_impossible,
     settle,
@@ -118,7 +117,6 @@ def setup(
         returning=failing == "return",
         repeat=repeat,
         capacity=capacity,
-        ageing=ageing_rate(settled),
     )
 
 

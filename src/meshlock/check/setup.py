@@ -48,7 +48,6 @@ class SetUp:
         returning: bool = False,
         repeat: bool = False,
         capacity: int = 0,
-        ageing: float = 0.0,
     ) -> None:
         self.algorithm = algorithm
         self.options = options
@@ -62,4 +61,3 @@ class SetUp:
         self.returning = returning  # what is on a failing link comes back (else: drained first)
         self.repeat = repeat  # a node that is through with its wishes starts again
         self.capacity = capacity  # messages on one link at a time; 0: any number
-        self.ageing = ageing

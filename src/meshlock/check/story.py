@@ -169,8 +169,7 @@ def write_trace(system: System, violation: Violation, sink: Any, version: str) -
         "source": "check",
         "algorithm": algorithm.name,
         "options": setup.options,
-        "ordered": algorithm.priorities,
-        "balanced": algorithm.token,
+        **system.promises.line(),
         "fifo": setup.fifo,
     }
     pairs = "complete" if graph.complete else list(graph.links())

@@ -44,6 +44,7 @@ from meshlock.check.model import AT_REST, Act, Fault, Model
 from meshlock.check.packing import SPREAD, Tree
 from meshlock.check.setup import SetUp
 from meshlock.properties import sentences
+from meshlock.properties.promises import promises
 
 NODE: Final = 16  # a label is the node's number shifted by this, plus the step's
 NOTHING_DUE: Final = -(1 << 40)
@@ -151,12 +152,13 @@ class System(Model):
         self.nodes = setup.algorithm.make(setup.network, setup.permits, setup.options, self.out)
         self.permits = setup.permits
         self.fifo = setup.fifo
-        self.balanced = setup.algorithm.token
-        self.ordered = setup.algorithm.priorities and "order" in judged
-        # Waiting may have raised a priority by so much at most: that is no violation.
-        self.gain = setup.ageing * len(setup.wishes)
-        if setup.repeat and setup.ageing > 0.0:
-            self.ordered = False
+        self.promises = promises(setup.algorithm, setup.options)
+        self.balanced = self.promises.balanced
+        # Waiting may have raised a priority by so much at most: that is no violation. Where
+        # nodes ask again for ever there is no most, and nothing to judge order by.
+        self.gain = self.promises.ageing * len(setup.wishes)
+        endless = setup.repeat and self.promises.ageing > 0.0
+        self.ordered = self.promises.ordered and "order" in judged and not endless
         self.judged = judged
         self.routed = setup.algorithm.routed
         self.changing = bool(setup.changes) or setup.flips > 0

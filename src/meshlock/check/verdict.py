@@ -114,7 +114,13 @@ class Checking:
 
     def proviso(self) -> str:
         capacity = self.setup.capacity
-        return f" with at most {capacity} messages on a link" if capacity else ""
+        text = f" with at most {capacity} messages on a link" if capacity else ""
+        judged = self.system.ordered or "order" not in self.judged
+        if judged or not self.setup.algorithm.priorities:
+            return text
+        if self.system.promises.ordered:
+            return f"{text} but order, which cannot be judged of endless requests that age"
+        return f"{text} but order, which is not promised"
 
     def figures(self, cpu: float) -> dict[str, Any]:
         explorer = self.explorer

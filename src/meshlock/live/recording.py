@@ -10,11 +10,11 @@ from typing import Any, BinaryIO
 
 from meshlock import __version__
 from meshlock.algorithms.interface import Algorithm, Effect, Message, Node
-from meshlock.algorithms.registry import ageing_rate
 from meshlock.live import clock
 from meshlock.live.charter import Charter
 from meshlock.live.logs import tell
 from meshlock.live.plainly import plainly
+from meshlock.properties.promises import promises
 from meshlock.trace.writer import FORMAT, TraceWriter, arguments
 
 SLACK = 10
@@ -104,9 +104,7 @@ class Recording:
                 "node": core.me,
                 "permits": charter.permits,
                 "holder": core.me if founder else -1,
-                "ordered": algorithm.priorities,
-                "balanced": algorithm.token,
-                "ageing": ageing_rate(charter.options),
+                **promises(algorithm, charter.options).line(),
             }
         )
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from meshlock.properties import sentences
 from meshlock.properties.monitor import Monitor
+from meshlock.properties.promises import Promises
 
 NAMES = ("safety", "leases", "fences", "one-token", "conservation", "served")
 
@@ -38,7 +39,7 @@ class LeaseMonitor(Monitor):
     """``slack``: what happened in time may be told so much too late."""
 
     def __init__(self, permits: int, slack: float = 0.0) -> None:
-        super().__init__(permits, False)
+        super().__init__(permits, Promises(ordered=False, balanced=False, ageing=0.0))
         self.slack = slack
         self.given: dict[int, Held] = {}  # by client
         self.fence: Fence = ((0, -1, 0), 0)

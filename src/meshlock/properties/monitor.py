@@ -21,15 +21,16 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 
 from meshlock.properties import sentences
+from meshlock.properties.promises import Promises
 
 NAMES = ("safety", "one-token", "conservation", "order", "neighbours", "served")
 
 
 class Monitor:
-    def __init__(self, permits: int, ordered: bool, ageing: float = 0.0) -> None:
+    def __init__(self, permits: int, promised: Promises) -> None:
         self.permits = permits
-        self.ordered = ordered
-        self.ageing = ageing  # what a waiting request gains by every grant
+        self.ordered = promised.ordered
+        self.ageing = promised.ageing  # what a waiting request gains by every grant
         self.grants = 0
         self.held = 0
         self.violated: dict[str, str] = {}  # property: what was seen first, in a sentence

@@ -41,8 +41,9 @@ from pathlib import Path
 from typing import Any
 
 from meshlock.algorithms.interface import Algorithm, Effect, Enter, Message, Node
-from meshlock.algorithms.registry import Refused, ageing_rate, find, refuse_impossible, settle
+from meshlock.algorithms.registry import Refused, find, refuse_impossible, settle
 from meshlock.properties.monitor import Monitor
+from meshlock.properties.promises import promises
 from meshlock.topology.graphs import Graph
 from meshlock.trace.writer import TraceWriter
 
@@ -179,8 +180,8 @@ class Director:
         self.on_the_way: list[Message] = []  # in the order in which they were sent
         self.lost: list[Message] = []  # in this step
         self.held: set[tuple[int, int]] = set()
-        rate = ageing_rate(self.options)
-        self.monitor = Monitor(scenario.permits, algorithm.priorities, rate)
+        self.promises = promises(algorithm, self.options)
+        self.monitor = Monitor(scenario.permits, self.promises)
         self.waiting: dict[int, Request] = {}  # by client
         self.inside: dict[int, Request] = {}  # by client, in the order of entry
         self.requests = 0
@@ -200,9 +201,7 @@ class Director:
             "scenario": self.scenario.name,
             "algorithm": self.algorithm.name,
             "options": self.options,
-            "ordered": self.algorithm.priorities,
-            "ageing": self.monitor.ageing,
-            "balanced": self.algorithm.token,
+            **self.promises.line(),
         }
         pairs = list(self.network.links())
         trace.begin(setup, self.network, pairs, self.scenario.permits, self.nodes)

@@ -46,11 +46,10 @@ class ChangingSimulation(Simulation):
         seed: int,
         changes: Changes,
         returning: bool,
-        ageing: float = 0.0,
         trace: TraceWriter | None = None,
     ) -> None:
         super().__init__(
-            algorithm, options, network, permits, workload, delay, hold, fifo, seed, ageing, trace
+            algorithm, options, network, permits, workload, delay, hold, fifo, seed, trace
         )
         self.graph = network
         self.monitor.changed(network.components == 1)

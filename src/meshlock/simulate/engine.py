@@ -13,6 +13,7 @@ from random import Random
 
 from meshlock.algorithms.interface import Algorithm, Effect, Enter, Message, Node
 from meshlock.properties.monitor import Monitor
+from meshlock.properties.promises import promises
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.measures import Measures
 from meshlock.simulate.workload import Client, Workload
@@ -33,7 +34,6 @@ class Simulation:
         hold: Duration,
         fifo: bool,
         seed: int,
-        ageing: float = 0.0,
         trace: TraceWriter | None = None,
     ) -> None:
         self.algorithm = algorithm
@@ -42,11 +42,11 @@ class Simulation:
         self.permits = permits
         self.out: list[Effect] = []
         self.nodes = algorithm.make(network, permits, options, self.out)
-        strict = options.get("backfill", "off") == "off"
-        self.monitor = Monitor(permits, algorithm.priorities and strict, ageing)
+        self.promises = promises(algorithm, options)
+        self.monitor = Monitor(permits, self.promises)
         low, high = workload.priorities
         ranked = low != high or workload.deadlines is not None
-        self.measures = Measures(network.size, ranked, ageing)
+        self.measures = Measures(network.size, ranked, self.promises.ageing)
         self.messages = self.measures.messages
         self.trace = trace
 
@@ -66,7 +66,7 @@ class Simulation:
         self.workload = workload
         self.planned = 0  # requests that have been made or put on the heap
         self.active = 0  # clients that wait or hold
-        self.balanced = algorithm.token
+        self.balanced = self.promises.balanced
         self.many_clients = algorithm.many_clients
         self.restless = algorithm.restless  # do not wait for silence
         self.busy: dict[int, list[Client]] = {}  # node: clients behind the one it serves

@@ -22,7 +22,6 @@ from random import Random
 from meshlock.algorithms.registry import (
     ALGORITHMS,
     Refused,
-    ageing_rate,
     find,
     refuse_impossible,
     settle,
@@ -236,7 +235,6 @@ def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
             seed,
             moving.changes,
             failures == "return",
-            ageing_rate(options),
             trace,
         )
     else:
@@ -252,7 +250,6 @@ def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
             hold,
             links == "fifo",
             seed,
-            ageing_rate(options),
             trace,
         )
     if trace is not None:
@@ -301,9 +298,7 @@ def begin(trace: TraceWriter, settings: Settings, run: Simulation) -> None:
         "algorithm": run.algorithm.name,
         "options": run.options,
         "seed": settings.number("seed"),
-        "ordered": run.monitor.ordered,
-        "ageing": ageing_rate(run.options),
-        "balanced": run.algorithm.token,
+        **run.promises.line(),
         "settings": settings.values,
     }
     if isinstance(run, ChangingSimulation) and run.graph.components > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from meshlock.properties.monitor import Monitor
+from meshlock.properties.promises import written
 from meshlock.trace.leases import LeaseAudit
 from meshlock.trace.reader import Trace
 
@@ -41,15 +42,13 @@ class Audit:
         setup = trace.setup
         permits: int = setup["permits"]
         holder = setup.get("holder", -1)
-        ageing = setup.get("ageing", 0.0)
+        promised = written(setup)
         self.leases = LeaseAudit(trace) if isinstance(setup.get("recovery"), dict) else None
         self.monitor: Monitor = (
-            self.leases.monitor
-            if self.leases is not None
-            else Monitor(permits, bool(setup.get("ordered")), float(ageing))
+            self.leases.monitor if self.leases is not None else Monitor(permits, promised)
         )
         self.monitor.changed(setup.get("components", 1) == 1)
-        self.balanced = bool(setup.get("balanced"))
+        self.balanced = promised.balanced
         self.tokens: dict[int, int] = {holder: 1}
         self.free: dict[int, int] = {holder: permits}
         self.flying: dict[int, Sent] = {}

@@ -1,0 +1,40 @@
+"""What a run promises beside safety and service: decided here, from algorithm and options.
+
+Simulator, checker, scenarios and live nodes ask here, judge by the answer, and write it into
+their trace's set-up. Whoever reads a trace judges by what is written there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from meshlock.algorithms.interface import Algorithm
+
+
+class Promises:
+    def __init__(self, ordered: bool, balanced: bool, ageing: float) -> None:
+        self.ordered = ordered  # the highest priority goes next
+        self.balanced = balanced  # one token, so that tokens and permits can be counted
+        self.ageing = ageing  # by how much, at the most, a grant raises who waits
+
+    def line(self) -> dict[str, bool | float]:
+        """As in a trace's set-up."""
+        return {"ordered": self.ordered, "balanced": self.balanced, "ageing": self.ageing}
+
+
+def promises(algorithm: Algorithm, options: dict[str, str]) -> Promises:
+    """What this algorithm promises with these options, which are settled."""
+    backfill = options.get("backfill", "off") == "on"  # lets small requests pass large ones
+    aged = options.get("ageing", "none") != "none"
+    return Promises(
+        algorithm.priorities and not backfill,
+        algorithm.token,
+        1.0 / int(options["patience"]) if aged else 0.0,
+    )
+
+
+def written(setup: dict[str, Any]) -> Promises:
+    """What the run of a trace with this set-up promised."""
+    return Promises(
+        bool(setup.get("ordered")), bool(setup.get("balanced")), float(setup.get("ageing", 0.0))
+    )
