@@ -48,7 +48,7 @@ algorithm, topology, nodes, asks, reduction = sys.argv[1:]
 what = setup(
     algorithm=algorithm, topology=topology, nodes=int(nodes), permits=1,
     requests=[str(n) for n in range(int(nodes)) for _ in range(int(asks))],
-    changes=[], flips=0, links="fifo", failing="drain", clients=1, repeat=False, options={},
+    changes=[], flips=0, links="fifo", failures="drain", clients=1, repeat=False, options={},
 )
 gc.disable()
 started = process_time()

@@ -16,7 +16,7 @@ def ask(algorithm: str, topology: str, nodes: int, **more: object) -> SetUp:
         "changes": [],
         "flips": 0,
         "links": "fifo",
-        "failing": "drain",
+        "failures": "drain",
         "clients": 1,
         "repeat": False,
         "options": {},

@@ -69,7 +69,7 @@ def run(what: SetUp, reduction: str, kept: int, names: list[str]) -> Checking:
         ask("lamport", "complete", 3, requests=["0", "1"]),
         ask("general-scheme", "complete", 3, links="unordered"),
         ask("jiang", "line", 3, requests=["0:1@1", "1:1@3", "2:1@2"]),
-        ask("jiang", "line", 3, flips=1, failing="return"),
+        ask("jiang", "line", 3, flips=1, failures="return"),
         ask("jiang-printed", "line", 3, requests=["0:1@1", "1:1@3", "2:1@2"]),
         ask("naimi-trehel", "complete", 3, repeat=True),
     ],

@@ -43,8 +43,9 @@ class Entry:
         words.append(f"{len(table.get('requests', [])) or table['nodes']} requests")
         words += [f"'{change}'" for change in table.get("changes", [])]
         if table.get("flips"):
-            words.append(f"any {table['flips']} changes")
-        words += [table[name] for name in ("links", "failing") if name in table]
+            parting = ", partitions too" if table.get("partitions") else ""
+            words.append(f"any {table['flips']} changes{parting}")
+        words += [table[name] for name in ("links", "failures") if name in table]
         if table.get("clients", 1) != 1:
             words.append(f"{table['clients']} clients")
         if table.get("repeat"):
@@ -72,7 +73,8 @@ class Entry:
             changes=table.get("changes", []),
             flips=table.get("flips", 0),
             links=table.get("links", "fifo"),
-            failing=table.get("failing", "drain"),
+            failures=table.get("failures", "drain"),
+            partitions=table.get("partitions", False),
             clients=table.get("clients", 1),
             repeat=table.get("repeat", False),
             capacity=table.get("capacity", 0),

@@ -41,6 +41,7 @@ class Act:
         self.tokens = 0  # at the node afterwards
         self.free = 0  # likewise, permits in nobody's use
         self.failure = ""  # the handler did not end well: how
+        self.late = False  # the message was in custody and arrives only now
 
 
 class Model:

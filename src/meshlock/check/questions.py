@@ -68,10 +68,11 @@ def setup(
     changes: list[str],
     flips: int,
     links: str,
-    failing: str,
+    failures: str,
     clients: int,
     repeat: bool,
     options: dict[str, str],
+    partitions: bool = False,
     capacity: int = 0,
     graph: Topology | None = None,
 ) -> SetUp:
@@ -82,14 +83,18 @@ def setup(
         graph = network(topology, nodes, 1)
     if links not in ("fifo", "unordered"):
         raise Refused(f"--links is fifo or unordered, not '{links}'.")
-    if failing not in ("drain", "return"):
-        raise Refused(f"--failing is drain or return, not '{failing}'.")
+    if failures not in ("drain", "return", "custody"):
+        raise Refused(f"--failures is drain, return or custody, not '{failures}'.")
+    if failures == "custody" and links != "fifo":
+        raise Refused("Links with custody keep the order: use --links fifo.")
     if clients < 1:
         raise Refused("Every node needs a client: use --clients 1 or more.")
     if capacity < 0:
         raise Refused("--capacity takes the most messages on one link: 1 or more.")
     if flips < 0:
         raise Refused("--changes takes how many links may change: 0 or more.")
+    if partitions and flips == 0:
+        raise Refused("--partitions says what --changes may do: use --changes 1 or more.")
     if clients > 1 and not entry.many_clients:
         raise Refused(f"{entry.name} serves one client per node: leave --clients out.")
     size = graph.size
@@ -114,7 +119,8 @@ def setup(
         flips=flips,
         fifo=links == "fifo",
         clients=clients,
-        returning=failing == "return",
+        failures=failures,
+        partitions=partitions,
         repeat=repeat,
         capacity=capacity,
     )

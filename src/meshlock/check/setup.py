@@ -45,7 +45,8 @@ class SetUp:
         flips: int = 0,
         fifo: bool = True,
         clients: int = 1,
-        returning: bool = False,
+        partitions: bool = False,
+        failures: str = "drain",
         repeat: bool = False,
         capacity: int = 0,
     ) -> None:
@@ -55,9 +56,10 @@ class SetUp:
         self.permits = permits
         self.wishes = wishes  # each node's in its order; client i + 1 makes wish i
         self.changes = changes if changes is not None else []  # in this order, at any time
-        self.flips = flips  # so many more of any links, never cutting the network in two
+        self.flips = flips  # so many more of any links
+        self.partitions = partitions  # these may cut the network in two
         self.fifo = fifo
         self.clients = clients if algorithm.many_clients else 1  # of one node at a time
-        self.returning = returning  # what is on a failing link comes back (else: drained first)
+        self.failures = failures  # drain, return or custody: see check/changing.py
         self.repeat = repeat  # a node that is through with its wishes starts again
         self.capacity = capacity  # messages on one link at a time; 0: any number

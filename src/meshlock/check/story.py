@@ -6,8 +6,9 @@ from typing import Any
 
 from meshlock.algorithms.interface import NIL, Enter, Frozen, Message
 from meshlock.check.explorer import Violation
+from meshlock.check.links import connected, pair
 from meshlock.check.model import Act, Model
-from meshlock.check.system import System, connected
+from meshlock.check.system import System
 from meshlock.trace.writer import TraceWriter
 
 
@@ -26,6 +27,8 @@ def told_cause(act: Act) -> str:
             return f"{said(message)} from {message.sender} to {act.node} is lost"
         if act.event == "undelivered":
             return f"{node} gets back {said(message)} that was for {message.receiver}"
+        if act.late:
+            return f"{said(message)} from {message.sender} arrives late at {act.node}"
         return f"{node} receives {said(message)} from {message.sender}"
     if act.event == "request":
         permits = "1 permit" if act.want == 1 else f"{act.want} permits"
@@ -33,7 +36,11 @@ def told_cause(act: Act) -> str:
     if act.event == "leave":
         return f"{node} leaves (client {act.client})"
     if act.event in ("link-up", "link-down"):
-        return f"{node} sees its link to {act.peer} {'form' if act.event == 'link-up' else 'fail'}"
+        news = "is up" if act.event == "link-up" else "has failed"
+        return f"{node} notices that its link to {act.peer} {news}"
+    if act.event in ("break", "return"):
+        news = "breaks" if act.event == "break" else "can be used again"
+        return f"the link between {act.node} and {act.peer} {news}"
     return f"{node}: {act.event}"
 
 
@@ -110,13 +117,13 @@ def pages(model: Model, violation: Violation) -> list[str]:
             if changed:
                 lines.append(f"       [{', '.join(changed)}]")
     if violation.name == "served":
-        lines.append("     Nothing is on its way and nobody is inside, yet")
+        lines.append("     Nothing can arrive and nobody is inside, yet")
         lines += [f"     {waits}" for waits in left_waiting(model, violation)]
     return lines
 
 
 def left_waiting(model: Model, violation: Violation) -> list[str]:
-    """Who waits at the end of a way, in the order of asking."""
+    """Who waits at the end of a way and should not, in the order of asking."""
     waiting: dict[int, str] = {}
     for step in acts(model, violation):
         for act in step:
@@ -128,7 +135,8 @@ def left_waiting(model: Model, violation: Violation) -> list[str]:
             for effect in act.effects:
                 if isinstance(effect, Enter):
                     waiting.pop(effect.client, None)
-    return list(waiting.values())
+    wronged = model.waiting(violation.states[-1])
+    return [text for client, text in waiting.items() if client in wronged]
 
 
 class Post:
@@ -172,6 +180,8 @@ def write_trace(system: System, violation: Violation, sink: Any, version: str) -
         **system.promises.line(),
         "fifo": setup.fifo,
     }
+    if system.changing:
+        about["failures"] = setup.failures
     pairs = "complete" if graph.complete else list(graph.links())
     writer.begin(about, graph, pairs, setup.permits, nodes)
     waiting: set[int] = set()
@@ -183,6 +193,8 @@ def write_trace(system: System, violation: Violation, sink: Any, version: str) -
                 post.arrived(act.message)
                 writer.dropped(time, act.message)
                 continue
+            if act.event in ("break", "return"):
+                continue  # no node knows of it
             node = nodes[act.node]
             node.thaw(act.after)
             for effect in act.effects:
@@ -196,11 +208,10 @@ def write_trace(system: System, violation: Violation, sink: Any, version: str) -
                 waiting.add(act.client)
             cause = arguments(act)
             if act.event in ("link-up", "link-down"):
-                pair = (min(act.node, act.peer), max(act.node, act.peer))
                 if act.event == "link-up":
-                    links.add(pair)
+                    links.add(pair(act.node, act.peer))
                 else:
-                    links.discard(pair)
+                    links.discard(pair(act.node, act.peer))
                 if not connected(graph.size, frozenset(links)):
                     cause["components"] = 2  # at least: enough to know that it is cut
             writer.step(time, act.event, node, cause, act.effects)

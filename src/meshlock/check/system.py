@@ -2,7 +2,7 @@
 
 **What can happen.** A message is delivered (the first of its channel, or any where links
 do not keep order); a client asks for the next request of its node; a client that is inside
-leaves; a link forms or fails. Where an algorithm lets the outside choose something before a
+leaves; a link changes. Where an algorithm lets the outside choose something before a
 handler runs, every choice is a step of its own.
 
 **How it is quick.** Everything that concerns one node is one *place*: its variables, its
@@ -19,11 +19,7 @@ has gathered (``KEPT``): breadth first, a place that mattered once soon matters 
 A global state is the row of the places' numbers (plus one for the links, where they
 change), folded into one integer by :mod:`.packing`.
 
-**Failing links.** The papers assume that what is on a failing link still arrives (*drain
-first*). Since a failure may come at any moment, a link that fails after its last message
-was delivered is the same run, so here a link may fail only while it is empty. With
-``returning`` it may fail at any time: messages that carry a token or permits come back
-to their sender, the others are lost. Both ends learn of it in the same step.
+**Links that change** are the subject of :mod:`.changing`; here they stay as they are.
 
 **Full links.** With a capacity, no state is looked at in which a link holds more messages
 than that. What is found wrong is wrong in any case; what holds, holds of all runs that keep to
@@ -40,6 +36,7 @@ from array import array
 from typing import Final
 
 from meshlock.algorithms.interface import Effect, Enter, Frozen, Message, Node
+from meshlock.check.links import Links
 from meshlock.check.model import AT_REST, Act, Fault, Model
 from meshlock.check.packing import SPREAD, Tree
 from meshlock.check.setup import SetUp
@@ -134,15 +131,6 @@ class Place:
         self.eager = False  # something can happen here without anybody's leave
 
 
-class Links:
-    """Which links there are, how many changes have been, and what entry is due."""
-
-    def __init__(self, links: frozenset[tuple[int, int]], changed: int, due: int) -> None:
-        self.links = links
-        self.changed = changed
-        self.due = due
-
-
 class System(Model):
     def __init__(self, setup: SetUp, judged: set[str]) -> None:
         super().__init__()
@@ -190,7 +178,6 @@ class System(Model):
         self.rows: dict[tuple[int, ...], tuple[int, ...]] = {}  # likewise
         self.links_numbers: dict[tuple[object, ...], int] = {}
         self.links: list[Links] = []
-        self.ends: dict[tuple[int, int, int, int], Outcome] = {}
 
         self.first = -1
         self.wide = self.changing or self.ordered
@@ -214,7 +201,8 @@ class System(Model):
         if self.setup.algorithm.restless:
             self.set_going(row)
         if self.wide:
-            row.append(self.number_links(frozenset(self.setup.network.links()), 0, NOTHING_DUE))
+            links = frozenset(self.setup.network.links())
+            row.append(self.number_links(Links(links, 0, NOTHING_DUE)))
         return self.tree.pack(row)
 
     def set_going(self, row: list[int]) -> None:
@@ -513,9 +501,17 @@ class System(Model):
 
     def judge_rest(self, tree: list[int]) -> None:
         """Nothing can happen by itself any more: nobody may be left waiting."""
-        waiting = self.count_waiting(tree)
-        if waiting > 0 and "served" in self.judged:
-            self.faults.append(Fault("served", sentences.unserved(waiting), AT_REST))
+        waiting = self.unserved(tree)
+        if waiting and "served" in self.judged:
+            self.faults.append(Fault("served", sentences.unserved(len(waiting)), AT_REST))
+
+    def unserved(self, tree: list[int]) -> list[int]:
+        """The clients that wait and must be served in the end."""
+        leaves = self.tree.leaves
+        found: list[int] = []
+        for i in range(self.size):
+            found += self.look(i, tree[leaves + i]).waiting
+        return found
 
     def survey(self, tree: list[int]) -> tuple[bool, int]:
         """Can anything happen by itself? And what entry is due if a client leaves now?"""
@@ -534,10 +530,6 @@ class System(Model):
             if place.top > top:
                 top = place.top
         return eager, top if quiet else NOTHING_DUE
-
-    def count_waiting(self, tree: list[int]) -> int:
-        leaves = self.tree.leaves
-        return sum(len(self.look(i, tree[leaves + i]).waiting) for i in range(self.size))
 
     def expand_node(self, tree: list[int], i: int, top: int) -> None:
         label = i << NODE
@@ -567,12 +559,8 @@ class System(Model):
     def judge(self, row: list[int], i: int, outcome: Outcome, top: int, label: int) -> bool:
         """Look at a step that is not plain; False if the run ends here."""
         cut = False
-        if self.changing and not self.routed:
-            links = self.links[row[self.tree.leaves + self.size]].links
-            for j in outcome.receivers:
-                if (min(i, j), max(i, j)) not in links:
-                    self.faults.append(Fault("neighbours", sentences.no_link(i, j), label))
-                    return False
+        if self.changing and not self.may_send(row, i, outcome, label):
+            return False
         for fault in outcome.faults:
             if fault.name in self.judged:
                 self.faults.append(Fault(fault.name, fault.text, label))
@@ -603,13 +591,8 @@ class System(Model):
         if self.ordered and not cut:
             before = self.links[row[leaves + self.size]]
             if due != before.due:
-                row[leaves + self.size] = self.number_links(before.links, before.changed, due)
+                row[leaves + self.size] = self.number_links(before.but(due))
         return not cut
-
-    def whole(self, row: list[int]) -> bool:
-        """Can every node reach every other?"""
-        links = self.links[row[self.tree.leaves + self.size]]
-        return not self.changing or connected(self.size, links.links)
 
     def apply(self, row: list[int], i: int, outcome: Outcome) -> int:
         """Change the places in ``row``; returns which pairs above them are now wrong."""
@@ -626,132 +609,32 @@ class System(Model):
             dirty |= self.above[leaves + j]
         return dirty
 
-    # -- links that form and fail -----------------------------------------------------------
+    # -- links: they stay ------------------------------------------------------------------
 
-    def number_links(self, links: frozenset[tuple[int, int]], changed: int, due: int) -> int:
-        key = (links, changed, due)
+    def number_links(self, links: Links) -> int:
+        key = links.key()
         known = self.links_numbers.get(key, -1)
         if known < 0:
             known = len(self.links)
             self.links_numbers[key] = known
-            self.links.append(Links(links, changed, due))
+            self.links.append(links)
         return known
 
-    def moves(self, links: Links) -> list[tuple[int, int, int]]:
-        """Which links may change now: kind, one end, the other."""
-        if links.changed < len(self.setup.changes):
-            change = self.setup.changes[links.changed]
-            present = (change.one, change.other) in links.links
-            if change.up == present:
-                return []
-            return [(LINK_UP if change.up else LINK_DOWN, change.one, change.other)]
-        if links.changed >= len(self.setup.changes) + self.setup.flips:
-            return []
-        moves: list[tuple[int, int, int]] = []
-        for one in range(self.size):
-            for other in range(one + 1, self.size):
-                if (one, other) not in links.links:
-                    moves.append((LINK_UP, one, other))
-                elif connected(self.size, links.links - {(one, other)}):
-                    moves.append((LINK_DOWN, one, other))
-        return moves
-
     def expand_links(self, tree: list[int]) -> None:
-        label = self.size << NODE
-        links = self.links[tree[self.tree.leaves + self.size]]
-        for kind, one, other in self.moves(links):
-            row = tree[:]
-            if self.change(row, kind, one, other, label, None):
-                self.successors.append(self.tree.climb(row, self.everything))
-                self.labels.append(label)
-            label += 1
+        """What can happen to links."""
 
-    def change(
-        self, row: list[int], kind: int, one: int, other: int, label: int, acts: list[Act] | None
-    ) -> bool:
-        """Let a link form or fail in ``row``; False if it cannot, or the run ends here."""
-        if kind == LINK_DOWN:
-            for me, peer in ((one, other), (other, one)):
-                while line := self.line(row, me, peer):
-                    if not self.setup.returning:
-                        return False
-                    if not self.give_back(row, me, peer, line, label, acts):
-                        return False
-        at = self.tree.leaves + self.size
-        links = self.links[row[at]]
-        pair = {(one, other)}
-        present = links.links | pair if kind == LINK_UP else links.links - pair
-        row[at] = self.number_links(present, links.changed + 1, NOTHING_DUE)
-        for me, peer in ((one, other), (other, one)):
-            if not self.end(row, me, kind, peer, label, acts):
-                return False
+    def may_send(self, row: list[int], i: int, outcome: Outcome, label: int) -> bool:
+        """Are there links for all that the step sends? If not, that is a fault."""
         return True
 
-    def line(self, row: list[int], i: int, sender: int) -> tuple[int, ...]:
-        """What is on its way to node i from this sender."""
-        for source, line in self.look(i, row[self.tree.leaves + i]).inbox:
-            if source == sender:
-                return line
-        return ()
-
-    def give_back(
-        self,
-        row: list[int],
-        receiver: int,
-        sender: int,
-        line: tuple[int, ...],
-        label: int,
-        acts: list[Act] | None,
-    ) -> bool:
-        """Take the first message off a failing link: back to its sender, or lost."""
-        at = self.tree.leaves + receiver
-        place = self.look(receiver, row[at])
-        rest = ((sender, line[1:]),) if len(line) > 1 else ()
-        inbox: list[tuple[int, tuple[int, ...]]] = []
-        for entry in place.inbox:
-            if entry[0] != sender:
-                inbox.append(entry)
-            else:
-                inbox.extend(rest)
-        row[at] = self.place(
-            receiver, place.local, place.asked, place.inside, place.waiting, tuple(inbox)
-        )
-        message = self.messages[line[0]]
-        if message.tokens() or message.permits():
-            return self.end(row, sender, UNDELIVERED, line[0], label, acts)
-        if acts is not None:
-            act = Act(receiver, "drop")
-            act.message = copy(message)
-            acts.append(act)
-        return True
-
-    def end(
-        self, row: list[int], i: int, kind: int, subject: int, label: int, acts: list[Act] | None
-    ) -> bool:
-        """One end of a changing link learns of it; False if the run ends here."""
-        number = row[self.tree.leaves + i]
-        place = self.look(i, number)
-        if acts is not None:
-            acts.append(self.act(i, place.local, kind, subject, -1))
-        key = (i, number, kind, subject)
-        outcome = self.ends.get(key)
-        if outcome is None:
-            run = self.run(i, place.local, kind, subject, -1)
-            outcome = self.outcome(i, place, kind, subject, run, place.inbox)
-            self.ends[key] = outcome
-        if not self.judge(row, i, outcome, NOTHING_DUE, label):
-            return False
-        self.apply(row, i, outcome)
+    def whole(self, row: list[int]) -> bool:
+        """Can every node reach every other?"""
         return True
 
     # -- liveness: who waits, and what must happen in the end ---------------------------------
 
     def waiting(self, state: int) -> list[int]:
-        tree = self.tree.unpack(state)
-        found: list[int] = []
-        for i in range(self.size):
-            found += self.look(i, tree[self.tree.leaves + i]).waiting
-        return found
+        return self.unserved(self.tree.unpack(state))
 
     def owed(self, state: int) -> list[int]:
         tree = self.tree.unpack(state)
@@ -793,11 +676,11 @@ class System(Model):
             place = self.expanded(i, row[leaves + i])
             outcome = place.steps[k]
             return [self.act(i, place.local, outcome.kind, outcome.subject, outcome.choice)]
-        kind, one, other = self.moves(self.links[row[leaves + self.size]])[k]
-        acts: list[Act] = []
-        self.change(row, kind, one, other, label, acts)
-        self.faults.clear()
-        return acts
+        return self.tell_links(row, k, label)
+
+    def tell_links(self, row: list[int], k: int, label: int) -> list[Act]:
+        """What happens in step k of those that concern links."""
+        return []
 
     def act(self, i: int, local: int, kind: int, subject: int, choice: int) -> Act:
         node = self.nodes[i]
@@ -849,15 +732,3 @@ def same(one: Outcome, other: Outcome) -> bool:
         and one.enters == other.enters
         and len(one.faults) == len(other.faults)
     )
-
-
-def connected(size: int, links: frozenset[tuple[int, int]]) -> bool:
-    reached = {0}
-    grown = True
-    while grown:
-        grown = False
-        for one, other in links:
-            if (one in reached) != (other in reached):
-                reached |= {one, other}
-                grown = True
-    return len(reached) == size

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from meshlock.check.abstraction import Compared, applies
+from meshlock.check.changing import system
 from meshlock.check.explorer import Explorer, Violation
 from meshlock.check.lasso import Lassos, components
 from meshlock.check.model import Model
@@ -12,7 +13,6 @@ from meshlock.check.persistent import Reduced
 from meshlock.check.setup import SetUp
 from meshlock.check.story import steps
 from meshlock.check.symmetry import Asymmetric, Symmetric
-from meshlock.check.system import System
 
 
 class Checking:
@@ -27,7 +27,7 @@ class Checking:
         self.setup = setup
         self.judged = judged
         self.most = most
-        self.system = System(setup, judged)
+        self.system = system(setup, judged)
         self.full: Model = self.system
         if setup.repeat and applies(self.system):
             self.full = Compared(self.system)

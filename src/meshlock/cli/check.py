@@ -35,9 +35,15 @@ def check(
     changes: Annotated[
         int, typer.Option(help="So many changes of any links that keep the network whole.")
     ] = 0,
+    partitions: Annotated[
+        bool, typer.Option("--partitions", help="Let --changes cut the network in two.")
+    ] = False,
     links: Annotated[str, typer.Option(help="fifo or unordered.")] = "fifo",
-    failing: Annotated[
-        str, typer.Option(help="What is on a failing link: drain (arrives first) or return.")
+    failures: Annotated[
+        str,
+        typer.Option(
+            help="What is on a failing link: drain (arrives first), return, or custody (as live)."
+        ),
     ] = "drain",
     clients: Annotated[int, typer.Option(help="Requests of a node at a time.")] = 1,
     repeat: Annotated[
@@ -101,7 +107,8 @@ def check(
         changes=change or [],
         flips=changes,
         links=links,
-        failing=failing,
+        failures=failures,
+        partitions=partitions,
         clients=clients,
         repeat=repeat,
         capacity=capacity,

@@ -59,6 +59,8 @@ class Audit:
         self.events = 0
         self.ended = False
         self.now = 0.0
+        self.by_itself = setup.get("failures") == "custody"  # each end learns of a change
+        self.half: set[tuple[int, int]] = set()  # links of which one end knows more
         # the step at hand: its node and what is left of its balance, None between steps
         self.step: tuple[int, int, int] | None = None
         self.monitor.changed(setup.get("components", 1) == 1)
@@ -147,7 +149,10 @@ class Audit:
             if self.leases is not None:
                 self.leases.waits_no_more(self.now, client)
         elif kind in ("link-up", "link-down"):
-            self.monitor.changed(event.get("components", 1) == 1)
+            if self.by_itself:
+                peer = self.trace.whole(event, "peer")
+                self.half ^= {(min(node, peer), max(node, peer))}
+            self.monitor.changed(event.get("components", 1) == 1 and not self.half)
         elif kind in ("deliver", "undelivered"):
             sent = self.flying.pop(self.trace.whole(event, "id"), None)
             if sent is None:

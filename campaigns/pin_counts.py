@@ -1,6 +1,6 @@
 """Write the checker's manifest anew: every set-up below, with the counts it has today.
 
-    python benchmarks/pin_counts.py
+    python campaigns/pin_counts.py
 
 Only to be run when a change of the counts is meant; the difference is part of the review.
 """
@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "checker.md"
 BEGIN, END = "<!-- counts: begin -->", "<!-- counts: end -->"
 
 HEAD = """\
-# Pinned by benchmarks/pin_counts.py; rerun with: meshlock check --manifest
+# Pinned by campaigns/pin_counts.py; rerun with: meshlock check --manifest
 # The words are those of meshlock check; depth is the longest of all shortest ways.
 """
 
@@ -92,7 +92,7 @@ def setups() -> list[dict[str, Any]]:
         )
     add("jiang", "line", 3, requests=wishes(3, 1), changes=["up 0-2", "down 1-2"])
     for flips in (1, 2):
-        add("jiang", "complete", 3, requests=wishes(3, 1), flips=flips, failing="return")
+        add("jiang", "complete", 3, requests=wishes(3, 1), flips=flips, failures="return")
     silent = {"options": {"moves": "silent"}}  # as live nodes run it
     for permits in (1, 2):
         asked = {"permits": permits, "requests": wishes(3, permits), **silent}
@@ -105,7 +105,7 @@ def setups() -> list[dict[str, Any]]:
             add("jiang", topology, 4, **asked | {"requests": wishes(4, permits)})
     add("jiang", "ring", 4, requests=wishes(4, 1) * 2, **silent)
     for flips in (1, 2):
-        add("jiang", "complete", 3, requests=wishes(3, 1), flips=flips, failing="return", **silent)
+        add("jiang", "complete", 3, requests=wishes(3, 1), flips=flips, failures="return", **silent)
     add("reverse-link", "line", 3)
     add("reverse-link", "line", 3, flips=1)
     add("reverse-link", "line", 4)
