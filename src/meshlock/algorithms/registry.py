@@ -5,6 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from meshlock.algorithms import (
+    direct,
     general_scheme,
     jiang,
     jiang_printed,
@@ -31,6 +32,7 @@ MODULES = [
     lamport.ALGORITHMS,
     ricart_agrawala.ALGORITHMS,
     maekawa.ALGORITHMS,
+    direct.ALGORITHMS,
 ]
 
 ALGORITHMS: dict[str, Algorithm] = {entry.name: entry for part in MODULES for entry in part}

@@ -1,0 +1,344 @@
+"""Requests go straight to the token, and the queue travels with it.
+
+Written for meshlock; the trail of forwarding pointers to a moving object is Fowler's (*The
+complexity of using forwarding addresses for decentralized object finding*, PODC 1986), a queue
+that travels with the token Suzuki and Kasami's (ACM TOCS 3(4), 1985).
+
+**Problem.** k permits; a client asks for h of them with a priority; the highest goes first, and
+nobody starves.
+
+**Idea.** Every move of the token has a number, its *hop*. Who passes the token on remembers to
+whom and with which hop; that is where it sends what is meant for the holder. Whoever gets such a
+message without having the token sends it on along its own pointer, which is of a later hop: so
+every message comes closer to the token with each step and none goes in a circle. If the
+message knows of a later hop than its receiver, then that token is on its way to the receiver: the
+message waits there, ahead of the token. The holder keeps one queue for the whole network, serves its
+front, and sends token and queue to where the front is. While too few permits are free the
+token stays, and RELEASE comes to it.
+
+A node has one entry in the queue, for the most urgent of its clients. Entries have a number;
+a newer one takes the place of an older one whichever comes first, and one that wants nothing
+withdraws.
+
+**Assumptions.** Everybody can send to everybody, over several links if need be; messages
+arrive, in **any order**; no node crashes.
+
+**Ageing** as in :mod:`~meshlock.algorithms.jiang`: *stamped*, a request ranks by priority *
+patience - (grants known where and when it was born), and its rank never changes; *none*, by
+priority alone.
+
+**Cost** per entry, one request at a time, asked uniformly by n nodes: REQUEST and TOKEN together
+exactly Q(n) - 1/n on average, where Q(n) = 1 + (n-1)/n + (n-1)(n-2)/n^2 + ... is Ramanujan's
+function, about sqrt(pi n / 2) - 1/3. At saturation with k = 1: 2, however many nodes, for everybody
+knows where the token went. With k > 1 RELEASE follows the trail like REQUEST. Synchronisation
+delay T with k = 1.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+from meshlock.algorithms.interface import (
+    NIL,
+    Algorithm,
+    Effect,
+    Frozen,
+    Message,
+    Network,
+    Node,
+)
+from meshlock.algorithms.queues import Entry, Ranked
+
+Asked = tuple[int, int, int, int, int]
+"""Node, the number of its request, want, priority, rank."""
+
+
+class Request(Message):
+    """REQUEST: ``asker`` wants this much now, or nothing any more; ``hop``: of the pointer that
+    it followed."""
+
+    kind: ClassVar[str] = "REQUEST"
+    fields: ClassVar[tuple[str, ...]] = (
+        "asker",
+        "number",
+        "want",
+        "priority",
+        "rank",
+        "hop",
+        "grants",
+    )
+
+    def __init__(
+        self,
+        receiver: int,
+        asker: int,
+        number: int,
+        want: int,
+        priority: int,
+        rank: int,
+        hop: int,
+        grants: int,
+    ) -> None:
+        super().__init__(receiver)
+        self.asker = asker
+        self.number = number
+        self.want = want
+        self.priority = priority
+        self.rank = rank
+        self.hop = hop
+        self.grants = grants
+
+
+class Token(Message):
+    """TOKEN: so many permits are free, and these wait, the first in rank first."""
+
+    kind: ClassVar[str] = "TOKEN"
+    fields: ClassVar[tuple[str, ...]] = ("hop", "free", "grants", "queue")
+
+    def __init__(
+        self, receiver: int, hop: int, free: int, grants: int, queue: tuple[Asked, ...]
+    ) -> None:
+        super().__init__(receiver)
+        self.hop = hop
+        self.free = free
+        self.grants = grants
+        self.queue = queue
+
+    def tokens(self) -> int:
+        return 1
+
+    def permits(self) -> int:
+        return self.free
+
+
+class Release(Message):
+    """RELEASE: so many permits on their way back to the token."""
+
+    kind: ClassVar[str] = "RELEASE"
+    fields: ClassVar[tuple[str, ...]] = ("count", "hop", "grants")
+
+    def __init__(self, receiver: int, count: int, hop: int, grants: int) -> None:
+        super().__init__(receiver)
+        self.count = count
+        self.hop = hop
+        self.grants = grants
+
+    def permits(self) -> int:
+        return self.count
+
+
+class DirectNode(Node):
+    variables: ClassVar[tuple[str, ...]] = (
+        "holder",
+        "hop",
+        "pointer",
+        "free",
+        "grants",
+        "queue",
+        "own",
+        "number",
+        "clients",
+    )
+
+    def __init__(self, me: int, out: list[Effect], permits: int, patience: int) -> None:
+        super().__init__(me, out)
+        self.patience = patience  # 0: requests do not age
+        self.holder = me == 0
+        self.hop = 0  # of the token if it is here, else of the latest that we know of ...
+        self.pointer = 0  # ... and where that one went
+        self.free = permits if me == 0 else 0  # without the token: came back ahead of it
+        self.grants = 0  # as far as we know; exact with the token
+        self.queue: list[Asked] = []  # without the token: came ahead of it
+        self.own = Ranked()  # clients that wait here
+        self.number = 0  # of our latest request, which asks for the first of these
+        self.clients: dict[int, int] = {}  # those inside, and what they hold
+
+    # -- clients --------------------------------------------------------------------------
+
+    def request(self, client: int, want: int, priority: int) -> None:
+        rank = priority * self.patience - self.grants if self.patience > 0 else priority
+        entry = Entry(NIL, client, want, priority, rank)
+        self.own.push(entry)
+        if self.own.first() is entry:
+            self.ask()
+
+    def withdraw(self, client: int) -> bool:
+        for entry in self.own.entries:
+            if entry.client == client:
+                first = self.own.first() is entry
+                self.own.remove(entry)
+                if first:
+                    self.ask()
+                return True
+        return False
+
+    def release(self, client: int) -> None:
+        permits = self.clients.pop(client)
+        if self.holder:
+            self.free += permits
+            self.decide()
+        else:
+            self.send(Release(self.pointer, permits, self.hop, self.grants))
+
+    def ask(self) -> None:
+        """What we want has changed."""
+        self.number += 1
+        node, number, want, priority, rank = self.asked()
+        if self.holder:
+            self.line_up(self.asked())
+            self.decide()
+        else:
+            to = self.pointer
+            self.send(Request(to, node, number, want, priority, rank, self.hop, self.grants))
+
+    def asked(self) -> Asked:
+        """Our entry in the queue."""
+        if not self.own.entries:
+            return (self.me, self.number, 0, 0, 0)
+        first = self.own.first()
+        return (self.me, self.number, first.want, first.priority, first.rank)
+
+    # -- messages ---------------------------------------------------------------------------
+
+    def receive(self, message: Message) -> None:
+        if isinstance(message, Token):
+            self.receive_token(message)
+        elif isinstance(message, Request):
+            self.grants = max(self.grants, message.grants)
+            self.receive_request(message)
+        elif isinstance(message, Release):
+            self.grants = max(self.grants, message.grants)
+            self.receive_release(message)
+
+    def receive_request(self, m: Request) -> None:
+        if m.asker == self.me:
+            return  # it has come round to us: what we want now counts, and we line up with that
+        if self.holder or m.hop > self.hop:
+            self.line_up((m.asker, m.number, m.want, m.priority, m.rank))
+            self.decide()
+        else:
+            to = self.pointer
+            self.send(
+                Request(to, m.asker, m.number, m.want, m.priority, m.rank, self.hop, self.grants)
+            )
+
+    def receive_release(self, m: Release) -> None:
+        if self.holder or m.hop > self.hop:
+            self.free += m.count
+            self.decide()
+        else:
+            self.send(Release(self.pointer, m.count, self.hop, self.grants))
+
+    def receive_token(self, token: Token) -> None:
+        self.holder = True
+        self.hop = token.hop
+        self.pointer = self.me
+        self.free += token.free
+        self.grants = token.grants
+        ahead = self.queue
+        self.queue = list(token.queue)
+        for asked in ahead:
+            self.line_up(asked)
+        self.line_up(self.asked())
+        self.decide()
+
+    # -- the queue --------------------------------------------------------------------------
+
+    def line_up(self, asked: Asked) -> None:
+        """In order of rank; of equals, who came first. The newer entry of a node counts."""
+        queue = self.queue
+        for place, other in enumerate(queue):
+            if other[0] == asked[0]:
+                if other[1] >= asked[1]:
+                    return
+                del queue[place]
+                break
+        if asked[2] > 0:
+            place = len(queue)
+            while place > 0 and queue[place - 1][4] < asked[4]:
+                place -= 1
+            queue.insert(place, asked)
+
+    def decide(self) -> None:
+        """The holder: let our own clients in, send the token to the front, or wait."""
+        while self.holder and self.queue and self.queue[0][2] <= self.free:
+            node = self.queue[0][0]
+            if node == self.me:
+                self.let_in()
+            else:
+                self.give(node)
+
+    def let_in(self) -> None:
+        entry = self.own.first()
+        self.own.remove(entry)
+        self.free -= entry.want
+        self.grants += 1
+        self.clients[entry.client] = entry.want
+        self.enter(entry.client, self.grants)
+        self.number += 1
+        self.line_up(self.asked())
+
+    def give(self, node: int) -> None:
+        """The whole queue goes along, the receiver's own place in it too."""
+        self.holder = False
+        self.hop += 1
+        self.pointer = node
+        self.send(Token(node, self.hop, self.free, self.grants, tuple(self.queue)))
+        self.free = 0
+        self.queue = []
+
+    # -- observers ----------------------------------------------------------------------------
+
+    def tokens(self) -> int:
+        return 1 if self.holder else 0
+
+    def free_permits(self) -> int:
+        return self.free
+
+    def known_priority(self) -> int | None:
+        return max([asked[3] for asked in self.queue], default=None)
+
+    def freeze(self) -> Frozen:
+        return (
+            self.holder,
+            self.hop,
+            self.pointer,
+            self.free,
+            self.grants,
+            tuple(self.queue),
+            self.own.freeze(),
+            self.number,
+            tuple(sorted(self.clients.items())),
+        )
+
+    def thaw(self, state: Frozen) -> None:
+        self.holder = cast(bool, state[0])
+        self.hop = cast(int, state[1])
+        self.pointer = cast(int, state[2])
+        self.free = cast(int, state[3])
+        self.grants = cast(int, state[4])
+        self.queue = list(cast(tuple[Asked, ...], state[5]))
+        self.own.thaw(cast(tuple[tuple[int, int, int, int, int], ...], state[6]))
+        self.number = cast(int, state[7])
+        self.clients = dict(cast(tuple[tuple[int, int], ...], state[8]))
+
+
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+    patience = int(options["patience"]) if options["ageing"] == "stamped" else 0
+    return [DirectNode(me, out, permits, patience) for me in range(network.size)]
+
+
+ALGORITHMS: list[Algorithm] = [
+    Algorithm(
+        "direct",
+        "Requests straight to the token, the queue travels with it",
+        "meshlock; forwarding pointers after Fowler, PODC 1986",
+        "h-of-k",
+        make,
+        (Request, Token, Release),
+        priorities=True,
+        routed=True,
+        many_clients=True,
+        options={"ageing": ("stamped", "none"), "patience": ("100", "<number>")},
+    )
+]
