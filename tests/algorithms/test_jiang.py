@@ -78,7 +78,8 @@ def grants_before_the_low_one(ageing, patience, grants):
 
 
 def test_with_stamped_ageing_the_lowest_is_served_within_the_stated_bound():
-    # At most (5 - 0) * patience grants to later ones, and one more of each other node.
+    # Messages are faster than clients: (5 - 0) * patience grants, one to each of the two others
+    # that wait, and its own.
     for patience in (1, 10, 40):
         assert grants_before_the_low_one("stamped", patience, 10_000) <= 5 * patience + 3
 

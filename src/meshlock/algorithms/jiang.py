@@ -53,9 +53,10 @@ born), so among requests of one age a higher priority wins, and every ``patience
 that one has waited count for one step of priority. The rank never changes: no queue is
 walked, no message sent. *printed*: each queue adds a little to all its entries whenever
 its node passes the token or is left by a client, once per grant. *none*: priority alone,
-and low ones may starve. A stamped request of priority p is overtaken by at most
-(highest - p) * patience later grants, plus one request of each node whose knowledge of the
-count was old.
+and low ones may starve. With m clients and stamped ageing, a request of priority p sees at
+most (highest - p + 1) * patience + m - 2 grants to others before its own, not counting those
+of holders that do not know of it yet, to lower ranks: while its REQUEST is on its way, or
+behind the token. Why: docs/algorithms/jiang.md, *The bound*.
 
 **Cost** per entry: REQUEST and TOKEN one each per link on the way (Reverse Link's: just
 under 4 at saturation), RELEASE the distance to the token if the client leaves without it,
