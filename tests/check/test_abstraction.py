@@ -1,11 +1,11 @@
-"""Heights are only compared, so their order is all that a state need keep of them."""
+"""Heights, counts and ranks are only compared: how they compare is all that a state need keep."""
 
 from __future__ import annotations
 
 import pytest
 from checks import ask, counts, explore
 
-from meshlock.check.abstraction import Compared, applies
+from meshlock.check.abstraction import Compared, Values, applies
 from meshlock.check.explorer import Explorer
 from meshlock.check.questions import judged
 from meshlock.check.system import System
@@ -24,9 +24,55 @@ def test_every_step_has_its_like(topology: str, nodes: int, requests: list[str])
         pass
     for state in explorer.states:
         system.expand(state)
-        ranked = {compared.ranked(successor) for successor in system.successors}
-        compared.expand(compared.ranked(state))
+        ranked = {compared.alike(successor) for successor in system.successors}
+        compared.expand(compared.alike(state))
         assert set(compared.successors) == ranked
+
+
+@pytest.mark.parametrize(
+    ("topology", "permits", "requests", "options"),
+    [
+        ("line", 1, ["0:1@2", "1:1@2", "2:1@1"], {"ageing": "none"}),
+        ("line", 1, ["0:1@2", "1:1@2", "2:1@1"], {"ageing": "printed", "patience": "2"}),
+        ("line", 1, ["0:1@2", "1:1@2", "2:1@1"], {"patience": "1"}),
+        ("line", 1, ["0:1@2", "1:1@2", "2:1@1"], {"patience": "3"}),
+        ("complete", 2, ["0:1@2", "1:1@4", "2:2@1"], {"patience": "1"}),
+        ("complete", 2, ["0:1@2", "1:1@4", "2:2@1"], {"patience": "2", "moves": "silent"}),
+        ("line", 2, ["0:1@2", "1:1@4", "2:2@1"], {"patience": "2", "backfill": "on"}),
+    ],
+)
+def test_every_step_of_jiang_has_its_like(
+    topology: str, permits: int, requests: list[str], options: dict[str, str]
+) -> None:
+    """The same where counts and ranks are compared, in the first states of an endless run."""
+    setup = ask(
+        "jiang", topology, 3, permits=permits, requests=requests, options=options, repeat=True
+    )
+    system = System(setup, judged([]))
+    compared = Compared(system)
+    explorer = Explorer(system, 6_000)
+    while explorer.run(10_000):
+        pass
+    for state in explorer.states:
+        system.expand(state)
+        alike = [compared.alike(successor) for successor in system.successors]
+        labels = system.labels[:]
+        compared.expand(compared.alike(state))
+        assert compared.successors == alike
+        assert compared.labels == labels
+
+
+def test_a_node_that_has_not_heard_for_long_is_as_one_that_has_not_heard_for_some_time() -> None:
+    """Counts and ranks that are 100 and 1000 apart come near, in the same order."""
+    system = System(
+        ask("jiang", "line", 2, requests=["0@1", "1@3"], options={"patience": "4"}), judged([])
+    )
+    found = Values()
+    found.counts = {1007, 1005, 900}
+    found.ranks = {12 - 1003, 4 - 1000, 8}
+    scale = Compared(system).scale(found)
+    assert scale.counts == {1007: 3, 1005: 1, 900: -16}
+    assert scale.ranks == {12 - 1003: 12 + 1, 4 - 1000: 4 + 4, 8: 32}
 
 
 def test_two_nodes_that_ask_for_ever_come_round() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from pathlib import Path
 
 import pytest
 from checks import ask, explore, with_algorithm
@@ -11,7 +12,9 @@ from meshlock.algorithms.general_scheme import Request, SchemeNode, Token, Trans
 from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
 from meshlock.algorithms.queues import Fifo
 from meshlock.check.lasso import components
-from meshlock.check.story import pages
+from meshlock.check.story import pages, write_trace
+from meshlock.check.verdict import Checking
+from meshlock.cli.replay import read
 
 
 def test_components_with_a_cycle() -> None:
@@ -71,3 +74,54 @@ def test_asking_again_and_again_everybody_is_served(algorithm: str, links: str) 
 def test_a_token_that_circles_is_no_excuse_only_while_it_is_delivered() -> None:
     """Le Lann's idle token goes round for ever, and yet nobody starves: messages arrive."""
     assert explore(ask("lelann", "ring", 3)).holds()
+
+
+HIGH_AND_LOW = ["0:1@2", "1:1@2", "2:1@1"]
+"""Two of priority 2, and one of priority 1 that has to wait for them."""
+
+LOW_WANTS_BOTH = ["0:1@2", "1:1@2", "2:2@1"]
+
+
+def competition(topology: str, permits: int, **options: str) -> Checking:
+    """Three nodes ask for ever, two of them with the higher priority."""
+    requests = HIGH_AND_LOW if permits == 1 else LOW_WANTS_BOTH
+    options = {"patience": "1", **options}
+    return explore(
+        ask("jiang", topology, 3, permits=permits, requests=requests, options=options, repeat=True)
+    )
+
+
+@pytest.mark.parametrize("topology", ["line", "complete"])
+@pytest.mark.parametrize("permits", [1, 2])
+def test_by_priority_alone_two_starve_a_third(topology: str, permits: int) -> None:
+    checking = competition(topology, permits, ageing="none")
+    assert checking.complete()
+    (found,) = checking.violations()
+    assert found.name == "liveness"
+    assert found.text.startswith("client 3 waits for ever")
+    lines = pages(checking.system, found)
+    turn = lines.index("  -- from here on it goes round for ever --")
+    entering = {line.split()[-1] for line in lines[turn:] if "ENTERS" in line}
+    assert entering == {"1)", "2)"}
+
+
+@pytest.mark.parametrize("topology", ["line", "complete"])
+@pytest.mark.parametrize("permits", [1, 2])
+@pytest.mark.parametrize("ageing", ["stamped", "printed"])
+def test_with_ageing_nobody_starves_however_long_others_compete(
+    topology: str, permits: int, ageing: str
+) -> None:
+    """Theorem 3 where the competition never ends, seen to the end."""
+    checking = competition(topology, permits, ageing=ageing)
+    assert checking.holds()
+    assert checking.explorer.backward > 0
+
+
+def test_starvation_is_told_with_heights_and_counts_as_they_are(tmp_path: Path) -> None:
+    """The way to a lasso is found among ranks and played again in the simulator."""
+    checking = competition("line", 1, ageing="none")
+    trace = tmp_path / "starves.jsonl"
+    with trace.open("wb") as file:
+        write_trace(checking.system, checking.violations()[0], file, "test")
+    schedule, entries = read(trace)
+    assert schedule.play(strict=True).outcome().entries == entries

@@ -53,6 +53,8 @@ class Message(Effect):
     """Which fields hold nodes' numbers, as names that may be exchanged; None: not said."""
     heights: ClassVar[tuple[str, ...]] = ()
     """Which fields hold heights (h1, h2, node) that are only ever compared."""
+    counts: ClassVar[tuple[str, ...]] = ()
+    """Which fields hold copies of a count that only grows, see :attr:`Node.counts`."""
 
     def __init__(self, receiver: int) -> None:
         self.sender = NIL
@@ -67,6 +69,10 @@ class Message(Effect):
     def permits(self) -> int:
         """How many permits this message carries, free or on their way back."""
         return 0
+
+    def ranks(self) -> tuple[str, ...]:
+        """Which fields of this message hold ranks, see :attr:`Node.ranks`."""
+        return ()
 
     def freeze(self) -> Frozen:
         """Kind and fields, without sender and receiver."""
@@ -85,6 +91,11 @@ class Node:
     """Which variables hold nodes' numbers, as names that may be exchanged; None: not said."""
     heights: ClassVar[tuple[str, ...]] = ()
     """Which variables hold heights (h1, h2, node) that are only ever compared."""
+    counts: ClassVar[tuple[str, ...]] = ()
+    """Which variables hold copies of one count that only grows: the largest may be added to,
+    and a smaller one replaced by a larger. Nothing else depends on them but ranks."""
+    ranks: ClassVar[dict[str, int]] = {}
+    """Which variables hold ranks, and where in each row of such a variable; see patience."""
 
     def __init__(self, me: int, out: list[Effect]) -> None:
         self.me = me
@@ -140,6 +151,11 @@ class Node:
         """The outside sets choice number ``choice`` (below :meth:`choices`)."""
 
     # -- what observers may ask -------------------------------------------------
+
+    def patience(self) -> int:
+        """What a rank has to do with counts: it is priority * patience - a count, and only
+        ranks, and their quotients by the patience, are compared. 0: it has nothing."""
+        return 0
 
     def tokens(self) -> int:
         """How many tokens are at this node: 0 or 1, and 0 where there is no token."""

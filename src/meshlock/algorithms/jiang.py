@@ -90,6 +90,9 @@ NOBODY = -(1 << 60)
 class Signal(Message):
     """Every message tells its sender's height, and how many grants it knows of."""
 
+    heights: ClassVar[tuple[str, ...]] = ("height",)
+    counts: ClassVar[tuple[str, ...]] = ("grants",)
+
     def __init__(self, receiver: int, height: Height, grants: int) -> None:
         super().__init__(receiver)
         self.height = height
@@ -117,6 +120,9 @@ class Token(Signal):
     def permits(self) -> int:
         return self.t
 
+    def ranks(self) -> tuple[str, ...]:
+        return ("blocked",) if self.blocked != NOBODY else ()
+
 
 class Asking(Signal):
     """What the sender asks for: the priority, rank and want of its front."""
@@ -130,6 +136,9 @@ class Asking(Signal):
         self.priority = priority
         self.rank = rank
         self.want = want
+
+    def ranks(self) -> tuple[str, ...]:
+        return ("rank",) if self.want > 0 else ()
 
 
 class Request(Asking):
@@ -215,6 +224,9 @@ class JiangNode(Node):
         "passed",
         "blocked",
     )
+    heights: ClassVar[tuple[str, ...]] = ("height", "views", "forming")
+    counts: ClassVar[tuple[str, ...]] = ("grants", "aged")
+    ranks: ClassVar[dict[str, int]] = {"queue": 4, "told": 1, "blocked": 0}
 
     def __init__(
         self, me: int, out: list[Effect], rules: Rules, height: Height, holder: bool
@@ -644,6 +656,9 @@ class JiangNode(Node):
 
     # -- observers ----------------------------------------------------------------------------
 
+    def patience(self) -> int:
+        return self.rules.patience if self.rules.ageing == STAMPED else 0
+
     def tokens(self) -> int:
         return 1 if self.holder else 0
 
@@ -674,7 +689,7 @@ class JiangNode(Node):
             tuple(sorted(self.calls.items())),
             tuple(sorted(self.answers.items())),
             self.grants,
-            self.aged,
+            self.aged if self.rules.ageing == PRINTED else None,
             self.passed,
             self.blocked if self.blocked != NOBODY else None,
         )
@@ -700,7 +715,8 @@ class JiangNode(Node):
         self.calls = dict(cast(tuple[tuple[int, int], ...], state[13]))
         self.answers = dict(cast(tuple[tuple[int, int], ...], state[14]))
         self.grants = cast(int, state[15])
-        self.aged = cast(int, state[16])
+        aged = cast("int | None", state[16])
+        self.aged = 0 if aged is None else aged
         self.passed = cast(int, state[17])
         blocked = cast("int | None", state[18])
         self.blocked = NOBODY if blocked is None else blocked

@@ -29,8 +29,9 @@ class Checking:
         self.most = most
         self.system = system(setup, judged)
         self.full: Model = self.system
+        self.compared: Compared | None = None
         if setup.repeat and applies(self.system):
-            self.full = Compared(self.system)
+            self.compared = self.full = Compared(self.system)
         self.remark = ""  # why a reduction was not used
         self.lassos_sought = False
         self.explorer = self.begin(self.reduce(reduction))
@@ -40,7 +41,7 @@ class Checking:
         """The smaller model that was asked for, or the full one with a remark."""
         if self.full is not self.system:
             if reduction != "none":
-                self.remark = "Nothing is reduced where heights are compared only."
+                self.remark = "Nothing is reduced where heights and counts are only compared."
         elif reduction == "por":
             if not self.system.changing and not self.setup.capacity:
                 return Reduced(self.system)
@@ -92,7 +93,9 @@ class Checking:
         return self.complete() and not self.explorer.violations
 
     def violations(self) -> list[Violation]:
-        return sorted(self.explorer.violations.values(), key=lambda found: len(found.labels))
+        ways = sorted(self.explorer.violations.values(), key=lambda found: len(found.labels))
+        compared = self.compared
+        return ways if compared is None else [compared.as_it_is(way) for way in ways]
 
     def progress(self) -> str:
         explorer = self.explorer
