@@ -113,6 +113,17 @@ def setups() -> list[dict[str, Any]]:
     add("reverse-link", "line", 2, repeat=True)
     add("reverse-link", "line", 3, repeat=True, capacity=3)
     add("jiang-printed", "line", 3, requests=["0:1@1", "1:1@3", "2:1@2"])
+
+    # Theorem 3: two of a higher priority ask for ever, and who waits for them starves or not.
+    for permits in (1, 2):
+        for topology in ("line", "complete"):
+            low = {"permits": permits, "requests": ["0:1@2", "1:1@2", f"2:{permits}@1"]}
+            for ageing in ("none", "stamped", "printed"):
+                aged = {"ageing": ageing, "patience": "1"}
+                add("jiang", topology, 3, **low, repeat=True, options=aged)
+            aged = {"patience": "1", "moves": "silent"}
+            add("jiang", topology, 3, **low, repeat=True, options=aged)
+    add("jiang", "line", 2, requests=["0:1@3", "1:1@1"], repeat=True, options={"patience": "3"})
     return rows
 
 
