@@ -354,10 +354,19 @@ def instance(name: str, title: str, behaviour: str, source: str, routed: bool) -
         options["start"] = ("shortest", "binary")
     kinds = (Request, Token)
     return Algorithm(
-        name, title, source, "mutex", with_behaviour, kinds, routed=routed, options=options
+        name,
+        title,
+        source,
+        "mutex",
+        with_behaviour,
+        kinds,
+        routed=routed,
+        structure=STRUCTURE,
+        options=options,
     )
 
 
+STRUCTURE = ("scheme-1", "scheme-2", "scheme-3", "oriented")
 SCHEME = "Helary, Mostefaoui, Raynal, INRIA RR-1692, 1992"
 
 ALGORITHMS: list[Algorithm] = [
@@ -369,6 +378,7 @@ ALGORITHMS: list[Algorithm] = [
         make,
         (Request, Token),
         routed=True,
+        structure=STRUCTURE,
         options={
             "behaviour": ("random", "proxy", "transit", "raymond", "shortcut", "gateway"),
             "queue": ("fifo", "lift"),

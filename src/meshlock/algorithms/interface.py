@@ -165,6 +165,10 @@ class Node:
         """How many permits are here and in nobody's use."""
         return 0
 
+    def altitude(self) -> tuple[int, int, int] | None:
+        """How high this node is, where nodes have heights."""
+        return None
+
     def known_priority(self) -> int | None:
         """The highest priority this node knows to be waiting, if it keeps priorities."""
         return None
@@ -229,6 +233,7 @@ class Algorithm:
         token: bool = True,
         many_clients: bool = False,
         restless: bool = False,
+        structure: tuple[str, ...] = (),
         options: dict[str, tuple[str, ...]] | None = None,
         join: Callable[[int, bool, int, dict[str, str], list[Effect]], Node] | None = None,
     ) -> None:
@@ -246,6 +251,7 @@ class Algorithm:
         self.token = token  # one token, so that "one token" and "conservation" mean something
         self.many_clients = many_clients  # several requests of one node at once
         self.restless = restless  # messages go on even when nobody wants anything
+        self.structure = structure  # names of properties that hold in every single state
         # number, founder, permits, options, out -> one node that has no links yet: how live nodes
         # come to a pool. Any number may come; the founder's node holds the token and all permits.
         self.join = join

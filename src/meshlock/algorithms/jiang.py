@@ -659,6 +659,9 @@ class JiangNode(Node):
     def patience(self) -> int:
         return self.rules.patience if self.rules.ageing == STAMPED else 0
 
+    def altitude(self) -> Height | None:
+        return self.height
+
     def tokens(self) -> int:
         return 1 if self.holder else 0
 
@@ -754,6 +757,7 @@ ALGORITHMS: list[Algorithm] = [
         changing_links=True,
         needs_fifo=True,
         many_clients=True,
+        structure=("downhill",),
         join=join,
         options={
             "ageing": ("stamped", "printed", "none"),

@@ -420,6 +420,9 @@ class PrintedNode(Node):
 
     # -- observers --------------------------------------------------------------------------
 
+    def altitude(self) -> Height | None:
+        return self.height
+
     def tokens(self) -> int:
         return 1 if self.token_holder else 0
 

@@ -41,6 +41,10 @@ class Fifo:
                 return True
         return False
 
+    def others(self) -> list[int]:
+        """Who waits, in order of arrival, but for an own request that is kept apart."""
+        return self.items[self.head :]
+
     def freeze(self) -> tuple[int, ...]:
         return tuple(self.items[self.head :])
 

@@ -274,6 +274,9 @@ class ReverseLinkNode(Node):
 
     # -- observers --------------------------------------------------------------------------
 
+    def altitude(self) -> Height | None:
+        return self.height
+
     def tokens(self) -> int:
         return 1 if self.token_holder else 0
 
@@ -342,5 +345,6 @@ ALGORITHMS: list[Algorithm] = [
         (Token, Request, Link),
         changing_links=True,
         needs_fifo=True,
+        structure=("downhill",),
     ),
 ]

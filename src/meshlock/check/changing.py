@@ -35,8 +35,9 @@ from __future__ import annotations
 from typing import Final
 
 from meshlock.check.links import Links, Pair, Step, Wire, connected, pair, parts, thaw
-from meshlock.check.model import Act, Fault
+from meshlock.check.model import AT_REST, Act, Fault
 from meshlock.check.setup import SetUp
+from meshlock.check.structure import Sound
 from meshlock.check.system import (
     DELIVER,
     LINK_DOWN,
@@ -200,7 +201,15 @@ class Changing(System):
         carried = self.messages[message]
         return carried.tokens() > 0 or carried.permits() > 0
 
-    # -- who must be served -------------------------------------------------------------------
+    # -- what is judged of a state ------------------------------------------------------------
+
+    def judge_structure(self, tree: list[int], sound: Sound) -> None:
+        """The same, once everybody has heard of the links that changed."""
+        links = self.links_of(tree)
+        if not links.wires and all(place.quiet for place in self.around):
+            seen = tuple([place.shape for place in self.around])
+            for name, text in sound.wrong(seen, links.links):
+                self.faults.append(Fault(name, text, AT_REST))
 
     def unserved(self, tree: list[int]) -> list[int]:
         links = self.links_of(tree)

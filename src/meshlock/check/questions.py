@@ -11,12 +11,14 @@ from meshlock.algorithms.registry import (
     settle,
 )
 from meshlock.check.setup import Change, SetUp, Wish
+from meshlock.check.structure import NAMES as STRUCTURE
 from meshlock.properties.monitor import NAMES
 from meshlock.topology.graphs import Topology
 from meshlock.topology.specification import network
 
-PROPERTIES = (*NAMES, "liveness")
-"""Those of every run, and liveness: nobody waits for ever while others go round."""
+PROPERTIES = (*NAMES, "liveness", *STRUCTURE)
+"""Those of every run; liveness: nobody waits for ever while others go round; and those of the
+single states of the algorithms that promise them."""
 
 WISH = re.compile(r"(\d+)(?::(\d+))?(?:@(-?\d+))?")
 CHANGE = re.compile(r"(up|down) +(\d+)-(\d+)")

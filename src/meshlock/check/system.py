@@ -36,10 +36,11 @@ from array import array
 from typing import Final
 
 from meshlock.algorithms.interface import Effect, Enter, Frozen, Message, Node
-from meshlock.check.links import Links
+from meshlock.check.links import Links, Pair
 from meshlock.check.model import AT_REST, Act, Fault, Model
 from meshlock.check.packing import SPREAD, Tree
 from meshlock.check.setup import SetUp
+from meshlock.check.structure import Sound, structure
 from meshlock.properties import sentences
 from meshlock.properties.promises import promises
 
@@ -114,6 +115,7 @@ class Place:
         "inside",
         "local",
         "quiet",
+        "shape",
         "steps",
         "top",
         "waiting",
@@ -127,6 +129,7 @@ class Place:
         self.held = 0  # permits that its clients use
         self.top = NOTHING_DUE  # highest priority that waits here
         self.quiet = len(inbox) == 0  # nothing is on its way here
+        self.shape = 0  # the glimpse that properties of whole states have of it
         self.full = False  # more is on its way here than is to be looked at
         self.eager = False  # something can happen here without anybody's leave
 
@@ -148,6 +151,9 @@ class System(Model):
         endless = setup.repeat and self.promises.ageing > 0.0
         self.ordered = self.promises.ordered and "order" in judged and not endless
         self.judged = judged
+        seen = structure(setup.algorithm, judged)
+        self.sound = None if seen is None else Sound(seen, self.size)
+        self.start_links: frozenset[Pair] = frozenset(setup.network.links())
         self.routed = setup.algorithm.routed
         self.changing = bool(setup.changes) or setup.flips > 0
 
@@ -201,8 +207,7 @@ class System(Model):
         if self.setup.algorithm.restless:
             self.set_going(row)
         if self.wide:
-            links = frozenset(self.setup.network.links())
-            row.append(self.number_links(Links(links, 0, NOTHING_DUE)))
+            row.append(self.number_links(Links(self.start_links, 0, NOTHING_DUE)))
         return self.tree.pack(row)
 
     def set_going(self, row: list[int]) -> None:
@@ -427,6 +432,8 @@ class System(Model):
 
     def find_steps(self, i: int, place: Place) -> None:
         place.expanded = True
+        if self.sound is not None:
+            place.shape = self.shape(i, place, self.sound)
         for position, (source, line) in enumerate(place.inbox):
             heads = line[:1] if self.fifo else tuple(dict.fromkeys(line))
             for message in heads:
@@ -444,6 +451,12 @@ class System(Model):
         for client in place.inside:
             if not self.stays[client]:
                 self.find_step(i, place, LEAVE, client, place.inbox)
+
+    def shape(self, i: int, place: Place, sound: Sound) -> int:
+        node = self.nodes[i]
+        node.thaw(self.locals[i][place.local])
+        arriving = [self.messages[number] for _, line in place.inbox for number in line]
+        return sound.structure.see(node, arriving)
 
     def find_step(self, i: int, place: Place, kind: int, subject: int, inbox: Inbox) -> None:
         choices = self.choices[i][place.local]
@@ -492,12 +505,21 @@ class System(Model):
         self.faults.clear()
         tree = self.tree.unpack(state)
         eager, top = self.survey(tree)
+        if self.sound is not None:
+            self.judge_structure(tree, self.sound)
         for i in range(self.size):
             self.expand_node(tree, i, top)
         if self.changing:
             self.expand_links(tree)
         if not eager:
             self.judge_rest(tree)
+
+    def judge_structure(self, tree: list[int], sound: Sound) -> None:
+        """What is promised of every single state."""
+        seen = tuple([place.shape for place in self.around])
+        if seen not in sound.known:
+            for name, text in sound.wrong(seen, self.start_links):
+                self.faults.append(Fault(name, text, AT_REST))
 
     def judge_rest(self, tree: list[int]) -> None:
         """Nothing can happen by itself any more: nobody may be left waiting."""

@@ -1,0 +1,56 @@
+"""Which properties of whole states are judged of an algorithm, and at what cost.
+
+Of each place only the number of its glimpse is kept, and each combination of these is judged
+once, or again after too many others: they are far fewer than the states.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from meshlock.algorithms.interface import Algorithm
+from meshlock.check.links import Pair
+from meshlock.properties.downhill import DOWNHILL, Downhill
+from meshlock.properties.scheme import PROPERTIES as SCHEME
+from meshlock.properties.scheme import Scheme
+from meshlock.properties.structure import Structure, Wrong
+
+NAMES: Final = (DOWNHILL, *SCHEME)
+MOST_SOUND: Final = 1 << 16
+
+
+def structure(algorithm: Algorithm, judged: set[str]) -> Structure | None:
+    """What is to be judged of every state of this algorithm, if anything."""
+    names = judged & set(algorithm.structure)
+    if not names:
+        return None
+    return Downhill(names) if DOWNHILL in names else Scheme(names)
+
+
+class Sound:
+    """Judges combinations of glimpses, and keeps those in which nothing was wrong."""
+
+    def __init__(self, structure: Structure, size: int) -> None:
+        self.structure = structure
+        self.size = size
+        self.known: set[tuple[int, ...]] = set()
+        self.neighbours: dict[frozenset[Pair], list[list[int]]] = {}
+
+    def wrong(self, seen: tuple[int, ...], links: frozenset[Pair]) -> list[Wrong]:
+        found = self.structure.wrong(seen, self.near(links))
+        if not found:
+            if len(self.known) >= MOST_SOUND:
+                self.known.clear()
+            self.known.add(seen)
+        return found
+
+    def near(self, links: frozenset[Pair]) -> list[list[int]]:
+        """Each node's neighbours."""
+        found = self.neighbours.get(links)
+        if found is None:
+            found = [[] for _ in range(self.size)]
+            for one, other in links:
+                found[one].append(other)
+                found[other].append(one)
+            self.neighbours[links] = found
+        return found

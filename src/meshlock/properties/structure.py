@@ -1,0 +1,49 @@
+"""What nodes' variables and the messages on their way make together, in every single state.
+
+The papers prove their theorems by invariants: heights lead downhill to the token, father
+variables make a tree. Here each is a property with a name, which the checker judges in all states
+of an algorithm that promises it (:attr:`~meshlock.algorithms.interface.Algorithm.structure`).
+
+A property sees of each node a *glimpse*: what matters of its variables and of what is on
+its way to it. Equal glimpses have one number, so that whoever judges many states looks at
+each combination of numbers once.
+"""
+
+from __future__ import annotations
+
+from meshlock.algorithms.interface import Frozen, Message, Node
+
+Wrong = tuple[str, str]
+"""A property that does not hold, and a sentence that says what was seen."""
+
+
+class Structure:
+    """Properties that are judged together because they look at the same things."""
+
+    def __init__(self, judged: set[str]) -> None:
+        self.judged = judged
+        self.numbers: dict[Frozen, int] = {}
+
+    def see(self, node: Node, inbox: list[Message]) -> int:
+        """The number of the glimpse of this node, with this on its way to it."""
+        key = self.glimpse(node, inbox)
+        known = self.numbers.get(key, -1)
+        if known < 0:
+            known = len(self.numbers)
+            self.numbers[key] = known
+            self.remember(key)
+        return known
+
+    def glimpse(self, node: Node, inbox: list[Message]) -> Frozen:
+        raise NotImplementedError
+
+    def remember(self, glimpse: Frozen) -> None:
+        """A new glimpse, whose number is that of those before it."""
+        raise NotImplementedError
+
+    def wrong(self, seen: tuple[int, ...], neighbours: list[list[int]]) -> list[Wrong]:
+        """What does not hold where each node is seen so, and has these neighbours.
+
+        If links have changed, nothing may be on its way.
+        """
+        raise NotImplementedError
