@@ -14,7 +14,7 @@ import time
 
 from meshlock.algorithms.recovery.node import RecoveryNode
 from meshlock.check.explorer import Explorer
-from meshlock.check.mutants.recovery import MUTANTS
+from meshlock.check.recovery_mutants import MUTANTS
 from meshlock.check.recovery import Bounds, RecoveryModel
 
 MOST = 1_000_000

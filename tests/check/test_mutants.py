@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from meshlock.algorithms.registry import ALGORITHMS
-from meshlock.check.mutants.catalogue import MUTANTS
-from meshlock.check.mutants.mutant import Mutant
-from meshlock.check.mutants.recovery import MUTANTS as RECOVERY
+from meshlock.algorithms.mutants.catalogue import MUTANTS
+from meshlock.algorithms.mutants.mutant import Mutant
+from meshlock.check.recovery_mutants import MUTANTS as RECOVERY
 from meshlock.check.questions import judged
 from meshlock.check.verdict import Checking
 

@@ -8,7 +8,7 @@ import pytest
 
 from meshlock.algorithms.recovery.node import RecoveryNode
 from meshlock.check.explorer import Explorer
-from meshlock.check.mutants.recovery import MUTANTS, RecoveryMutant
+from meshlock.check.recovery_mutants import MUTANTS, RecoveryMutant
 from meshlock.check.recovery import Bounds, RecoveryModel, Unplayable
 
 LIST = Path(__file__).parents[2] / "docs" / "mutants.md"

@@ -10,8 +10,8 @@ from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
 from meshlock.algorithms.queues import Fifo
 from meshlock.algorithms.registry import ALGORITHMS
 from meshlock.check.explorer import Explorer
-from meshlock.check.mutants.catalogue import MUTANTS
-from meshlock.check.mutants.mutant import Mutant
+from meshlock.algorithms.mutants.catalogue import MUTANTS
+from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.check.persistent import Reduced
 from meshlock.check.questions import judged
 from meshlock.check.setup import SetUp

@@ -6,7 +6,7 @@ import io
 
 from checks import ask, counts, explore
 
-from meshlock.check.mutants.catalogue import MUTANTS
+from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.check.story import write_trace
 
 

@@ -43,8 +43,13 @@ class Refused(ValueError):
 
 
 def find(name: str) -> Algorithm:
+    """The algorithm of this name; one with a slash is a mutant of the algorithm before it."""
     if name in ALGORITHMS:
         return ALGORITHMS[name]
+    if "/" in name:
+        from meshlock.algorithms.mutants.catalogue import mutant
+
+        return mutant(name).algorithm
     close = get_close_matches(name, ALGORITHMS, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"choose one of {', '.join(ALGORITHMS)}."
     raise Refused(f"There is no algorithm '{name}': {hint}")

@@ -75,6 +75,7 @@ def setup(
     repeat: bool,
     options: dict[str, str],
     partitions: bool = False,
+    stay: list[int] | None = None,
     capacity: int = 0,
     graph: Topology | None = None,
 ) -> SetUp:
@@ -101,6 +102,11 @@ def setup(
         raise Refused(f"{entry.name} serves one client per node: leave --clients out.")
     size = graph.size
     wishes = [wish(text, size) for text in requests] or [Wish(i, 1, 0) for i in range(size)]
+    for node in stay or []:
+        if node not in [wish.node for wish in wishes]:
+            raise Refused(f"--stay {node}: node {node} asks for nothing.")
+    for wish_ in wishes:
+        wish_.stays = wish_.node in (stay or [])
     ordered = [change(text, size) for text in changes]
     refuse_impossible_changes(graph, ordered)
     refuse_impossible(

@@ -25,6 +25,7 @@ FORMS = {
     "tree": "tree",
     "grid": "grid:ROWSxCOLUMNS",
     "complete": "complete",
+    "edges": "edges:0-1,1-2,...",
     "random": "random:PROBABILITY",
     "links": "links:COUNT",
     "geometric": "geometric:RANGE",
@@ -46,6 +47,8 @@ def network(spec: str, nodes: int | None, seed: int) -> Topology:
         raise Refused(f"Topology '{spec}' is incomplete or has too much: write {FORMS[name]}.")
     if name == "grid":
         return grid(spec, value, nodes)
+    if name == "edges":
+        return one_by_one(spec, value, nodes)
     if nodes is None:
         raise Refused(f"Topology '{spec}' does not say how many nodes it has: add --nodes.")
     if name == "complete":
@@ -67,8 +70,8 @@ def network(spec: str, nodes: int | None, seed: int) -> Topology:
 
 
 def says_its_size(spec: str) -> bool:
-    """A grid and a file say how many nodes they have; the others must be told."""
-    return spec.startswith("grid:") or Path(spec).suffix in SUFFIXES
+    """A grid, edges and a file say how many nodes they have; the others must be told."""
+    return spec.startswith(("grid:", "edges:")) or Path(spec).suffix in SUFFIXES
 
 
 def unknown(spec: str, name: str) -> str:
@@ -107,14 +110,40 @@ def grid(spec: str, value: str, nodes: int | None) -> Topology:
         raise Refused(f"Topology '{spec}' is not a grid: write two numbers, as in grid:4x5.")
     rows, columns = int(parts[0]), int(parts[1])
     size = rows * columns
-    if nodes is not None and nodes != size:
-        raise Refused(
-            f"Topology {spec} has {size} nodes, not {nodes}: use --nodes {size} or leave it out."
-        )
+    refuse_another_size(spec, size, nodes)
     refuse_too_many(spec, 2 * size)
     right = [(n, n + 1) for n in range(size) if n % columns < columns - 1]
     down = [(n, n + columns) for n in range(size - columns)]
     return Graph(size, right + down)
+
+
+def one_by_one(spec: str, value: str, nodes: int | None) -> Topology:
+    links: list[tuple[int, int]] = []
+    for pair in value.split(","):
+        one, _, other = pair.partition("-")
+        if not (one.isdecimal() and other.isdecimal()) or int(one) == int(other):
+            raise Refused(
+                f"'{pair}' in topology '{spec}' is not a link between two nodes: write 0-1."
+            )
+        links.append((int(one), int(other)))
+    size = 1 + max([max(link) for link in links])
+    refuse_another_size(spec, size, nodes)
+    refuse_too_many(spec, size)
+    graph = Graph(size, links)
+    if graph.reached < size:
+        lost = graph.depth.index(-1)
+        raise Refused(
+            f"Topology {spec} is not connected: node {lost} cannot be reached from node 0; add a "
+            f"link."
+        )
+    return graph
+
+
+def refuse_another_size(spec: str, size: int, nodes: int | None) -> None:
+    if nodes is not None and nodes != size:
+        raise Refused(
+            f"Topology {spec} has {size} nodes, not {nodes}: use --nodes {size} or leave it out."
+        )
 
 
 # -- random networks ------------------------------------------------------------------

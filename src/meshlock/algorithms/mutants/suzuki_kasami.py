@@ -5,7 +5,7 @@ from __future__ import annotations
 from meshlock.algorithms.interface import Effect, Message, Network, Node
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.suzuki_kasami import Request, SuzukiKasamiNode
-from meshlock.check.mutants.mutant import Make, Mutant, once
+from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 
 
 class ForgetsNewerRequests(SuzukiKasamiNode):
@@ -63,44 +63,44 @@ MUTANTS: list[Mutant] = [
         "forgets-newer-requests",
         "the number of a late REQUEST replaces a higher one that came before it",
         nodes_of(ForgetsNewerRequests),
-        3,
-        "complete",
-        once(1, 1, 2),
+        Case(3, "complete", "1 1 2"),
+        breaks="served",
+        steps=13,
     ),
     Mutant(
         SUZUKI_KASAMI,
         "does-not-count-its-entries",
         "a site that leaves does not note in the token that its request was served",
         nodes_of(DoesNotCountItsEntries),
-        3,
-        "complete",
-        once(0, 1, 1),
+        Case(3, "complete", "0 1 1"),
+        breaks="conservation",
+        steps=9,
     ),
     Mutant(
         SUZUKI_KASAMI,
         "forgets-who-asked-meanwhile",
         "a site that leaves does not add to the queue those who asked while it was in",
         nodes_of(ForgetsWhoAskedMeanwhile),
-        2,
-        "complete",
-        once(0, 1),
+        Case(2, "complete", "0 1"),
+        breaks="served",
+        steps=4,
     ),
     Mutant(
         SUZUKI_KASAMI,
         "enters-without-saying-so",
         "the holder that enters does not set requesting, so it gives the token away",
         nodes_of(EntersWithoutSayingSo),
-        2,
-        "complete",
-        once(0, 1),
+        Case(2, "complete", "0 1"),
+        breaks="conservation",
+        steps=1,
     ),
     Mutant(
         SUZUKI_KASAMI,
         "keeps-and-sends",
         "a site that sends the token keeps a copy",
         nodes_of(KeepsAndSends),
-        2,
-        "complete",
-        once(1),
+        Case(2, "complete", "1"),
+        breaks="one-token",
+        steps=2,
     ),
 ]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from meshlock.algorithms.interface import Effect, Network, Node
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.reverse_link import Height, ReverseLinkNode, first_heights
-from meshlock.check.mutants.mutant import Make, Mutant, once
-from meshlock.check.setup import Change
+from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 
 
 class DoesNotAskBack(ReverseLinkNode):
@@ -56,7 +55,6 @@ def nodes_of(kind: type[ReverseLinkNode]) -> Make:
 
 
 REVERSE_LINK = find("reverse-link")
-AROUND = [Change(True, 0, 2), Change(False, 1, 2)]
 
 MUTANTS: list[Mutant] = [
     Mutant(
@@ -64,46 +62,44 @@ MUTANTS: list[Mutant] = [
         "does-not-ask-back",
         "the token is passed on and not asked back for those that still wait",
         nodes_of(DoesNotAskBack),
-        3,
-        "star",
-        once(0, 1, 2),
+        Case(3, "star", "0 1 2"),
+        breaks="served",
+        steps=9,
     ),
     Mutant(
         REVERSE_LINK,
         "keeps-and-sends",
         "a node that passes the token on believes that it still has it",
         nodes_of(KeepsAndSends),
-        2,
-        "line",
-        once(0, 1),
+        Case(2, "line", "0 1"),
+        breaks="one-token",
+        steps=2,
     ),
     Mutant(
         REVERSE_LINK,
         "gives-it-away-inside",
         "a node whose client is in passes the token to whoever asks",
         nodes_of(GivesItAwayInside),
-        2,
-        "line",
-        once(0, 1),
+        Case(2, "line", "0 1"),
+        breaks="conservation",
+        steps=3,
     ),
     Mutant(
         REVERSE_LINK,
         "does-not-ask-again",
         "the link to the node that was asked fails, and nobody else is asked",
         nodes_of(ForgetsAFailedLink),
-        3,
-        "line",
-        once(0, 2),
-        changes=AROUND,
+        Case(3, "line", "0 2", changes=["up 0-2", "down 1-2"]),
+        breaks="served",
+        steps=5,
     ),
     Mutant(
         REVERSE_LINK,
         "does-not-climb",
         "a node without a way down tells its height but does not raise it",
         nodes_of(DoesNotClimb),
-        3,
-        "complete",
-        once(0, 2),
-        changes=[Change(False, 0, 2)],
+        Case(3, "complete", "0 2", changes=["down 0-2"]),
+        breaks="served",
+        steps=10,
     ),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from meshlock.algorithms.interface import Effect, Message, Network, Node
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.ricart_agrawala import RicartAgrawalaNode
-from meshlock.check.mutants.mutant import Make, Mutant, once
+from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 
 
 class TooPolite(RicartAgrawalaNode):
@@ -53,44 +53,44 @@ MUTANTS: list[Mutant] = [
         "too-polite",
         "of two requests with one number each site lets the other go first",
         nodes_of(TooPolite),
-        2,
-        "complete",
-        once(0, 1),
+        Case(2, "complete", "0 1"),
+        breaks="safety",
+        steps=6,
     ),
     Mutant(
         RICART_AGRAWALA,
         "too-stubborn",
         "of two requests with one number each site goes first",
         nodes_of(TooStubborn),
-        2,
-        "complete",
-        once(0, 1),
+        Case(2, "complete", "0 1"),
+        breaks="served",
+        steps=4,
     ),
     Mutant(
         RICART_AGRAWALA,
         "forgets-the-deferred",
         "a site that leaves does not send the replies that it owes",
         nodes_of(ForgetsTheDeferred),
-        2,
-        "complete",
-        once(0, 1),
+        Case(2, "complete", "0 1"),
+        breaks="served",
+        steps=6,
     ),
     Mutant(
         RICART_AGRAWALA,
         "ignores-others-numbers",
         "a site numbers its requests without regard to those of others",
         nodes_of(IgnoresOthersNumbers),
-        2,
-        "complete",
-        once(0, 0, 1),
+        Case(2, "complete", "0 0 1"),
+        breaks="safety",
+        steps=6,
     ),
     Mutant(
         RICART_AGRAWALA,
         "replies-while-inside",
         "a site that is in replies at once",
         nodes_of(RepliesWhileInside),
-        2,
-        "complete",
-        once(0, 1),
+        Case(2, "complete", "0 1"),
+        breaks="safety",
+        steps=6,
     ),
 ]

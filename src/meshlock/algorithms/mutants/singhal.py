@@ -5,7 +5,7 @@ from __future__ import annotations
 from meshlock.algorithms.interface import Effect, Network, Node
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.singhal import HOLDING, NONE, REQUESTING, SinghalNode
-from meshlock.check.mutants.mutant import Make, Mutant, once
+from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 
 
 class NoStaircase(SinghalNode):
@@ -73,53 +73,53 @@ MUTANTS: list[Mutant] = [
         "no-staircase",
         "at the start nobody is believed to be requesting, so nobody is asked",
         nodes_of(NoStaircase),
-        2,
-        "complete",
-        once(1),
+        Case(2, "complete", "1"),
+        breaks="served",
+        steps=1,
     ),
     Mutant(
         SINGHAL,
         "no-asking-back",
         "a requesting site does not ask those of whose requests it learns",
         nodes_of(NoAskingBack),
-        3,
-        "complete",
-        once(0, 1, 2),
+        Case(3, "complete", "0 1 2"),
+        breaks="served",
+        steps=7,
     ),
     Mutant(
         SINGHAL,
         "ignores-the-tokens-news",
         "a site does not ask back those whose requests the token has overtaken (S5 undone)",
         nodes_of(IgnoresTheTokensNews),
-        3,
-        "complete",
-        once(0, 1, 2, 0, 1, 2),
+        Case(3, "complete", "0 1 2 0 1 2"),
+        breaks="served",
+        steps=15,
     ),
     Mutant(
         SINGHAL,
         "overwrites-the-idle-token",
         "the holder of the idle token asks for it instead of entering (S4 undone)",
         nodes_of(OverwritesTheIdleToken),
-        2,
-        "complete",
-        once(0),
+        Case(2, "complete", "0"),
+        breaks="conservation",
+        steps=1,
     ),
     Mutant(
         SINGHAL,
         "believes-old-news",
         "on leaving, the older of two guesses is kept",
         nodes_of(BelievesOldNews),
-        3,
-        "complete",
-        once(0, 1, 2),
+        Case(3, "complete", "0 1 2"),
+        breaks="served",
+        steps=4,
     ),
     Mutant(
         SINGHAL,
         "keeps-and-sends",
         "a site that sends the token keeps a copy",
         nodes_of(KeepsAndSends),
-        2,
-        "complete",
-        once(1),
+        Case(2, "complete", "1"),
+        breaks="one-token",
+        steps=2,
     ),
 ]

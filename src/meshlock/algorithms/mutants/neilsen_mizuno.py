@@ -5,7 +5,7 @@ from __future__ import annotations
 from meshlock.algorithms.interface import Effect, Message, Network, Node
 from meshlock.algorithms.neilsen_mizuno import NeilsenMizunoNode, Request, Token
 from meshlock.algorithms.registry import find
-from meshlock.check.mutants.mutant import Make, Mutant, once
+from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 
 
 class StaysTheSink(NeilsenMizunoNode):
@@ -61,44 +61,44 @@ MUTANTS: list[Mutant] = [
         "stays-the-sink",
         "a waiting sink that has got a follower does not turn its pointer",
         nodes_of(StaysTheSink),
-        3,
-        "star",
-        once(0, 1, 2),
+        Case(3, "star", "0 1 2"),
+        breaks="served",
+        steps=8,
     ),
     Mutant(
         NEILSEN_MIZUNO,
         "forgets-who-follows",
         "a site that leaves keeps the token though another one follows",
         nodes_of(ForgetsWhoFollows),
-        2,
-        "line",
-        once(0, 1),
+        Case(2, "line", "0 1"),
+        breaks="served",
+        steps=4,
     ),
     Mutant(
         NEILSEN_MIZUNO,
         "holds-while-inside",
         "a site that is in still counts as holding an idle token",
         nodes_of(HoldsWhileInside),
-        2,
-        "line",
-        once(0, 1),
+        Case(2, "line", "0 1"),
+        breaks="conservation",
+        steps=1,
     ),
     Mutant(
         NEILSEN_MIZUNO,
         "keeps-and-sends",
         "a site that sends the token believes that it still has it",
         nodes_of(KeepsAndSends),
-        2,
-        "line",
-        once(1),
+        Case(2, "line", "1"),
+        breaks="one-token",
+        steps=2,
     ),
     Mutant(
         NEILSEN_MIZUNO,
         "sends-to-the-neighbour",
         "the sink takes the neighbour who passed a request on for the one who made it",
         nodes_of(SendsToTheNeighbour),
-        3,
-        "line",
-        once(2),
+        Case(3, "line", "2"),
+        breaks="safety",
+        steps=4,
     ),
 ]

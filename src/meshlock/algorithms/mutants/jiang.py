@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from meshlock.algorithms.interface import NIL, Effect, Message, Network, Node
 from meshlock.algorithms.jiang import (
     JiangNode,
@@ -12,8 +14,7 @@ from meshlock.algorithms.jiang import (
 from meshlock.algorithms.queues import Entry
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.reverse_link import Height, first_heights
-from meshlock.check.mutants.mutant import Make, Mutant
-from meshlock.check.setup import Change
+from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 
 
 class ForgetsItself(JiangNode):
@@ -152,7 +153,7 @@ class DoesNotAskBack(JiangNode):
             self.out.pop()
 
 
-def nodes_of(kind: type[JiangNode]) -> Make:
+def nodes_of(kind: Callable[[int, list[Effect], Rules, Height, bool], JiangNode]) -> Make:
     def make(
         network: Network, permits: int, options: dict[str, str], out: list[Effect]
     ) -> list[Node]:
@@ -170,7 +171,6 @@ def nodes_of(kind: type[JiangNode]) -> Make:
 
 
 JIANG = find("jiang")
-TWO_ARMS = [(0, 1), (1, 2), (0, 3)]
 
 MUTANTS: list[Mutant] = [
     Mutant(
@@ -178,81 +178,72 @@ MUTANTS: list[Mutant] = [
         "j1-forgets-itself",
         "a waiting holder gives the token to whoever asks, and drops its own request",
         nodes_of(ForgetsItself),
-        3,
-        "line",
-        [(0, 1, 9), (1, 2, 5), (2, 1, 1)],
-        permits=2,
+        Case(3, "line", "0:1@9 1:2@5 2:1@1", permits=2),
+        breaks="order",
+        steps=9,
     ),
     Mutant(
         JIANG,
         "j2-forgets-itself-when-overtaken",
         "a holder from which a higher request takes the token asks for it back but forgets why",
         nodes_of(ForgetsItselfWhenOvertaken),
-        3,
-        "line",
-        [(0, 1, 9), (1, 2, 5), (2, 1, 9)],
-        permits=2,
+        Case(3, "line", "0:1@9 1:2@5 2:1@9", permits=2),
+        breaks="served",
+        steps=13,
     ),
     Mutant(
         JIANG,
         "j3-keeps-its-own-urgency-to-itself",
         "an own request is announced only if nobody else's is in the queue",
         nodes_of(KeepsItsOwnUrgencyToItself),
-        4,
-        "",
-        [(0, 1, 1), (2, 1, 1), (3, 1, 5), (1, 1, 9)],
-        links=TWO_ARMS,
+        Case(4, "edges:0-1,1-2,0-3", "0:1@1 2:1@1 3:1@5 1:1@9"),
+        breaks="order",
+        steps=9,
     ),
     Mutant(
         JIANG,
         "j4-swallows-updates-of-its-front",
         "an UPDATE of the entry that is first already is not passed on",
         nodes_of(SwallowsUpdatesOfItsFront),
-        5,
-        "",
-        [(0, 1, 1), (2, 1, 3), (4, 1, 5), (3, 1, 9)],
-        links=[(0, 1), (1, 2), (2, 3), (0, 4)],
+        Case(5, "edges:0-1,1-2,2-3,0-4", "0:1@1 2:1@3 4:1@5 3:1@9"),
+        breaks="order",
+        steps=11,
     ),
     Mutant(
         JIANG,
         "j5-does-not-look-again",
         "permits that come back are counted, and nobody looks whether they suffice now",
         nodes_of(DoesNotLookAgain),
-        2,
-        "line",
-        [(0, 1, 9), (1, 2, 5)],
-        permits=2,
+        Case(2, "line", "0:1@9 1:2@5", permits=2),
+        breaks="served",
+        steps=7,
     ),
     Mutant(
         JIANG,
         "j6-loses-its-next-by-releasing",
         "RELEASE changes next, which is where the request is",
         nodes_of(LosesItsNextByReleasing),
-        3,
-        "line",
-        [(2, 1, 5), (0, 1, 3), (2, 1, 1)],
-        permits=2,
-        clients=2,
-        changes=[Change(True, 0, 2), Change(False, 1, 2)],
+        Case(3, "line", "2:1@5 0:1@3 2:1@1", permits=2, changes=["up 0-2", "down 1-2"], clients=2),
+        breaks="served",
+        steps=25,
     ),
     Mutant(
         JIANG,
         "j7-keeps-a-dead-next",
         "the only link fails, and the request is thought to be where it was",
         nodes_of(KeepsADeadNext),
-        3,
-        "line",
-        [(0, 1, 1), (2, 1, 5)],
-        changes=[Change(True, 0, 2), Change(False, 1, 2)],
+        Case(3, "line", "0:1@1 2:1@5", changes=["up 0-2", "down 1-2"]),
+        breaks="served",
+        steps=10,
     ),
     Mutant(
         JIANG,
         "j8-thinks-links-need-no-order",
         "the algorithm as it is, on links where the token may be overtaken",
         nodes_of(JiangNode),
-        4,
-        "star",
-        [(1, 1, 9), (2, 1, 5), (3, 1, 1)],
+        Case(4, "star", "1:1@9 2:1@5 3:1@1"),
+        breaks="served",
+        steps=8,
         unordered=True,
     ),
     Mutant(
@@ -260,60 +251,53 @@ MUTANTS: list[Mutant] = [
         "j9-tells-only-rises",
         "when the front of the queue falls, whoever holds our request is not told",
         nodes_of(TellsOnlyRises),
-        5,
-        "",
-        [(0, 1, 1), (3, 1, 1), (2, 1, 9), (4, 1, 5)],
-        links=[(0, 1), (1, 2), (1, 3), (0, 4), (2, 4)],
-        changes=[Change(False, 1, 2)],
+        Case(5, "edges:0-1,1-2,1-3,0-4,2-4", "0:1@1 3:1@1 2:1@9 4:1@5", changes=["down 1-2"]),
+        breaks="order",
+        steps=12,
     ),
     Mutant(
         JIANG,
         "j10-keeps-the-token-inside",
         "a holder that is inside lets nobody else in, however many permits are free",
         nodes_of(KeepsTheTokenInside),
-        2,
-        "line",
-        [(0, 1, 1), (1, 1, 1)],
-        permits=3,
-        stay=(0,),
+        Case(2, "line", "0:1@1 1:1@1", permits=3, stay=[0]),
+        breaks="served",
+        steps=3,
     ),
     Mutant(
         JIANG,
         "yields-to-lower",
         "a holder that waits for permits passes the token to the next in its queue",
         nodes_of(YieldsToEquals),
-        3,
-        "line",
-        [(0, 1, 9), (1, 2, 5), (2, 1, 1)],
-        permits=2,
+        Case(3, "line", "0:1@9 1:2@5 2:1@1", permits=2),
+        breaks="order",
+        steps=9,
     ),
     Mutant(
         JIANG,
         "keeps-and-sends",
         "the token is sent and kept",
         nodes_of(KeepsAndSends),
-        2,
-        "line",
-        [(0, 1, 1), (1, 1, 1)],
+        Case(2, "line", "0:1@1 1:1@1"),
+        breaks="one-token",
+        steps=2,
     ),
     Mutant(
         JIANG,
         "releases-twice",
         "a client that leaves without the token frees its permits twice",
         nodes_of(ReleasesTwice),
-        2,
-        "line",
-        [(0, 1, 1), (1, 1, 1)],
-        permits=2,
+        Case(2, "line", "0:1@1 1:1@1", permits=2),
+        breaks="conservation",
+        steps=4,
     ),
     Mutant(
         JIANG,
         "does-not-ask-back",
         "the token is passed on and not asked back for those that still wait",
         nodes_of(DoesNotAskBack),
-        3,
-        "",
-        [(0, 1, 1), (1, 1, 5), (2, 1, 3)],
-        links=[(0, 1), (0, 2)],
+        Case(3, "edges:0-1,0-2", "0:1@1 1:1@5 2:1@3"),
+        breaks="served",
+        steps=9,
     ),
 ]

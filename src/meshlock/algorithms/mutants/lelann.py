@@ -5,7 +5,7 @@ from __future__ import annotations
 from meshlock.algorithms.interface import Effect, Message, Network, Node
 from meshlock.algorithms.lelann import RingNode
 from meshlock.algorithms.registry import find
-from meshlock.check.mutants.mutant import Make, Mutant, once
+from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 
 
 class PassesOnBeforeLeaving(RingNode):
@@ -52,35 +52,35 @@ MUTANTS: list[Mutant] = [
         "passes-on-before-leaving",
         "a site passes the token on as soon as its client is in",
         nodes_of(PassesOnBeforeLeaving),
-        3,
-        "ring",
-        once(0, 1),
+        Case(3, "ring", "0 1"),
+        breaks="conservation",
+        steps=2,
     ),
     Mutant(
         LELANN,
         "keeps-the-token",
         "a site that leaves does not pass the token on",
         nodes_of(KeepsTheToken),
-        3,
-        "ring",
-        once(0, 1),
+        Case(3, "ring", "0 1"),
+        breaks="served",
+        steps=4,
     ),
     Mutant(
         LELANN,
         "keeps-and-sends",
         "a site that passes the token on believes that it still has it",
         nodes_of(KeepsAndSends),
-        3,
-        "ring",
-        once(0, 1),
+        Case(3, "ring", "0 1"),
+        breaks="one-token",
+        steps=1,
     ),
     Mutant(
         LELANN,
         "skips-a-neighbour",
         "the token goes to every second site, which in an even ring leaves out half of them",
         nodes_of(SkipsANeighbour),
-        4,
-        "ring",
-        once(1),
+        Case(4, "ring", "1"),
+        breaks="liveness",
+        steps=3,
     ),
 ]

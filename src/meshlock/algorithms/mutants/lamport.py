@@ -5,7 +5,7 @@ from __future__ import annotations
 from meshlock.algorithms.interface import Effect, Message, Network, Node
 from meshlock.algorithms.lamport import LamportNode, Release, Request
 from meshlock.algorithms.registry import find
-from meshlock.check.mutants.mutant import Make, Mutant, once
+from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 
 
 class NoTieBreak(LamportNode):
@@ -57,44 +57,44 @@ MUTANTS: list[Mutant] = [
         "no-tie-break",
         "of two requests with one stamp each site believes its own to be older",
         nodes_of(NoTieBreak),
-        2,
-        "complete",
-        once(0, 1),
+        Case(2, "complete", "0 1"),
+        breaks="safety",
+        steps=4,
     ),
     Mutant(
         LAMPORT,
         "does-not-wait-for-answers",
         "a site enters as soon as its request is the oldest that it knows of",
         nodes_of(DoesNotWaitForAnswers),
-        2,
-        "complete",
-        once(0, 1),
+        Case(2, "complete", "0 1"),
+        breaks="safety",
+        steps=2,
     ),
     Mutant(
         LAMPORT,
         "leaves-released-requests-queued",
         "RELEASE does not take the request out of the queue",
         nodes_of(LeavesReleasedRequestsQueued),
-        2,
-        "complete",
-        once(0, 1),
+        Case(2, "complete", "0 1"),
+        breaks="served",
+        steps=8,
     ),
     Mutant(
         LAMPORT,
         "clock-does-not-jump",
         "a site's clock does not jump beyond the stamps of what comes in",
         nodes_of(ClockDoesNotJump),
-        2,
-        "complete",
-        once(0, 0, 1),
+        Case(2, "complete", "0 0 1"),
+        breaks="safety",
+        steps=6,
     ),
     Mutant(
         LAMPORT,
         "forgets-who-asks-meanwhile",
         "a site that is in acknowledges requests but does not queue them",
         nodes_of(ForgetsWhoAsksMeanwhile),
-        2,
-        "complete",
-        once(0, 0, 1),
+        Case(2, "complete", "0 0 1"),
+        breaks="safety",
+        steps=11,
     ),
 ]

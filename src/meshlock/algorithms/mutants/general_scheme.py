@@ -6,9 +6,9 @@ from typing import cast
 
 from meshlock.algorithms.general_scheme import Behaviour, Request, SchemeNode, Token
 from meshlock.algorithms.interface import Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 from meshlock.algorithms.queues import Fifo
 from meshlock.algorithms.registry import find
-from meshlock.check.mutants.mutant import Make, Mutant, once
 
 
 class KeepsAndSends(SchemeNode):
@@ -85,12 +85,16 @@ def nodes_of(origin: Algorithm, kind: type[SchemeNode]) -> Make:
     return make
 
 
-def mutants_of(instance: str, nodes: int, topology: str, kinds: str) -> list[Mutant]:
+Death = tuple[str, str, int]
+"""The letter of a mistake, the property that it breaks, and in how many steps."""
+
+
+def mutants_of(instance: str, nodes: int, topology: str, deaths: list[Death]) -> list[Mutant]:
     """The instance with each mistake named by its letter."""
     origin = find(instance)
-    others = once(*range(1, nodes))
-    all_nodes = once(*range(nodes))
-    mistakes: dict[str, tuple[str, str, type[SchemeNode], list[tuple[int, int, int]]]] = {
+    others = " ".join([str(node) for node in range(1, nodes)])
+    all_nodes = f"0 {others}"
+    mistakes: dict[str, tuple[str, str, type[SchemeNode], str]] = {
         "k": (
             "keeps-and-sends",
             "a node that sends the token believes that it still has it",
@@ -128,34 +132,42 @@ def mutants_of(instance: str, nodes: int, topology: str, kinds: str) -> list[Mut
             others,
         ),
     }
-    chosen = [mistakes[letter] for letter in kinds]
-    return [
-        Mutant(origin, name, mistake, nodes_of(origin, kind), nodes, topology, requests)
-        for name, mistake, kind, requests in chosen
-    ]
+    found: list[Mutant] = []
+    for letter, breaks, steps in deaths:
+        name, mistake, kind, requests = mistakes[letter]
+        case = Case(nodes, topology, requests)
+        make = nodes_of(origin, kind)
+        found.append(Mutant(origin, name, mistake, make, case, breaks=breaks, steps=steps))
+    return found
 
 
-def last_in_first_out(instance: str, nodes: int, topology: str, *askers: int) -> Mutant:
+def last_in_first_out(instance: str, steps: int) -> Mutant:
     origin = find(instance)
     return Mutant(
         origin,
         "last-in-first-out",
         "who asked last is served first, so two can keep a third one out for ever",
         nodes_of(origin, LastInFirstOut),
-        nodes,
-        topology,
-        once(*askers),
-        repeat=True,
+        Case(4, "star", "1 2 3", repeat=True),
+        breaks="liveness",
+        steps=steps,
     )
 
 
+IN_EVERY: list[Death] = [("k", "one-token", 2), ("f", "served", 4), ("e", "conservation", 1)]
+
 MUTANTS: list[Mutant] = [
-    *mutants_of("general-scheme", 3, "line", "kfelgn"),
-    *mutants_of("centralized", 3, "star", "kfel"),
-    last_in_first_out("centralized", 4, "star", 1, 2, 3),
-    *mutants_of("naimi-trehel", 3, "complete", "kfe"),
-    *mutants_of("raymond", 3, "line", "kfen"),
-    last_in_first_out("raymond", 4, "star", 1, 2, 3),
-    *mutants_of("shortcut", 3, "line", "kfeln"),
-    *mutants_of("gateway", 4, "complete", "kfeln"),
+    *mutants_of(
+        "general-scheme",
+        3,
+        "line",
+        [*IN_EVERY, ("l", "served", 7), ("g", "served", 7), ("n", "served", 6)],
+    ),
+    *mutants_of("centralized", 3, "star", [*IN_EVERY, ("l", "served", 6)]),
+    last_in_first_out("centralized", 10),
+    *mutants_of("naimi-trehel", 3, "complete", IN_EVERY),
+    *mutants_of("raymond", 3, "line", [*IN_EVERY, ("n", "handlers", 3)]),
+    last_in_first_out("raymond", 18),
+    *mutants_of("shortcut", 3, "line", [*IN_EVERY, ("l", "served", 7), ("n", "served", 7)]),
+    *mutants_of("gateway", 4, "complete", [*IN_EVERY, ("l", "served", 6), ("n", "served", 7)]),
 ]

@@ -1,0 +1,48 @@
+"""All mutants, and how to find one by its name."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from meshlock.algorithms.mutants import (
+    general_scheme,
+    jiang,
+    jiang_without,
+    lamport,
+    lelann,
+    maekawa,
+    neilsen_mizuno,
+    reverse_link,
+    ricart_agrawala,
+    singhal,
+    suzuki_kasami,
+)
+from meshlock.algorithms.mutants.mutant import Mutant
+from meshlock.algorithms.registry import Refused
+
+PARTS: list[list[Mutant]] = [
+    general_scheme.MUTANTS,
+    singhal.MUTANTS,
+    suzuki_kasami.MUTANTS,
+    neilsen_mizuno.MUTANTS,
+    lelann.MUTANTS,
+    lamport.MUTANTS,
+    ricart_agrawala.MUTANTS,
+    maekawa.MUTANTS,
+    reverse_link.MUTANTS,
+    jiang.MUTANTS,
+    jiang_without.MUTANTS,
+]
+
+MUTANTS: dict[str, Mutant] = {mutant.name: mutant for part in PARTS for mutant in part}
+
+
+def mutant(name: str) -> Mutant:
+    """The mutant of this name; ``jiang/without-R4+R10`` undoes several repairs at once."""
+    if name in MUTANTS:
+        return MUTANTS[name]
+    if name.startswith(jiang_without.PREFIX):
+        return jiang_without.without(name.removeprefix(jiang_without.PREFIX).split("+"))
+    close = get_close_matches(name, MUTANTS, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else "meshlock mutants lists them all."
+    raise Refused(f"There is no mutant '{name}': {hint}")

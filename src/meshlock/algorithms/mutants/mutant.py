@@ -1,0 +1,107 @@
+"""What a mutant is: an algorithm, one mistake, and a small set-up in which it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
+
+Make = Callable[[Network, int, dict[str, str], list[Effect]], list[Node]]
+
+
+class Case:
+    """A set-up as small as shows the mistake, in the words of ``meshlock check``.
+
+    ``requests`` are NODE:WANT@PRIORITY, in order per node, with spaces between them; with
+    ``repeat`` nodes ask again and again, and the clients of nodes in ``stay`` never leave. So
+    many ``clients`` of one node may wait or be inside at once. ``changes`` are link changes in
+    order, such as "down 0-2".
+    """
+
+    def __init__(
+        self,
+        nodes: int,
+        topology: str,
+        requests: str,
+        *,
+        permits: int = 1,
+        changes: list[str] | None = None,
+        failures: str = "drain",
+        clients: int = 1,
+        repeat: bool = False,
+        stay: list[int] | None = None,
+        options: dict[str, str] | None = None,
+    ) -> None:
+        self.nodes = nodes
+        self.topology = topology
+        self.requests = requests.split()
+        self.permits = permits
+        self.changes = changes if changes is not None else []
+        self.failures = failures
+        self.clients = clients
+        self.repeat = repeat
+        self.stay = stay if stay is not None else []
+        self.options = options if options is not None else {}
+
+    def flags(self) -> str:
+        """The flags of ``meshlock check`` that describe it, without what is at its default."""
+        words = [f"--topology {self.topology} --nodes {self.nodes}"]
+        if self.permits != 1:
+            words.append(f"--permits {self.permits}")
+        words += [f"--request {request}" for request in self.requests]
+        words += [f'--change "{change}"' for change in self.changes]
+        if self.failures != "drain":
+            words.append(f"--failures {self.failures}")
+        if self.clients != 1:
+            words.append(f"--clients {self.clients}")
+        words += [f"--stay {node}" for node in self.stay]
+        words += [f"--option {name}={value}" for name, value in self.options.items()]
+        if self.repeat:
+            words.append("--repeat")
+        return " ".join(words)
+
+
+class Mutant:
+    """An algorithm with a mistake in it.
+
+    ``algorithm`` is the ``origin`` in everything but its name and its nodes; on links that
+    are ``unordered`` because the mistake is to think that their order does not matter. In its
+    ``case`` the checker finds that the property ``breaks`` is violated, in so many ``steps`` and
+    no fewer; nothing is violated where that is empty.
+    """
+
+    def __init__(
+        self,
+        origin: Algorithm,
+        name: str,
+        mistake: str,
+        make: Make,
+        case: Case,
+        *,
+        breaks: str,
+        steps: int,
+        unordered: bool = False,
+    ) -> None:
+        self.name = f"{origin.name}/{name}"
+        self.origin = origin
+        self.mistake = mistake
+        self.case = case
+        self.breaks = breaks
+        self.steps = steps
+        self.algorithm = Algorithm(
+            self.name,
+            f"{origin.title}; mistake: {mistake}",
+            origin.source,
+            origin.problem,
+            make,
+            origin.kinds,
+            priorities=origin.priorities,
+            changing_links=origin.changing_links,
+            needs_fifo=origin.needs_fifo and not unordered,
+            needs_complete_graph=origin.needs_complete_graph,
+            routed=origin.routed,
+            token=origin.token,
+            many_clients=origin.many_clients,
+            restless=origin.restless,
+            options=origin.options,
+        )

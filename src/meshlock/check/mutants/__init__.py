@@ -1,1 +1,0 @@
-"""Algorithms with one plausible mistake each: what the checker must be able to find."""
