@@ -14,8 +14,8 @@ import time
 
 from meshlock.algorithms.recovery.node import RecoveryNode
 from meshlock.check.explorer import Explorer
-from meshlock.check.recovery_mutants import MUTANTS
 from meshlock.check.recovery import Bounds, RecoveryModel
+from meshlock.check.recovery_mutants import MUTANTS
 
 MOST = 1_000_000
 STRIDE = 200

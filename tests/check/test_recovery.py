@@ -8,8 +8,8 @@ import pytest
 
 from meshlock.algorithms.recovery.node import RecoveryNode
 from meshlock.check.explorer import Explorer
-from meshlock.check.recovery_mutants import MUTANTS, RecoveryMutant
 from meshlock.check.recovery import Bounds, RecoveryModel, Unplayable
+from meshlock.check.recovery_mutants import MUTANTS, RecoveryMutant
 
 LIST = Path(__file__).parents[2] / "docs" / "mutants.md"
 NAMES = [mutant.name for mutant in MUTANTS]

@@ -7,6 +7,7 @@ import io
 from checks import ask, counts, explore
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
+from meshlock.check.mutants import setup_of
 from meshlock.check.story import write_trace
 
 
@@ -17,8 +18,8 @@ def test_the_ring_is_sound_and_its_states_are_few() -> None:
 
 
 def test_a_trace_tells_who_set_the_token_going() -> None:
-    (greedy,) = [mutant for mutant in MUTANTS if mutant.name == "lelann/keeps-the-token"]
-    checking = explore(greedy.setup(greedy.algorithm))
+    greedy = MUTANTS["lelann/keeps-the-token"]
+    checking = explore(setup_of(greedy, greedy.algorithm))
     (violation,) = checking.violations()
     assert violation.name == "served"
     sink = io.BytesIO()

@@ -8,9 +8,9 @@ import json
 from pathlib import Path
 
 import pytest
+from meshlock.check.mutants.catalogue import MUTANTS
 
 from meshlock.algorithms.registry import ALGORITHMS, find, settle
-from meshlock.check.mutants.catalogue import MUTANTS
 from meshlock.check.questions import judged, setup
 from meshlock.check.setup import SetUp
 from meshlock.check.story import write_trace
@@ -53,7 +53,7 @@ def overtaking(**options: str) -> SetUp:
         changes=[],
         flips=0,
         links="fifo",
-        failing="drain",
+        failures="drain",
         clients=2,
         repeat=False,
         options=options,

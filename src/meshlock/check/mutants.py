@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from meshlock.algorithms.interface import Algorithm
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.check.questions import setup
 from meshlock.check.setup import SetUp
 
 
-def setup_of(mutant: Mutant, algorithm: Algorithm) -> SetUp:
-    """The set-up for the mutant's own algorithm, or, to compare, for the original.
+def words_of(mutant: Mutant, algorithm: Algorithm) -> dict[str, Any]:
+    """The set-up in the words of the flags, for the mutant's own algorithm or the original.
 
     Links are unordered wherever the algorithm allows it: that is more to find.
     """
     case = mutant.case
-    return setup(
-        algorithm=algorithm.name,
-        nodes=case.nodes,
-        topology=case.topology,
-        permits=case.permits,
-        requests=case.requests,
-        changes=case.changes,
-        flips=0,
-        links="fifo" if algorithm.needs_fifo else "unordered",
-        failing=case.failures,
-        clients=case.clients,
-        repeat=case.repeat,
-        stay=case.stay,
-        options=case.options,
-    )
+    return {
+        "algorithm": algorithm.name,
+        "nodes": case.nodes,
+        "topology": case.topology,
+        "permits": case.permits,
+        "requests": case.requests,
+        "changes": case.changes,
+        "links": "fifo" if algorithm.needs_fifo else "unordered",
+        "failures": case.failures,
+        "clients": case.clients,
+        "repeat": case.repeat,
+        "stay": case.stay,
+        "options": case.options,
+    }
+
+
+def setup_of(mutant: Mutant, algorithm: Algorithm) -> SetUp:
+    return setup(**words_of(mutant, algorithm))

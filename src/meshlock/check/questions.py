@@ -63,25 +63,25 @@ def refuse_impossible_changes(graph: Topology, changes: list[Change]) -> None:
 def setup(
     *,
     algorithm: str,
-    nodes: int | None,
-    topology: str,
-    permits: int,
-    requests: list[str],
-    changes: list[str],
-    flips: int,
-    links: str,
-    failures: str,
-    clients: int,
-    repeat: bool,
-    options: dict[str, str],
+    nodes: int | None = None,
+    topology: str = "complete",
+    permits: int = 1,
+    requests: list[str] | None = None,
+    changes: list[str] | None = None,
+    flips: int = 0,
+    links: str = "fifo",
+    failures: str = "drain",
     partitions: bool = False,
+    clients: int = 1,
+    repeat: bool = False,
     stay: list[int] | None = None,
+    options: dict[str, str] | None = None,
     capacity: int = 0,
     graph: Topology | None = None,
 ) -> SetUp:
     """The set-up that these words describe; refuses, in a sentence, what makes no sense."""
     entry = find(algorithm)
-    settled = settle(entry, options)
+    settled = settle(entry, options or {})
     if graph is None:
         graph = network(topology, nodes, 1)
     if links not in ("fifo", "unordered"):
@@ -101,13 +101,15 @@ def setup(
     if clients > 1 and not entry.many_clients:
         raise Refused(f"{entry.name} serves one client per node: leave --clients out.")
     size = graph.size
-    wishes = [wish(text, size) for text in requests] or [Wish(i, 1, 0) for i in range(size)]
+    wishes = [wish(text, size) for text in requests or []]
+    if not wishes:
+        wishes = [Wish(node, 1, 0) for node in range(size)]
     for node in stay or []:
-        if node not in [wish.node for wish in wishes]:
+        if node not in [each.node for each in wishes]:
             raise Refused(f"--stay {node}: node {node} asks for nothing.")
-    for wish_ in wishes:
-        wish_.stays = wish_.node in (stay or [])
-    ordered = [change(text, size) for text in changes]
+        for each in wishes:
+            each.stays = each.stays or each.node == node
+    ordered = [change(text, size) for text in changes or []]
     refuse_impossible_changes(graph, ordered)
     refuse_impossible(
         entry,

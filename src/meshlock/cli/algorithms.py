@@ -15,7 +15,7 @@ def algorithms(
     Example: meshlock algorithms
     """
     from meshlock.algorithms.registry import ALGORITHMS
-    from meshlock.cli.output import print_json
+    from meshlock.cli.output import print_columns, print_json
 
     entries = ALGORITHMS.values()
     if json:
@@ -47,23 +47,4 @@ def algorithms(
         links += ["complete"] if entry.needs_complete_graph else []
         what = shares[entry.problem] + (", by priority" if entry.priorities else "")
         rows.append((entry.name, what, ", ".join(links) or "any", entry.title))
-    heading, *listed = lines(rows)
-    typer.secho(heading, bold=True)
-    typer.echo("\n".join(listed))
-
-
-def lines(rows: list[tuple[str, str, str, str]]) -> list[str]:
-    """Columns without rich, which takes a while to load; a pipe gets a line for each row."""
-    import shutil
-    import sys
-    import textwrap
-
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    indent = sum(widths[:3]) + 3 * 2
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-    found = []
-    for row in rows:
-        start = "".join(cell.ljust(width + 2) for cell, width in zip(row[:3], widths, strict=False))
-        folded = textwrap.wrap(row[3], max(16, columns - indent))
-        found += [start + folded[0], *(" " * indent + more for more in folded[1:])]
-    return found
+    print_columns(rows)

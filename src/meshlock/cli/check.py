@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from meshlock.cli.mutants import Mutant, Without, chosen
+
 if TYPE_CHECKING:
     from meshlock.check.explorer import Violation
     from meshlock.check.verdict import Checking
@@ -20,10 +22,18 @@ PARTIAL = 3
 
 
 def check(
-    algorithm: Annotated[str, typer.Option(help="See meshlock algorithms.")] = "raymond",
+    algorithm: Annotated[
+        str | None, typer.Option(help="See meshlock algorithms; raymond unless said.")
+    ] = None,
+    mutant: Mutant = None,
+    without: Without = None,
     nodes: Annotated[int | None, typer.Option(help="How many nodes.")] = None,
-    topology: Annotated[str, typer.Option(help="As in meshlock simulate.")] = "complete",
-    permits: Annotated[int, typer.Option(help="k, how many permits there are.")] = 1,
+    topology: Annotated[
+        str | None, typer.Option(help="As in meshlock simulate; complete unless said.")
+    ] = None,
+    permits: Annotated[
+        int | None, typer.Option(help="k, how many permits there are; 1 unless said.")
+    ] = None,
     request: Annotated[
         list[str] | None,
         typer.Option(help="NODE:WANT@PRIORITY, again and again; else every node asks once."),
@@ -38,14 +48,20 @@ def check(
     partitions: Annotated[
         bool, typer.Option("--partitions", help="Let --changes cut the network in two.")
     ] = False,
-    links: Annotated[str, typer.Option(help="fifo or unordered.")] = "fifo",
+    links: Annotated[str | None, typer.Option(help="fifo (unless said) or unordered.")] = None,
     failures: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="What is on a failing link: drain (arrives first), return, or custody (as live)."
+            help="What is on a failing link: drain (arrives first; unless said), return, or "
+            "custody (as live)."
         ),
-    ] = "drain",
-    clients: Annotated[int, typer.Option(help="Requests of a node at a time.")] = 1,
+    ] = None,
+    clients: Annotated[
+        int | None, typer.Option(help="Requests of a node at a time; 1 unless said.")
+    ] = None,
+    stay: Annotated[
+        list[int] | None, typer.Option(help="Clients of this node never leave (repeat).")
+    ] = None,
     repeat: Annotated[
         bool, typer.Option("--repeat", help="Nodes ask their requests again and again.")
     ] = False,
@@ -83,6 +99,9 @@ def check(
     """Check an algorithm in every order in which things can happen.
 
     Example: meshlock check --algorithm raymond --topology line --nodes 4
+
+    With --mutant or --without, and none of --nodes, --topology and --request, the set-up is a
+    small one in which the mistake shows: meshlock check --without R4
     """
     from meshlock.algorithms.registry import Refused
     from meshlock.check.questions import judged, setup
@@ -98,22 +117,27 @@ def check(
         options[name] = value
     if max_states < 1:
         raise Refused("--max-states must be at least 1.")
-    what = setup(
-        algorithm=algorithm,
-        nodes=nodes,
-        topology=topology,
-        permits=permits,
-        requests=request or [],
-        changes=change or [],
-        flips=changes,
-        links=links,
-        failures=failures,
-        partitions=partitions,
-        clients=clients,
-        repeat=repeat,
-        capacity=capacity,
-        options=options,
-    )
+    name = chosen(algorithm, mutant, without) or "raymond"
+    given: dict[str, Any] = {
+        "nodes": nodes,
+        "topology": topology,
+        "permits": permits,
+        "requests": request,
+        "changes": change,
+        "flips": changes or None,
+        "links": links,
+        "failures": failures,
+        "partitions": partitions or None,
+        "clients": clients,
+        "repeat": repeat or None,
+        "stay": stay,
+        "capacity": capacity or None,
+    }
+    small = (mutant or without) and nodes is None and topology is None and not request
+    words: dict[str, Any] = small_set_up(name) if small else {"algorithm": name}
+    words.update({word: value for word, value in given.items() if value is not None})
+    words["options"] = {**words.get("options", {}), **options}
+    what = setup(**words)
     if reduction not in ("none", "por"):
         raise Refused(f"--reduction is none or por, not '{reduction}'.")
     if symmetry and reduction != "none":
@@ -134,6 +158,14 @@ def check(
     if interrupted:
         raise typer.Exit(130)
     raise typer.Exit(0 if checking.holds() else PARTIAL)
+
+
+def small_set_up(name: str) -> dict[str, Any]:
+    from meshlock.algorithms.mutants.catalogue import mutant
+    from meshlock.check.mutants import words_of
+
+    found = mutant(name)
+    return words_of(found, found.algorithm)
 
 
 def explore(checking: Checking) -> tuple[float, bool]:

@@ -22,6 +22,7 @@ from meshlock.cli import (
     convert,
     demo,
     members,
+    mutants,
     replay,
     scenario,
     simulate,
@@ -62,6 +63,7 @@ def meshlock(
 
 
 app.command()(algorithms.algorithms)
+app.command()(mutants.mutants)
 app.command()(simulate.simulate)
 app.command()(compare.compare)
 app.command()(scenario.scenario)

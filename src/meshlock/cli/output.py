@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -12,6 +13,30 @@ def print_json(value: Any) -> None:
     import msgspec
 
     typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def print_columns(rows: Sequence[Sequence[str]]) -> None:
+    """Columns without rich, which takes a while to load; the first row is the heading."""
+    heading, *listed = lines(rows)
+    typer.secho(heading, bold=True)
+    typer.echo("\n".join(listed))
+
+
+def lines(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The last column folded to the width of the terminal; a pipe gets a line for each row."""
+    import shutil
+    import sys
+    import textwrap
+
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    indent = sum(widths) + 2 * len(widths)
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    found = []
+    for row in rows:
+        start = "".join(cell.ljust(width + 2) for cell, width in zip(row, widths, strict=False))
+        folded = textwrap.wrap(row[-1], max(16, columns - indent))
+        found += [start + folded[0], *(" " * indent + more for more in folded[1:])]
+    return found
 
 
 def setting_pairs(where: str, pairs: list[str]) -> dict[str, str | int]:

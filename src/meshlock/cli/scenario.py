@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from meshlock.cli.mutants import Mutant, Without, chosen
+
 if TYPE_CHECKING:
     from meshlock.simulate.by_hand import Outcome
 
@@ -15,7 +17,11 @@ def scenario(
     name: Annotated[
         str | None, typer.Argument(help="J1, J1b, J2 ... (see --list), or a script (.txt).")
     ] = None,
-    algorithm: Annotated[str, typer.Option(help="See meshlock algorithms.")] = "jiang",
+    algorithm: Annotated[
+        str | None, typer.Option(help="See meshlock algorithms; jiang unless said.")
+    ] = None,
+    mutant: Mutant = None,
+    without: Without = None,
     list_: Annotated[bool, typer.Option("--list", help="What scenarios there are.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
     trace: Annotated[Path | None, typer.Option(help="Write every event to this file.")] = None,
@@ -38,7 +44,7 @@ def scenario(
         return
     if name is None:
         raise Refused("Name a scenario, such as J1; meshlock scenario --list shows them all.")
-    outcome = played(name, algorithm, trace)
+    outcome = played(name, chosen(algorithm, mutant, without) or "jiang", trace)
     if json:
         print_json(outcome.figures())
     else:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from meshlock.cli.mutants import Mutant, Without, chosen
+
 if TYPE_CHECKING:
     from meshlock.simulate.engine import Simulation
     from meshlock.simulate.recovering import Recovering
@@ -23,12 +25,14 @@ def simulate(
         Path | None, typer.Argument(help="A scenario file (TOML); flags override it.")
     ] = None,
     algorithm: Annotated[str | None, typer.Option(help="See meshlock algorithms.")] = None,
+    mutant: Mutant = None,
+    without: Without = None,
     nodes: Annotated[int | None, typer.Option(help="How many nodes.")] = None,
     topology: Annotated[
         str | None,
         typer.Option(
-            help="line, ring, star, tree, grid:RxC, complete, random:P, links:COUNT, "
-            "geometric:RANGE, or a file (.graphml, .edgelist, .json)."
+            help="line, ring, star, tree, grid:RxC, complete, edges:0-1,1-2, random:P, "
+            "links:COUNT, geometric:RANGE, or a file (.graphml, .edgelist, .json)."
         ),
     ] = None,
     permits: Annotated[int | None, typer.Option(help="k, how many permits there are.")] = None,
@@ -161,6 +165,9 @@ def simulate(
     values: dict[str, str | int] = read_scenario(scenario) if scenario is not None else {}
     values.update({name: value for name, value in given.items() if value is not None})
     values.update(setting_pairs("--option", option or []))
+    named = chosen(str(values["algorithm"]) if "algorithm" in values else None, mutant, without)
+    if named is not None:
+        values["algorithm"] = named
     if nodes is not None and nodes < 1:
         raise Refused("There must be at least one node: use --nodes 1 or more.")
     settings = Settings(values)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from meshlock.algorithms.interface import Algorithm, Effect, Node
-from meshlock.algorithms.registry import ALGORITHMS, settle
+from meshlock.algorithms.registry import Refused, find, settle
 from meshlock.topology.graphs import Complete
 
 CALLED = {
@@ -88,8 +88,9 @@ def branch(receive: Method, kind: str) -> list[ast.stmt]:
 
 def handlers(name: str) -> dict[str, list[dict[str, Any]]]:
     """For every cause, and every kind of message delivered, the methods that it runs."""
-    algorithm = ALGORITHMS.get(name)
-    if algorithm is None:
+    try:
+        algorithm = find(name)
+    except Refused:
         return {}
     known = methods(algorithm)
     shown: dict[str, list[dict[str, Any]]] = {}

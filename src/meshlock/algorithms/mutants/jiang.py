@@ -11,10 +11,10 @@ from meshlock.algorithms.jiang import (
     Rules,
     Update,
 )
+from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 from meshlock.algorithms.queues import Entry
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.reverse_link import Height, first_heights
-from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 
 
 class ForgetsItself(JiangNode):

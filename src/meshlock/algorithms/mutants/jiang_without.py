@@ -125,11 +125,11 @@ class JiangWithout(JiangNode):
         super().take_back()
 
     def send(self, message: Message) -> None:
-        if isinstance(message, Update) and message.want > 0:
-            if "R5" in self.undone:
+        if isinstance(message, Update):
+            if "R5" in self.undone and message.want > 0:
                 message.receiver = self.lowest()
-            elif "R6" in self.undone and self.next not in self.views:
-                return  # R6: there is no link to send it over
+            if "R6" in self.undone and message.receiver not in self.views:
+                return  # to a node that is no neighbour any more
         super().send(message)
         if "R5" in self.undone and isinstance(message, Release | Update):
             self.next = message.receiver

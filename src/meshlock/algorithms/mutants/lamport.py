@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from meshlock.algorithms.interface import Effect, Message, Network, Node
 from meshlock.algorithms.lamport import LamportNode, Release, Request
-from meshlock.algorithms.registry import find
 from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
+from meshlock.algorithms.registry import find
 
 
 class NoTieBreak(LamportNode):

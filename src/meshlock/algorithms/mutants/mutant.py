@@ -67,7 +67,7 @@ class Mutant:
     ``algorithm`` is the ``origin`` in everything but its name and its nodes; on links that
     are ``unordered`` because the mistake is to think that their order does not matter. In its
     ``case`` the checker finds that the property ``breaks`` is violated, in so many ``steps`` and
-    no fewer; nothing is violated where that is empty.
+    no fewer; nothing is violated where that is empty. A ``large`` case takes it minutes.
     """
 
     def __init__(
@@ -81,6 +81,7 @@ class Mutant:
         breaks: str,
         steps: int,
         unordered: bool = False,
+        large: bool = False,
     ) -> None:
         self.name = f"{origin.name}/{name}"
         self.origin = origin
@@ -88,6 +89,7 @@ class Mutant:
         self.case = case
         self.breaks = breaks
         self.steps = steps
+        self.large = large
         self.algorithm = Algorithm(
             self.name,
             f"{origin.title}; mistake: {mistake}",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from meshlock.algorithms.interface import Effect, Network, Node
+from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.reverse_link import Height, ReverseLinkNode, first_heights
-from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 
 
 class DoesNotAskBack(ReverseLinkNode):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from meshlock.algorithms.interface import Effect, Message, Network, Node
+from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.ricart_agrawala import RicartAgrawalaNode
-from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 
 
 class TooPolite(RicartAgrawalaNode):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from meshlock.algorithms.interface import Effect, Network, Node
+from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.singhal import HOLDING, NONE, REQUESTING, SinghalNode
-from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 
 
 class NoStaircase(SinghalNode):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from meshlock.algorithms.interface import Effect, Message, Network, Node
+from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.suzuki_kasami import Request, SuzukiKasamiNode
-from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 
 
 class ForgetsNewerRequests(SuzukiKasamiNode):

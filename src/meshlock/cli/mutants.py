@@ -1,0 +1,74 @@
+"""meshlock mutants: algorithms with a mistake, and how other commands choose one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Mutant = Annotated[
+    str | None, typer.Option("--mutant", help="Run an algorithm with a mistake: see mutants.")
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option("--without", help="Undo repairs of jiang: R1 to R11, as R4 or R4,R10 (repeat)."),
+]
+
+
+def mutants(
+    json: Annotated[bool, typer.Option("--json", help="One JSON list.")] = False,
+) -> None:
+    """List the mutants: algorithms with one mistake each, and what the mistake breaks.
+
+    Example: meshlock mutants
+    """
+    from meshlock.algorithms.mutants.catalogue import MUTANTS
+    from meshlock.cli.output import print_columns, print_json
+
+    if json:
+        print_json(
+            [
+                {
+                    "name": mutant.name,
+                    "algorithm": mutant.origin.name,
+                    "sentence": mutant.mistake,
+                    "property": mutant.breaks or None,
+                    "steps": mutant.steps or None,
+                    "check": mutant.case.flags(),
+                }
+                for mutant in MUTANTS.values()
+            ]
+        )
+        return
+    rows = [("name", "breaks", "in steps", "mistake")]
+    for mutant in MUTANTS.values():
+        steps = str(mutant.steps) if mutant.steps else ""
+        rows.append((mutant.name, mutant.breaks or "nothing", steps, mutant.mistake))
+    print_columns(rows)
+
+
+def chosen(algorithm: str | None, mutant: str | None, without: list[str] | None) -> str | None:
+    """The name of the algorithm to run, if any of the three flags says it."""
+    if mutant is None and without is None:
+        return algorithm
+    from meshlock.algorithms.mutants import catalogue
+    from meshlock.algorithms.mutants.jiang_without import PREFIX
+    from meshlock.algorithms.registry import Refused
+
+    if mutant is not None and without is not None:
+        raise Refused("Choose one of --mutant and --without.")
+    if mutant is not None:
+        found = catalogue.mutant(mutant)
+        if algorithm not in (None, found.origin.name, found.name):
+            raise Refused(
+                f"--mutant {mutant} is a mutant of {found.origin.name}, not of {algorithm}: "
+                f"leave out --algorithm."
+            )
+        return found.name
+    if algorithm not in (None, "jiang"):
+        raise Refused(
+            f"--without undoes repairs of jiang, and {algorithm} is another algorithm: use "
+            f"--algorithm jiang, or leave out --without."
+        )
+    rules = [rule.strip().upper() for text in without or [] for rule in text.split(",")]
+    return catalogue.mutant(PREFIX + "+".join(rules)).name
