@@ -11,10 +11,10 @@ nobody starves.
 whom and with which hop; that is where it sends what is meant for the holder. Whoever gets such a
 message without having the token sends it on along its own pointer, which is of a later hop: so
 every message comes closer to the token with each step and none goes in a circle. If the
-message knows of a later hop than its receiver, then that token is on its way to the receiver: the
-message waits there, ahead of the token. The holder keeps one queue for the whole network, serves its
-front, and sends token and queue to where the front is. While too few permits are free the
-token stays, and RELEASE comes to it.
+message knows of a later hop than its receiver, then that token is on its way to the receiver:
+the message waits there, ahead of the token. The holder keeps one queue for the whole network,
+serves its front, and sends token and queue to where the front is. While too few permits are
+free the token stays, and RELEASE comes to it.
 
 A node has one entry in the queue, for the most urgent of its clients. Entries have a number;
 a newer one takes the place of an older one whichever comes first, and one that wants nothing
@@ -142,7 +142,7 @@ class DirectNode(Node):
 
     def __init__(self, me: int, out: list[Effect], permits: int, patience: int) -> None:
         super().__init__(me, out)
-        self.patience = patience  # 0: requests do not age
+        self.weight = patience  # grants that one step of priority is worth; 0: requests do not age
         self.holder = me == 0
         self.hop = 0  # of the token if it is here, else of the latest that we know of ...
         self.pointer = 0  # ... and where that one went
@@ -156,7 +156,7 @@ class DirectNode(Node):
     # -- clients --------------------------------------------------------------------------
 
     def request(self, client: int, want: int, priority: int) -> None:
-        rank = priority * self.patience - self.grants if self.patience > 0 else priority
+        rank = priority * self.weight - self.grants if self.weight > 0 else priority
         entry = Entry(NIL, client, want, priority, rank)
         self.own.push(entry)
         if self.own.first() is entry:
