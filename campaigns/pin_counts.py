@@ -67,6 +67,10 @@ def setups() -> list[dict[str, Any]]:
     add("maekawa", "complete", 3)
     add("maekawa", "complete", 4)
     add("maekawa-bare", "complete", 3)
+    for permits in (1, 2):
+        for requests in (wishes(3, permits), wishes(3, permits) * 2):
+            add("direct", "complete", 3, permits=permits, requests=requests, links="unordered")
+        add("direct", "complete", 4, permits=permits, requests=wishes(4, permits))
     for algorithm in ("raymond", "naimi-trehel", "centralized", "lelann"):
         add(algorithm, "complete", 3, repeat=True)
 

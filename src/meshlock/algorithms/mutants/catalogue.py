@@ -5,6 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from meshlock.algorithms.mutants import (
+    direct,
     general_scheme,
     jiang,
     jiang_without,
@@ -30,6 +31,7 @@ PARTS: list[list[Mutant]] = [
     ricart_agrawala.MUTANTS,
     maekawa.MUTANTS,
     reverse_link.MUTANTS,
+    direct.MUTANTS,
     jiang.MUTANTS,
     jiang_without.MUTANTS,
 ]

@@ -1,0 +1,141 @@
+"""Mistakes one could make on the way to a token that moves."""
+
+from __future__ import annotations
+
+from meshlock.algorithms.direct import Asked, DirectNode, Release, Request, Token
+from meshlock.algorithms.interface import Effect, Network, Node
+from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
+from meshlock.algorithms.registry import find
+
+
+class KeepsAndSends(DirectNode):
+    def give(self, node: int) -> None:
+        free = self.free
+        super().give(node)
+        self.holder, self.free = True, free
+
+
+class ForgetsWhatCameAhead(DirectNode):
+    def receive_token(self, token: Token) -> None:
+        self.queue = []
+        super().receive_token(token)
+
+
+class LosesPermitsThatCameAhead(DirectNode):
+    def receive_token(self, token: Token) -> None:
+        self.free = 0
+        super().receive_token(token)
+
+
+class WaitsForATokenThatHasGone(DirectNode):
+    def receive_request(self, m: Request) -> None:
+        if m.hop + 1 == self.hop and not self.holder:
+            self.line_up((m.asker, m.number, m.want, m.priority, m.rank))
+        else:
+            super().receive_request(m)
+
+
+class BelievesTheLatestToArrive(DirectNode):
+    def line_up(self, asked: Asked) -> None:
+        self.queue = [other for other in self.queue if other[0] != asked[0]]
+        super().line_up(asked)
+
+
+class LetsTheSmallPass(DirectNode):
+    def decide(self) -> None:
+        while self.holder:
+            fitting = [asked for asked in self.queue if asked[2] <= self.free]
+            if not fitting:
+                return
+            self.queue.remove(fitting[0])
+            self.queue.insert(0, fitting[0])
+            if fitting[0][0] == self.me:
+                self.let_in()
+            else:
+                self.give(fitting[0][0])
+
+
+class ReleasesTwice(DirectNode):
+    def receive_release(self, m: Release) -> None:
+        super().receive_release(m)
+        if not self.holder:
+            self.free += m.count
+
+
+def nodes_of(kind: type[DirectNode]) -> Make:
+    def make(
+        network: Network, permits: int, options: dict[str, str], out: list[Effect]
+    ) -> list[Node]:
+        patience = int(options["patience"]) if options["ageing"] == "stamped" else 0
+        return [kind(me, out, permits, patience) for me in range(network.size)]
+
+    return make
+
+
+DIRECT = find("direct")
+
+MUTANTS: list[Mutant] = [
+    Mutant(
+        DIRECT,
+        "keeps-and-sends",
+        "the token is sent and kept",
+        nodes_of(KeepsAndSends),
+        Case(2, "complete", "1:1@1"),
+        breaks="one-token",
+        steps=2,
+    ),
+    Mutant(
+        DIRECT,
+        "forgets-what-came-ahead",
+        "requests that waited for the token are forgotten when it arrives",
+        nodes_of(ForgetsWhatCameAhead),
+        Case(3, "complete", "1:1@2 2:1@1"),
+        breaks="served",
+        steps=7,
+    ),
+    Mutant(
+        DIRECT,
+        "loses-permits-that-came-ahead",
+        "permits that waited for the token are forgotten when it arrives",
+        nodes_of(LosesPermitsThatCameAhead),
+        Case(3, "complete", "0:1@1 1:1@2", permits=2),
+        breaks="conservation",
+        steps=6,
+    ),
+    Mutant(
+        DIRECT,
+        "waits-for-a-token-that-has-gone",
+        "a request of an old pointer waits where the token was, as if it were still to come",
+        nodes_of(WaitsForATokenThatHasGone),
+        Case(3, "complete", "1:1@2 2:1@1"),
+        breaks="served",
+        steps=6,
+    ),
+    Mutant(
+        DIRECT,
+        "believes-the-latest-to-arrive",
+        "of two requests of a node the one that arrives last counts, not the newer one",
+        nodes_of(BelievesTheLatestToArrive),
+        Case(3, "complete", "0:1@5 1:1@1 1:1@9 2:1@5", clients=2),
+        breaks="order",
+        steps=9,
+    ),
+    Mutant(
+        DIRECT,
+        "lets-the-small-pass",
+        "whoever fits into the free permits goes first, whatever its rank",
+        nodes_of(LetsTheSmallPass),
+        Case(3, "complete", "0:1@1 0:1@1 1:2@9 2:1@1", permits=2, clients=2),
+        breaks="order",
+        steps=8,
+    ),
+    Mutant(
+        DIRECT,
+        "releases-twice",
+        "permits that are sent on to the holder are kept as well",
+        nodes_of(ReleasesTwice),
+        Case(3, "complete", "0:1@1 1:1@1 2:1@1", permits=2),
+        breaks="conservation",
+        steps=5,
+    ),
+]
