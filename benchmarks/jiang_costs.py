@@ -1,4 +1,4 @@
-"""The figures of docs/algorithms/jiang.md: ageing, quiet moves, and what an entry costs.
+"""The figures of docs/algorithms/jiang.md: ageing, moves, link changes, and what an entry costs.
 
 python benchmarks/jiang_costs.py        # about a minute, less if compiled
 """
@@ -72,6 +72,31 @@ def moves() -> None:
                 print(f"{topology}, {load}, {kind} | {per_entry(run)}")
 
 
+def changes() -> None:
+    print("\nmessages per entry, mean of three seeds | quiet | silent | broadcast")
+    for mobility in ("none", "flips:0.05", "flips:0.5"):
+        for topology in ("complete", "links:40", "grid:4x6"):
+            figures = []
+            for kind in ("quiet", "silent", "broadcast"):
+                total = 0.0
+                for seed in (1, 2, 3):
+                    run = finished(
+                        nodes=24,
+                        topology=topology,
+                        permits=3,
+                        want="1-3",
+                        priority="1-9",
+                        workload="saturated",
+                        requests=1000,
+                        moves=kind,
+                        seed=seed,
+                        **({} if mobility == "none" else {"mobility": mobility}),
+                    )
+                    total += sum(run.measures.messages.values()) / run.measures.entries
+                figures.append(f"{total / 3:.1f}")
+            print(f"{topology}, {mobility} | {' | '.join(figures)}")
+
+
 def entries() -> None:
     print(f"\nnodes, degree, k, load | {' | '.join(KINDS)} | all")
     setups = [(n, 4.0, 3, load) for load in ("serial", "saturated") for n in (16, 64, 256)]
@@ -93,4 +118,5 @@ def entries() -> None:
 if __name__ == "__main__":
     ageing()
     moves()
+    changes()
     entries()
