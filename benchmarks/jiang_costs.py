@@ -1,6 +1,6 @@
 """The figures of docs/algorithms/jiang.md: ageing, moves, link changes, and what an entry costs.
 
-python benchmarks/jiang_costs.py        # about a minute, less if compiled
+python benchmarks/jiang_costs.py        # about two minutes, less if compiled
 """
 
 from __future__ import annotations
