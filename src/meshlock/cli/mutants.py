@@ -34,7 +34,7 @@ def mutants(
                     "sentence": mutant.mistake,
                     "property": mutant.breaks or None,
                     "steps": mutant.steps or None,
-                    "check": mutant.case.flags(),
+                    "check": mutant.command(),
                 }
                 for mutant in MUTANTS.values()
             ]

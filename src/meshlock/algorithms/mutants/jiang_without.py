@@ -201,7 +201,9 @@ def nodes_without(undone: frozenset[str]) -> Make:
     return make
 
 
-def mutant(rules: list[str], case: Case, breaks: str = "", steps: int = 0) -> Mutant:
+def mutant(
+    rules: list[str], case: Case, breaks: str = "", steps: int = 0, *, large: bool = False
+) -> Mutant:
     return Mutant(
         find("jiang"),
         f"without-{'+'.join(rules)}",
@@ -210,31 +212,48 @@ def mutant(rules: list[str], case: Case, breaks: str = "", steps: int = 0) -> Mu
         case,
         breaks=breaks,
         steps=steps,
+        large=large,
     )
 
 
+ROUND = ["up 0-2", "down 1-2"]
+"""On a line of three, the last node's link moves to the other end: a ring, then a line again."""
+
 MUTANTS: list[Mutant] = [
     mutant(["R1"], Case(2, "line", "0:1@9 1:2@5", permits=2), "served", 7),
-    mutant(["R2"], Case(3, "line", "0:1@9 1:2@5 2:1@1", permits=2), "order", 9),
-    mutant(["R3"], Case(3, "line", "0:1@9 1:2@5 2:1@1", permits=2), "order", 9),
+    mutant(["R2"], Case(3, "line", "2:1@5 1:1@6 0:1@1"), "order", 15),
+    mutant(["R3"], Case(3, "complete", "0:1@1 1:1@5 2:1@9", changes=["down 0-2", "up 0-2"])),
     mutant(["R4"], Case(4, "edges:0-1,1-2,0-3", "0:1@1 2:1@1 3:1@5 1:1@9"), "order", 9),
     mutant(
         ["R5"],
-        Case(3, "line", "2:1@5 0:1@3 2:1@1", permits=2, changes=["up 0-2", "down 1-2"], clients=2),
+        Case(3, "line", "2:1@5 0:1@3 2:1@1", permits=2, changes=ROUND, clients=2),
         "served",
         25,
     ),
-    mutant(["R6"], Case(3, "line", "0:1@1 2:1@5", changes=["up 0-2", "down 1-2"]), "served", 10),
-    mutant(["R7"], Case(3, "line", "0:1@1 2:1@5", changes=["up 0-2", "down 1-2"]), "served", 10),
-    mutant(["R8"], Case(3, "line", "0:1@1 2:1@5", changes=["up 0-2", "down 1-2"]), "served", 10),
-    mutant(["R9"], Case(3, "complete", "0:1@1 1:1@2 2:1@3")),
+    mutant(["R6"], Case(3, "line", "0:1@1 2:1@5", changes=ROUND), "served", 10),
+    mutant(["R7"], Case(3, "line", "0:1@1 2:1@5", changes=ROUND)),
+    mutant(["R8"], Case(3, "line", "0:1@1 1:1@5 2:1@9"), "downhill", 5),
+    mutant(["R9"], Case(3, "line", "0:1@9 1:2@5 2:1@1", permits=2)),
     mutant(
         ["R10"],
         Case(4, "complete", "0:1@2 1:2@3 2:1@2 3:1@4", permits=2, changes=["down 0-2"]),
         "order",
         0,
+        large=True,
     ),
-    mutant(["R11"], Case(3, "line", "0:1@1 2:1@5", changes=["up 0-2", "down 1-2"]), "served", 10),
+    mutant(
+        ["R11"],
+        Case(
+            4,
+            "edges:0-1,0-2,2-3",
+            "1:1@5 2:1@1",
+            changes=["down 0-2", "up 0-3", "down 0-1"],
+            failures="return",
+            options={"raises": "1"},
+        ),
+        "downhill",
+        11,
+    ),
 ]
 
 

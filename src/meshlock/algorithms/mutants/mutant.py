@@ -105,5 +105,13 @@ class Mutant:
             token=origin.token,
             many_clients=origin.many_clients,
             restless=origin.restless,
+            structure=origin.structure,
             options=origin.options,
         )
+
+    def command(self) -> str:
+        """The command that shows what the mistake breaks, its set-up in full."""
+        flags = self.case.flags()
+        if not self.algorithm.needs_fifo:
+            flags += " --links unordered"
+        return f"meshlock check --mutant {self.name} {flags}"
