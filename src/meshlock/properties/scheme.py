@@ -43,12 +43,11 @@ class Branch:
         self.sons = cast(tuple[int, ...], glimpse[6])  # whose request is here or comes here
         self.loans = cast(tuple[int, ...], glimpse[7])  # who sends it a token that is lent
         self.gifts = cast(int, glimpse[8])  # tokens that come here to stay, or home from a loan
-
-    def above(self) -> int:
-        """Its father in the abstract tree, as far as that is known here; else NIL."""
+        self.above = NIL  # its father in the abstract tree, as far as that is known here
         if not self.asked or self.token_here:
-            return self.father  # (a1), (a5)
-        return self.loans[0] if self.loans else NIL  # (a4)
+            self.above = self.father  # (a1), (a5)
+        elif self.loans:
+            self.above = self.loans[0]  # (a4)
 
 
 class Scheme(Structure):
@@ -131,7 +130,7 @@ def idle(branches: list[Branch]) -> str:
 
 def oriented(branches: list[Branch]) -> str:
     """The abstract tree is a tree, and its root is where the token is at home."""
-    fathers = [node.above() for node in branches]
+    fathers = [node.above for node in branches]
     for node in branches:
         for son in node.sons:
             if branches[son].asked and fathers[son] != node.me:  # (a2), (a3)
@@ -142,14 +141,15 @@ def oriented(branches: list[Branch]) -> str:
     if len(roots) != 1:
         return f"nodes {', '.join([str(root) for root in roots]) or 'none'} are roots"
     root = branches[roots[0]]
+    reached = {root.me}
     for i in range(len(fathers)):
-        steps = 0
-        up = i
-        while up != root.me:
-            up = fathers[up]
-            steps += 1
-            if steps > len(fathers):
-                return f"node {i} has itself above it, or a cycle that it is not in"
+        way: set[int] = set()
+        while i not in reached:
+            if i in way:
+                return f"node {i} is above itself"
+            way.add(i)
+            i = fathers[i]
+        reached |= way
     if not (root.token_here or root.gifts > 0 or (root.asked and root.lender == root.me)):
         return f"node {root.me} is the root and neither has the token, lent it nor gets it"
     return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from meshlock.algorithms.general_scheme import Behaviour, Request, SchemeNode, Token
-from meshlock.algorithms.interface import Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
 from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 from meshlock.algorithms.queues import Fifo
 from meshlock.algorithms.registry import find
@@ -59,6 +59,33 @@ class AsksInAnothersName(SchemeNode):
         for effect in self.out[asked:]:
             if isinstance(effect, Request):
                 effect.origin = asker
+
+
+class AsksWithoutSayingSo(SchemeNode):
+    def enter_cs(self) -> None:
+        super().enter_cs()
+        if not self.token_here:
+            self.asked = False
+
+
+class MakesTheLoanItsOwn(SchemeNode):
+    def token(self, lender: int, sender: int) -> None:
+        acts_for_another = self.mandator not in (NIL, self.me)
+        super().token(NIL if acts_for_another else lender, sender)
+
+
+class LendsAndRests(SchemeNode):
+    def stand_in(self, asker: int) -> None:
+        lends = self.token_here
+        super().stand_in(asker)
+        if lends:
+            self.asked = False
+
+
+class ForgetsForWhomItAsks(SchemeNode):
+    def stand_in(self, asker: int) -> None:
+        super().stand_in(asker)
+        self.mandator = NIL
 
 
 class Lifo(Fifo):
@@ -131,6 +158,30 @@ def mutants_of(instance: str, nodes: int, topology: str, deaths: list[Death]) ->
             AsksInAnothersName,
             others,
         ),
+        "a": (
+            "asks-without-saying-so",
+            "a node that asks for the token does not set asked",
+            AsksWithoutSayingSo,
+            all_nodes,
+        ),
+        "o": (
+            "makes-the-loan-its-own",
+            "a proxy that gets a lent token for another treats it as given",
+            MakesTheLoanItsOwn,
+            all_nodes,
+        ),
+        "r": (
+            "lends-and-rests",
+            "a proxy that lends the token does not set asked",
+            LendsAndRests,
+            others,
+        ),
+        "w": (
+            "forgets-for-whom-it-asks",
+            "a proxy asks its father but does not note its mandator",
+            ForgetsForWhomItAsks,
+            others,
+        ),
     }
     found: list[Mutant] = []
     for letter, breaks, steps in deaths:
@@ -154,20 +205,29 @@ def last_in_first_out(instance: str, steps: int) -> Mutant:
     )
 
 
-IN_EVERY: list[Death] = [("k", "one-token", 2), ("f", "served", 4), ("e", "conservation", 1)]
+IN_EVERY: list[Death] = [("k", "one-token", 2), ("f", "oriented", 3), ("e", "conservation", 1)]
 
 MUTANTS: list[Mutant] = [
     *mutants_of(
         "general-scheme",
         3,
         "line",
-        [*IN_EVERY, ("l", "served", 7), ("g", "served", 7), ("n", "served", 6)],
+        [
+            *IN_EVERY,
+            ("l", "scheme-2", 4),
+            ("g", "oriented", 4),
+            ("n", "oriented", 2),
+            ("a", "scheme-1", 2),
+            ("o", "scheme-2", 4),
+            ("r", "scheme-3", 2),
+            ("w", "oriented", 2),
+        ],
     ),
-    *mutants_of("centralized", 3, "star", [*IN_EVERY, ("l", "served", 6)]),
+    *mutants_of("centralized", 3, "star", [*IN_EVERY, ("l", "scheme-2", 4)]),
     last_in_first_out("centralized", 10),
     *mutants_of("naimi-trehel", 3, "complete", IN_EVERY),
-    *mutants_of("raymond", 3, "line", [*IN_EVERY, ("n", "handlers", 3)]),
+    *mutants_of("raymond", 3, "line", [*IN_EVERY, ("n", "oriented", 2)]),
     last_in_first_out("raymond", 18),
-    *mutants_of("shortcut", 3, "line", [*IN_EVERY, ("l", "served", 7), ("n", "served", 7)]),
-    *mutants_of("gateway", 4, "complete", [*IN_EVERY, ("l", "served", 6), ("n", "served", 7)]),
+    *mutants_of("shortcut", 3, "line", [*IN_EVERY, ("l", "scheme-2", 6), ("n", "oriented", 2)]),
+    *mutants_of("gateway", 4, "complete", [*IN_EVERY, ("l", "scheme-2", 4), ("n", "oriented", 2)]),
 ]

@@ -9,6 +9,7 @@ from meshlock.algorithms.jiang import (
     JiangNode,
     Release,
     Rules,
+    Token,
     Update,
 )
 from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
@@ -151,6 +152,15 @@ class DoesNotAskBack(JiangNode):
         super().give(entry)
         if len(self.queue) > 0:
             self.out.pop()
+
+
+class StaysWhereItWas(JiangNode):
+    """The token is received, and the height stays as it was, above the giver's."""
+
+    def receive_token(self, token: Token) -> None:
+        h1, h2, _ = self.height
+        token.height = (h1, h2 + 1, token.sender)
+        super().receive_token(token)
 
 
 def nodes_of(kind: Callable[[int, list[Effect], Rules, Height, bool], JiangNode]) -> Make:
@@ -299,5 +309,14 @@ MUTANTS: list[Mutant] = [
         Case(3, "edges:0-1,0-2", "0:1@1 1:1@5 2:1@3"),
         breaks="served",
         steps=9,
+    ),
+    Mutant(
+        JIANG,
+        "stays-where-it-was",
+        "a node that receives the token does not go below the giver",
+        nodes_of(StaysWhereItWas),
+        Case(3, "line", "0:1@1 1:1@1 2:1@1"),
+        breaks="downhill",
+        steps=3,
     ),
 ]

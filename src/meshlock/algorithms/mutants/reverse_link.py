@@ -40,6 +40,12 @@ class DoesNotClimb(ReverseLinkNode):
         self.tell_height()
 
 
+class StaysWhereItWas(ReverseLinkNode):
+    def token(self, j: int, height: Height) -> None:
+        h1, h2, me = self.height
+        super().token(j, (h1, h2 + 1, me))
+
+
 def nodes_of(kind: type[ReverseLinkNode]) -> Make:
     def make(
         network: Network, permits: int, options: dict[str, str], out: list[Effect]
@@ -99,7 +105,16 @@ MUTANTS: list[Mutant] = [
         "a node without a way down tells its height but does not raise it",
         nodes_of(DoesNotClimb),
         Case(3, "complete", "0 2", changes=["down 0-2"]),
-        breaks="served",
-        steps=10,
+        breaks="downhill",
+        steps=7,
+    ),
+    Mutant(
+        REVERSE_LINK,
+        "stays-where-it-was",
+        "a node that receives the token does not go below the giver",
+        nodes_of(StaysWhereItWas),
+        Case(3, "line", "0 1 2"),
+        breaks="downhill",
+        steps=3,
     ),
 ]
