@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from meshlock.algorithms.interface import Algorithm
 from meshlock.algorithms.registry import (
     Refused,
     find,
@@ -142,3 +143,17 @@ def judged(names: list[str]) -> set[str]:
         if name not in PROPERTIES:
             raise Refused(f"--property is one of {', '.join(PROPERTIES)}, not '{name}'.")
     return set(names or PROPERTIES) | {"handlers"}
+
+
+def refuse_unjudged(algorithm: Algorithm, names: list[str], reduction: str) -> None:
+    """Whoever names a property wants to know of it: no verdict without having looked."""
+    for name in names:
+        if name not in STRUCTURE:
+            continue
+        if name not in algorithm.structure:
+            has = ", ".join(algorithm.structure) or "none of these"
+            raise Refused(
+                f"--property {name} is promised by other algorithms; {algorithm.name} has {has}."
+            )
+        if reduction == "por":
+            raise Refused(f"--property {name} speaks of every state: leave out --reduction por.")

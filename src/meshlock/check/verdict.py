@@ -118,6 +118,9 @@ class Checking:
     def proviso(self) -> str:
         capacity = self.setup.capacity
         text = f" with at most {capacity} messages on a link" if capacity else ""
+        if self.system.sound is not None and isinstance(self.explorer.model, Reduced):
+            names = ", ".join(self.system.sound.structure.names())
+            text += f", {names} left out, which a reduction of steps cannot judge"
         judged = self.system.ordered or "order" not in self.judged
         if judged or not self.setup.algorithm.priorities:
             return text

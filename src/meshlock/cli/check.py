@@ -75,7 +75,8 @@ def check(
         list[str] | None,
         typer.Option(
             "--property",
-            help="safety, one-token, conservation, order, served, liveness; else all.",
+            help="safety, one-token, conservation, order, neighbours, served, liveness, downhill, "
+            "scheme-1, scheme-2, scheme-3 or oriented, again and again; else all.",
         ),
     ] = None,
     reduction: Annotated[
@@ -104,7 +105,7 @@ def check(
     small one in which the mistake shows: meshlock check --without R4
     """
     from meshlock.algorithms.registry import Refused
-    from meshlock.check.questions import judged, setup
+    from meshlock.check.questions import judged, refuse_unjudged, setup
     from meshlock.check.verdict import Checking
 
     if manifest:
@@ -143,6 +144,7 @@ def check(
     if symmetry and reduction != "none":
         raise Refused("Choose one of --symmetry and --reduction por.")
     by = "symmetry" if symmetry else reduction
+    refuse_unjudged(what.algorithm, property_ or [], reduction)
     checking = Checking(what, judged(property_ or []), max_states, by)
     cpu, interrupted = explore(checking)
     if trace is not None and checking.violations():

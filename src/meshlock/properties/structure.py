@@ -24,6 +24,9 @@ class Structure:
         self.judged = judged
         self.numbers: dict[Frozen, int] = {}
 
+    def names(self) -> list[str]:
+        return sorted(self.judged)
+
     def see(self, node: Node, inbox: list[Message]) -> int:
         """The number of the glimpse of this node, with this on its way to it."""
         key = self.glimpse(node, inbox)
