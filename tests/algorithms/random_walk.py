@@ -5,7 +5,8 @@ from random import Random
 import networkx
 
 from meshlock.algorithms.registry import find
-from meshlock.simulate.by_hand import Director, Scenario
+from meshlock.simulate.driven import DrivenRun
+from meshlock.simulate.scenario import Scenario
 
 
 def connected(size, links):
@@ -26,20 +27,20 @@ def set_up(chance, most_permits):
 def walk(algorithm, seed, requests=12, changes=0, most_permits=4, option=None, look=None):
     """Whatever may happen next happens with equal chance, until nothing can.
 
-    ``look`` is shown the director after every step.
+    ``look`` is shown the run after every step.
     """
     chance = Random(seed)
     script = set_up(chance, most_permits) + (f"\noption {option}" if option else "")
-    director = Director(Scenario(f"walk {seed}", script), find(algorithm))
-    nodes = range(director.scenario.size)
+    run = DrivenRun(Scenario(f"walk {seed}", script), find(algorithm))
+    nodes = range(run.scenario.size)
     steps = 0
     while steps < 20_000:
         steps += 1
-        busy = {each.node for each in [*director.waiting.values(), *director.inside.values()]}
-        deeds = [("leave", request) for request in director.inside.values()]
+        busy = {each.node for each in [*run.waiting.values(), *run.inside.values()]}
+        deeds = [("leave", request) for request in run.inside.values()]
         deeds += [
             ("deliver", link)
-            for link in sorted({(each.sender, each.receiver) for each in director.on_the_way})
+            for link in sorted({(each.sender, each.receiver) for each in run.on_the_way})
         ]
         if requests:
             deeds += [("request", node) for node in nodes if node not in busy]
@@ -49,31 +50,30 @@ def walk(algorithm, seed, requests=12, changes=0, most_permits=4, option=None, l
             break
         deed, whom = chance.choice(deeds)
         if deed == "leave":
-            director.leaves(whom)
+            run.leaves(whom)
         elif deed == "deliver":
-            director.deliver(director.first(whom))
+            run.deliver(run.first(whom))
         elif deed == "request":
             requests -= 1
-            want = chance.randint(1, director.scenario.permits)
-            words = f"{whom} want {want} priority {chance.randint(1, 9)}".split()
-            director.request(0, words)
+            want = chance.randint(1, run.scenario.permits)
+            run.request(whom, want, chance.randint(1, 9))
         else:
             changes -= 1
-            flip(director, chance)
+            flip(run, chance)
         if look:
-            look(director)
-    director.monitor.ends(director.now, len(director.waiting))
-    return director
+            look(run)
+    run.monitor.ends(run.now, len(run.waiting))
+    return run
 
 
-def flip(director, chance):
+def flip(run, chance):
     """A link forms, or an idle one fails that the network can spare."""
-    size = director.scenario.size
+    size = run.scenario.size
     pairs = [(one, other) for other in range(size) for one in range(other)]
     one, other = chance.choice(pairs)
-    if (one, other) not in director.links:
-        director.link_up(one, other)
-    elif max(director.first((one, other)), director.first((other, one))) >= 0:
+    if (one, other) not in run.links:
+        run.link_up(one, other)
+    elif max(run.first((one, other)), run.first((other, one))) >= 0:
         return  # both ends would go on talking while the link drains
-    elif connected(size, director.links - {(one, other)}):
-        director.link_down(0, one, other)
+    elif connected(size, run.links - {(one, other)}):
+        run.link_down(one, other)

@@ -8,7 +8,7 @@ import pytest
 from random_walk import walk
 
 from meshlock.algorithms.reverse_link import ReverseLinkNode, Token
-from meshlock.simulate.by_hand import play
+from meshlock.simulate.director import play
 from meshlock.simulate.settings import Settings, simulation
 from meshlock.trace.writer import TraceWriter
 from runs import finished, per_entry

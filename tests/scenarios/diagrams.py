@@ -3,7 +3,7 @@
 import io
 import json
 
-from meshlock.simulate.by_hand import play
+from meshlock.simulate.director import play
 from meshlock.trace.writer import TraceWriter
 
 SHOWN = {"TOKEN": "free", "REQUEST": "priority", "UPDATE": "priority", "RELEASE": "returned"}

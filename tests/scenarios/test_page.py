@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from diagrams import diagram
 
-from meshlock.simulate.by_hand import names, play, scenario
+from meshlock.simulate.director import play
+from meshlock.simulate.scenario import names, scenario
 
 PAGE = (Path(__file__).parents[2] / "docs" / "what-is-wrong.md").read_text(encoding="utf-8")
 

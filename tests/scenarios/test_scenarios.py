@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from meshlock.algorithms.registry import Refused, find
-from meshlock.simulate.by_hand import Director, Scenario, names, play
+from meshlock.simulate.director import Director, play
+from meshlock.simulate.scenario import Scenario, names
 
 TRANSCRIPTS = Path(__file__).parent / "printed"
 
@@ -86,9 +87,9 @@ WRONG = [
     ("nodes 2\nlinks 0-1\nrequest 2", "line 3: there is no node 2"),
     ("nodes 2\nlinks 0:1", "should be a link such as 0-1"),
     ("nodes 2\nlinks 0-1\nrequest 0 want many", "'many' should be a whole number"),
-    ("nodes 2\nlinks 0-1\nrequest 0\nrequest 0", "node 0 has a client already"),
-    ("nodes 2\nlinks 0-1\ndeliver 0->1", "nothing is on the way 0->1"),
-    ("nodes 2\nlinks 0-1\nlink down 0-0", "there is no link 0-0"),
+    ("nodes 2\nlinks 0-1\nrequest 0\nrequest 0", "line 4: Node 0 has a client already"),
+    ("nodes 2\nlinks 0-1\ndeliver 0->1", "line 3: Nothing is on the way 0->1"),
+    ("nodes 2\nlinks 0-1\nlink down 0-0", "line 3: There is no link 0-0"),
     ("nodes 2\nlinks 0-1\ndance", "cannot do 'dance'"),
     ("nodes 2\nlinks 0-1\nexpect rain", "cannot expect 'rain'"),
     ("nodes 2\nlinks 0-1\nrequest 0 want 2", "can never be served"),

@@ -10,7 +10,7 @@ from meshlock.algorithms.registry import Refused
 from meshlock.check.questions import judged, setup
 from meshlock.check.story import write_trace
 from meshlock.check.verdict import Checking
-from meshlock.simulate import by_hand
+from meshlock.simulate.director import play
 from meshlock.simulate.schedule import read
 from meshlock.simulate.settings import Settings, simulation
 from meshlock.simulate.shrink import shrink, violated
@@ -65,8 +65,8 @@ def test_a_counterexample_becomes_a_scenario_that_the_repaired_edition_passes(
     assert wrong >= {"served"}
     script = tmp_path / "small.txt"
     script.write_text(small.script("shrunk") + "finish\n", encoding="utf-8")
-    assert by_hand.play(str(script), "jiang-printed").unserved
-    assert by_hand.play(str(script), "jiang").good
+    assert play(str(script), "jiang-printed").unserved
+    assert play(str(script), "jiang").good
 
 
 def test_a_long_failing_simulation_shrinks_to_a_few_lines(tmp_path: Path) -> None:

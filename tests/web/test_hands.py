@@ -27,13 +27,13 @@ def test_ask_deliver_leave_and_the_saved_trace_is_judged_good(tmp_path):
     hand.do({"do": "ask", "node": 2, "want": 2, "priority": 5})
     hand.do({"do": "all"})
     assert hand.about()["violated"] == []
-    assert [request.node for request in hand.director.inside.values()] == [2]
+    assert [request.node for request in hand.run.inside.values()] == [2]
     hand.do({"do": "ask", "node": 0, "want": 1, "priority": 9})
     hand.do({"do": "leave", "node": 2})
     hand.do({"do": "all"})
-    assert [request.node for request in hand.director.inside.values()] == [0]
+    assert [request.node for request in hand.run.inside.values()] == [0]
     hand.do({"do": "leave", "node": 0})  # the token is here: nothing is sent
-    assert not hand.director.on_the_way
+    assert not hand.run.on_the_way
     verdict = Audit(saved(hand, tmp_path / "saved.jsonl"))
     assert verdict.monitor.violated == {}
     assert verdict.entries == 2
@@ -51,7 +51,7 @@ def test_the_printed_algorithm_is_caught_when_driven_into_its_deadlock():
     hand.do({"do": "leave", "node": 1})
     hand.do({"do": "all"})
     hand.do({"do": "leave", "node": 0})
-    if hand.director.on_the_way:
+    if hand.run.on_the_way:
         hand.do({"do": "all"})
     found = {entry["property"]: entry["sentence"] for entry in hand.about()["violated"]}
     assert set(found) == {"order", "served"}
@@ -71,17 +71,17 @@ def test_taking_back_leads_exactly_to_where_it_was():
 
 def test_links_follow_the_radio_range():
     hand = Hand({"topology": "range", "nodes": 6, "permits": 2})
-    before = set(hand.director.links)
+    before = set(hand.run.links)
     hand.do({"do": "move", "node": 3, "x": 2.9, "y": 2.9})
     gone = {link for link in before if 3 in link}
     assert gone
-    assert hand.director.links == before - gone
+    assert hand.run.links == before - gone
     assert hand.about()["hand"]["parted"]
     hand.do({"do": "ask", "node": 3})
     assert hand.about()["violated"] == []  # a partition excuses
     hand.do({"do": "move", "node": 3, "x": hand.places[0][0], "y": hand.places[0][1] + 0.1})
     hand.do({"do": "all"})
-    assert [request.node for request in hand.director.inside.values()] == [3]
+    assert [request.node for request in hand.run.inside.values()] == [3]
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_every_algorithm_can_be_driven(name):
     hand = Hand({"algorithm": name, "topology": "star", "nodes": 4, "permits": 1})
     hand.do({"do": "ask", "node": 3})
     for _ in range(100):
-        if hand.director.inside:
+        if hand.run.inside:
             break
         hand.do({"do": "next"})
-    assert [request.node for request in hand.director.inside.values()] == [3]
+    assert [request.node for request in hand.run.inside.values()] == [3]
     assert hand.about()["violated"] == []

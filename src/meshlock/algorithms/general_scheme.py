@@ -57,6 +57,8 @@ from meshlock.algorithms.interface import (
 )
 from meshlock.algorithms.queues import Fifo, Lift
 
+PROXY, TRANSIT = 0, 1
+
 
 class Request(Message):
     """request(origin): origin wants the token."""
@@ -130,7 +132,7 @@ class Chosen(Behaviour):
     """Whatever the outside set last; it may do so before any step."""
 
     def transit(self, node: SchemeNode, requester: int) -> bool:
-        return node.chosen == 1
+        return node.chosen == TRANSIT
 
 
 class SchemeNode(Node):
@@ -144,6 +146,7 @@ class SchemeNode(Node):
         "client",
     )
     names: ClassVar[tuple[str, ...] | None] = ("father", "lender", "mandator", "waiting")
+    choice_names: ClassVar[tuple[str, ...]] = ("proxy", "transit")
 
     def __init__(
         self, me: int, out: list[Effect], father: int, behaviour: Behaviour, waiting: Fifo
@@ -155,7 +158,7 @@ class SchemeNode(Node):
         self.lender = me if father == NIL else NIL
         self.mandator = NIL
         self.behaviour = behaviour
-        self.chosen = 0
+        self.chosen = PROXY
         self.waiting = waiting
         self.client = NIL  # who of this node wants in, or is in
 
@@ -256,7 +259,7 @@ class SchemeNode(Node):
     # -- observers --------------------------------------------------------------------
 
     def choices(self) -> int:
-        return 2 if isinstance(self.behaviour, Chosen) else 1
+        return len(self.choice_names) if isinstance(self.behaviour, Chosen) else 1
 
     def choose(self, choice: int) -> None:
         self.chosen = choice
@@ -293,8 +296,8 @@ def tree(
 ) -> list[Node]:
     """A node per place of the network, all with one behaviour.
 
-    They start as the tree of shortest paths to node 0 (a star on the complete graph), or as
-    the complete binary tree, whatever the links.
+    They start as the network's tree, which is that of shortest paths to node 0 (a star on the
+    complete graph) unless another is given; or as the complete binary tree, whatever the links.
     """
     nodes: list[Node] = []
     for me in range(network.size):

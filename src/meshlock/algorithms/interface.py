@@ -96,6 +96,8 @@ class Node:
     and a smaller one replaced by a larger. Nothing else depends on them but ranks."""
     ranks: ClassVar[dict[str, int]] = {}
     """Which variables hold ranks, and where in each row of such a variable; see patience."""
+    choice_names: ClassVar[tuple[str, ...]] = ()
+    """What the settings of :meth:`choices` are called, in their order."""
 
     def __init__(self, me: int, out: list[Effect]) -> None:
         self.me = me
@@ -194,7 +196,8 @@ class Node:
 class Network:
     """What an algorithm may know of the network when its nodes are made.
 
-    Nodes are numbered 0 to ``size`` - 1. Node 0 is the root: it holds the first token.
+    Nodes are numbered 0 to ``size`` - 1. Node 0 is the root: it holds the first token,
+    unless the tree of fathers is given and has another root.
     """
 
     def __init__(self, size: int) -> None:
@@ -209,7 +212,8 @@ class Network:
         raise NotImplementedError
 
     def father(self, node: int) -> int:
-        """The next node on a shortest path from ``node`` to node 0; NIL for 0."""
+        """The next node on a shortest path from ``node`` to node 0, or in the tree that is
+        given; NIL for the root."""
         raise NotImplementedError
 
 

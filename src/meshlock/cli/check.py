@@ -107,15 +107,11 @@ def check(
     from meshlock.algorithms.registry import Refused
     from meshlock.check.questions import judged, refuse_unjudged, setup
     from meshlock.check.verdict import Checking
+    from meshlock.cli.output import named_values
 
     if manifest:
         rerun(max_states, json)
-    options: dict[str, str] = {}
-    for pair in option or []:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise Refused(f"--option takes NAME=VALUE, not '{pair}'.")
-        options[name] = value
+    options = named_values("--option", option or [])
     if max_states < 1:
         raise Refused("--max-states must be at least 1.")
     name = chosen(algorithm, mutant, without) or "raymond"

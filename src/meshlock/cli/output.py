@@ -39,16 +39,26 @@ def lines(rows: Sequence[Sequence[str]]) -> list[str]:
     return found
 
 
+def named_values(where: str, pairs: list[str]) -> dict[str, str]:
+    """NAME=VALUE pairs; ``where`` they were given is told to whoever writes them otherwise."""
+    from meshlock.algorithms.registry import Refused
+
+    values: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise Refused(f"{where} takes NAME=VALUE, not '{pair}'.")
+        values[name] = value
+    return values
+
+
 def setting_pairs(where: str, pairs: list[str]) -> dict[str, str | int]:
     """NAME=VALUE pairs as settings, numbers where numbers belong."""
     from meshlock.algorithms.registry import Refused
     from meshlock.simulate.settings import NUMBERS
 
     settings: dict[str, str | int] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise Refused(f"{where} takes NAME=VALUE, not '{pair}'.")
+    for name, value in named_values(where, pairs).items():
         if name in NUMBERS:
             try:
                 settings[name] = int(value)

@@ -1,4 +1,4 @@
-"""meshlock scenario: play a schedule by hand and show every step."""
+"""meshlock scenario: play a scripted schedule and show every step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from meshlock.cli.mutants import Mutant, Without, chosen
 
 if TYPE_CHECKING:
-    from meshlock.simulate.by_hand import Outcome
+    from meshlock.simulate.driven import Outcome
 
 
 def scenario(
@@ -18,10 +18,18 @@ def scenario(
         str | None, typer.Argument(help="J1, J1b, J2 ... (see --list), or a script (.txt).")
     ] = None,
     algorithm: Annotated[
-        str | None, typer.Option(help="See meshlock algorithms; jiang unless said.")
+        str | None,
+        typer.Option(help="See meshlock algorithms; without it the one that the script names."),
     ] = None,
     mutant: Mutant = None,
     without: Without = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="An option of the algorithm as NAME=VALUE; overrides the script's."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Draw with this seed what the script leaves to chance.")
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="What scenarios there are.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
     trace: Annotated[Path | None, typer.Option(help="Write every event to this file.")] = None,
@@ -31,20 +39,15 @@ def scenario(
     Example: meshlock scenario J1 --algorithm jiang-printed
     """
     from meshlock.algorithms.registry import Refused
-    from meshlock.cli.output import print_json
-    from meshlock.simulate import by_hand
+    from meshlock.cli.output import named_values, print_json
 
     if list_:
-        titles = {each: by_hand.scenario(each).title for each in by_hand.names()}
-        if json:
-            print_json([{"scenario": each, "title": titles[each]} for each in titles])
-        else:
-            for each, title in titles.items():
-                typer.echo(f"{each:<4} {title}")
+        listing(json)
         return
     if name is None:
         raise Refused("Name a scenario, such as J1; meshlock scenario --list shows them all.")
-    outcome = played(name, chosen(algorithm, mutant, without) or "jiang", trace)
+    named = chosen(algorithm, mutant, without)
+    outcome = played(name, named, trace, named_values("--option", option or []), seed)
     if json:
         print_json(outcome.figures())
     else:
@@ -52,25 +55,45 @@ def scenario(
     raise typer.Exit(0 if outcome.good else 1)
 
 
-def played(name: str, algorithm: str, path: Path | None) -> Outcome:
+def listing(json: bool) -> None:
+    from meshlock.cli.output import print_json
+    from meshlock.simulate import scenario
+
+    titles = {each: scenario.scenario(each).title for each in scenario.names()}
+    if json:
+        print_json([{"scenario": each, "title": titles[each]} for each in titles])
+        return
+    width = max(len(each) for each in titles)
+    for each, title in titles.items():
+        typer.echo(f"{each:<{width}} {title}")
+
+
+def played(
+    name: str,
+    algorithm: str | None,
+    path: Path | None,
+    options: dict[str, str],
+    seed: int | None,
+) -> Outcome:
     from meshlock.algorithms.registry import Refused
-    from meshlock.simulate import by_hand
+    from meshlock.simulate.director import play
     from meshlock.trace.writer import TraceWriter
 
     if path is None:
-        return by_hand.play(name, algorithm)
+        return play(name, algorithm, None, options, seed)
     try:
         with path.open("wb") as file:
-            return by_hand.play(name, algorithm, TraceWriter(file, False))
+            return play(name, algorithm, TraceWriter(file, False), options, seed)
     except OSError as error:
         raise Refused(f"Cannot write the trace to {path}: {error.strerror}.") from None
 
 
 def report(outcome: Outcome) -> None:
-    from meshlock.simulate.by_hand import listed
-
+    listed = outcome.scenario.listed
+    usual = {name: values[0] for name, values in outcome.algorithm.options.items()}
+    chosen = [f"{name}={value}" for name, value in outcome.options.items() if value != usual[name]]
     typer.echo(f"{outcome.scenario.name}: {outcome.scenario.title}")
-    typer.echo(f"played by {outcome.algorithm.name}\n")
+    typer.echo(f"played by {' '.join([outcome.algorithm.name, *chosen])}\n")
     typer.echo(outcome.transcript)
     typer.echo(f"entered in this order: {listed(outcome.entries)}")
     if outcome.unserved:

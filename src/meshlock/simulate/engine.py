@@ -96,6 +96,12 @@ class Simulation:
             self.trace.step(self.now, "start", node, {}, self.out)
         self.out.clear()
 
+    def choose(self, node: Node) -> int:
+        """Draw what the algorithm leaves open at this node."""
+        choice = int(self.choice() * node.choices())
+        node.choose(choice)
+        return choice
+
     def ask_somewhere(self) -> None:
         """Serial workload: the next request, of a node drawn from all."""
         if self.planned < self.workload.requests:
@@ -134,20 +140,18 @@ class Simulation:
 
     def hand_in(self, client: Client) -> None:
         node = self.nodes[client.node]
-        if self.choosing:
-            node.choose(int(self.choice() * node.choices()))
+        choice = self.choose(node) if self.choosing else -1
         tokens, permits = node.tokens(), node.free_permits()
         node.request(client.number, client.want, client.priority)
         self.carry_out(node, tokens, permits)
         if self.trace is not None:
             cause = {"client": client.number, "want": client.want, "priority": client.priority}
-            self.trace.step(self.now, "request", node, cause, self.out)
+            self.trace.step(self.now, "request", node, cause, self.out, choice)
         self.out.clear()
 
     def leave(self, client: Client) -> None:
         node = self.nodes[client.node]
-        if self.choosing:
-            node.choose(int(self.choice() * node.choices()))
+        choice = self.choose(node) if self.choosing else -1
         client.inside = False
         self.active -= 1
         del self.present[client.number]
@@ -159,7 +163,8 @@ class Simulation:
         node.release(client.number)
         self.carry_out(node, tokens, permits + client.want)
         if self.trace is not None:
-            self.trace.step(self.now, "leave", node, {"client": client.number}, self.out)
+            cause = {"client": client.number}
+            self.trace.step(self.now, "leave", node, cause, self.out, choice)
         self.out.clear()
         if not self.many_clients:
             others = self.busy[client.node]
@@ -175,14 +180,13 @@ class Simulation:
     def deliver(self, message: Message) -> None:
         self.in_flight -= 1
         node = self.nodes[message.receiver]
-        if self.choosing:
-            node.choose(int(self.choice() * node.choices()))
+        choice = self.choose(node) if self.choosing else -1
         tokens = node.tokens() + message.tokens()
         permits = node.free_permits() + message.permits()
         node.receive(message)
         self.carry_out(node, tokens, permits)
         if self.trace is not None:
-            self.trace.delivered(self.now, node, message, self.out)
+            self.trace.delivered(self.now, node, message, self.out, choice)
         self.out.clear()
 
     def carry(self, message: Message) -> None:

@@ -8,6 +8,7 @@ as long as the rest hangs together. What remains cannot lose a single deed.
 
 from __future__ import annotations
 
+from meshlock.algorithms.interface import NIL
 from meshlock.algorithms.registry import Refused
 from meshlock.simulate.schedule import Deed, Schedule
 from meshlock.topology.graphs import Graph
@@ -77,7 +78,9 @@ def without_nodes(schedule: Schedule, wrong: set[str]) -> Schedule:
 
 
 def without(schedule: Schedule, gone: int) -> Schedule | None:
-    """The same without this node, the others renumbered; None if that cuts the network."""
+    """The same without this node, the others renumbered; None if that cuts network or tree."""
+    if gone in schedule.tree or schedule.tree[gone : gone + 1] == [NIL]:
+        return None
     names = {node: node - (node > gone) for node in range(schedule.size) if node != gone}
     links = [
         (names[one], names[other]) for one, other in schedule.links if gone not in (one, other)
@@ -85,5 +88,15 @@ def without(schedule: Schedule, gone: int) -> Schedule | None:
     size = schedule.size - 1
     if Graph(size, links).reached < size:
         return None
+    tree = [names.get(father, NIL) for node, father in enumerate(schedule.tree) if node != gone]
     deeds = [deed.renamed(names) for deed in schedule.deeds]
-    return Schedule(schedule.algorithm, schedule.options, size, links, schedule.permits, deeds)
+    return Schedule(
+        schedule.algorithm,
+        schedule.options,
+        size,
+        links,
+        schedule.permits,
+        deeds,
+        tree,
+        schedule.failures,
+    )

@@ -119,3 +119,11 @@ class Graph(Topology):
                         further.append(other)
             level = further
         return fathers, depth
+
+
+class Rooted(Graph):
+    """A graph whose tree of fathers is given: its root may be any node."""
+
+    def __init__(self, size: int, links: Iterable[tuple[int, int]], fathers: list[int]) -> None:
+        super().__init__(size, links)
+        self.fathers = fathers

@@ -48,11 +48,19 @@ class TraceWriter:
         self.write(self.encode(event) + b"\n")
 
     def step(
-        self, time: float, event: str, node: Node, cause: dict[str, Any], effects: list[Effect]
+        self,
+        time: float,
+        event: str,
+        node: Node,
+        cause: dict[str, Any],
+        effects: list[Effect],
+        choice: int = -1,
     ) -> None:
-        """One run of one handler."""
+        """One run of one handler; ``choice`` is what was chosen before, if anything was."""
         me = node.me
         line: dict[str, Any] = {"t": time, "node": me, "event": event}
+        if choice >= 0:
+            line["choice"] = choice
         line.update(cause)
         if event == "request":
             self.wants[cause["client"]] = cause["want"]
@@ -94,9 +102,11 @@ class TraceWriter:
             line["permits"] = message.permits()
         self.line(line)
 
-    def delivered(self, time: float, node: Node, message: Message, effects: list[Effect]) -> None:
+    def delivered(
+        self, time: float, node: Node, message: Message, effects: list[Effect], choice: int = -1
+    ) -> None:
         cause = {"id": message.serial, "from": message.sender, "message": message.kind}
-        self.step(time, "deliver", node, {**cause, "args": arguments(message)}, effects)
+        self.step(time, "deliver", node, {**cause, "args": arguments(message)}, effects, choice)
 
     def undelivered(self, time: float, node: Node, message: Message, effects: list[Effect]) -> None:
         cause = {"id": message.serial, "to": message.receiver, "message": message.kind}

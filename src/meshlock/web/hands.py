@@ -1,7 +1,7 @@
 """A small run that somebody drives from the page: who asks, what arrives, which link fails.
 
-The nodes are driven by the director that also plays scenarios; what they do is written as a
-trace, and the page plays that trace like any other while it grows.
+It is the driven run that also plays scenarios; what the nodes do is written as a trace, and the
+page plays that trace like any other while it grows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import msgspec
 
 from meshlock.algorithms.registry import ALGORITHMS, Refused, find
 from meshlock.properties import sentences
-from meshlock.simulate.by_hand import Director, Scenario
+from meshlock.simulate.driven import DrivenRun
+from meshlock.simulate.scenario import Scenario
 from meshlock.topology.graphs import Topology
 from meshlock.topology.specification import network
 from meshlock.trace.writer import TraceWriter
@@ -116,24 +117,21 @@ class Hand:
     def begin(self) -> None:
         settled = self.settled
         self.places = settled.places() if settled.topology == "range" else []
-        lines = [f"nodes {settled.nodes}", f"permits {settled.permits}"]
+        lines = [f"nodes {settled.nodes}", f"permits {settled.permits}", f"seed {settled.seed}"]
         lines.append("links " + " ".join(f"{a}-{b}" for a, b in settled.links(self.places)))
         self.trace = Growing()
         self.writer = TraceWriter(self.trace, True)
-        scenario = Scenario("by-hand", "\n".join(lines))
-        self.director = Director(scenario, settled.algorithm, self.writer)
+        scenario = Scenario("driven", "\n".join(lines))
+        self.run = DrivenRun(scenario, settled.algorithm, self.writer)
         for node, (x, y) in enumerate(self.places):
             self.writer.moved(0.0, node, x, y)
         self.failure = ""
         if settled.algorithm.restless:
-            for member in self.director.nodes:
-                before = self.director.before(member.me)
-                member.start()
-                self.director.step(member.me, "is set going", before, "start", {})
+            self.run.start()
 
     @property
     def index(self) -> Index:
-        assert self.trace.index is not None  # the director has written the set-up
+        assert self.trace.index is not None  # the run has written the set-up
         return self.trace.index
 
     # -- deeds ----------------------------------------------------------------------------
@@ -155,6 +153,7 @@ class Hand:
         acts = {
             "ask": self.ask,
             "leave": self.leave,
+            "behaviour": self.behaviour,
             "deliver": self.deliver,
             "next": self.next,
             "all": self.all,
@@ -187,48 +186,46 @@ class Hand:
         node = self.node(deed)
         want = whole(deed, "want", 1, 1, self.settled.permits)
         priority = whole(deed, "priority", 0, 0, 1_000_000)
-        algorithm, director = self.settled.algorithm, self.director
+        algorithm = self.settled.algorithm
         if algorithm.problem != "h-of-k" and want != 1:
             raise Refused(f"{algorithm.name} grants one permit at a time.")
-        busy = [*director.waiting.values(), *director.inside.values()]
-        if not algorithm.many_clients and any(other.node == node for other in busy):
-            raise Refused(
-                f"Node {node} has a client already: {algorithm.name} takes one at a time."
-            )
-        director.request(0, [str(node), "want", str(want), "priority", str(priority)])
+        self.run.request(node, want, priority)
 
     def leave(self, deed: dict[str, Any]) -> None:
         node = self.node(deed)
-        if all(request.node != node for request in self.director.inside.values()):
+        if not self.run.leave(node):
             raise Refused(f"Nobody is inside at node {node}.")
-        self.director.leave(node)
+
+    def behaviour(self, deed: dict[str, Any]) -> None:
+        """Say what a node chooses where the algorithm leaves a choice, or leave it to the lot."""
+        self.run.behave([self.node(deed)], str(deed.get("behaviour", "drawn")))
 
     def deliver(self, deed: dict[str, Any]) -> None:
-        director, number = self.director, deed.get("id")
-        for place, message in enumerate(director.on_the_way):
+        run, number = self.run, deed.get("id")
+        for place, message in enumerate(run.on_the_way):
             if message.serial == number:
-                first = director.first((message.sender, message.receiver))
+                first = run.first((message.sender, message.receiver))
                 if place != first and self.settled.algorithm.needs_fifo:
                     raise Refused(
                         f"Another message from {message.sender} to {message.receiver} comes "
                         f"first: {self.settled.algorithm.name} needs links that keep the order."
                     )
-                director.deliver(place)
+                run.deliver(place)
                 return
         raise Refused("This message is not on its way any more.")
 
     def next(self, _deed: dict[str, Any]) -> None:
-        if not self.director.on_the_way:
+        if not self.run.on_the_way:
             raise Refused("Nothing is on its way.")
-        self.director.deliver(0)
+        self.run.deliver(0)
 
     def all(self, _deed: dict[str, Any]) -> None:
-        if not self.director.on_the_way:
+        if not self.run.on_the_way:
             raise Refused("Nothing is on its way.")
         for _ in range(300):  # some algorithms never fall silent
-            if not self.director.on_the_way:
+            if not self.run.on_the_way:
                 return
-            self.director.deliver(0)
+            self.run.deliver(0)
 
     def ends(self, deed: dict[str, Any]) -> tuple[int, int]:
         if not self.settled.algorithm.changing_links:
@@ -241,16 +238,13 @@ class Hand:
         return min(one, other), max(one, other)
 
     def cut(self, deed: dict[str, Any]) -> None:
-        ends = self.ends(deed)
-        if ends not in self.director.links:
-            raise Refused(f"There is no link {ends[0]}-{ends[1]}.")
-        self.director.link_down(0, *ends)
+        self.run.link_down(*self.ends(deed))
 
     def join(self, deed: dict[str, Any]) -> None:
         ends = self.ends(deed)
-        if ends in self.director.links:
+        if ends in self.run.links:
             raise Refused(f"There is a link {ends[0]}-{ends[1]} already.")
-        self.director.link_up(*ends)
+        self.run.link_up(*ends)
 
     def move(self, deed: dict[str, Any]) -> None:
         """A node goes elsewhere; its links follow what its radio reaches."""
@@ -261,37 +255,37 @@ class Hand:
         if not isinstance(x, int | float) or not isinstance(y, int | float):
             raise Refused("A place is two numbers, x and y.")
         self.places[node] = (min(max(x, -2.0), 3.0), min(max(y, -2.0), 3.0))
-        self.writer.moved(self.director.now, node, *self.places[node])
+        self.writer.moved(self.run.now, node, *self.places[node])
         if not self.settled.algorithm.changing_links:
             return
-        linked = {(min(a, b), max(a, b)) for a, b in self.director.links if node in (a, b)}
+        linked = {(min(a, b), max(a, b)) for a, b in self.run.links if node in (a, b)}
         reached = {
             (min(node, other), max(node, other))
             for other in range(self.settled.nodes)
             if other != node and within(self.places[node], self.places[other])
         }
         for ends in sorted(reached - linked):
-            self.director.link_up(*ends)
+            self.run.link_up(*ends)
         for ends in sorted(linked - reached):
-            self.director.link_down(0, *ends)
+            self.run.link_down(*ends)
 
     # -- for the page ---------------------------------------------------------------------------
 
     def stuck(self) -> str:
         """Does somebody wait although nothing can happen any more?"""
-        director = self.director
-        if director.on_the_way or director.inside or not director.waiting:
+        run = self.run
+        if run.on_the_way or run.inside or not run.waiting:
             return ""
-        return sentences.unserved(len(director.waiting))
+        return sentences.unserved(len(run.waiting))
 
     def parted(self) -> bool:
-        return not self.director.monitor.connected
+        return not self.run.monitor.connected
 
     def about(self) -> dict[str, Any]:
         about = self.index.about()
         algorithm = self.settled.algorithm
         violated = list(about["violated"])
-        for name, text in self.director.monitor.violated.items():
+        for name, text in self.run.monitor.violated.items():
             if all(found["property"] != name for found in violated):
                 violated.append({"property": name, "sentence": text, "step": self.index.steps})
         if (stuck := self.stuck()) and not self.parted():
@@ -310,17 +304,19 @@ class Hand:
             "fifo": algorithm.needs_fifo,
             "priorities": algorithm.priorities,
             "parted": self.parted(),
+            "choices": self.run.choices(0),
+            "behaviours": self.run.behaviours,
             "deeds": len(self.deeds),
         }
         return about
 
     def closing(self) -> bytes:
         """The last line of the saved trace, if nothing more can happen."""
-        director = self.director
-        if director.on_the_way or director.inside:
+        run = self.run
+        if run.on_the_way or run.inside:
             return b""
-        line: dict[str, Any] = {"t": director.now, "event": "end"}
-        line["unserved"] = len(director.waiting)
+        line: dict[str, Any] = {"t": run.now, "event": "end"}
+        line["unserved"] = len(run.waiting)
         return msgspec.json.encode(line) + b"\n"
 
 

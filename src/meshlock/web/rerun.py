@@ -14,7 +14,7 @@ import msgspec
 
 from meshlock.algorithms.interface import Effect, Enter, Message
 from meshlock.algorithms.registry import find, settle
-from meshlock.topology.graphs import Complete, Graph, Topology
+from meshlock.topology.graphs import Complete, Graph, Rooted, Topology
 from meshlock.trace.writer import TraceWriter
 
 Line = dict[str, Any]
@@ -28,8 +28,10 @@ class Rerun:
     def __init__(self, setup: Line) -> None:
         algorithm = find(str(setup.get("algorithm")))
         given = {str(name): str(value) for name, value in dict(setup.get("options", {})).items()}
-        size, links = setup["nodes"], setup.get("links")
+        size, links, tree = setup["nodes"], setup.get("links"), setup.get("tree")
         network: Topology = Complete(size) if links == "complete" else Graph(size, links or [])
+        if tree:
+            network = Rooted(size, network.links(), tree)
         self.out: list[Effect] = []
         options = settle(algorithm, given)
         self.nodes = algorithm.make(network, setup["permits"], options, self.out)

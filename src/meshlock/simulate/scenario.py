@@ -1,0 +1,238 @@
+"""A scenario: a schedule written as a short text, for people to read and for nodes to play.
+
+First the set-up, then one line per deed of the director, with what is expected in between.
+Since it names no message, every algorithm that can serve the set-up can play it::
+
+    # J10 Two clients fit and only one is let in
+    nodes 2
+    links 0-1
+    permits 3
+
+    request 0 want 1 priority 1
+    request 1 want 1 priority 1
+    settle
+    expect inside 0 1
+    finish
+    expect served
+
+What follows ``#`` is a comment; the first comment is the title.
+
+===============================  =========================================================
+nodes COUNT                      how many nodes there are
+numbered from N                  the number of the first node (0), in script and transcript
+links A-B ...                    the links; without this line every two nodes are linked
+permits K                        how many permits there are (1)
+tree A>B>C ...                   the first tree: B is A's father, C is B's; who has no father
+                                 has the token
+failures drain, failures return  what is on a failing link arrives first (drain), or token and
+                                 permits come back to their sender and the rest is lost
+algorithm NAME                   who plays unless the command line says otherwise (jiang)
+option NAME=VALUE                an option, for algorithms that have it
+seed N                           of the draws (1), where nothing says what a node chooses
+unordered NAME                   the authors of algorithm NAME claim to need no FIFO links, so
+                                 there ``overtake`` happens; for all others that need FIFO,
+                                 the link puts things right
+===============================  =========================================================
+
+===============================  =========================================================
+request N [want H] [priority P]  a client of node N asks for H permits
+leave N                          the client inside N leaves (it is expected to be inside)
+behaviour N ... WORD             from now on these nodes, or all if none is named, choose
+                                 WORD where the algorithm leaves a choice: ``proxy`` or
+                                 ``transit`` in the general scheme; ``drawn``: by lot again
+deliver A->B                     the first message on the way from A to B arrives
+overtake A->B                    the second message from A to B passes the first
+hold A->B, let go A->B           settle leaves this link alone, or no longer does
+settle                           everything on its way arrives, in the order it was sent
+link up A-B, link down A-B       both ends notice, at the same moment
+finish                           settle; whoever has been inside longest leaves; and so on
+paper TEXT, note TEXT            what the paper, or whoever wrote the script, says at this
+                                 point; shown in the transcript
+===============================  =========================================================
+
+===============================  =========================================================
+expect served                    nobody waits
+expect entries N N ...           clients have entered in this order and no others
+expect before A B                A's client has entered and B's had not before it
+expect inside N ...              exactly these nodes have a client inside
+expect token N                   node N has the token
+expect tree A>B>C ...            exactly this is the tree of fathers
+expect messages KIND COUNT ...   so many messages of these kinds have been sent
+expect hops COUNT                all messages together have crossed so many links
+===============================  =========================================================
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+from meshlock.algorithms.interface import NIL
+from meshlock.algorithms.registry import Refused
+from meshlock.topology.graphs import Graph, Rooted
+
+FOLDER = Path(__file__).parent / "scenarios"
+
+FAILURES = ("drain", "return")
+
+
+class Scenario:
+    """A script that has been read: its set-up, and the director's lines with their numbers."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.title = ""
+        self.size = 0
+        self.first = 0  # the number of the first node in the script; it is 0 everywhere else
+        self.links: list[tuple[int, int]] = []
+        self.permits = 1
+        self.tree: list[int] = []  # everybody's father; empty: not said
+        self.failures = "drain"
+        self.algorithm = "jiang"
+        self.options: dict[str, str] = {}
+        self.seed = 1
+        self.unordered: set[str] = set()
+        self.lines: list[tuple[int, list[str]]] = []
+        linked = False
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.startswith("#") and not self.title:
+                self.title = line.strip("# ").removeprefix(f"{name} ")
+            words = line.partition("#")[0].split()
+            linked = linked or words[:1] == ["links"]
+            if words and not self.reads_set_up(number, words):
+                self.lines.append((number, words))
+        if self.size < 1:
+            raise Refused(f"Scenario {name} has no line 'nodes COUNT'.")
+        if not linked:
+            self.links = [(a, b) for a in range(self.size) for b in range(a + 1, self.size)]
+        self.changing = any(words[0] == "link" for _, words in self.lines)
+        self.wants = [1]
+        for number, words in self.lines:
+            if words[0] == "request" and "want" in words[:-1]:
+                self.wants.append(self.whole(number, words[words.index("want") + 1]))
+
+    def reads_set_up(self, number: int, words: list[str]) -> bool:
+        if words[0] == "nodes" and len(words) == 2:
+            self.size = self.whole(number, words[1])
+        elif words[:2] == ["numbered", "from"] and len(words) == 3:
+            self.first = self.whole(number, words[2])
+        elif words[0] == "permits" and len(words) == 2:
+            self.permits = self.whole(number, words[1])
+        elif words[0] == "links":
+            self.links += [self.link(number, word) for word in words[1:]]
+        elif words[0] == "tree" and len(words) > 1:
+            self.tree = self.fathers(number, words[1:])
+        elif words[0] == "failures" and len(words) == 2:
+            if words[1] not in FAILURES:
+                raise self.wrong(number, f"failures are drain or return, not '{words[1]}'.")
+            self.failures = words[1]
+        elif words[0] == "algorithm" and len(words) == 2:
+            self.algorithm = words[1]
+        elif words[0] == "option" and len(words) == 2 and "=" in words[1]:
+            option, _, value = words[1].partition("=")
+            self.options[option] = value
+        elif words[0] == "seed" and len(words) == 2:
+            self.seed = self.whole(number, words[1])
+        elif words[0] == "unordered":
+            self.unordered.update(words[1:])
+        else:
+            return False
+        return True
+
+    def network(self) -> Graph:
+        if self.tree:
+            return Rooted(self.size, self.links, self.tree)
+        return Graph(self.size, self.links)
+
+    # -- words ---------------------------------------------------------------------------
+
+    def wrong(self, number: int, text: str) -> Refused:
+        return Refused(f"Scenario {self.name}, line {number}: {text}")
+
+    def whole(self, number: int, word: str) -> int:
+        if not word.isdigit():
+            raise self.wrong(number, f"'{word}' should be a whole number.")
+        return int(word)
+
+    def node(self, number: int, word: str) -> int:
+        if self.size < 1:
+            raise self.wrong(number, "say first how many nodes there are: 'nodes COUNT'.")
+        node = self.whole(number, word) - self.first
+        if not 0 <= node < self.size:
+            raise self.wrong(
+                number,
+                f"there is no node {word}: they are numbered {self.called(0)} to "
+                f"{self.called(self.size - 1)}.",
+            )
+        return node
+
+    def called(self, node: int) -> str:
+        """What the script calls this node."""
+        return str(node + self.first)
+
+    def listed(self, nodes: list[int]) -> str:
+        return " ".join([self.called(node) for node in nodes]) or "nobody"
+
+    def link(self, number: int, word: str, between: str = "-") -> tuple[int, int]:
+        one, found, other = word.partition(between)
+        if not found:
+            raise self.wrong(number, f"'{word}' should be a link such as 0{between}1.")
+        return self.node(number, one), self.node(number, other)
+
+    def fathers(self, number: int, chains: list[str]) -> list[int]:
+        """The tree that chains such as 3>2>0 make: everybody's father, NIL for the root."""
+        fathers = [NIL] * self.size
+        for chain in chains:
+            path = [self.node(number, word) for word in chain.split(">")]
+            for son, father in pairwise(path):
+                if fathers[son] not in (NIL, father):
+                    raise self.wrong(number, f"node {self.called(son)} has two fathers.")
+                fathers[son] = father
+        roots = [node for node in range(self.size) if fathers[node] == NIL]
+        if len(roots) != 1:
+            raise self.wrong(
+                number,
+                f"a tree has one node without a father, not {len(roots)}: "
+                f"{self.listed(roots)}. Write it in one line, such as 'tree 2>1>0 3>1'.",
+            )
+        for node in range(self.size):
+            above = node
+            for _ in range(self.size):
+                above = fathers[above] if above != NIL else NIL
+            if above != NIL:
+                raise self.wrong(number, f"node {self.called(node)} is its own forefather.")
+        return fathers
+
+
+def drawn(fathers: list[int], first: int) -> str:
+    """A tree as a script writes it."""
+    pairs = [(node, father) for node, father in enumerate(fathers) if father != NIL]
+    return " ".join([f"{node + first}>{father + first}" for node, father in pairs])
+
+
+def names() -> list[str]:
+    """The scenarios that come with meshlock: errata, repairs, figures."""
+    found = [path.stem for path in FOLDER.glob("*.txt")]
+    return sorted(found, key=place)
+
+
+def place(name: str) -> tuple[bool, str, int, str]:
+    """Where in the list: J2 before J10, and what has no number of its own at the end."""
+    parts = re.fullmatch(r"([A-Z])(\d+)(\w?)", name)
+    if parts is None:
+        return True, name, 0, ""
+    return False, parts[1], int(parts[2]), parts[3]
+
+
+def scenario(name: str) -> Scenario:
+    """A scenario by its name, or by the path of its file."""
+    path = FOLDER / f"{name}.txt" if name in names() else Path(name)
+    if path.suffix != ".txt":
+        raise Refused(f"There is no scenario '{name}': choose one of {', '.join(names())}.")
+    try:
+        return Scenario(path.stem, path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Refused(f"Cannot read {path}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise Refused(f"{path} is not a text.") from None
