@@ -1,77 +1,13 @@
-"""The general scheme: the report's worked example, step by step, and its queues."""
+"""The general scheme: its queues, and requests that wait at a node's door.
 
-from collections import deque
+The report's worked example is the scenario scheme-figures-2-3.
+"""
 
 import pytest
 
-from meshlock.algorithms.general_scheme import AlwaysProxy, AlwaysTransit, Request, SchemeNode
-from meshlock.algorithms.interface import NIL, Enter, Message
+from meshlock.algorithms.general_scheme import AlwaysTransit, Request, SchemeNode
+from meshlock.algorithms.interface import NIL, Enter
 from meshlock.algorithms.queues import Fifo, Lift
-
-# The example's two figures: a path 8 > 7 > ... > 1 with the token at 1; 3, 5, 6 are proxies.
-STORY = """\
-8 asks
-8 sends REQUEST(8) to 7
-7 sends REQUEST(8) to 6
-6 sends REQUEST(6) to 5
-5 sends REQUEST(5) to 4
-4 sends REQUEST(5) to 3
-3 sends REQUEST(3) to 2
-2 sends REQUEST(3) to 1
-1 sends TOKEN(nil) to 3
-3 sends TOKEN(3) to 5
-5 sends TOKEN(3) to 6
-6 sends TOKEN(3) to 8
-8 enters
-8 leaves
-8 sends TOKEN(nil) to 3
-"""
-
-
-def test_the_example_of_figures_2_and_3():
-    out = []
-    nodes = {
-        me: SchemeNode(
-            me,
-            out,
-            NIL if me == 1 else me - 1,
-            AlwaysProxy() if me in (3, 5, 6) else AlwaysTransit(),
-            Fifo(),
-        )
-        for me in range(1, 9)
-    }
-    story, flying = [], deque()
-
-    def tell(me):
-        for effect in out:
-            if isinstance(effect, Message):
-                value = effect.freeze()[1]
-                text = "nil" if value == NIL else value
-                story.append(f"{me} sends {effect.kind}({text}) to {effect.receiver}")
-                flying.append(effect)
-            elif isinstance(effect, Enter):
-                story.append(f"{me} enters")
-        out.clear()
-        while flying:
-            message = flying.popleft()
-            nodes[message.receiver].receive(message)
-            tell(message.receiver)
-
-    story.append("8 asks")
-    nodes[8].request(1, 1, 0)
-    tell(8)
-    story.append("8 leaves")
-    nodes[8].release(1)
-    tell(8)
-
-    assert "\n".join(story) + "\n" == STORY
-    assert sum("REQUEST" in line for line in story) == 7
-    assert sum("TOKEN" in line for line in story) == 5
-    fathers = {me: node.father for me, node in nodes.items() if node.father != NIL}
-    assert fathers == {1: 3, 2: 3, 4: 5, 5: 3, 6: 5, 7: 8, 8: 6}
-    assert [me for me, node in nodes.items() if node.token_here] == [3]
-    assert nodes[3].free_permits() == 1
-    assert not any(node.asked for node in nodes.values())
 
 
 @pytest.mark.parametrize("queue", [Fifo(), Lift(7)], ids=["fifo", "lift"])

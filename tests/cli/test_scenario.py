@@ -14,9 +14,41 @@ def scenario(*arguments):
 def test_the_list_names_every_scenario():
     result = scenario("--list")
     assert result.returncode == 0
-    assert [line.split()[0] for line in result.stdout.splitlines()] == (
-        ["J1", "J1b", *[f"J{number}" for number in range(2, 11)]]
-    )
+    errata = ["J1", "J1b", *[f"J{number}" for number in range(2, 11)]]
+    figures = ["jiang-figure-1", "jiang-figure-2", "scheme-figure-4", "scheme-figures-2-3"]
+    listed = [line.split()[0] for line in result.stdout.splitlines()]
+    assert listed == [*errata, "R10", "R11", *figures]
+
+
+def test_an_option_of_the_command_line_goes_before_the_script_s(tmp_path):
+    assert scenario("J5", "--algorithm", "jiang-printed").returncode == 1
+    prose = scenario("J5", "--algorithm", "jiang-printed", "--option", "recheck=prose")
+    assert prose.returncode == 0, prose.stdout
+    assert "played by jiang-printed\n" in prose.stdout  # the script's option=appendix is gone
+
+
+def test_every_erratum_holds_with_every_way_to_move_the_token():
+    for moves in ("quiet", "silent", "broadcast"):
+        for name in ("J1", "J9"):
+            result = scenario(name, "--option", f"moves={moves}", "--option", "ageing=none")
+            assert result.returncode == 0, result.stdout
+            assert "ageing=none" in result.stdout.splitlines()[1]
+
+
+def test_an_option_that_the_algorithm_has_not_is_refused():
+    for option, said in (("taste=sweet", "jiang has no option 'taste'"), ("moves", "NAME=VALUE")):
+        result = scenario("J1", "--option", option)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert said in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_draws_follow_the_seed(tmp_path):
+    script = tmp_path / "drawn.txt"
+    script.write_text("# Drawn\nnodes 4\nlinks 0-1 1-2 2-3\nrequest 3\nfinish\n")
+    command = (str(script), "--algorithm", "general-scheme")
+    plays = [scenario(*command, "--seed", str(seed)).stdout for seed in (1, 1, 2, 3, 4)]
+    assert plays[0] == plays[1] == scenario(*command).stdout
+    assert len(set(plays)) > 1
 
 
 def test_a_stuck_run_ends_with_1_and_says_who_waits():

@@ -18,7 +18,8 @@ from meshlock.live.merge import merge
 from meshlock.live.node import Node
 from meshlock.live.pool import Pool
 from meshlock.properties.promises import promises
-from meshlock.simulate.director import Director, Scenario
+from meshlock.simulate.director import Director
+from meshlock.simulate.scenario import Scenario
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter

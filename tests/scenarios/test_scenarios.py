@@ -26,7 +26,7 @@ FAILURES = {  # scenario: who enters, in which order; who waits for ever
 
 
 def test_every_erratum_has_its_scenario():
-    assert names() == list(FAILURES)
+    assert [name for name in names() if name.startswith("J")] == list(FAILURES)
 
 
 @pytest.mark.parametrize("name", FAILURES)
@@ -93,6 +93,18 @@ WRONG = [
     ("nodes 2\nlinks 0-1\ndance", "cannot do 'dance'"),
     ("nodes 2\nlinks 0-1\nexpect rain", "cannot expect 'rain'"),
     ("nodes 2\nlinks 0-1\nrequest 0 want 2", "can never be served"),
+    ("links 0-1\nnodes 2", "line 1: say first how many nodes there are"),
+    ("nodes 2\nfailures explode", "line 2: failures are drain or return, not 'explode'"),
+    ("nodes 3\ntree 0>1>0 2>1", "line 2: node 0 is its own forefather|one node without a father"),
+    ("nodes 4\ntree 1>0 3>2>3", "line 2: node 2 is its own forefather"),
+    ("nodes 3\ntree 1>0", "one node without a father, not 2: 0 2"),
+    ("nodes 3\ntree 2>1>0 2>0", "line 2: node 2 has two fathers"),
+    ("nodes 2\ntree 1>0", "jiang-printed does not start from a given tree"),
+    ("nodes 2\nexpect tree 1>0", "line 2: jiang-printed has no tree of fathers"),
+    ("nodes 2\nexpect messages HELLO 2", "line 2: jiang-printed has no message HELLO"),
+    ("nodes 2\nexpect token 0 1", "cannot expect 'token 0 1'"),
+    ("nodes 2\nnumbered from 1", "do not say which of their fields are nodes"),
+    ("nodes 2\nbehaviour 1 proxy", "line 2: jiang-printed leaves its nodes no choice"),
 ]
 
 

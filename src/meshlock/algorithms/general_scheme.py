@@ -365,6 +365,7 @@ def instance(name: str, title: str, behaviour: str, source: str, routed: bool) -
         kinds,
         routed=routed,
         structure=STRUCTURE,
+        any_tree=behaviour != "gateway",
         options=options,
     )
 
@@ -382,6 +383,7 @@ ALGORITHMS: list[Algorithm] = [
         (Request, Token),
         routed=True,
         structure=STRUCTURE,
+        any_tree=True,
         options={
             "behaviour": ("random", "proxy", "transit", "raymond", "shortcut", "gateway"),
             "queue": ("fifo", "lift"),

@@ -238,6 +238,7 @@ class Algorithm:
         many_clients: bool = False,
         restless: bool = False,
         structure: tuple[str, ...] = (),
+        any_tree: bool = False,
         options: dict[str, tuple[str, ...]] | None = None,
         join: Callable[[int, bool, int, dict[str, str], list[Effect]], Node] | None = None,
     ) -> None:
@@ -256,6 +257,7 @@ class Algorithm:
         self.many_clients = many_clients  # several requests of one node at once
         self.restless = restless  # messages go on even when nobody wants anything
         self.structure = structure  # names of properties that hold in every single state
+        self.any_tree = any_tree  # starts from the network's tree of fathers, whatever its root
         # number, founder, permits, options, out -> one node that has no links yet: how live nodes
         # come to a pool. Any number may come; the founder's node holds the token and all permits.
         self.join = join

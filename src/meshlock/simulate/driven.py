@@ -95,8 +95,8 @@ class DrivenRun:
         self.algorithm = algorithm
         self.ordered = algorithm.needs_fifo and algorithm.name not in scenario.unordered
         self.out: list[Effect] = []
+        self.refuse_set_up()
         self.nodes = algorithm.make(self.network, scenario.permits, self.options, self.out)
-        self.refuse_unknown_names()
         self.refuse_other_tree()
         self.links = set(self.network.links())
         self.on_the_way: list[Message] = []  # in the order in which they were sent
@@ -119,35 +119,36 @@ class DrivenRun:
         if trace is not None:
             self.begin_trace(trace)
 
-    def refuse_unknown_names(self) -> None:
+    def refuse_set_up(self) -> None:
+        """What :func:`refuse_impossible` does not know of: trees, and names of nodes."""
+        name = self.algorithm.name
         if self.scenario.first and any(kind.names is None for kind in self.algorithm.kinds):
             raise Refused(
-                f"The messages of {self.algorithm.name} do not say which of their fields are "
-                f"nodes, so its nodes are numbered from 0: leave out 'numbered from'."
+                f"The messages of {name} do not say which of their fields are nodes, so its nodes "
+                f"are numbered from 0: leave out 'numbered from'."
             )
-
-    def refuse_other_tree(self) -> None:
-        tree, scenario = self.scenario.tree, self.scenario
-        if not tree:
+        if not self.scenario.tree:
             return
-        if "father" not in self.nodes[0].variables:
+        if not self.algorithm.any_tree:
             raise Refused(
-                f"{self.algorithm.name} has no tree of fathers: leave out 'tree', or use "
+                f"{name} does not start from a given tree of fathers: leave out 'tree', or use "
                 f"general-scheme."
             )
-        if self.fathers() != tree:
+        for node, father in enumerate(self.scenario.tree):
+            linked = father == NIL or self.network.linked(node, father)
+            if not linked and not self.algorithm.routed:
+                one, other = self.called(node), self.called(father)
+                raise Refused(
+                    f"{name} sends over links only: the tree's {one}>{other} needs the link "
+                    f"{one}-{other}."
+                )
+
+    def refuse_other_tree(self) -> None:
+        if self.scenario.tree and self.fathers() != self.scenario.tree:
             raise Refused(
                 f"{self.algorithm.name} with these options makes a tree of its own: leave out "
                 f"'tree', or the option behaviour=gateway or start=binary."
             )
-        for node, father in enumerate(tree):
-            linked = father == NIL or self.network.linked(node, father)
-            if not linked and not self.algorithm.routed:
-                one, other = scenario.called(node), scenario.called(father)
-                raise Refused(
-                    f"{self.algorithm.name} sends over links only: the tree's {one}>{other} "
-                    f"needs the link {one}-{other}."
-                )
 
     def begin_trace(self, trace: TraceWriter) -> None:
         from meshlock import __version__
