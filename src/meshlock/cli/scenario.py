@@ -10,7 +10,7 @@ import typer
 from meshlock.cli.mutants import Mutant, Without, chosen
 
 if TYPE_CHECKING:
-    from meshlock.simulate.driven import Outcome
+    from meshlock.simulate.outcome import Outcome
 
 
 def scenario(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from meshlock.algorithms.interface import Algorithm
 from meshlock.algorithms.registry import find
-from meshlock.simulate.driven import DrivenRun, Impossible, Outcome
+from meshlock.simulate.driven import DrivenRun, Impossible
+from meshlock.simulate.outcome import Outcome
 from meshlock.simulate.scenario import Scenario, drawn, scenario
 from meshlock.trace.writer import TraceWriter
 

@@ -13,6 +13,7 @@ from meshlock.algorithms.interface import NIL, Algorithm, Effect, Enter, Message
 from meshlock.algorithms.registry import Refused, refuse_impossible, settle
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import promises
+from meshlock.simulate.outcome import Outcome
 from meshlock.simulate.scenario import Scenario
 from meshlock.topology.graphs import Graph
 from meshlock.trace.writer import TraceWriter
@@ -23,39 +24,6 @@ ENDLESS = 10_000
 
 class Impossible(Refused):
     """This cannot be done now; the text is one sentence."""
-
-
-class Outcome:
-    """How it went."""
-
-    def __init__(self, scenario: Scenario, algorithm: Algorithm, options: dict[str, str]) -> None:
-        self.scenario = scenario
-        self.algorithm = algorithm
-        self.options = options
-        self.entries: list[int] = []  # nodes, in the order in which their clients entered
-        self.unserved: list[int] = []  # nodes whose client waits for ever
-        self.violated: dict[str, str] = {}
-        self.unmet: list[str] = []  # the expectations that were not met
-        self.transcript = ""
-
-    @property
-    def good(self) -> bool:
-        return not (self.unserved or self.violated or self.unmet)
-
-    def figures(self) -> dict[str, Any]:
-        first = self.scenario.first
-        return {
-            "scenario": self.scenario.name,
-            "title": self.scenario.title,
-            "algorithm": self.algorithm.name,
-            "options": self.options,
-            "entries": [node + first for node in self.entries],
-            "unserved": [node + first for node in self.unserved],
-            "violated": self.violated,
-            "unmet": self.unmet,
-            "good": self.good,
-            "transcript": self.transcript.splitlines(),
-        }
 
 
 class Request:

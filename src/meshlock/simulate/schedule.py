@@ -12,7 +12,8 @@ from typing import Any
 from meshlock.algorithms.interface import Algorithm
 from meshlock.algorithms.registry import Refused, find
 from meshlock.simulate.director import Director
-from meshlock.simulate.driven import DrivenRun, Outcome
+from meshlock.simulate.driven import DrivenRun
+from meshlock.simulate.outcome import Outcome
 from meshlock.simulate.scenario import Scenario, drawn
 from meshlock.trace.reader import Trace
 
