@@ -3,11 +3,16 @@
 The report's worked example is the scenario scheme-figures-2-3.
 """
 
+import io
+import json
+
 import pytest
 
 from meshlock.algorithms.general_scheme import AlwaysTransit, Request, SchemeNode
 from meshlock.algorithms.interface import NIL, Enter
 from meshlock.algorithms.queues import Fifo, Lift
+from meshlock.simulate.settings import Settings, simulation
+from meshlock.trace.writer import TraceWriter
 
 
 @pytest.mark.parametrize("queue", [Fifo(), Lift(7)], ids=["fifo", "lift"])
@@ -48,3 +53,25 @@ def test_a_request_is_kept_until_the_node_is_free():
     assert out == []
     node.release(1)
     assert [(effect.kind, effect.receiver) for effect in out] == [("TOKEN", 2)]
+
+
+@pytest.mark.parametrize("networks", ["2", "3"])
+def test_gateways_make_a_tree_that_never_changes(networks):
+    """A central lock in two levels: requests come to gateways only, and no father changes."""
+    sink = io.BytesIO()
+    words = {"algorithm": "gateway", "nodes": 9, "requests": 300, "networks": networks}
+    run = simulation(Settings(words | {"delay": "exp:1"}), TraceWriter(sink, True))
+    run.start()
+    while run.run(1000):
+        pass
+    run.finish()
+    setup, *events = map(json.loads, sink.getvalue().splitlines())
+    per = -(-9 // int(networks))
+    asked = {event["to"] for event in events if event.get("message") == "REQUEST" and "to" in event}
+    assert asked == {node for node in range(9) if node % per == 0}
+    assert not [event for event in events if "father" in event.get("state", {})]
+    assert len([event for event in events if event["event"] == "enter"]) == 300
+    assert run.nodes[0].tokens() == 1
+    gateways = [node - node % per for node in range(9)]
+    first = [0 if node == gateways[node] else gateways[node] for node in range(9)]
+    assert [state["father"] for state in setup["states"]] == [NIL, *first[1:]]

@@ -108,6 +108,26 @@ def test_a_wrong_step_is_explained(page):
     assert "the most urgent of all that wait must enter next" in page.inner_text("#verdict")
 
 
+def test_what_a_node_does_is_chosen_or_drawn(page):
+    page.select_option("#try-algorithm", "general-scheme")
+    page.select_option("#try-topology", "line")
+    page.fill("#try-nodes", "3")
+    page.click("#try-start")
+    until(page, "meshlock.run.setup.algorithm === 'general-scheme' && meshlock.shown === 0")
+    for number in (0, 1):
+        page.mouse.click(*node(page, number))
+        assert page.input_value("#ask-behaviour") == "drawn"
+        page.select_option("#ask-behaviour", "transit")
+        until(page, f"meshlock.run.about.hand.behaviours[{number}] === 1")
+    page.mouse.click(*node(page, 0))
+    assert page.input_value("#ask-behaviour") == "transit"
+    assert page.evaluate("meshlock.hand.do({ do: 'ask', node: 2 })")
+    settled(page)
+    assert page.evaluate("meshlock.hand.do({ do: 'next' })")
+    settled(page)
+    assert page.inner_text("#says") == "Step 2: 1 receives REQUEST from 2, transit"
+
+
 def test_without_a_pointer(page):
     page.focus("#network")
     page.keyboard.press("]")

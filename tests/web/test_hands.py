@@ -5,6 +5,7 @@ import json
 import pytest
 
 from meshlock.algorithms.registry import ALGORITHMS, Refused
+from meshlock.simulate.schedule import read
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace
 from meshlock.web.hands import Hand
@@ -105,6 +106,48 @@ def test_what_cannot_be_done_is_refused_with_a_sentence(deed, sentence):
         hand.do(deed)
     assert str(refused.value).startswith(sentence)
     assert hand.index.steps == 0
+
+
+def drawn(seed):
+    hand = Hand({"algorithm": "general-scheme", "topology": "line", "nodes": 4, "seed": seed})
+    hand.do({"do": "ask", "node": 3})
+    while hand.run.on_the_way:
+        hand.do({"do": "next"})
+    return hand
+
+
+def choices(hand):
+    lines = [line for part in hand.index.read(0, hand.index.steps) for line in part]
+    return [event["choice"] for event in map(json.loads, lines) if "choice" in event]
+
+
+def test_what_nobody_chooses_is_drawn_from_the_seed_of_the_run(tmp_path):
+    hand = drawn(1)
+    assert hand.index.setup["choices"] == ["proxy", "transit"]
+    assert len(choices(hand)) == hand.index.steps
+    assert {choice for seed in range(5) for choice in choices(drawn(seed))} == {0, 1}
+    assert choices(hand) == choices(drawn(1))
+    hand.do({"do": "undo"})
+    hand.do({"do": "next"})
+    assert choices(hand) == choices(drawn(1))
+    schedule, entries = read(saved(hand, tmp_path / "drawn.jsonl"))
+    assert schedule.play(strict=True).outcome().entries == entries == [3]
+
+
+def test_whoever_drives_says_what_a_node_does():
+    hand = Hand({"algorithm": "general-scheme", "topology": "line", "nodes": 3})
+    for node, behaviour in ((0, "transit"), (1, "proxy"), (2, "proxy")):
+        hand.do({"do": "behaviour", "node": node, "behaviour": behaviour})
+    assert hand.about()["hand"]["behaviours"] == {0: 1, 1: 0, 2: 0}
+    hand.do({"do": "ask", "node": 2})
+    hand.do({"do": "all"})
+    assert choices(hand) == [0, 0, 1, 0, 0]
+    hand.do({"do": "behaviour", "node": 0, "behaviour": "drawn"})
+    assert 0 not in hand.about()["hand"]["behaviours"]
+    with pytest.raises(Refused, match="behaves as proxy, transit or drawn, not 'lazy'"):
+        hand.do({"do": "behaviour", "node": 0, "behaviour": "lazy"})
+    with pytest.raises(Refused, match="jiang leaves its nodes no choice"):
+        line_of_three().do({"do": "behaviour", "node": 0, "behaviour": "proxy"})
 
 
 def test_no_file_of_this_machine_can_be_named_as_a_network():

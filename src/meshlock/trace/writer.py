@@ -40,6 +40,8 @@ class TraceWriter:
                 self.free[node.me] = node.free_permits()
         line = {"meshlock": "trace", "format": FORMAT, **setup}
         line.update(nodes=network.size, links=links, permits=permits, holder=holder)
+        if nodes and nodes[0].choices() > 1:
+            line["choices"] = nodes[0].choice_names
         if self.states:
             line["states"] = [self.changed(node) for node in nodes]
         self.line(line)

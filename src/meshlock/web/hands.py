@@ -304,7 +304,6 @@ class Hand:
             "fifo": algorithm.needs_fifo,
             "priorities": algorithm.priorities,
             "parted": self.parted(),
-            "choices": self.run.choices(0),
             "behaviours": self.run.behaviours,
             "deeds": len(self.deeds),
         }

@@ -135,6 +135,7 @@ export class Hand {
         this.do({ do: "ask", node, want: Number(want.value), priority: Number(priority.value) });
       };
     } else if (!inside) parts.push(element("p", { class: "muted", text: "waits already" }));
+    if (page.run.setup.choices) parts.push(element("label", {}, "behaviour", this.behaviour(node)));
     card.replaceChildren(...parts);
     card.hidden = false;
     const box = $("stage");
@@ -147,6 +148,15 @@ export class Hand {
       $("network").focus();
     };
     card.querySelector("input, button")?.focus();
+  }
+
+  // What the node does where the algorithm leaves it a choice: somebody says it, or it is drawn.
+  behaviour(node) {
+    const { run } = this.page;
+    const words = ["drawn", ...run.setup.choices];
+    const select = element("select", { id: "ask-behaviour", onchange: () => this.do({ do: "behaviour", node, behaviour: select.value }) }, ...words.map((word) => element("option", { value: word, text: word })));
+    select.value = run.setup.choices[run.about.hand.behaviours[node]] ?? "drawn";
+    return select;
   }
 
   // -- beside it ------------------------------------------------------------------------------
@@ -191,6 +201,7 @@ export class Hand {
     const can = ["Click a node: it asks, or leaves.", "Click a message: it arrives now."];
     if (run.about.hand.changing) can.push("Click a link: it fails. Click a dotted one: it forms again.");
     if (run.about.hand.range) can.push(run.about.hand.changing ? "Drag a node: its links follow its radio range." : "Drag a node: this algorithm is for fixed networks, links stay.");
+    if (run.setup.choices) can.push(`Click a node and choose what it does (${run.setup.choices.join(" or ")}); else it is drawn.`);
     can.push("← and → look back; Take back undoes.");
     parts.push(element("ul", { class: "effects" }, ...can.map((text) => element("li", { text }))));
     parts.push(element("h3", { text: "another run" }), this.choice());

@@ -266,7 +266,8 @@ export class Page {
     $("clock").textContent = `t = ${round(run.time(step))}`;
     $("back").disabled = $("first").disabled = step === 0;
     $("forward").disabled = $("last").disabled = step >= run.steps;
-    const said = step ? words(run.lines(step)[0] ?? { event: "end" }, (node) => run.called(node), true) : "the start";
+    const cause = run.lines(step)[0] ?? { event: "end" };
+    const said = step ? words(cause, (node) => run.called(node), true) + run.chosen(cause) : "the start";
     $("network").setAttribute("aria-label", `The network after step ${step}: ${said}; ${moment.used()} of ${run.permits} permits in use, ${moment.queue().length} waiting`);
     if (!this.playing) {
       $("says").textContent = `Step ${step}: ${said}`;

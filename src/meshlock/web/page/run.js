@@ -63,6 +63,12 @@ export class Run {
     return String(this.setup.names?.[node] ?? node);
   }
 
+  // What was chosen before this step, where the algorithm leaves a choice.
+  chosen(line) {
+    const name = this.setup.choices?.[line?.choice];
+    return name ? `, ${name}` : "";
+  }
+
   number(step) {
     return Math.floor(Math.max(step - 1, 0) / this.width);
   }

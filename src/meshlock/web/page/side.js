@@ -28,7 +28,7 @@ export function stepPane(pane, run, moment) {
     return;
   }
   const [cause, ...effects] = lines;
-  parts.push(element("p", { class: "cause", text: words(cause, called, true) }));
+  parts.push(element("p", { class: "cause", text: words(cause, called, true) + run.chosen(cause) }));
   if (cause.args && Object.keys(cause.args).length) parts.push(element("p", { class: "small", text: message(cause) }));
   const seen = effects.filter((line) => line.event !== "move");
   if (seen.length) {
@@ -165,7 +165,7 @@ export function eventsPane(pane, run, step, go) {
     const lines = run.lines(number);
     if (!lines.length) continue;
     const enters = lines.filter((line) => line.event === "enter").length;
-    const text = words(lines[0], (node) => run.called(node), true) + (enters ? " ● enters" : "");
+    const text = words(lines[0], (node) => run.called(node), true) + run.chosen(lines[0]) + (enters ? " ● enters" : "");
     list.append(element("button", { type: "button", "aria-current": number === step ? "step" : undefined, onclick: () => go(number) }, element("b", { text: String(number) }), element("span", { text })));
   }
   pane.replaceChildren(list);
