@@ -1,17 +1,20 @@
-"""docs/what-is-wrong.md shows what the scenarios of the errata give."""
+"""docs/what-is-wrong.md shows what the scenarios of the errata give, how-to/scenarios.md how to."""
 
 import re
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from diagrams import diagram
 
-from meshlock.simulate.director import play
-from meshlock.simulate.scenario import names, scenario
+from meshlock.algorithms.registry import find
+from meshlock.simulate.director import Director, play
+from meshlock.simulate.scenario import Scenario, names, scenario
 
 ERRATA = [name for name in names() if name.startswith("J")]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "what-is-wrong.md").read_text(encoding="utf-8")
+PAGES = Path(__file__).parents[2] / "docs"
+PAGE = (PAGES / "what-is-wrong.md").read_text(encoding="utf-8")
 
 
 def section(name):
@@ -35,3 +38,19 @@ def test_the_command_gives_what_is_written_behind_it(name, algorithm):
     if outcome.unserved:
         said += f"; waits for ever: {', '.join(map(str, outcome.unserved))}"
     assert found.group(1) == said
+
+
+def test_the_scripts_of_the_how_to_can_be_played():
+    page = PAGES / "how-to" / "scenarios.md"
+    blocks = re.findall(r"(?:^(?:    .*)?\n)+", page.read_text(encoding="utf-8"), re.MULTILINE)
+    scripts = [dedent(block) for block in blocks if "    nodes " in block]
+    assert len(scripts) == 2
+    for text in scripts:
+        script = Scenario("how-to", text)
+        outcome = Director(script, find(script.algorithm)).play()
+        assert outcome.good, outcome.transcript
+
+
+def test_the_how_to_names_every_scenario():
+    page = (PAGES / "how-to" / "scenarios.md").read_text(encoding="utf-8")
+    assert [name for name in names() if name not in page and not name.startswith("J")] == []

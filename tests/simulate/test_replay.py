@@ -142,3 +142,20 @@ def test_whatever_a_node_chose_is_chosen_again(tmp_path: Path) -> None:
     schedule, entries = read(Trace(path))
     assert {deed.choice for deed in schedule.deeds} == {0, 1}
     assert schedule.play(strict=True).outcome().entries == entries
+
+
+def test_a_run_with_returned_messages_shrinks_to_one_in_a_whole_network(tmp_path: Path) -> None:
+    """That somebody cut off waits would be a smaller failure, but none of the algorithm."""
+    path = tmp_path / "returned.jsonl"
+    with path.open("wb") as file:
+        play("R11", "jiang/without-R11", TraceWriter(file, False))
+    schedule, _ = read(Trace(path))
+    assert schedule.failures == "return"
+    small, wrong = shrink(schedule)
+    assert wrong == {"served"}
+    assert small.size == 4
+    assert {"link up 0-3", "link down 0-1"} <= {deed.text() for deed in small.deeds}
+    script = tmp_path / "small.txt"
+    script.write_text(small.script("shrunk") + "finish\n", encoding="utf-8")
+    assert play(str(script)).unserved == [2]
+    assert play(str(script), "jiang").good

@@ -301,7 +301,7 @@ class DrivenRun:
             before = self.turn(node)
             self.nodes[node].link_up(peer)
             text = f"sees the link to {self.called(peer)} form"
-            self.step(node, text, before, "link-up", {"peer": peer})
+            self.step(node, text, before, "link-up", self.about_link(peer))
 
     def link_down(self, one: int, other: int) -> None:
         between = f"{self.called(one)}-{self.called(other)}"
@@ -322,7 +322,13 @@ class DrivenRun:
             before = self.turn(node)
             self.nodes[node].link_down(peer)
             text = f"sees the link to {self.called(peer)} fail"
-            self.step(node, text, before, "link-down", {"peer": peer})
+            self.step(node, text, before, "link-down", self.about_link(peer))
+
+    def about_link(self, peer: int) -> dict[str, Any]:
+        cause = {"peer": peer}
+        if not self.monitor.connected:
+            cause["components"] = 2  # at least: enough to know that it is cut
+        return cause
 
     def take_off(self, place: int) -> None:
         """Off a failing link: tokens and permits come back, the rest is lost."""
