@@ -30,7 +30,7 @@ def scenario(
     seed: Annotated[
         int | None, typer.Option(help="Draw with this seed what the script leaves to chance.")
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="What scenarios there are.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the scenarios.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
     trace: Annotated[Path | None, typer.Option(help="Write every event to this file.")] = None,
 ) -> None:
