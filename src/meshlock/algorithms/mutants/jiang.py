@@ -163,6 +163,14 @@ class StaysWhereItWas(JiangNode):
         super().receive_token(token)
 
 
+class TakesALateGiverForANeighbour(JiangNode):
+    """Of our own: whoever gave the token is linked to us, however late the token comes."""
+
+    def receive_token(self, token: Token) -> None:
+        self.views[token.sender] = token.height
+        super().receive_token(token)
+
+
 def nodes_of(kind: Callable[[int, list[Effect], Rules, Height, bool], JiangNode]) -> Make:
     def make(
         network: Network, permits: int, options: dict[str, str], out: list[Effect]
@@ -318,5 +326,14 @@ MUTANTS: list[Mutant] = [
         Case(3, "line", "0:1@1 1:1@1 2:1@1"),
         breaks="downhill",
         steps=3,
+    ),
+    Mutant(
+        JIANG,
+        "takes-a-late-giver-for-a-neighbour",
+        "a token that was in custody makes its giver a neighbour, although the link is down",
+        nodes_of(TakesALateGiverForANeighbour),
+        Case(2, "line", "1:1@1", changes=["down 0-1", "up 0-1"], failures="custody"),
+        breaks="neighbours",
+        steps=7,
     ),
 ]

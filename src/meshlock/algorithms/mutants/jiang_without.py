@@ -244,15 +244,15 @@ MUTANTS: list[Mutant] = [
     mutant(
         ["R11"],
         Case(
-            4,
-            "edges:0-1,0-2,2-3",
-            "1:1@5 2:1@1",
-            changes=["down 0-2", "up 0-3", "down 0-1"],
+            3,
+            "line",
+            "0:1@0 1:1@0 2:1@0",
+            changes=["down 0-1", "up 0-2", "down 0-2"],
             failures="return",
             options={"raises": "1"},
         ),
-        "downhill",
-        11,
+        "served",
+        15,
     ),
 ]
 
