@@ -11,8 +11,8 @@ demo: $(VENV)/base
 	$(BIN)/meshlock demo
 
 test: $(VENV)/dev
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks campaigns
+	$(BIN)/ruff format --check src tests benchmarks campaigns
 	$(BIN)/mypy
 	$(BIN)/python -m pytest --durations=15
 

@@ -66,7 +66,14 @@ def simulate(
     ] = None,
     failures: Annotated[
         str | None,
-        typer.Option(help="What is on a failing link: drain (delivered first) or return."),
+        typer.Option(
+            help="What is on a failing link: drain (delivered first), return (to its sender) or "
+            "custody (late, as live nodes have it)."
+        ),
+    ] = None,
+    notice: Annotated[
+        str | None,
+        typer.Option(help="With custody: time until an end of a link learns of a change."),
     ] = None,
     changes_until: Annotated[
         str | None, typer.Option(help="No link changes after this time.")
@@ -151,6 +158,7 @@ def simulate(
         "range": radio_range,
         "partitions": partitions,
         "failures": failures,
+        "notice": notice,
         "changes-until": changes_until,
         "seed": seed,
         "behaviour": behaviour,

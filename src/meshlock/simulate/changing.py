@@ -1,18 +1,10 @@
-"""A simulation whose links come and go.
+"""A simulation whose links come and go; :mod:`.links` says what becomes of what is on them.
 
-A link that forms tells both its ends. A link that fails first settles what is on it:
-
-- *drain* (the papers' assumption that a failure is seen coming): everything in flight on
-  the link is delivered at that moment, in the order in which it was sent, and so is what
-  these deliveries send over the same link;
-- *return*: what carries a token or permits comes back to its sender
-  (:meth:`~meshlock.algorithms.interface.Node.undelivered`), the rest is lost.
-
-Then both ends are told. Changes go on until every request is served, until the stream
-ends, or until the run is *stalled*: nobody is inside, and nobody has entered during a
-long series of changes, so that only a network at rest can show whether the waiting will
-ever be served (a thousand changes of a connected network and ten more per node, and
-a hundred message delays per node, all without an entry).
+Changes go on until every request is served, until the stream ends, or until the run is
+*stalled*: nobody is inside, and nobody has entered during a long series of changes, so that
+only a network at rest can show whether the waiting will ever be served (a thousand changes
+of a connected network and ten more per node, and a hundred message delays per node, all
+without an entry).
 """
 
 from __future__ import annotations
@@ -24,9 +16,6 @@ from meshlock.simulate.workload import Client, Workload
 from meshlock.topology.mobility.changes import Change, Changes, LinkChange, Move
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.trace.writer import TraceWriter
-
-ENDLESS = 100_000
-"""So many messages on one failing link at one moment answer each other for ever."""
 
 PATIENCE = 1_000_000
 """So many changes without an entry, partitions or not, and the run counts as stalled."""
@@ -45,7 +34,6 @@ class ChangingSimulation(Simulation):
         fifo: bool,
         seed: int,
         changes: Changes,
-        returning: bool,
         trace: TraceWriter | None = None,
     ) -> None:
         super().__init__(
@@ -54,14 +42,13 @@ class ChangingSimulation(Simulation):
         self.graph = network
         self.monitor.changed(network.components == 1)
         self.changes = changes
-        self.returning = returning
-        self.on_link: dict[int, list[Message]] = {}  # link: what is in flight, as it was sent
         self.strays: set[int] = set()  # messages to where there was no link
 
         self.ups = 0
         self.downs = 0
         self.returned = 0
         self.dropped = 0
+        self.late = 0  # messages that arrived although their link had failed
         self.connected_time = 0.0
         self.connected_since = 0.0  # meaningful while the graph is connected
 
@@ -130,27 +117,39 @@ class ChangingSimulation(Simulation):
         graph.connect(one, other)
         if parts > 1 and graph.components == 1:
             self.connected_since = self.now
-        self.monitor.changed(graph.components == 1)
         self.ups += 1
-        self.tell(one, other, True)
-        self.tell(other, one, True)
+        self.formed(one, other)
 
     def link_fails(self, one: int, other: int) -> None:
         graph = self.graph
         if not graph.linked(one, other):
             return
-        self.settle(one, other)
+        self.failing(one, other)
         if graph.components == 1:
             self.connected_time += self.now - self.connected_since
             self.connected_since = self.now
         graph.cut(one, other)
-        self.monitor.changed(graph.components == 1)
         self.downs += 1
-        size = graph.size
-        self.last.pop(one * size + other, None)
-        self.last.pop(other * size + one, None)
-        self.tell(one, other, False)
-        self.tell(other, one, False)
+        self.failed(one, other)
+
+    # -- what a model of links says -------------------------------------------------------
+
+    def formed(self, one: int, other: int) -> None:
+        """This link is there now."""
+        raise NotImplementedError
+
+    def failing(self, one: int, other: int) -> None:
+        """This link is about to fail."""
+
+    def failed(self, one: int, other: int) -> None:
+        """This link is there no more."""
+        raise NotImplementedError
+
+    def pieces(self) -> int:
+        """Into how many the network is parted, as far as its nodes have been told."""
+        return self.graph.components
+
+    # -- nodes are told ---------------------------------------------------------------------
 
     def tell(self, me: int, peer: int, up: bool) -> None:
         node = self.nodes[me]
@@ -162,8 +161,8 @@ class ChangingSimulation(Simulation):
         self.carry_out(node, tokens, permits)
         if self.trace is not None:
             cause = {"peer": peer}
-            if self.graph.components > 1:
-                cause["components"] = self.graph.components
+            if self.pieces() > 1:
+                cause["components"] = self.pieces()
             event = "link-up" if up else "link-down"
             self.trace.step(self.now, event, node, cause, self.out)
         self.out.clear()
@@ -173,46 +172,7 @@ class ChangingSimulation(Simulation):
         if self.active == 0 and self.graph.components > 1 and self.all_asked():
             self.restless = True  # parts without the token may look for it for ever
 
-    # -- what is on a failing link ------------------------------------------------------
-
-    def settle(self, one: int, other: int) -> None:
-        link = self.link(one, other)
-        for _ in range(ENDLESS):
-            waiting = self.on_link.get(link)
-            if not waiting:
-                break
-            message = waiting[0]
-            if not self.returning:
-                self.deliver(message)
-            elif message.tokens() or message.permits():
-                self.give_back(message)
-            else:
-                self.take_off(message)
-                self.drop(message)
-            message.serial = 0  # so that the heap's entry is passed over
-        else:
-            self.monitor.report(
-                "neighbours",
-                self.now,
-                f"nodes {one} and {other} answer each other for ever on their failing link",
-            )
-            for message in list(self.on_link.get(link, [])):
-                self.take_off(message)
-                self.drop(message)
-                message.serial = 0
-
-    def give_back(self, message: Message) -> None:
-        self.take_off(message)
-        self.in_flight -= 1
-        self.returned += 1
-        node = self.nodes[message.sender]
-        tokens = node.tokens() + message.tokens()
-        permits = node.free_permits() + message.permits()
-        node.undelivered(message)
-        self.carry_out(node, tokens, permits)
-        if self.trace is not None:
-            self.trace.undelivered(self.now, node, message, self.out)
-        self.out.clear()
+    # -- messages -----------------------------------------------------------------------
 
     def drop(self, message: Message) -> None:
         self.in_flight -= 1
@@ -220,52 +180,19 @@ class ChangingSimulation(Simulation):
         if self.trace is not None:
             self.trace.dropped(self.now, message)
 
-    # -- messages -----------------------------------------------------------------------
-
     def link(self, one: int, other: int) -> int:
         return one * self.graph.size + other if one < other else other * self.graph.size + one
 
-    def take_off(self, message: Message) -> None:
-        """The message is no longer on its link."""
-        link = self.link(message.sender, message.receiver)
-        waiting = self.on_link.get(link)
-        if waiting is None:
-            return
-        if len(waiting) == 1:
-            del self.on_link[link]
-        else:
-            waiting.remove(message)
-
-    def deliver(self, message: Message) -> None:
-        if message.serial == 0:
-            return  # it was dealt with when its link failed
-        if self.strays and message.serial in self.strays:
-            self.strays.remove(message.serial)
-            self.drop(message)
-            return
-        self.take_off(message)
-        super().deliver(message)
-
-    def carry(self, message: Message) -> None:
-        if message.serial > 0:
-            raise ValueError(f"node {message.sender} sent one {message.kind} object twice")
-        if not self.graph.linked(message.sender, message.receiver):
-            super().carry(message)
-            self.strays.add(message.serial)
-            self.monitor.report(
-                "neighbours",
-                self.now,
-                f"node {message.sender} sends {message.kind} to node {message.receiver}, "
-                f"to which it has no link",
-            )
-            return
-        link = self.link(message.sender, message.receiver)
-        waiting = self.on_link.get(link)
-        if waiting is None:
-            self.on_link[link] = [message]
-        else:
-            waiting.append(message)
+    def stray(self, message: Message) -> None:
+        """A message to where its sender sees no link: a fault, and nobody gets it."""
         super().carry(message)
+        self.strays.add(message.serial)
+        self.monitor.report(
+            "neighbours",
+            self.now,
+            f"node {message.sender} sends {message.kind} to node {message.receiver}, "
+            f"to which it has no link",
+        )
 
     # -- the end --------------------------------------------------------------------------
 

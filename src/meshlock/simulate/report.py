@@ -80,7 +80,11 @@ def figures(run: Simulation | Recovering, seed: int, cpu: float) -> dict[str, An
     }
     if isinstance(run, ChangingSimulation):
         result["link_changes"] = {"up": run.ups, "down": run.downs}
-        result["undelivered"] = {"returned": run.returned, "lost": run.dropped}
+        result["undelivered"] = {
+            "returned": run.returned,
+            "lost": run.dropped,
+            "late": run.late,
+        }
     if isinstance(run, Recovering):
         result["recovery"] = run.figures()
     if run.workload.deadlines is not None:

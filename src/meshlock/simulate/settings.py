@@ -29,6 +29,8 @@ from meshlock.algorithms.registry import (
 from meshlock.simulate.changing import ChangingSimulation
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.engine import Simulation
+from meshlock.simulate.links.at_once import AtOnce
+from meshlock.simulate.links.custody import Custody
 from meshlock.simulate.workload import Workload
 from meshlock.topology.mobility.specification import Mobility, makes_links, mobility
 from meshlock.topology.specification import network, says_its_size
@@ -51,6 +53,7 @@ DEFAULTS: dict[str, str | int] = {
     "range": "",
     "partitions": "",
     "failures": "drain",
+    "notice": "",
     "changes-until": "inf",
     "seed": 1,
 }
@@ -68,6 +71,9 @@ RECOVERY: dict[str, str] = {
 
 USUAL_SIZE = 10
 """How many nodes there are where neither the flags nor the topology say."""
+
+USUAL_NOTICE = "exp:1"
+"""How long an end of a link takes to learn that it has failed or returned, with custody."""
 
 NUMBERS = ("nodes", "permits", "requests", "clients", "seed")
 
@@ -205,6 +211,7 @@ def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
     delay = duration("delay", settings.text("delay"), seed)
     hold = duration("hold", settings.text("hold"), seed)
     changing = settings.text("mobility") != "none"
+    refuse_failures(settings.text("failures"), settings.text("notice"))
 
     def refuse(complete: bool) -> None:
         refuse_impossible(
@@ -220,23 +227,13 @@ def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
     run: Simulation
     if changing:
         moving = changing_network(settings, seed, trace is not None)
+        common = (algorithm, options, moving.graph, permits, work, delay, hold, links == "fifo")
         failures = settings.text("failures")
-        if failures not in ("drain", "return"):
-            raise Refused(f"--failures is drain or return, not '{failures}'.")
-        run = ChangingSimulation(
-            algorithm,
-            options,
-            moving.graph,
-            permits,
-            work,
-            delay,
-            hold,
-            links == "fifo",
-            seed,
-            moving.changes,
-            failures == "return",
-            trace,
-        )
+        if failures == "custody":
+            notice = duration("notice", settings.text("notice") or USUAL_NOTICE, seed)
+            run = Custody(*common, seed, moving.changes, notice, trace)
+        else:
+            run = AtOnce(*common, seed, moving.changes, failures == "return", trace)
     else:
         graph = network(settings.text("topology"), size(settings), seed)
         refuse(graph.complete)
@@ -255,6 +252,16 @@ def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
     if trace is not None:
         begin(trace, settings, run)
     return run
+
+
+def refuse_failures(failures: str, notice: str) -> None:
+    if failures not in ("drain", "return", "custody"):
+        raise Refused(f"--failures is drain, return or custody, not '{failures}'.")
+    if notice and failures != "custody":
+        raise Refused(
+            "--notice is for links whose ends learn of changes by themselves: add "
+            "--failures custody, or leave it out."
+        )
 
 
 def size(settings: Settings) -> int | None:

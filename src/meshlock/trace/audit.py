@@ -54,13 +54,12 @@ class Audit:
         self.flying: dict[int, Sent] = {}
         self.clients: dict[int, tuple[int, int]] = {}  # client: its node and want
         self.inside: set[int] = set()
+        self.one_sided: set[tuple[int, int]] = set()  # links that one end sees, and one does not
         self.entries = 0
         self.requested = 0
         self.events = 0
         self.ended = False
         self.now = 0.0
-        self.by_itself = setup.get("failures") == "custody"  # each end learns of a change
-        self.half: set[tuple[int, int]] = set()  # links of which one end knows more
         # the step at hand: its node and what is left of its balance, None between steps
         self.step: tuple[int, int, int] | None = None
         self.monitor.changed(setup.get("components", 1) == 1)
@@ -149,10 +148,10 @@ class Audit:
             if self.leases is not None:
                 self.leases.waits_no_more(self.now, client)
         elif kind in ("link-up", "link-down"):
-            if self.by_itself:
-                peer = self.trace.whole(event, "peer")
-                self.half ^= {(min(node, peer), max(node, peer))}
-            self.monitor.changed(event.get("components", 1) == 1 and not self.half)
+            # What one end has not been told of may be a request that was lost.
+            peer = self.trace.whole(event, "peer")
+            self.one_sided ^= {(min(node, peer), max(node, peer))}
+            self.monitor.changed(event.get("components", 1) == 1 and not self.one_sided)
         elif kind in ("deliver", "undelivered"):
             sent = self.flying.pop(self.trace.whole(event, "id"), None)
             if sent is None:

@@ -1,6 +1,6 @@
 """Random pools that recover, by the hundred: prints every set-up in which something went wrong.
 
-    python benchmarks/recovery_campaign.py [FIRST [LAST]]
+    python campaigns/recovery_campaign.py [FIRST [LAST]]
 
 A set-up follows from its number, so a finding can be run again by itself. Wrong is: a violated
 property (whoever waits in vain although it had a path to a majority counts as one), or messages

@@ -1,11 +1,11 @@
 """Random runs by the ten thousand: is anything ever unsafe, stuck or lost?
 
-    python benchmarks/campaign.py scheme --runs 10000
-    python benchmarks/campaign.py jiang --runs 20000
-    python benchmarks/campaign.py jiang --choose moves=silent
+    python campaigns/campaign.py scheme --runs 10000
+    python campaigns/campaign.py jiang --runs 20000
+    python campaigns/campaign.py jiang --choose moves=silent --choose failures=custody
 
 Every run draws its own settings from its number, so a finding is named by that number and
-can be run again: ``python benchmarks/campaign.py jiang --only 4711``. With ``jiang``, the
+can be run again: ``python campaigns/campaign.py jiang --only 4711``. With ``jiang``, the
 printed algorithm runs on the static draws as well, to be compared. Prints what was counted;
 exit 1 if anything was found.
 """
@@ -66,7 +66,7 @@ def jiang(number: int) -> dict[str, Any]:
         "delay": draw.choice(["1", "exp:1", "uniform:0.1,3"]),
         "hold": draw.choice(["0", "1", "exp:3"]),
         "ageing": draw.choice(["stamped", "stamped", "printed", "none"]),
-        "moves": draw.choice(["quiet", "quiet", "broadcast"]),
+        "moves": draw.choice(["quiet", "quiet", "silent", "broadcast"]),
         "backfill": draw.choice(["off", "off", "on"]),
         "seed": number,
     }
@@ -86,7 +86,16 @@ def jiang(number: int) -> dict[str, Any]:
         given["partitions"] = "healed"
         given["changes-until"] = f"{draw.uniform(10, 500):.1f}"
     if kind != "static":
-        given["failures"] = draw.choice(["drain", "return"])
+        given["failures"] = draw.choice(["drain", "return", "custody"])
+        if given["failures"] == "custody":
+            given["notice"] = draw.choice(["0", "1", "exp:1", "exp:5", "uniform:0,20"])
+    return given
+
+
+def drawn(what: str, number: int, chosen: dict[str, str]) -> dict[str, Any]:
+    given = {"scheme": scheme, "jiang": jiang}[what](number) | chosen
+    if given.get("failures", "drain") != "custody":
+        given.pop("notice", None)
     return given
 
 
@@ -121,7 +130,7 @@ def batch(
 ) -> list[tuple[int, str, str, int, str]]:
     results = []
     for number in numbers:
-        given = {"scheme": scheme, "jiang": jiang}[what](number) | chosen
+        given = drawn(what, number, chosen)
         results.append((number, given["algorithm"], *play(given)))
         if what == "jiang" and "mobility" not in given:
             options = ("ageing", "moves", "backfill")
@@ -139,11 +148,13 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--only", type=int)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--choose", action="append", default=[], help="NAME=VALUE, not drawn")
+    parser.add_argument(
+        "--choose", action="append", default=[], help="NAME=VALUE: keep it, do not draw it"
+    )
     options = parser.parse_args()
     chosen = dict(choice.split("=", 1) for choice in options.choose)
     if options.only is not None:
-        given = {"scheme": scheme, "jiang": jiang}[options.what](options.only) | chosen
+        given = drawn(options.what, options.only, chosen)
         print(given)
         print(*play(given))
         return

@@ -1,0 +1,1 @@
+"""What becomes of what is on a failing link, one model in each file."""

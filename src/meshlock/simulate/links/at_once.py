@@ -1,0 +1,140 @@
+"""Links whose two ends learn of every change at the same moment, as the papers assume.
+
+A link that fails first settles what is on it:
+
+- *drain* (the papers' assumption that a failure is seen coming): everything in flight on
+  the link is delivered at that moment, in the order in which it was sent, and so is what
+  these deliveries send over the same link;
+- *return*: what carries a token or permits comes back to its sender
+  (:meth:`~meshlock.algorithms.interface.Node.undelivered`), the rest is lost.
+
+Then both ends are told.
+"""
+
+from __future__ import annotations
+
+from meshlock.algorithms.interface import Algorithm, Message
+from meshlock.simulate.changing import ChangingSimulation
+from meshlock.simulate.durations import Duration
+from meshlock.simulate.workload import Workload
+from meshlock.topology.mobility.changes import Changes
+from meshlock.topology.mobility.live_graph import LiveGraph
+from meshlock.trace.writer import TraceWriter
+
+ENDLESS = 100_000
+"""So many messages on one failing link at one moment answer each other for ever."""
+
+
+class AtOnce(ChangingSimulation):
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        options: dict[str, str],
+        network: LiveGraph,
+        permits: int,
+        workload: Workload,
+        delay: Duration,
+        hold: Duration,
+        fifo: bool,
+        seed: int,
+        changes: Changes,
+        returning: bool,
+        trace: TraceWriter | None = None,
+    ) -> None:
+        super().__init__(
+            algorithm, options, network, permits, workload, delay, hold, fifo, seed, changes, trace
+        )
+        self.returning = returning
+        self.on_link: dict[int, list[Message]] = {}  # link: what is in flight, as it was sent
+
+    # -- changes ----------------------------------------------------------------------
+
+    def formed(self, one: int, other: int) -> None:
+        self.monitor.changed(self.graph.components == 1)
+        self.tell(one, other, True)
+        self.tell(other, one, True)
+
+    def failed(self, one: int, other: int) -> None:
+        self.monitor.changed(self.graph.components == 1)
+        size = self.graph.size
+        self.last.pop(one * size + other, None)
+        self.last.pop(other * size + one, None)
+        self.tell(one, other, False)
+        self.tell(other, one, False)
+
+    def failing(self, one: int, other: int) -> None:
+        """Settle what is on the link."""
+        link = self.link(one, other)
+        for _ in range(ENDLESS):
+            waiting = self.on_link.get(link)
+            if not waiting:
+                break
+            message = waiting[0]
+            if not self.returning:
+                self.deliver(message)
+            elif message.tokens() or message.permits():
+                self.give_back(message)
+            else:
+                self.take_off(message)
+                self.drop(message)
+            message.serial = 0  # so that the heap's entry is passed over
+        else:
+            self.monitor.report(
+                "neighbours",
+                self.now,
+                f"nodes {one} and {other} answer each other for ever on their failing link",
+            )
+            for message in list(self.on_link.get(link, [])):
+                self.take_off(message)
+                self.drop(message)
+                message.serial = 0
+
+    def give_back(self, message: Message) -> None:
+        self.take_off(message)
+        self.in_flight -= 1
+        self.returned += 1
+        node = self.nodes[message.sender]
+        tokens = node.tokens() + message.tokens()
+        permits = node.free_permits() + message.permits()
+        node.undelivered(message)
+        self.carry_out(node, tokens, permits)
+        if self.trace is not None:
+            self.trace.undelivered(self.now, node, message, self.out)
+        self.out.clear()
+
+    # -- messages -----------------------------------------------------------------------
+
+    def take_off(self, message: Message) -> None:
+        """The message is no longer on its link."""
+        link = self.link(message.sender, message.receiver)
+        waiting = self.on_link.get(link)
+        if waiting is None:
+            return
+        if len(waiting) == 1:
+            del self.on_link[link]
+        else:
+            waiting.remove(message)
+
+    def deliver(self, message: Message) -> None:
+        if message.serial == 0:
+            return  # it was dealt with when its link failed
+        if self.strays and message.serial in self.strays:
+            self.strays.remove(message.serial)
+            self.drop(message)
+            return
+        self.take_off(message)
+        super().deliver(message)
+
+    def carry(self, message: Message) -> None:
+        if message.serial > 0:
+            raise ValueError(f"node {message.sender} sent one {message.kind} object twice")
+        if not self.graph.linked(message.sender, message.receiver):
+            self.stray(message)
+            return
+        link = self.link(message.sender, message.receiver)
+        waiting = self.on_link.get(link)
+        if waiting is None:
+            self.on_link[link] = [message]
+        else:
+            waiting.append(message)
+        super().carry(message)

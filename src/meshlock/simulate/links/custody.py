@@ -1,0 +1,302 @@
+"""Links as live nodes have them: each end learns of a change by itself, and nothing comes back.
+
+**A failure.** Each end *notices* it after a time of its own. What is on the link goes on
+arriving, in order, as long as the receiver has not noticed; but a direction may also be dead at
+once, which is drawn. Whoever has not noticed goes on sending. When an end notices, all that is
+still on its way to it is lost, but for what carries a token or permits: that stays in the
+*custody* of its sender.
+
+**Custody.** What is in custody arrives late, in order, exactly once. By a detour, as soon as
+the sender has noticed the failure and there is a way round it: it takes a message's time per
+link, and a receiver that has not noticed the failure is told by it. Or else when the link is
+back. A node that does not see the link any more may still send what carries a token or permits
+over it, which then is in custody at once.
+
+**A return.** Each end learns of it after a time of its own, too. Then both have noticed the
+failure at the latest, and what is in custody for this end arrives before its ``link_up``.
+An end that is up may send, but what it sends waits until the other is up. Should the link
+fail again before that, only the first is told.
+
+A *life* of a link is the time between its forming and its failing; ends know which they see.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from meshlock.algorithms.interface import Algorithm, Message
+from meshlock.simulate.changing import ChangingSimulation
+from meshlock.simulate.durations import Duration
+from meshlock.simulate.workload import Workload
+from meshlock.topology.mobility.changes import Change, Changes
+from meshlock.topology.mobility.live_graph import LiveGraph
+from meshlock.trace.writer import TraceWriter
+
+NO_LIFE = 0
+
+
+class Line:
+    """A link and its two ends; every list is by end, and holds what is on its way *to* it."""
+
+    def __init__(self, one: int, other: int) -> None:
+        self.nodes = (one, other)
+        self.works = True
+        self.life = 1
+        self.sees = [NO_LIFE, NO_LIFE]  # the life in which this end is up
+        self.noticed = [NO_LIFE, NO_LIFE]  # the last life that this end saw end
+        self.dead = [False, False]  # nothing arrives here until the end is noticed
+        self.wire: list[list[Message]] = [[], []]  # as it was sent
+        self.waiting: list[list[Message]] = [[], []]  # of these, what would have arrived by now
+        self.custody: list[list[Message]] = [[], []]
+        self.detour = [False, False]  # one is under way
+
+    def end(self, node: int) -> int:
+        return 0 if node == self.nodes[0] else 1
+
+    def one_sided(self) -> bool:
+        """Does one end see the link, and the other not?"""
+        return (self.sees[0] == NO_LIFE) != (self.sees[1] == NO_LIFE)
+
+
+def kept(message: Message) -> bool:
+    """Does it carry what must not be lost?"""
+    return message.tokens() > 0 or message.permits() > 0
+
+
+class Notice(Change):
+    """An end learns that this life is over, or that it has begun."""
+
+    def __init__(self, time: float, line: Line, end: int, life: int, up: bool) -> None:
+        super().__init__(time)
+        self.line = line
+        self.end = end
+        self.life = life
+        self.up = up
+
+
+class Detour(Change):
+    """The first message in custody for this end has come round the failed link."""
+
+    def __init__(self, time: float, line: Line, end: int, links: int) -> None:
+        super().__init__(time)
+        self.line = line
+        self.end = end
+        self.links = links
+
+
+class Custody(ChangingSimulation):
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        options: dict[str, str],
+        network: LiveGraph,
+        permits: int,
+        workload: Workload,
+        delay: Duration,
+        hold: Duration,
+        fifo: bool,
+        seed: int,
+        changes: Changes,
+        notice: Duration,
+        trace: TraceWriter | None = None,
+    ) -> None:
+        super().__init__(
+            algorithm, options, network, permits, workload, delay, hold, fifo, seed, changes, trace
+        )
+        self.notice = notice
+        self.dies = Random(f"{seed}:dies").random
+        self.lines: dict[int, Line] = {}
+        self.agreed = LiveGraph(network.size, network.links())  # links that both ends see
+        self.one_sided = 0  # links that one end sees
+        self.stranded: dict[int, Line] = {}  # with something in custody, and no way round
+        for one, other in network.links():
+            line = Line(one, other)
+            line.sees = [1, 1]
+            self.lines[self.link(one, other)] = line
+
+    # -- changes ------------------------------------------------------------------------
+
+    def change(self, change: Change) -> None:
+        if isinstance(change, Notice):
+            line = change.line
+            if not change.up:
+                if line.sees[change.end] == change.life:
+                    self.end_life(line, change.end)
+            elif line.works and line.life == change.life:
+                self.begin_life(line, change.end)
+        elif isinstance(change, Detour):
+            self.come_round(change)
+        else:
+            super().change(change)
+
+    def formed(self, one: int, other: int) -> None:
+        line = self.lines.get(self.link(one, other))
+        if line is None:
+            line = self.lines[self.link(one, other)] = Line(one, other)
+        else:
+            line.works = True
+            line.life += 1
+        for end in (0, 1):
+            time = self.now + self.notice.draw()
+            self.schedule(time, Notice(time, line, end, line.life, True))
+        for key in list(self.stranded):
+            waiting = self.stranded.pop(key)
+            self.seek(waiting, 0)
+            self.seek(waiting, 1)
+
+    def failed(self, one: int, other: int) -> None:
+        line = self.lines[self.link(one, other)]
+        line.works = False
+        for end in (0, 1):
+            if line.sees[end] == line.life:
+                line.dead[end] = self.dies() < 0.5
+                time = self.now + self.notice.draw()
+                self.schedule(time, Notice(time, line, end, line.life, False))
+
+    def pieces(self) -> int:
+        return self.agreed.components
+
+    # -- an end is told ---------------------------------------------------------------------
+
+    def end_life(self, line: Line, end: int) -> None:
+        """This end notices that its link has failed."""
+        me, peer = line.nodes[end], line.nodes[1 - end]
+        life = line.sees[end]
+        self.see(line, end, NO_LIFE)
+        line.noticed[end] = life
+        line.custody[end] = self.take_off(line, end) + line.custody[end]
+        if line.sees[1 - end] != life:  # it will not receive what we sent in this life
+            line.custody[1 - end] += self.take_off(line, 1 - end)
+        self.tell(me, peer, False)
+        self.seek(line, 0)
+        self.seek(line, 1)
+
+    def begin_life(self, line: Line, end: int) -> None:
+        """This end learns that its link is back."""
+        me, peer = line.nodes[end], line.nodes[1 - end]
+        for old in (end, 1 - end):
+            if line.sees[old] not in (NO_LIFE, line.life):
+                self.end_life(line, old)
+        while line.custody[end]:
+            self.deliver_late(line, end)
+        if line.sees[1 - end] == line.life:
+            while line.custody[1 - end]:
+                self.deliver_late(line, 1 - end)
+        line.dead[end] = False
+        self.last.pop(me * self.graph.size + peer, None)
+        self.see(line, end, line.life)
+        self.tell(me, peer, True)
+        arrived = line.waiting[end]
+        line.waiting[end] = []
+        for message in arrived:
+            self.deliver(message)
+
+    def see(self, line: Line, end: int, life: int) -> None:
+        """Note what this end sees, just before its node is told."""
+        self.one_sided -= line.one_sided()
+        line.sees[end] = life
+        self.one_sided += line.one_sided()
+        one, other = line.nodes
+        if line.sees[0] != NO_LIFE and line.sees[1] != NO_LIFE:
+            self.agreed.connect(one, other)
+        elif self.agreed.linked(one, other):
+            self.agreed.cut(one, other)
+        # What one end does not know of may be a request that was lost.
+        self.monitor.changed(self.agreed.components == 1 and self.one_sided == 0)
+
+    def take_off(self, line: Line, end: int) -> list[Message]:
+        """Clear what is on its way to this end; the result is what must not be lost."""
+        rest: list[Message] = []
+        for message in line.wire[end]:
+            if kept(message):
+                rest.append(message)
+            else:
+                self.drop(message)
+        line.wire[end] = []
+        line.waiting[end] = []
+        return rest
+
+    # -- messages in custody --------------------------------------------------------------
+
+    def seek(self, line: Line, end: int) -> None:
+        """Look for a way round for what is in custody for this end."""
+        sender, receiver = line.nodes[1 - end], line.nodes[end]
+        if line.detour[end] or line.sees[1 - end] != NO_LIFE:
+            return  # the sender does not know that it is needed
+        if not line.custody[end] and not any(kept(message) for message in line.wire[end]):
+            return
+        links = len(self.graph.path(sender, receiver, direct=False)) - 1
+        if links < 0:
+            self.stranded[self.link(sender, receiver)] = line
+            return
+        line.detour[end] = True
+        time = self.now
+        for _ in range(links):
+            time += self.delay.draw()
+        self.schedule(time, Detour(time, line, end, links))
+
+    def come_round(self, detour: Detour) -> None:
+        line, end = detour.line, detour.end
+        line.detour[end] = False
+        if line.sees[1 - end] != NO_LIFE or (line.works and line.sees[end] == line.life):
+            return  # the link is back
+        if not self.graph.path(line.nodes[1 - end], line.nodes[end], direct=False):
+            self.seek(line, end)
+            return
+        if line.sees[end] != NO_LIFE:
+            self.end_life(line, end)
+        if line.custody[end]:
+            self.measures.crossings += detour.links
+            self.deliver_late(line, end)
+        self.seek(line, end)
+
+    def deliver_late(self, line: Line, end: int) -> None:
+        message = line.custody[end].pop(0)
+        self.late += 1
+        super().deliver(message)
+
+    # -- messages on the link ---------------------------------------------------------------
+
+    def deliver(self, message: Message) -> None:
+        if message.serial in self.strays:
+            self.strays.remove(message.serial)
+            self.drop(message)
+            return
+        line = self.lines[self.link(message.sender, message.receiver)]
+        end = line.end(message.receiver)
+        if message not in line.wire[end]:
+            return  # lost, or in custody, or it has arrived from there
+        if line.sees[end] == NO_LIFE or line.dead[end]:
+            line.waiting[end].append(message)
+            return
+        line.wire[end].remove(message)
+        super().deliver(message)
+
+    def carry(self, message: Message) -> None:
+        if message.serial > 0:
+            raise ValueError(f"node {message.sender} sent one {message.kind} object twice")
+        line = self.lines.get(self.link(message.sender, message.receiver))
+        if line is None:
+            self.stray(message)
+            return
+        end = line.end(message.receiver)
+        life = line.sees[1 - end]
+        if life != NO_LIFE and line.noticed[end] != life:
+            line.wire[end].append(message)
+            super().carry(message)
+        elif kept(message):
+            self.keep(message)
+            line.custody[end].append(message)
+            self.seek(line, end)
+        elif life == NO_LIFE:
+            self.stray(message)
+        else:  # the receiver has noticed what the sender has not
+            super().carry(message)
+            self.strays.add(message.serial)
+
+    def keep(self, message: Message) -> None:
+        """Count a message that goes straight into custody."""
+        self.in_flight += 1
+        self.messages[message.kind] = self.messages.get(message.kind, 0) + 1
+        self.serial_number += 1
+        message.serial = self.serial_number
