@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
-from meshlock.algorithms.interface import Algorithm, Effect, Frozen, Message, Network, Node
+from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
 from meshlock.simulate import changing
-from meshlock.simulate.changing import ChangingSimulation
-from meshlock.simulate.durations import Duration
+from meshlock.simulate.links.at_once import AtOnce
 from meshlock.simulate.settings import Settings, simulation
 from meshlock.simulate.workload import Workload
-from meshlock.topology.mobility.changes import Change, LinkChange, Planned
-from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.topology.mobility.specification import mobility
 from meshlock.topology.specification import network
 from meshlock.trace.audit import Audit
@@ -23,130 +19,9 @@ from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
 
 if not (changing.__file__ or "").endswith(".py"):
-    pytest.skip("the talkers below cannot inherit from a compiled node", allow_module_level=True)
+    pytest.skip("the talkers cannot inherit from a compiled node", allow_module_level=True)
 
-
-class Word(Message):
-    kind: ClassVar[str] = "WORD"
-    fields: ClassVar[tuple[str, ...]] = ("text",)
-
-    def __init__(self, receiver: int, text: str) -> None:
-        super().__init__(receiver)
-        self.text = text
-
-    def permits(self) -> int:
-        return 1 if self.text.isupper() else 0
-
-
-class Talker(Node):
-    """Tells what happens to it, and says what it was told to say when that happens.
-
-    Words in capitals carry a permit, and so does a talker's purse.
-    """
-
-    variables: ClassVar[tuple[str, ...]] = ("purse",)
-
-    def __init__(self, me: int, out: list[Effect], says: dict[str, str], heard: list[str]) -> None:
-        super().__init__(me, out)
-        self.says = says
-        self.heard = heard
-        self.purse = 9 if me == 0 else 0
-
-    def hear(self, text: str) -> None:
-        self.heard.append(f"{self.me} {text}")
-        for word in self.says.get(f"{self.me} {text}", "").split():
-            text, receiver = word.split(">")
-            self.purse -= text.isupper()
-            self.send(Word(int(receiver), text))
-
-    def request(self, client: int, want: int, priority: int) -> None:
-        self.hear("asks")
-        if "never" not in self.says:
-            self.purse -= want
-            self.enter(client)
-
-    def release(self, client: int) -> None:
-        self.purse += 1
-
-    def receive(self, message: Message) -> None:
-        assert isinstance(message, Word)
-        self.purse += message.permits()
-        self.hear(f"gets {message.text}")
-
-    def undelivered(self, message: Message) -> None:
-        assert isinstance(message, Word)
-        self.purse += message.permits()
-        self.hear(f"keeps {message.text}")
-
-    def link_up(self, peer: int) -> None:
-        self.hear(f"meets {peer}")
-
-    def link_down(self, peer: int) -> None:
-        self.hear(f"loses {peer}")
-
-    def free_permits(self) -> int:
-        return self.purse
-
-    def tokens(self) -> int:
-        return 1 if self.me == 0 else 0
-
-    def freeze(self) -> Frozen:
-        return (self.purse,)
-
-
-class Play:
-    """One client of node 0 is inside from 0 to 100; messages take 10."""
-
-    def __init__(
-        self,
-        links: list[tuple[int, int]],
-        changes: list[str],
-        says: dict[str, str],
-        *,
-        returning: bool = False,
-        trace: TraceWriter | None = None,
-    ) -> None:
-        self.heard: list[str] = []
-
-        def make(
-            network: Network, permits: int, options: dict[str, str], out: list[Effect]
-        ) -> list[Node]:
-            return [Talker(me, out, says, self.heard) for me in range(network.size)]
-
-        planned: list[Change] = []
-        for line in changes:
-            time, word, pair = line.split()
-            one, other = pair.split("-")
-            planned.append(LinkChange(float(time), word == "up", int(one), int(other)))
-        graph = LiveGraph(3, links)
-        self.run = ChangingSimulation(
-            Algorithm("talk", "Talk", "here", "k", make, (Word,), changing_links=True),
-            {},
-            graph,
-            9,
-            Workload(1, 1, False, None, (1, 1), (0, 0), None, 1),
-            constant(10.0),
-            constant(100.0),
-            True,
-            1,
-            Planned(planned),
-            returning,
-            trace=trace,
-        )
-        if trace is not None:
-            setup = {"algorithm": "talk", "balanced": True, "ordered": False}
-            trace.begin(setup, graph, list(graph.links()), 9, self.run.nodes)
-        self.run.start()
-        while self.run.run(1000):
-            pass
-        self.run.finish()
-
-
-def constant(time: float) -> Duration:
-    import random
-
-    return Duration("constant", time, time, random.Random(1))
-
+from talk import Play, Talker, Word, constant
 
 LINE = [(0, 1), (1, 2)]
 
@@ -172,7 +47,7 @@ def test_return_gives_permits_back_and_loses_the_rest() -> None:
         LINE,
         ["3 down 0-1"],
         {"0 asks": "a>1 B>1", "1 meets 2": "", "0 loses 1": ""},
-        returning=True,
+        failures="return",
     )
     assert play.heard == ["0 asks", "0 keeps B", "0 loses 1", "1 loses 0"]
     assert play.run.nodes[0].free_permits() == 9
@@ -227,15 +102,15 @@ def test_the_connected_share_of_time() -> None:
     assert Play([(0, 1)], [], {}).run.connected_share() == 0.0
 
 
-@pytest.mark.parametrize("returning", [False, True])
-def test_the_trace_tells_it_all_and_passes_the_audit(tmp_path: Path, returning: bool) -> None:
+@pytest.mark.parametrize("failures", ["drain", "return"])
+def test_the_trace_tells_it_all_and_passes_the_audit(tmp_path: Path, failures: str) -> None:
     file = tmp_path / "run.jsonl"
     with file.open("wb") as sink:
         play = Play(
             LINE,
             ["3 down 0-1", "4 up 0-1", "5 up 0-2", "6 down 1-2"],
             {"0 asks": "a>1 B>1", "0 meets 2": "C>2"},
-            returning=returning,
+            failures=failures,
             trace=TraceWriter(sink, False),
         )
     assert play.run.monitor.violated == {}
@@ -244,8 +119,8 @@ def test_the_trace_tells_it_all_and_passes_the_audit(tmp_path: Path, returning: 
     events = [event["event"] for event in Trace(file).events()]
     assert events.count("link-up") == 4
     assert events.count("link-down") == 4
-    assert events.count("undelivered") == (1 if returning else 0)
-    assert events.count("drop") == (1 if returning else 0)
+    assert events.count("undelivered") == (failures == "return")
+    assert events.count("drop") == (failures == "return")
     parted = [event for event in Trace(file).events() if event.get("components") == 2]
     assert [event["t"] for event in parted] == [3, 3]
 
@@ -260,7 +135,7 @@ def moving(says: dict[str, str], requests: int, spec: str, *, sink: io.BytesIO) 
 
     found = mobility(spec, network("links:9", 6, 1), 6, 7, moves=True)
     assert found is not None
-    run = ChangingSimulation(
+    run = AtOnce(
         Algorithm("talk", "Talk", "here", "k", make, (Word,), token=False),
         {},
         found.graph,

@@ -159,3 +159,16 @@ def test_a_run_with_returned_messages_shrinks_to_one_in_a_whole_network(tmp_path
     script.write_text(small.script("shrunk") + "finish\n", encoding="utf-8")
     assert play(str(script)).unserved == [2]
     assert play(str(script), "jiang").good
+
+
+def test_a_run_whose_ends_learn_one_after_the_other_is_not_played_by_hand(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    given = {"nodes": 5, "topology": "ring", "mobility": "flips:1", "requests": 40}
+    with path.open("wb") as file:
+        run = simulation(Settings({**given, "failures": "custody"}), TraceWriter(file, False))
+        run.start()
+        while run.run(1000):
+            pass
+        run.finish()
+    with pytest.raises(Refused, match="cannot be played again by hand yet"):
+        read(Trace(path))

@@ -86,6 +86,28 @@ def test_the_lower_priority_first_although_nothing_was_in_flight(tmp_path):
     assert "priority 3" in verdict.monitor.violated["order"]
 
 
+def test_order_is_not_judged_while_one_end_of_a_link_has_not_been_told(tmp_path):
+    """The request that it waits for may have been lost, and nobody knows."""
+    setup = {"meshlock": "trace", "format": 1, "nodes": 2, "permits": 1, "holder": 0}
+    setup |= {"ordered": True, "balanced": False, "links": [[0, 1]]}
+    down = [{"event": "link-down", "node": node, "peer": 1 - node} for node in (0, 1)]
+    up = [{"event": "link-up", "node": node, "peer": 1 - node} for node in (0, 1)]
+
+    def asks(node, client, priority):
+        return {"event": "request", "node": node, "client": client, "priority": priority, "want": 1}
+
+    def judged(changes):
+        told = [asks(0, 1, 0), {"event": "enter", "client": 1}, asks(0, 2, 3), asks(1, 3, 9)]
+        told += [*changes, {"event": "leave", "client": 1}, {"event": "enter", "client": 2}]
+        lines = [setup, *({"t": 0, "node": 0, **event} for event in told)]
+        return set(audit(tmp_path, lines).monitor.violated)
+
+    assert judged([]) == {"order"}
+    assert judged([down[0]]) == judged([*down, up[1]]) == set()
+    assert judged([*down, *up]) == judged([*down, up[0], up[1]]) == {"order"}
+    assert judged([*down, *up, down[1], up[1]]) == {"order"}
+
+
 @pytest.mark.parametrize(
     ("broken", "sentence"),
     [

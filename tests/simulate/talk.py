@@ -1,0 +1,154 @@
+"""Nodes that say what they were told to say, and one run of them on changing links."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import ClassVar
+
+from meshlock.algorithms.interface import Algorithm, Effect, Frozen, Message, Network, Node
+from meshlock.simulate.changing import ChangingSimulation
+from meshlock.simulate.durations import Duration
+from meshlock.simulate.links.at_once import AtOnce
+from meshlock.simulate.links.custody import Custody
+from meshlock.simulate.workload import Workload
+from meshlock.topology.mobility.changes import Change, LinkChange, Planned
+from meshlock.topology.mobility.live_graph import LiveGraph
+from meshlock.trace.writer import TraceWriter
+
+
+class Word(Message):
+    kind: ClassVar[str] = "WORD"
+    fields: ClassVar[tuple[str, ...]] = ("text",)
+
+    def __init__(self, receiver: int, text: str) -> None:
+        super().__init__(receiver)
+        self.text = text
+
+    def permits(self) -> int:
+        return 1 if self.text.isupper() else 0
+
+
+class Talker(Node):
+    """Tells what happens to it, and says what it was told to say when that happens.
+
+    Words in capitals carry a permit, and so does a talker's purse.
+    """
+
+    variables: ClassVar[tuple[str, ...]] = ("purse",)
+
+    def __init__(self, me: int, out: list[Effect], says: dict[str, str], heard: list[str]) -> None:
+        super().__init__(me, out)
+        self.says = says
+        self.heard = heard
+        self.purse = 9 if me == 0 else 0
+
+    def hear(self, text: str) -> None:
+        self.heard.append(f"{self.me} {text}")
+        for word in self.says.get(f"{self.me} {text}", "").split():
+            text, receiver = word.split(">")
+            self.purse -= text.isupper()
+            self.send(Word(int(receiver), text))
+
+    def request(self, client: int, want: int, priority: int) -> None:
+        self.hear("asks")
+        if "never" not in self.says:
+            self.purse -= want
+            self.enter(client)
+
+    def release(self, client: int) -> None:
+        self.purse += 1
+
+    def receive(self, message: Message) -> None:
+        assert isinstance(message, Word)
+        self.purse += message.permits()
+        self.hear(f"gets {message.text}")
+
+    def undelivered(self, message: Message) -> None:
+        assert isinstance(message, Word)
+        self.purse += message.permits()
+        self.hear(f"keeps {message.text}")
+
+    def link_up(self, peer: int) -> None:
+        self.hear(f"meets {peer}")
+
+    def link_down(self, peer: int) -> None:
+        self.hear(f"loses {peer}")
+
+    def free_permits(self) -> int:
+        return self.purse
+
+    def tokens(self) -> int:
+        return 1 if self.me == 0 else 0
+
+    def freeze(self) -> Frozen:
+        return (self.purse,)
+
+
+class Play:
+    """One client of node 0 is inside from 0 to 100; messages take 10."""
+
+    def __init__(
+        self,
+        links: list[tuple[int, int]],
+        changes: list[str],
+        says: dict[str, str],
+        *,
+        failures: str = "drain",
+        notices: tuple[float, ...] = (),
+        dead: tuple[bool, ...] = (),
+        trace: TraceWriter | None = None,
+    ) -> None:
+        self.heard: list[str] = []
+
+        def make(
+            network: Network, permits: int, options: dict[str, str], out: list[Effect]
+        ) -> list[Node]:
+            return [Talker(me, out, says, self.heard) for me in range(network.size)]
+
+        planned: list[Change] = []
+        for line in changes:
+            time, word, pair = line.split()
+            one, other = pair.split("-")
+            planned.append(LinkChange(float(time), word == "up", int(one), int(other)))
+        graph = LiveGraph(3, links)
+        common = (
+            Algorithm("talk", "Talk", "here", "k", make, (Word,), changing_links=True),
+            {},
+            graph,
+            9,
+            Workload(1, 1, False, None, (1, 1), (0, 0), None, 1),
+            constant(10.0),
+            constant(100.0),
+            True,
+            1,
+            Planned(planned),
+        )
+        self.run: ChangingSimulation
+        if failures == "custody":
+            self.run = Custody(*common, Listed(notices), trace)
+            deaths = [0.0 if dies else 0.9 for dies in dead]
+            self.run.dies = lambda: deaths.pop(0)
+        else:
+            self.run = AtOnce(*common, failures == "return", trace)
+        if trace is not None:
+            setup = {"algorithm": "talk", "balanced": True, "ordered": False}
+            trace.begin(setup, graph, list(graph.links()), 9, self.run.nodes)
+        self.run.start()
+        while self.run.run(1000):
+            pass
+        self.run.finish()
+
+
+def constant(time: float) -> Duration:
+    return Duration("constant", time, time, Random(1))
+
+
+class Listed(Duration):
+    """These times, one after the other."""
+
+    def __init__(self, times: tuple[float, ...]) -> None:
+        super().__init__("constant", 0.0, 0.0, Random(1))
+        self.times = list(times)
+
+    def draw(self) -> float:
+        return self.times.pop(0)
