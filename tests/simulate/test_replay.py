@@ -161,7 +161,7 @@ def test_a_run_with_returned_messages_shrinks_to_one_in_a_whole_network(tmp_path
     assert play(str(script), "jiang").good
 
 
-def test_a_run_whose_ends_learn_one_after_the_other_is_not_played_by_hand(tmp_path: Path) -> None:
+def test_a_run_of_links_with_custody_is_not_played_by_hand(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     given = {"nodes": 5, "topology": "ring", "mobility": "flips:1", "requests": 40}
     with path.open("wb") as file:
@@ -170,5 +170,5 @@ def test_a_run_whose_ends_learn_one_after_the_other_is_not_played_by_hand(tmp_pa
         while run.run(1000):
             pass
         run.finish()
-    with pytest.raises(Refused, match="cannot be played again by hand yet"):
+    with pytest.raises(Refused, match="links with custody cannot be played"):
         read(Trace(path))

@@ -17,8 +17,6 @@ from meshlock.simulate.outcome import Outcome
 from meshlock.simulate.scenario import Scenario, drawn
 from meshlock.trace.reader import Trace
 
-EFFECTS = ("send", "enter")
-
 
 class Deed:
     """One line of a scenario, and the nodes it is about."""
@@ -174,7 +172,6 @@ class Reading:
         self.pairs = first_links(trace)
         self.links = set(self.pairs)  # as they are now
         self.lines: dict[tuple[int, int], list[int]] = {}  # link: ids of what is on it
-        self.one_sided: set[tuple[int, int]] = set()  # links of which one end has been told
         self.deeds: list[Deed] = []
         self.entries: list[int] = []
         self.failures = "drain"
@@ -184,11 +181,6 @@ class Reading:
     def event(self, event: dict[str, Any]) -> None:
         kind = event["event"]
         node = event.get("node", -1)
-        if self.one_sided and kind not in ("link-up", "link-down", *EFFECTS):
-            raise Refused(
-                "A trace in which the ends of a link learn of a change one after the other "
-                "cannot be played again by hand yet."
-            )
         deed: Deed | None = None
         if kind == "request":
             rest = f"want {event.get('want', 1)} priority {event.get('priority', 0)}"
@@ -204,7 +196,6 @@ class Reading:
             self.entries.append(node)
         elif kind in ("link-up", "link-down"):
             peer = self.trace.whole(event, "peer")
-            self.one_sided ^= {(min(node, peer), max(node, peer))}
             if node < peer:
                 deed = Deed("link up" if kind == "link-up" else "link down", node, peer)
                 (self.links.add if kind == "link-up" else self.links.discard)((node, peer))

@@ -308,7 +308,9 @@ def begin(trace: TraceWriter, settings: Settings, run: Simulation) -> None:
         **run.promises.line(),
         "settings": settings.values,
     }
-    if isinstance(run, ChangingSimulation) and run.graph.components > 1:
-        setup["components"] = run.graph.components
+    if isinstance(run, ChangingSimulation):
+        setup["failures"] = settings.text("failures")
+        if run.graph.components > 1:
+            setup["components"] = run.graph.components
     pairs = "complete" if run.network.complete else list(run.network.links())
     trace.begin(setup, run.network, pairs, run.permits, run.nodes)
