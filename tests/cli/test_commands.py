@@ -160,7 +160,7 @@ WRONG = {
     "--option colour=blue": "There is no setting 'colour'",
     "--algorithm raymond --mobility flips:1": "do not change",
     "--mobility flop:1": "flips",
-    "--mobility flips:1 --failures lose": "drain or return",
+    "--mobility flips:1 --failures lose": "drain, return or custody",
     "--links unordered": "keep the order",
     "--algorithm singhal --topology line": "--topology complete",
     "no-such.toml": "Cannot read no-such.toml",

@@ -19,6 +19,7 @@ def test_a_pool_that_recovers_is_reported_traced_and_judged(tmp_path):
     result = meshlock(*POOL.split(), *more)
     assert (result.returncode, result.stderr) == (0, "")
     figures = json.loads(result.stdout)
+    assert figures["algorithm"] == "direct"
     found = figures["recovery"]
     assert figures["violated"] == [] and figures["deterministic"]
     assert figures["requested"] == 200 == figures["entries"] + found["lost_requests"]
@@ -31,6 +32,7 @@ def test_a_pool_that_recovers_is_reported_traced_and_judged(tmp_path):
     assert found.keys() >= promised
     verdict = json.loads(meshlock("audit", str(trace), "--json").stdout)
     assert verdict["holds"] and verdict["not_judged"] == []
+    assert verdict["algorithm"] == "direct"
     assert verdict["entries"] == figures["entries"]
     for kind in ("mermaid", "shiviz", "csv"):
         written = tmp_path / f"run.{kind}"
@@ -38,10 +40,11 @@ def test_a_pool_that_recovers_is_reported_traced_and_judged(tmp_path):
         assert written.stat().st_size > 1000
 
 
-def test_people_are_told_that_the_way_is_not_jiangs():
-    result = meshlock(*POOL.split())
+def test_people_are_told_what_runs():
+    result = meshlock(*POOL.split(), "--algorithm", "direct")
     words = " ".join(result.stdout.split())
-    assert "with recovery by 5 members: its order, but messages go straight" in words
+    assert "Requests straight to the token" in words
+    assert "direct, with recovery by 5 members" in words
     assert "no violation of safety, leases, fences" in words
 
 
@@ -56,3 +59,8 @@ def test_crashes_need_members():
     result = meshlock("simulate", "--nodes", "5", "--crashes", "500")
     assert result.returncode == 2
     assert result.stderr.startswith("meshlock: --crashes is for nodes that recover")
+
+
+def test_direct_without_members_is_another_edition():
+    found = json.loads(meshlock("simulate", "--algorithm", "direct", "--json").stdout)
+    assert found["algorithm"] == "direct" and "recovery" not in found

@@ -215,6 +215,41 @@ def test_permits_and_lease_must_be_the_same_everywhere() -> None:
     run(story)
 
 
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"algorithm": "reverse-link"}, "With members nodes run direct, not reverse-link"),
+        ({"algorithm": "jiang"}, "With members nodes run direct, not jiang: leave out"),
+        ({"algorithm": "nonsense"}, "There is no algorithm 'nonsense'"),
+        ({"options": {"nonsense": "x"}}, "direct with members has no option 'nonsense'"),
+        ({"options": {"patience": "5"}}, "--patience of direct is one of 100"),
+        ({"founder": True}, "Nobody founds a pool with members"),
+        ({"links": [("a", "b")]}, "leave out links for docks"),
+        ({"algorithm": "raymond", "lease": 3.0}, "raymond has no leases"),
+        ({"members": [], "algorithm": "direct"}, "run direct with members: name them"),
+        ({"members": [], "options": {"nonsense": "x"}}, "jiang has no option 'nonsense'"),
+    ],
+)
+def test_what_is_not_meant_is_refused(given: dict[str, object], sentence: str) -> None:
+    async def story() -> None:
+        async with Node("a") as a:
+            with pytest.raises(Refused, match=sentence):
+                a.pool("docks", 1, **{"members": ["a", "b"], **given})  # type: ignore[arg-type]
+            assert a.pools == {}
+
+    run(story)
+
+
+def test_a_pool_with_members_says_that_direct_runs() -> None:
+    async def story() -> None:
+        async with Node("a") as a:
+            pool = a.pool("docks", 1, members=["a"], algorithm="direct", options={})
+            async with pool.acquire(timeout=10):
+                assert described(a)["algorithm"] == "direct"
+
+    run(story)
+
+
 def test_a_node_that_leaves_hands_the_token_on() -> None:
     async def story() -> None:
         async with three() as nodes:
@@ -395,6 +430,7 @@ def test_what_clients_did_is_traced_through_crashes_and_judged(tmp_path: Path) -
     with merged.open("wb") as file:
         merge(parts, file, ended=True)
     audit = Audit(Trace(merged))
+    assert audit.trace.setup["algorithm"] == "direct"
     assert audit.entries == 4 and audit.monitor.violated == {}
     events = [json.loads(line).get("event") for line in merged.read_text().splitlines()]
     assert events.count("crash") == events.count("restart") == 1

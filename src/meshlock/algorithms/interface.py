@@ -239,6 +239,7 @@ class Algorithm:
         restless: bool = False,
         structure: tuple[str, ...] = (),
         any_tree: bool = False,
+        recovers: bool = False,
         options: dict[str, tuple[str, ...]] | None = None,
         join: Callable[[int, bool, int, dict[str, str], list[Effect]], Node] | None = None,
     ) -> None:
@@ -258,6 +259,7 @@ class Algorithm:
         self.restless = restless  # messages go on even when nobody wants anything
         self.structure = structure  # names of properties that hold in every single state
         self.any_tree = any_tree  # starts from the network's tree of fathers, whatever its root
+        self.recovers = recovers  # needs members, a majority of which replaces what crashes take
         # number, founder, permits, options, out -> one node that has no links yet: how live nodes
         # come to a pool. Any number may come; the founder's node holds the token and all permits.
         self.join = join

@@ -26,9 +26,7 @@ def parts(
     title = Text(f"{run.algorithm.title}", style="bold")
     if isinstance(run, Recovering):
         title.append(
-            f"\nwith recovery by {len(run.members)} members: its order, but messages go straight "
-            f"to the token's holder",
-            style="not bold",
+            f"\n{run.algorithm.name}, with recovery by {len(run.members)} members", style="not bold"
         )
     k = figures["permits"]
     title.append(

@@ -22,7 +22,15 @@ from collections.abc import Sequence
 import msgspec
 
 from meshlock.algorithms.interface import Algorithm, Effect, Node
-from meshlock.algorithms.registry import Refused, find, refuse_impossible, settle
+from meshlock.algorithms.recovery.algorithm import DIRECT
+from meshlock.algorithms.registry import (
+    ALGORITHMS,
+    RECOVERING,
+    Refused,
+    find,
+    refuse_impossible,
+    settle,
+)
 from meshlock.topology.graphs import Graph
 
 SHORTEST_LEASE, LONGEST_LEASE = 0.3, 86_400.0
@@ -56,18 +64,29 @@ class Charter(msgspec.Struct, array_like=True, frozen=True):
         return self.members.index(name)
 
 
+def meant(algorithm: str | None, members: Sequence[str], options: dict[str, str]) -> Algorithm:
+    """What a pool is to run: jiang, or with members direct, unless it is said. The members of
+    another algorithm for fixed networks say what its network is."""
+    name = algorithm or (DIRECT.name if members else "jiang")
+    if name in RECOVERING and not members:
+        raise Refused(f"Live nodes run {name} with members: name them, or leave out the algorithm.")
+    fixed = name not in RECOVERING and name in ALGORITHMS and not ALGORITHMS[name].changing_links
+    entry = find(name, members=bool(members) and not fixed)
+    settle(entry, options)
+    return entry
+
+
 def found(
     pool: str,
     founder: str,
     permits: int,
-    algorithm: str,
+    entry: Algorithm,
     options: dict[str, str],
     members: Sequence[str],
     links: Sequence[tuple[str, str]] | None,
 ) -> Charter:
     """A new pool, or a sentence why it cannot be."""
-    entry = find(algorithm)
-    chosen = settle(entry, {**LIVE.get(algorithm, {}), **options})
+    chosen = settle(entry, {**LIVE.get(entry.name, {}), **options})
     everybody = [founder, *[name for name in members if name != founder]]
     if entry.changing_links:
         complete, pairs = False, []
@@ -84,7 +103,7 @@ def found(
     )
     return Charter(
         pool,
-        algorithm,
+        entry.name,
         chosen,
         permits,
         founder,
@@ -94,10 +113,23 @@ def found(
     )
 
 
-def leased(pool: str, permits: int, lease: float, members: Sequence[str]) -> Charter:
+def leased(
+    pool: str,
+    permits: int | None,
+    lease: float,
+    members: Sequence[str],
+    founder: bool | None = None,
+    links: Sequence[tuple[str, str]] | None = None,
+) -> Charter:
     """What every member of a pool with leases says, or a sentence why it cannot be.
 
     Members come and go later, so they are no part of what tells two pools apart."""
+    if permits is None:
+        raise Refused(f"The members of the pool {pool} say how many permits it has.")
+    if founder:
+        raise Refused(f"Nobody founds a pool with members: leave out founder for {pool}.")
+    if links is not None:
+        raise Refused(f"{DIRECT.name} uses whatever links there are: leave out links for {pool}.")
     if not SHORTEST_LEASE <= lease <= LONGEST_LEASE:
         raise Refused(
             f"A lease of {lease:g} s is none: choose {SHORTEST_LEASE:g} to {LONGEST_LEASE:g} s."
@@ -110,7 +142,9 @@ def leased(pool: str, permits: int, lease: float, members: Sequence[str]) -> Cha
     microseconds = int(lease * 1_000_000)
     text = f"{pool} {permits} {microseconds}"
     stamp = int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
-    return Charter(pool, "jiang", {}, permits, "", stamp, everybody, (), microseconds)
+    return Charter(
+        pool, DIRECT.name, settle(DIRECT, {}), permits, "", stamp, everybody, (), microseconds
+    )
 
 
 def fixed_links(

@@ -37,7 +37,7 @@ from meshlock.algorithms.registry import Refused
 class PoolSettings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     permits: int | None = None
     founder: bool | None = None
-    algorithm: str = "jiang"
+    algorithm: str | None = None
     options: dict[str, str] = {}
     members: list[str] = []
     lease: float | None = None

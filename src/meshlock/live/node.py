@@ -11,8 +11,8 @@ from logging import ERROR
 from pathlib import Path
 from typing import Any
 
-from meshlock.algorithms.registry import Refused, find
-from meshlock.live.charter import Charter, found, leased
+from meshlock.algorithms.registry import Refused
+from meshlock.live.charter import Charter, found, leased, meant
 from meshlock.live.configuration import Settings, secret
 from meshlock.live.frames import NAME as LEGAL
 from meshlock.live.frames import Ask, BadFrame, Carry, Tell
@@ -218,7 +218,7 @@ class Node:
         permits: int | None = None,
         *,
         founder: bool | None = None,
-        algorithm: str = "jiang",
+        algorithm: str | None = None,
         options: dict[str, str] | None = None,
         members: Sequence[str] = (),
         links: Sequence[tuple[str, str]] | None = None,
@@ -228,31 +228,37 @@ class Node:
 
         With ``members``, the names of nodes of which a majority can always be expected to be
         there, the pool survives crashes: permits are held under leases of so many seconds (3
-        if nothing is said). Every member says the same, and nobody founds the pool.
+        if nothing is said). Every member says the same, and nobody founds the pool. Its
+        algorithm is ``direct``.
 
         Without members one node must found it, and says how many ``permits`` there are; the
         others learn it from their neighbours. A node that was given no peers founds; one that
-        was given some joins; ``founder`` says otherwise. For algorithms that need a network
-        which does not change, ``members`` and ``links`` say what it is.
+        was given some joins; ``founder`` says otherwise. Its algorithm is ``jiang`` unless another
+        is named. For algorithms that need a network which does not change, ``members`` and
+        ``links`` say what it is.
         """
-        pool = self.known(name)
-        if permits is not None:
-            pool.asked_permits = permits
+        entry = meant(algorithm, members, options or {})
         if lease is not None and not members:
             raise Refused(f"Leases need members: name the members of the pool {name}.")
-        if members and find(algorithm).changing_links:
-            if permits is None:
-                raise Refused(f"The members of the pool {name} say how many permits it has.")
-            charter = leased(name, permits, LEASE if lease is None else lease, members)
+        if entry.recovers:
+            lasting = LEASE if lease is None else lease
+            charter = leased(name, permits, lasting, members, founder, links)
+            pool = self.known(name)
+            pool.asked_permits = charter.permits
             if pool.charter is None:
                 pool.adopt(charter)
             return pool
+        if lease is not None:
+            raise Refused(f"{entry.name} has no leases: leave out the lease of the pool {name}.")
+        pool = self.known(name)
+        if permits is not None:
+            pool.asked_permits = permits
         if founder is None:
             founder = permits is not None and not self.peers
         if founder and pool.charter is None:
             if permits is None:
                 raise Refused(f"Whoever founds the pool {name} says how many permits it has.")
-            charter = found(name, self.name, permits, algorithm, options or {}, members, links)
+            charter = found(name, self.name, permits, entry, options or {}, members, links)
             if self.peers:
                 task = asyncio.get_running_loop().create_task(self.found_later(pool, charter))
                 self._foundings.add(task)

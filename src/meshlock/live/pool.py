@@ -405,8 +405,8 @@ class Pool:
 
     def adopt(self, charter: Charter, founding: bool = False) -> None:
         """The pool is this; take part in it."""
+        self.algorithm = find(charter.algorithm, members=charter.lease > 0)
         self.charter = charter
-        self.algorithm = find(charter.algorithm)
         self.founding = founding
         if charter.lease:
             self.core = self.leases = Leases(self, charter, self.state)
@@ -421,7 +421,7 @@ class Pool:
             self.recording.begin(charter, self.algorithm, self.core)
         elif self.recording is not None and self.leases is not None:
             members = [charter.number(name) for name in charter.members]
-            self.recording.begin_leased(charter, self.leases.me, members)
+            self.recording.begin_leased(charter, self.algorithm, self.leases.me, members)
         if self.algorithm.restless:
             self.core.start()
             self.carry_out("start", {})

@@ -48,7 +48,9 @@ class Recording:
                 file.close()
         tell(ERROR, "trace ended", file=str(self.path), reason=plainly(error))
 
-    def begin_leased(self, charter: Charter, me: int, members: list[int]) -> None:
+    def begin_leased(
+        self, charter: Charter, algorithm: Algorithm, me: int, members: list[int]
+    ) -> None:
         """A pool with leases outlives its nodes, so a life is added to those before it. Only
         clients are told of, not the token and its messages: who may be inside is judged by
         leases and fences."""
@@ -60,11 +62,13 @@ class Recording:
                 "version": __version__,
                 "source": "live",
                 "algorithm": charter.algorithm,
+                "options": charter.options,
                 "pool": charter.pool,
                 "name": self.name,
                 "node": me,
                 "permits": charter.permits,
                 "holder": -1,
+                **promises(algorithm, charter.options).line(),
                 "recovery": {"members": members, "lease": lease, "slack": lease / SLACK},
             }
         )

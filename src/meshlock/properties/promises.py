@@ -23,12 +23,16 @@ class Promises:
 
 
 def promises(algorithm: Algorithm, options: dict[str, str]) -> Promises:
-    """What this algorithm promises with these options, which are settled."""
+    """What this algorithm promises with these options, which are settled.
+
+    Where nodes recover, crashes take requests and tokens with them: what is promised instead is
+    in :mod:`.leases`.
+    """
     backfill = options.get("backfill", "off") == "on"  # lets small requests pass large ones
     aged = options.get("ageing", "none") != "none"
     return Promises(
-        algorithm.priorities and not backfill,
-        algorithm.token,
+        algorithm.priorities and not backfill and not algorithm.recovers,
+        algorithm.token and not algorithm.recovers,
         1.0 / int(options["patience"]) if aged else 0.0,
     )
 

@@ -19,6 +19,7 @@ from random import Random
 from typing import Any
 
 from meshlock.algorithms.interface import Effect, Message
+from meshlock.algorithms.recovery.algorithm import DIRECT
 from meshlock.algorithms.recovery.messages import (
     NO_EPOCH,
     Config,
@@ -32,9 +33,10 @@ from meshlock.algorithms.recovery.messages import (
 from meshlock.algorithms.recovery.node import Pool, RecoveryNode
 from meshlock.algorithms.recovery.order import PATIENCE
 from meshlock.algorithms.recovery.pace import Pace
-from meshlock.algorithms.registry import find, settle
+from meshlock.algorithms.registry import settle
 from meshlock.properties.leases import LeaseMonitor
 from meshlock.properties.paths import DOWN, Paths
+from meshlock.properties.promises import promises
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.faults import Faults
 from meshlock.simulate.measures import Measures
@@ -113,7 +115,7 @@ class Recovering:
         trace: RecoveryTrace | None = None,
     ) -> None:
         size = graph.size
-        self.algorithm = find("jiang")
+        self.algorithm = DIRECT
         self.options = settle(self.algorithm, {})
         self.network = graph
         self.routes = Routes(graph)
@@ -132,7 +134,7 @@ class Recovering:
 
         low, high = workload.priorities
         ranked = low != high or workload.deadlines is not None
-        self.measures = Measures(size, ranked, 1.0 / PATIENCE)
+        self.measures = Measures(size, ranked, promises(self.algorithm, self.options).ageing)
         self.monitor = LeaseMonitor(permits)
         self.recovery = RecoveryMeasures(size, members, permits)
         self.paths = Paths(members, self.recover_within(), self.queue_within())

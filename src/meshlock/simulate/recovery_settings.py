@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import isfinite
 
-from meshlock.algorithms.registry import Refused, find, refuse_impossible
+from meshlock.algorithms.registry import Refused, find, refuse_impossible, settle
+from meshlock.properties.promises import promises
 from meshlock.simulate.faults import Faults
 from meshlock.simulate.recovering import TICKS, Recovering, Timing
 from meshlock.simulate.recovery_trace import RecoveryTrace
@@ -23,9 +24,11 @@ def recovering(settings: Settings, trace: TraceWriter | None) -> Recovering:
     seed = settings.number("seed")
     permits = settings.number("permits")
     work = workload(settings)
+    entry = find(settings.text("algorithm"), members=True)
+    settle(entry, settings.options)
     refuse_others(settings)
     refuse_impossible(
-        find("jiang"),
+        entry,
         permits=permits,
         want=work.wants[1],
         complete=True,
@@ -67,14 +70,6 @@ def recovering(settings: Settings, trace: TraceWriter | None) -> Recovering:
 
 
 def refuse_others(settings: Settings) -> None:
-    algorithm = settings.text("algorithm")
-    if algorithm != "jiang":
-        raise Refused(
-            f"Recovery is built for jiang, not for {algorithm}: leave out --algorithm or --members."
-        )
-    if settings.options:
-        name = next(iter(settings.options))
-        raise Refused(f"With --members there is no option '{name}': leave one of them out.")
     if settings.text("failures") != "drain":
         raise Refused(
             "With --members a message on a failing link may be lost; it neither drains nor "
@@ -164,8 +159,7 @@ def begin(
         "algorithm": run.algorithm.name,
         "options": run.options,
         "seed": settings.number("seed"),
-        "ordered": False,
-        "balanced": False,
+        **promises(run.algorithm, run.options).line(),
         "settings": settings.values,
         "nodes": run.network.size,
         "links": links,

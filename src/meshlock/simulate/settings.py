@@ -93,6 +93,7 @@ class Settings:
                     f"--members all."
                 )
             self.values.update(RECOVERY)
+            self.values["algorithm"] = "direct"
         for name, value in given.items():
             if name in self.values:
                 if name in NUMBERS and not isinstance(value, int):

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from meshlock.algorithms.interface import Algorithm, Effect, Node
+from meshlock.algorithms.recovery.node import RecoveryNode
+from meshlock.algorithms.recovery.pace import Pace
 from meshlock.algorithms.registry import Refused, find, settle
 from meshlock.topology.graphs import Complete
 
@@ -20,6 +22,8 @@ CALLED = {
     "undelivered": "undelivered",
     "link-up": "link_up",
     "link-down": "link_down",
+    "timer": "poll",
+    "restart": "start",
 }
 """Which handler a cause calls."""
 
@@ -57,12 +61,19 @@ def source(module: str) -> tuple[Path, list[str]] | None:
         return None
 
 
-def methods(algorithm: Algorithm) -> dict[str, Method]:
-    """The methods of the algorithm's nodes by their names."""
+def classes(algorithm: Algorithm) -> list[type]:
+    """Whose handlers run at a node, later ones before earlier ones."""
+    if algorithm.recovers:
+        return [Pace, *reversed(RecoveryNode.__mro__)]
     out: list[Effect] = []
     nodes = algorithm.make(Complete(3), 1, settle(algorithm, {}), out)
+    return [*reversed(type(nodes[0]).__mro__)]
+
+
+def methods(algorithm: Algorithm) -> dict[str, Method]:
+    """The methods of the algorithm's nodes by their names."""
     found: dict[str, Method] = {}
-    for kind in reversed(type(nodes[0]).__mro__):
+    for kind in classes(algorithm):
         text = source(kind.__module__) if kind not in (object, Node) else None
         if text is None:
             continue
@@ -86,10 +97,10 @@ def branch(receive: Method, kind: str) -> list[ast.stmt]:
     return []
 
 
-def handlers(name: str) -> dict[str, list[dict[str, Any]]]:
+def handlers(name: str, recovers: bool = False) -> dict[str, list[dict[str, Any]]]:
     """For every cause, and every kind of message delivered, the methods that it runs."""
     try:
-        algorithm = find(name)
+        algorithm = find(name, members=recovers)
     except Refused:
         return {}
     known = methods(algorithm)

@@ -26,6 +26,8 @@ class Differs(Exception):
 
 class Rerun:
     def __init__(self, setup: Line) -> None:
+        if "recovery" in setup:
+            raise Differs("its nodes have clocks")
         algorithm = find(str(setup.get("algorithm")))
         given = {str(name): str(value) for name, value in dict(setup.get("options", {})).items()}
         size, links, tree = setup["nodes"], setup.get("links"), setup.get("tree")

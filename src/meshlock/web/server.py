@@ -89,7 +89,8 @@ class Desk:
         return told(hand.about())
 
     async def source(self, request: Request) -> Response:
-        return told(handlers(str(self.find(request).setup.get("algorithm"))))
+        setup = self.find(request).setup
+        return told(handlers(str(setup.get("algorithm")), "recovery" in setup))
 
     async def window(self, request: Request) -> Response:
         window = number(request, "number", 0)

@@ -72,7 +72,7 @@ function show(view) {
   const gone = nodes.filter(([, node]) => node.distance === null).length;
   const me = view.nodes[view.node]?.news;
   $("title").textContent = `${view.node}${chosen ? ` · ${chosen}` : ""}`;
-  $("subtitle").textContent = [me?.members ? `${me.members} members` : me?.algorithm, me?.epoch ? `epoch ${me.epoch}` : "", view.address, `${nodes.length} nodes known${gone ? `, ${gone} out of reach` : ""}`, view.protected ? "links are protected" : "links are not protected"].filter(Boolean).join(" · ");
+  $("subtitle").textContent = [me?.algorithm, me?.members ? `${me.members} members` : "", me?.epoch ? `epoch ${me.epoch}` : "", view.address, `${nodes.length} nodes known${gone ? `, ${gone} out of reach` : ""}`, view.protected ? "links are protected" : "links are not protected"].filter(Boolean).join(" · ");
   document.title = `${view.node} · meshlock`;
   $("mode").hidden = false;
   $("mode").textContent = view.allowed ? "actions allowed" : "read-only";
