@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 from meshlock.algorithms.registry import Refused
 from meshlock.simulate.settings import Settings, simulation
+from meshlock.trace.writer import TraceWriter
 from runs import finished
 
 FLIPPING = {
@@ -58,3 +61,20 @@ def test_notice_is_for_custody_alone() -> None:
         simulation(Settings({**FLIPPING, "failures": "drain", "notice": "1"}), None)
     with pytest.raises(Refused, match="drain, return or custody, not 'hope'"):
         simulation(Settings({**FLIPPING, "failures": "hope"}), None)
+
+
+def traced(**given: object) -> bytes:
+    sink = io.BytesIO()
+    finished(TraceWriter(sink, False), **{**FLIPPING, **given})
+    return sink.getvalue()
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    assert traced(seed=5, requests=100) == traced(seed=5, requests=100) != traced(seed=6)
+
+
+def test_a_pinned_run() -> None:
+    given = {"algorithm": "reverse-link", "permits": 1, "want": "1", "seed": 3}
+    run = finished(**{**FLIPPING, **given}, notice="exp:2")
+    assert run.measures.messages == {"REQUEST": 886, "TOKEN": 214, "LINK": 2638}
+    assert (run.late, run.dropped, run.ups, run.downs) == (35, 423, 629, 629)

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from meshlock.algorithms.registry import Refused
+from meshlock.topology.mobility.live_graph import LiveGraph
 
 EFFECTS = {"send", "enter"}
 
@@ -90,6 +91,8 @@ class Merger:
             for step in part.steps
             if step[0]["event"] == "deliver"
         }
+        self.seen: set[tuple[int, int]] = set()  # ends that see their link, and its other end
+        self.agreed = LiveGraph(len(parts), [])  # links that both ends see
         self.sent: dict[Id, int] = {}
         self.clients: dict[tuple[int, int], int] = {}
         self.hopeless: dict[tuple[int, int], list[int]] = {}  # link: messages that were lost on it
@@ -124,6 +127,8 @@ class Merger:
             links=[],
             holder=-1 if leased else self.names[founders[0]],
         )
+        if not leased:
+            setup.update(components=self.agreed.components)
         yield setup
         start = min((part.steps[0][0]["t"] for part in self.parts if part.steps), default=0.0)
         for step in self.in_order():
@@ -174,6 +179,9 @@ class Merger:
             line["until"] = event["until"] - self.start
         if "peer" in event:
             line["peer"] = self.names[event["peer"]]
+            self.link(line["node"], line["peer"], kind == "link-up")
+            if self.agreed.components > 1:
+                line["components"] = self.agreed.components
         if kind == "request":
             self.waiting[line["client"]] = node
         elif kind in ("enter", "withdraw"):
@@ -191,6 +199,18 @@ class Merger:
             line["id"] = self.sent[message(event)]
             line["from"] = self.names[event["from"]]
         return line
+
+    def link(self, me: int, peer: int, up: bool) -> None:
+        """One end sees its link form or fail; it joins the two while both see it."""
+        if up:
+            self.seen.add((me, peer))
+        else:
+            self.seen.discard((me, peer))
+        joined = up and (peer, me) in self.seen
+        if joined and not self.agreed.linked(me, peer):
+            self.agreed.connect(me, peer)
+        elif not joined and self.agreed.linked(me, peer):
+            self.agreed.cut(me, peer)
 
     def life_ends(self, node: int) -> Iterator[Event]:
         """Who waited there does not any more; who was inside is until its lease is over."""

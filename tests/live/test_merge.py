@@ -1,0 +1,61 @@
+"""Several nodes' traces of one pool, put together by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meshlock.live.merge import merge
+from meshlock.trace.audit import Audit
+from meshlock.trace.reader import Trace
+
+Line = dict[str, Any]
+
+
+def part(folder: Path, node: int, events: list[Line]) -> Path:
+    setup = {"meshlock": "trace", "format": 1, "source": "live", "algorithm": "jiang"}
+    setup |= {"pool": "docks", "name": f"n{node}", "node": node, "permits": 1}
+    setup |= {"holder": 0 if node == 0 else -1, "ordered": True, "balanced": False}
+    path = folder / f"docks.n{node}.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in [setup, *events]))
+    return path
+
+
+def at(time: float, node: int, event: str, **more: object) -> Line:
+    return {"t": time, "node": node, "event": event, **more}
+
+
+@pytest.mark.parametrize(
+    ("changes", "judged"),
+    [
+        ([], False),  # they never met
+        (["up 0", "up 1"], True),
+        (["up 0"], False),
+        (["up 0", "up 1", "down 0", "down 1"], False),  # parted: nobody can know of the other
+        (["up 0", "up 1", "down 0", "down 1", "up 1", "up 0"], True),
+    ],
+)
+def test_order_is_judged_where_all_are_joined(
+    tmp_path: Path, changes: list[str], judged: bool
+) -> None:
+    told: list[list[Line]] = [[], []]
+    for time, change in enumerate(changes):
+        kind, node = change.split()
+        me = int(node)
+        told[me].append(at(float(time), me, f"link-{kind}", peer=1 - me))
+    told[0] += [
+        at(10.0, 0, "request", client=1, want=1, priority=1),
+        at(10.0, 0, "enter", client=1, want=1),
+        at(11.0, 0, "request", client=2, want=1, priority=1),
+        at(13.0, 0, "leave", client=1),
+        at(13.0, 0, "enter", client=2, want=1),
+    ]
+    told[1].append(at(12.0, 1, "request", client=1, want=1, priority=9))
+    parts = [part(tmp_path, node, told[node]) for node in (0, 1)]
+    merged = tmp_path / "merged.jsonl"
+    with merged.open("wb") as file:
+        merge(parts, file, ended=False)
+    assert set(Audit(Trace(merged)).monitor.violated) == ({"order"} if judged else set())
