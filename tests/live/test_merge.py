@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from meshlock.algorithms.registry import Refused
 from meshlock.live.merge import merge
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace
@@ -59,3 +60,37 @@ def test_order_is_judged_where_all_are_joined(
     with merged.open("wb") as file:
         merge(parts, file, ended=False)
     assert set(Audit(Trace(merged)).monitor.violated) == ({"order"} if judged else set())
+
+
+def test_a_trace_that_was_cut_short_ends_the_merged_one_where_it_is_needed(tmp_path: Path) -> None:
+    sent = {"to": 1, "message": "LINK", "args": {}}
+    got = {"from": 0, "message": "LINK", "args": {}}
+    first = part(tmp_path, 0, [at(1.0, 0, "link-up", peer=1), at(1.0, 0, "send", id=1, **sent)])
+    second = part(
+        tmp_path,
+        1,
+        [
+            at(1.5, 1, "link-up", peer=0),
+            at(2.0, 1, "deliver", id=1, **got),
+            at(3.0, 1, "deliver", id=2, **got),  # the first node's disk was full
+            at(4.0, 1, "request", client=1, want=1, priority=1),
+        ],
+    )
+    merged = tmp_path / "merged.jsonl"
+    with merged.open("wb") as file:
+        merge([first, second], file, ended=True)
+    assert [event["event"] for event in Trace(merged).events()] == [
+        "link-up",
+        "send",
+        "link-up",
+        "deliver",
+    ]
+
+
+def test_a_trace_that_is_missing_is_asked_for(tmp_path: Path) -> None:
+    stranger = at(2.0, 0, "deliver", id=1, **{"from": 7, "message": "LINK", "args": {}})
+    linked = at(2.0, 0, "link-up", peer=7)
+    with (tmp_path / "merged.jsonl").open("wb") as file:
+        for event in (stranger, linked):
+            with pytest.raises(Refused, match="add its trace"):
+                merge([part(tmp_path, 0, [event])], file, ended=True)

@@ -5,6 +5,9 @@ is the same for all), except that nothing is delivered before it was sent: where
 disagree, the message is right. Nodes, clients and messages get numbers of their own in the
 merged trace.
 
+A trace may be cut short by a full disk or a killed node. The merged trace ends where it would need
+what is missing.
+
 In a pool with leases a node may have several lives in its trace. When one ended nobody wrote
 down; here it does so just before the next begins.
 """
@@ -98,6 +101,7 @@ class Merger:
         self.hopeless: dict[tuple[int, int], list[int]] = {}  # link: messages that were lost on it
         self.messages = 0
         self.missing = 0
+        self.short = False  # a node's trace ends before others need it: nothing follows from there
         self.waiting: dict[int, int] = {}  # clients, and their nodes
         self.last_client = 0
         self.start = 0.0
@@ -142,7 +146,7 @@ class Merger:
                 yield from self.dropped((step[0]["node"], step[0]["peer"]))
         for link in list(self.hopeless):
             yield from self.dropped(link)
-        if ended:
+        if ended and not self.short:
             yield {"t": self.now, "event": "end", "unserved": len(self.waiting)}
 
     def in_order(self) -> Iterator[Step]:
@@ -156,8 +160,12 @@ class Merger:
                 and (step[0]["event"] != "deliver" or message(step[0]) in self.sent)
             ]
             if not ready:
-                if any(step is not None for step, _ in heads):
+                strangers = [
+                    step for step, _ in heads if step and step[0]["from"] not in self.names
+                ]
+                if strangers:
                     raise Refused("A message arrived that none of these nodes sent: add its trace.")
+                self.short = any(step is not None for step, _ in heads)
                 return
             part = self.parts[min(ready)[1]]
             yield part.steps[part.next]
@@ -178,7 +186,7 @@ class Merger:
         if "until" in event:
             line["until"] = event["until"] - self.start
         if "peer" in event:
-            line["peer"] = self.names[event["peer"]]
+            line["peer"] = self.place(event["peer"])
             self.link(line["node"], line["peer"], kind == "link-up")
             if self.agreed.components > 1:
                 line["components"] = self.agreed.components
@@ -190,7 +198,7 @@ class Merger:
             name = (node, event["to"], event["id"])
             self.messages += 1
             line["id"] = self.sent[name] = self.messages
-            line["to"] = self.names[event["to"]]
+            line["to"] = self.place(event["to"])
             if name not in self.delivered and ("tokens" in event or "permits" in event):
                 self.missing += 1
             elif name not in self.delivered:
@@ -199,6 +207,12 @@ class Merger:
             line["id"] = self.sent[message(event)]
             line["from"] = self.names[event["from"]]
         return line
+
+    def place(self, node: int) -> int:
+        """A node's number in the merged trace."""
+        if node not in self.names:
+            raise Refused("A node took part whose trace is not among these: add its trace.")
+        return self.names[node]
 
     def link(self, me: int, peer: int, up: bool) -> None:
         """One end sees its link form or fail; it joins the two while both see it."""
