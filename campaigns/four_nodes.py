@@ -1,0 +1,132 @@
+"""Four nodes and links that change: every set-up that is small enough, explored to its end.
+
+    python campaigns/four_nodes.py --pin                   # explore what is not pinned yet
+    python campaigns/four_nodes.py                         # compare with what is pinned
+    python campaigns/four_nodes.py --only line --only k=2  # set-ups with these words only
+
+Line, star, ring and complete graph; any one change of a link, and any two, that leave the
+network connected; one permit and two; silent, quiet and broadcast moves. Every node asks once,
+with different priorities. All properties are judged.
+
+A set-up of more than ``--most`` states is left there and pinned as too large: nothing was wrong
+so far, which proves nothing. Ten million states take some 3 GB per process.
+
+A row is printed, and with ``--pin`` written, as soon as it is done, so a campaign that was
+interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tomllib
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+from pin_counts import text_of, wishes
+
+from meshlock.check.manifest import Entry, found
+
+FILE = Path(__file__).with_suffix(".toml")
+MOST = 10_000_000
+
+HEAD = """\
+# Pinned by campaigns/four_nodes.py. The words are those of meshlock check; where complete is
+# false there are more states than these, and nothing was wrong among these.
+"""
+
+Row = dict[str, Any]
+
+
+def setups() -> list[Row]:
+    return [
+        {"algorithm": "jiang", "topology": topology, "nodes": 4, "permits": permits}
+        | {"requests": wishes(4, permits), "flips": flips, "options": {"moves": moves}}
+        for flips in (1, 2)
+        for permits in (1, 2)
+        for topology in ("line", "star", "ring", "complete")
+        for moves in ("silent", "quiet", "broadcast")
+    ]
+
+
+def title(row: Row) -> str:
+    return Entry(row).title()
+
+
+def explore(row: Row, most: int) -> tuple[Row, float]:
+    """The row with what came of it, and the CPU seconds that it took."""
+    started = process_time()
+    checking = Entry(row).checking(most)
+    while checking.run(50_000):
+        pass
+    states, transitions, depth, violated = found(checking)
+    done = {**row, "complete": checking.complete(), "states": states}
+    if checking.complete():
+        done |= {"transitions": transitions, "depth": depth}
+    if violated:
+        done["violated"] = violated
+    return done, process_time() - started
+
+
+def verdict(row: Row) -> str:
+    if "violated" in row:
+        ways = [f"{name} in {steps}" for name, steps in row["violated"].items()]
+        return f"VIOLATED: {', '.join(ways)}"
+    return "holds" if row["complete"] else "too large, nothing wrong so far"
+
+
+def read() -> dict[str, Row]:
+    """What is pinned, by title."""
+    if not FILE.exists():
+        return {}
+    rows = tomllib.loads(FILE.read_text(encoding="utf-8"))["setup"]
+    return {title(row): row for row in rows}
+
+
+def write(pinned: dict[str, Row]) -> None:
+    """In the order of the list, whatever was done first."""
+    rows = [pinned[title(row)] for row in setups() if title(row) in pinned]
+    FILE.write_text(HEAD + "".join(text_of(row) for row in rows), encoding="utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pin", action="store_true", help="pin what is not pinned yet")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="WORDS", help="part of a title; repeat"
+    )
+    parser.add_argument("--most", type=int, default=MOST, help="states of a set-up to look at")
+    parser.add_argument("--processes", type=int, default=1, help="set-ups explored at a time")
+    asked = parser.parse_args()
+
+    pinned = read()
+    rows = [row for row in setups() if all(words in title(row) for words in asked.only)]
+    rows = [row for row in rows if (title(row) in pinned) != asked.pin]
+    print(f"{'states':>12} {'transitions':>12} {'depth':>5} {'CPU s':>8}  verdict, set-up")
+    wrong = 0
+    with ProcessPoolExecutor(asked.processes, max_tasks_per_child=1) as pool:
+        for future in as_completed([pool.submit(explore, row, asked.most) for row in rows]):
+            done, seconds = future.result()
+            name, said = title(done), verdict(done)
+            wrong += "violated" in done
+            if asked.pin:
+                pinned[name] = done
+                write(pinned)
+            elif done != pinned[name]:
+                wrong += 1
+                said += f", CHANGED from {pinned[name]['states']:,} states, {verdict(pinned[name])}"
+            print(
+                f"{done['states']:>12,} {done.get('transitions', 0):>12,} "
+                f"{done.get('depth', 0):>5} {seconds:>8.1f}  {said}: {name}",
+                flush=True,
+            )
+    print(f"{len(rows)} set-ups, {wrong} of them wrong.")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
