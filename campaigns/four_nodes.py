@@ -25,12 +25,13 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from pin_counts import text_of, wishes
+from pin_counts import PAGE, text_of, wishes
 
 from meshlock.check.manifest import Entry, found
 
 FILE = Path(__file__).with_suffix(".toml")
 MOST = 10_000_000
+BEGIN, END = "<!-- four nodes: begin -->", "<!-- four nodes: end -->"
 
 HEAD = """\
 # Pinned by campaigns/four_nodes.py. The words are those of meshlock check; where complete is
@@ -86,9 +87,27 @@ def read() -> dict[str, Row]:
 
 
 def write(pinned: dict[str, Row]) -> None:
-    """In the order of the list, whatever was done first."""
+    """Into the file and the page, in the order of the list, whatever was done first."""
     rows = [pinned[title(row)] for row in setups() if title(row) in pinned]
     FILE.write_text(HEAD + "".join(text_of(row) for row in rows), encoding="utf-8")
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    PAGE.write_text(f"{before}{BEGIN}\n{table(rows)}{END}{after}", encoding="utf-8")
+
+
+def table(rows: list[Row]) -> str:
+    """What is pinned for people, in Markdown."""
+    lines = [
+        "| graph | changes | k | moves | states | transitions | depth | verdict |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        size = f"{row['states']:,} | {row.get('transitions', 0):,} | {row.get('depth', 0)}"
+        if not row["complete"]:
+            size = f"more than {row['states']:,} | |"
+        asked = f"{row['topology']} | {row['flips']} | {row['permits']} | {row['options']['moves']}"
+        lines.append(f"| {asked} | {size} | {verdict(row)} |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> int:
