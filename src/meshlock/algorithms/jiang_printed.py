@@ -490,6 +490,7 @@ ALGORITHMS: list[Algorithm] = [
         priorities=True,
         changing_links=True,
         needs_fifo=True,
+        structure=("downhill",),
         options={"recheck": ("prose", "appendix")},
     ),
 ]
