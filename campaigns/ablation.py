@@ -51,7 +51,9 @@ def broken(mutant: Mutant, large: bool) -> str:
         pass
     found = [f"{way.name} in {len(way.labels)}" for way in checking.violations()]
     if not found and not checking.complete():
-        raise SystemExit(f"{mutant.name}: nothing is violated in {most:,} states, but there are more.")
+        raise SystemExit(
+            f"{mutant.name}: nothing is violated in {most:,} states, but there are more."
+        )
     return ", ".join(found) or "nothing"
 
 
