@@ -299,7 +299,7 @@ def test_the_trace_of_any_run_is_judged_as_the_checker_judges_it(
 
 @pytest.mark.parametrize(
     ("failures", "told", "wrong"),
-    [("custody", [1], []), ("custody", [1, 2], ["order"]), ("drain", [1], ["order"])],
+    [("custody", [1], []), ("custody", [1, 2], ["order"]), ("drain", [1, 2], ["order"])],
 )
 def test_order_is_judged_once_both_ends_know(
     failures: str, told: list[int], wrong: list[str], tmp_path: Path
