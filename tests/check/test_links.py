@@ -321,6 +321,16 @@ def test_order_is_judged_once_both_ends_know(
     assert list(Audit(Trace(path)).monitor.violated) == wrong
 
 
+def test_a_send_where_no_link_is_seen_is_found_in_the_trace_too(tmp_path: Path) -> None:
+    greeting = MUTANTS["jiang/takes-a-late-giver-for-a-neighbour"]
+    checking = explore(setup_of(greeting, greeting.algorithm))
+    (found,) = checking.violations()
+    path = tmp_path / "way.jsonl"
+    with path.open("wb") as file:
+        write_trace(checking.system, found, file, "test")
+    assert Audit(Trace(path)).monitor.violated == {"neighbours": f"at 7: {found.text}"}
+
+
 def test_a_way_with_custody_is_not_played_again_by_hand(tmp_path: Path) -> None:
     walk = Walk(asked("custody", "down 0-1"))
     walk.go("the link between 0 and 1 breaks", "node 1 notices")

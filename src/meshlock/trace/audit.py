@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from meshlock.properties import sentences
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import written
 from meshlock.trace.leases import LeaseAudit
@@ -55,6 +56,8 @@ class Audit:
         self.clients: dict[int, tuple[int, int]] = {}  # client: its node and want
         self.inside: set[int] = set()
         self.one_sided: set[tuple[int, int]] = set()  # links that one end sees, and one does not
+        self.failures: str = setup.get("failures", "")  # of links; empty: they stay
+        self.sees: set[tuple[int, int]] = self.ends() if self.failures else set()
         self.entries = 0
         self.requested = 0
         self.events = 0
@@ -68,6 +71,14 @@ class Audit:
         if trace.setup.get("source") == "check":  # written in one go: its last step is whole
             self.settle()
         self.end()
+
+    def ends(self) -> set[tuple[int, int]]:
+        """Who takes its link to whom to be up at the start."""
+        size, links = self.trace.nodes, self.trace.setup.get("links")
+        if links == "complete":
+            links = [(one, other) for one in range(size) for other in range(one)]
+        pairs = links if isinstance(links, list) else []
+        return {(one, other) for one, other in pairs} | {(other, one) for one, other in pairs}
 
     def end(self) -> None:
         if not self.ended:  # the last step may have been cut off, and somebody may yet enter
@@ -151,6 +162,10 @@ class Audit:
             # What one end has not been told of may be a request that was lost.
             peer = self.trace.whole(event, "peer")
             self.one_sided ^= {(min(node, peer), max(node, peer))}
+            if kind == "link-up":
+                self.sees.add((node, peer))
+            else:
+                self.sees.discard((node, peer))
             self.monitor.changed(event.get("components", 1) == 1 and not self.one_sided)
         elif kind in ("deliver", "undelivered"):
             sent = self.flying.pop(self.trace.whole(event, "id"), None)
@@ -171,7 +186,11 @@ class Audit:
         if number in self.flying:
             raise self.trace.bad(f"sends message {number} a second time")
         tokens, permits = event.get("tokens", 0), event.get("permits", 0)
-        self.flying[number] = Sent(node, self.trace.whole(event, "to"), tokens, permits)
+        to = self.trace.whole(event, "to")
+        self.flying[number] = Sent(node, to, tokens, permits)
+        kept = self.failures == "custody" and (tokens > 0 or permits > 0)
+        if self.failures and (node, to) not in self.sees and not kept:
+            self.monitor.report("neighbours", self.now, sentences.no_link(node, to))
         if self.leases is not None:
             tokens = self.leases.costs(event, tokens)
         self.gives(node, tokens, permits)
