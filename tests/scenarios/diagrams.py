@@ -6,7 +6,14 @@ import json
 from meshlock.simulate.director import play
 from meshlock.trace.writer import TraceWriter
 
-SHOWN = {"TOKEN": "free", "REQUEST": "priority", "UPDATE": "priority", "RELEASE": "returned"}
+SHOWN = {
+    "TOKEN": ("free", "t"),
+    "REQUEST": ("priority",),
+    "UPDATE": ("priority",),
+    "RELEASE": ("returned", "r"),
+    "CALL": ("node",),
+}
+"""Of each kind of message the field that is shown, as the two editions call it."""
 
 
 def diagram(name, algorithm):
@@ -27,7 +34,8 @@ def diagram(name, algorithm):
             what = "forms" if kind == "link-up" else "fails"
             lines.append(f"    note over n{node},n{event['peer']}: link {what}")
         elif kind == "deliver" and event["message"] in SHOWN:
-            value = event["args"][SHOWN[event["message"]]]
+            args = event["args"]
+            value = next(args[name] for name in SHOWN[event["message"]] if name in args)
             arrow = "-)" if event["message"] == "TOKEN" else "->>"
             lines.append(f"    n{event['from']}{arrow}n{node}: {event['message']} {value:g}")
     lines += [f"    note over n{node}: waits for ever" for node in outcome.unserved]
