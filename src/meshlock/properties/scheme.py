@@ -142,8 +142,9 @@ def oriented(branches: list[Branch]) -> str:
         return f"nodes {', '.join([str(root) for root in roots]) or 'none'} are roots"
     root = branches[roots[0]]
     reached = {root.me}
-    for i in range(len(fathers)):
+    for start in range(len(fathers)):
         way: set[int] = set()
+        i = start
         while i not in reached:
             if i in way:
                 return f"node {i} is above itself"
