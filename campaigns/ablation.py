@@ -35,7 +35,7 @@ RUN: dict[str, str | int] = {
     "permits": 4,
     "want": "1-3",
     "priority": "1-9",
-    "requests": 1000,
+    "requests": 500,
     "delay": "exp:1",
 }
 CHANGES = "flips:0.5"
@@ -81,7 +81,8 @@ def row(mutant: Mutant, large: bool) -> str:
 def table(large: bool = False) -> str:
     usual = " | ".join([cost("jiang", mobility) for mobility in ("none", CHANGES)])
     lines = [
-        "| repair | undone: | violated, in steps | messages, links stay | links change | set-up |\n",
+        "| repair | if undone | violated, in steps | messages, links stay | links change | set-up "
+        "|\n",
         "|---|---|---|---|---|---|\n",
         f"| all in place | | nothing | {usual} | |\n",
     ]

@@ -11,7 +11,8 @@ from random import Random
 import pytest
 
 from meshlock.algorithms.interface import Algorithm, Effect, Enter, Frozen, Message, Node
-from meshlock.algorithms.registry import ALGORITHMS, settle
+from meshlock.algorithms.mutants import jiang_without
+from meshlock.algorithms.registry import ALGORITHMS, find, settle
 from meshlock.topology.graphs import Complete
 
 NODES = 5
@@ -108,19 +109,19 @@ class World:
 
 
 def variants() -> list[tuple[str, dict[str, str]]]:
-    """Every algorithm as it is, and with each value of each of its options."""
+    """Every algorithm as it is, and with each value of its options; jiang without its repairs."""
     found: list[tuple[str, dict[str, str]]] = []
     for name, algorithm in ALGORITHMS.items():
         found.append((name, {}))
         for option, values in algorithm.options.items():
             found += [(name, {option: value}) for value in values[1:] if value[0] != "<"]
-    return found
+    return found + [(mutant.name, {}) for mutant in jiang_without.MUTANTS]
 
 
 @pytest.mark.parametrize(("name", "given"), variants())
 def test_a_thawed_twin_behaves_alike(name: str, given: dict[str, str]) -> None:
     for seed in range(3):
-        world = World(ALGORITHMS[name], seed, given)
+        world = World(find(name), seed, given)
         for _ in range(STEPS):
             world.step()
         assert world.clients >= NODES

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from checks import ask, explore
 
 from meshlock.algorithms.mutants import jiang_without
 from meshlock.algorithms.mutants.catalogue import MUTANTS
@@ -61,3 +62,22 @@ def test_every_sound_algorithm_has_three_mutants_or_more() -> None:
     origins = [mutant.origin.name for mutant in MUTANTS.values() if mutant.breaks]
     unsound = {"maekawa-bare", "jiang-printed"}
     assert {name for name in ALGORITHMS if origins.count(name) < 3} == unsound
+
+
+def test_a_neighbour_has_two_entries_only_without_r3_and_r10() -> None:
+    """R10 withdraws a request before it is made again, so that R3 alone changes nothing."""
+
+    def states(undone: str) -> int:
+        checking = explore(
+            ask(
+                f"jiang/without-{undone}",
+                "line",
+                3,
+                requests=["0:1@1", "2:1@5", "1:1@3"],
+                changes=["up 0-2", "down 1-2"],
+            )
+        )
+        assert checking.holds()
+        return checking.explorer.count()
+
+    assert states("R3+R10") > states("R10")

@@ -42,6 +42,8 @@ def refusal(spec: str, nodes: int | None = None) -> str:
         ("grid:2x3", None, [(0, 1), (0, 3), (1, 2), (1, 4), (2, 5), (3, 4), (4, 5)]),
         ("grid:2x3", 6, [(0, 1), (0, 3), (1, 2), (1, 4), (2, 5), (3, 4), (4, 5)]),
         ("complete", 3, [(0, 1), (0, 2), (1, 2)]),
+        ("edges:0-1,2-1", None, [(0, 1), (1, 2)]),
+        ("edges:0-1,0-2,1-2", 3, [(0, 1), (0, 2), (1, 2)]),
     ],
 )
 def test_regular(spec: str, nodes: int | None, expected: list[tuple[int, int]]) -> None:
@@ -204,6 +206,12 @@ def test_json(tmp_path: Path, content: object) -> None:
         ("grid:0x3", 5, "as in grid:4x5"),
         ("grid:2x3", 7, "grid:2x3 has 6 nodes, not 7"),
         ("grid:9999999x9999999", None, "at most 10,000,000 are kept"),
+        ("edges", 3, "write edges:0-1,1-2,..."),
+        ("edges:0-1,2", None, "'2' in topology 'edges:0-1,2' is not a link between two nodes"),
+        ("edges:0-0", None, "is not a link between two nodes: write 0-1"),
+        ("edges:0-1", 3, "edges:0-1 has 2 nodes, not 3"),
+        ("edges:0-1,2-3", None, "node 2 cannot be reached from node 0"),
+        ("edges:0-99999999", None, "at most 10,000,000 are kept"),
         ("links:3", 5, "use links:4 or more"),
         ("links:11", 5, "at most 10 links"),
         ("links:many", 5, "is not a count"),

@@ -238,7 +238,7 @@ MUTANTS: list[Mutant] = [
         ["R10"],
         Case(4, "complete", "0:1@2 1:2@3 2:1@2 3:1@4", permits=2, changes=["down 0-2"]),
         "order",
-        0,
+        33,
         large=True,
     ),
     mutant(
