@@ -131,7 +131,7 @@ class JiangWithout(JiangNode):
             if "R6" in self.undone and message.receiver not in self.views:
                 return  # to a node that is no neighbour any more
         super().send(message)
-        if "R5" in self.undone and isinstance(message, Release | Update):
+        if "R5" in self.undone and isinstance(message, (Release, Update)):
             self.next = message.receiver
 
     def link_down(self, peer: int) -> None:
