@@ -19,7 +19,7 @@ from typing import Any
 
 from live import SECRET, Fleet, complete, handovers, now, percentile
 from meshlock import Node
-from meshlock.live.loop import run
+from meshlock.live.machine.loop import run
 
 BIRTH = 8.0
 """Seconds until a pool with leases of 3 s has its token, with some to spare."""

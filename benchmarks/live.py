@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from meshlock import Node
-from meshlock.live.loop import run
+from meshlock.live.machine.loop import run
 
 now = time.monotonic_ns
 MARGIN = 300_000_000

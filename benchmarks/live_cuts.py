@@ -14,9 +14,9 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from meshlock.live.demo import Demo
-from meshlock.live.demo_report import figures
-from meshlock.live.loop import run
+from meshlock.live.demo.report import figures
+from meshlock.live.demo.run import Demo
+from meshlock.live.machine.loop import run
 
 NAMES = tuple(f"n{number}" for number in range(8))
 LINKS = (*[(n, (n + 1) % 8) for n in range(8)], (0, 4), (1, 5), (2, 6))

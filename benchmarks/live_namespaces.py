@@ -18,9 +18,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from meshlock.live.demo import SETTLE, Demo, Process
-from meshlock.live.demo_report import figures
-from meshlock.live.loop import run
+from meshlock.live.demo.report import figures
+from meshlock.live.demo.run import SETTLE, Demo, Process
+from meshlock.live.machine.loop import run
 
 SIZE = 5
 PORT = 7400

@@ -1,4 +1,4 @@
-"""Arrows between the packages point one way."""
+"""Arrows between the packages point one way, and so do those between the rooms of live/."""
 
 import ast
 from pathlib import Path
@@ -19,31 +19,79 @@ MAY_IMPORT = {
     "cli": {"algorithms", "topology", "properties", "trace", "simulate", "check", "live", "web"},
 }
 
+FOR_ALL = {"__version__", "errors"}
+"""Every package may import these; :func:`test_what_all_may_import_imports_nothing` says why."""
 
-def imported_parts(path: Path) -> set[str]:
-    parts = set()
+ROOMS_MAY_IMPORT = {
+    "machine": set(),
+    "links": {"machine"},
+    "pools": {"machine", "links"},
+    "interfaces": {"machine", "links", "pools"},
+    "demo": {"machine", "links", "pools", "interfaces"},
+    "chaos": {"machine", "links", "pools", "interfaces"},
+}
+
+
+def imported(path: Path) -> set[str]:
+    """The names that a file imports, in full, those within functions included."""
+    names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names = []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module]
-            if node.module == "meshlock":
-                names = [f"meshlock.{alias.name}" for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        parts |= {name.split(".")[1] for name in names if name.startswith("meshlock.")}
-    return parts - {"__version__"}
+            names |= {alias.name for alias in node.names}
+    return names
+
+
+def parts_below(package: str, path: Path) -> set[str]:
+    """Of all that a file imports: which parts of this package."""
+    return {
+        name.removeprefix(f"{package}.").split(".")[0]
+        for name in imported(path)
+        if name.startswith(f"{package}.")
+    }
+
+
+def upward(package: str, may_import: dict[str, set[str]], for_all: set[str]) -> list[str]:
+    root = ROOT.joinpath(*package.split(".")[1:])
+    return [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for part, allowed in may_import.items()
+        for path in (root / part).rglob("*.py")
+        for name in sorted(parts_below(package, path) - allowed - for_all - {part})
+    ]
+
+
+def packages_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if (path / "__init__.py").exists()}
 
 
 def test_every_package_imports_only_what_lies_below_it():
-    wrong = []
-    for path in ROOT.rglob("*.py"):
-        package = path.relative_to(ROOT).parts[0]
-        if package in MAY_IMPORT:
-            forbidden = imported_parts(path) - MAY_IMPORT[package] - {package}
-            wrong += [f"{path.relative_to(ROOT)} imports {name}" for name in forbidden]
-    assert not wrong
+    assert not upward("meshlock", MAY_IMPORT, FOR_ALL)
 
 
 def test_every_package_has_a_place_in_the_order():
-    packages = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()}
-    assert packages <= set(MAY_IMPORT)
+    assert packages_in(ROOT) == set(MAY_IMPORT)
+
+
+def test_every_room_of_live_imports_only_what_lies_below_it():
+    assert not upward("meshlock.live", ROOMS_MAY_IMPORT, set())
+
+
+def test_every_file_of_live_is_in_a_room_that_has_a_place_in_the_order():
+    assert packages_in(ROOT / "live") == set(ROOMS_MAY_IMPORT)
+    assert [path.name for path in (ROOT / "live").glob("*.py")] == ["__init__.py"]
+
+
+def test_what_all_may_import_imports_nothing():
+    assert not imported(ROOT / "errors.py")
+
+
+def test_an_upward_arrow_is_found(tmp_path, monkeypatch):
+    (tmp_path / "live" / "links").mkdir(parents=True)
+    (tmp_path / "live" / "links" / "mesh.py").write_text(
+        "def late():\n    from meshlock.live.pools import pool\n"
+    )
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    assert upward("meshlock.live", ROOMS_MAY_IMPORT, set()) == ["live/links/mesh.py imports pools"]

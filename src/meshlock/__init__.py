@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from meshlock.algorithms.registry import Refused as Refused
-    from meshlock.live.blocking import BlockingGrant as BlockingGrant
-    from meshlock.live.blocking import BlockingNode as BlockingNode
-    from meshlock.live.blocking import BlockingPool as BlockingPool
-    from meshlock.live.grants import Grant as Grant
-    from meshlock.live.node import Node as Node
-    from meshlock.live.pool import Pool as Pool
+    from meshlock.errors import Refused as Refused
+    from meshlock.live.interfaces.blocking import BlockingGrant as BlockingGrant
+    from meshlock.live.interfaces.blocking import BlockingNode as BlockingNode
+    from meshlock.live.interfaces.blocking import BlockingPool as BlockingPool
+    from meshlock.live.interfaces.node import Node as Node
+    from meshlock.live.pools.grants import Grant as Grant
+    from meshlock.live.pools.pool import Pool as Pool
 
 __all__ = ["BlockingGrant", "BlockingNode", "BlockingPool", "Grant", "Node", "Pool", "Refused"]
 
 _HOMES = {
-    "BlockingGrant": "meshlock.live.blocking",
-    "BlockingNode": "meshlock.live.blocking",
-    "BlockingPool": "meshlock.live.blocking",
-    "Grant": "meshlock.live.grants",
-    "Node": "meshlock.live.node",
-    "Pool": "meshlock.live.pool",
-    "Refused": "meshlock.algorithms.registry",
+    "BlockingGrant": "meshlock.live.interfaces.blocking",
+    "BlockingNode": "meshlock.live.interfaces.blocking",
+    "BlockingPool": "meshlock.live.interfaces.blocking",
+    "Grant": "meshlock.live.pools.grants",
+    "Node": "meshlock.live.interfaces.node",
+    "Pool": "meshlock.live.pools.pool",
+    "Refused": "meshlock.errors",
 }
 
 

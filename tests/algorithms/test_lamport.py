@@ -6,7 +6,8 @@ import pytest
 from laboratory import run
 
 from meshlock.algorithms.interface import Effect, Enter, Message
-from meshlock.algorithms.registry import Refused, find
+from meshlock.algorithms.registry import find
+from meshlock.errors import Refused
 from meshlock.topology.graphs import Complete
 
 

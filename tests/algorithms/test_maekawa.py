@@ -6,7 +6,7 @@ import pytest
 from laboratory import run
 
 from meshlock.algorithms.maekawa import PLANES, quorum
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 
 
 @pytest.mark.parametrize("nodes", [*range(1, 40), *PLANES, 100])

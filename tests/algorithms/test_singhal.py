@@ -6,7 +6,8 @@ import pytest
 from laboratory import figures, prepare, run
 
 from meshlock.algorithms.interface import Effect, Enter, Message
-from meshlock.algorithms.registry import Refused, find, refuse_impossible, settle
+from meshlock.algorithms.registry import find, refuse_impossible, settle
+from meshlock.errors import Refused
 from meshlock.topology.graphs import Complete
 
 

@@ -9,7 +9,7 @@ import pytest
 from checks import ask, counts, explore, with_algorithm
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
-from meshlock.algorithms.registry import Refused, find, settle
+from meshlock.algorithms.registry import find, settle
 from meshlock.check.changing import Changing, Custody, system
 from meshlock.check.explorer import Violation
 from meshlock.check.links import Links, Wire, connected, parts, thaw
@@ -18,6 +18,7 @@ from meshlock.check.questions import judged
 from meshlock.check.setup import SetUp
 from meshlock.check.story import pages, told_cause, write_trace
 from meshlock.check.system import System
+from meshlock.errors import Refused
 from meshlock.simulate.schedule import read
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace

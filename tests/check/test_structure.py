@@ -10,10 +10,11 @@ from meshlock.algorithms.interface import NIL, Effect, Message
 from meshlock.algorithms.jiang import JiangNode, Rules
 from meshlock.algorithms.jiang import Token as JiangToken
 from meshlock.algorithms.queues import Fifo, Lift
-from meshlock.algorithms.registry import ALGORITHMS, Refused, find, settle
+from meshlock.algorithms.registry import ALGORITHMS, find, settle
 from meshlock.check.questions import PROPERTIES, judged, refuse_unjudged
 from meshlock.check.structure import NAMES
 from meshlock.check.verdict import Checking
+from meshlock.errors import Refused
 from meshlock.properties.downhill import Downhill
 from meshlock.properties.scheme import PROPERTIES as SCHEME
 from meshlock.properties.scheme import Scheme

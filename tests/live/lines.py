@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from meshlock import Node
-from meshlock.live.mesh import split
-from meshlock.live.relay import Relay
+from meshlock.live.links.mesh import split
+from meshlock.live.links.relay import Relay
 
 Line = tuple[dict[str, Node], list[Relay]]
 

@@ -8,9 +8,9 @@ import ssl
 import pytest
 
 from meshlock import Node
-from meshlock.live.frames import VERSION, Frame, Hello, Here, Splitter, pack
-from meshlock.live.mesh import split
-from meshlock.live.security import Security
+from meshlock.live.links.frames import VERSION, Frame, Hello, Here, Splitter, pack
+from meshlock.live.links.mesh import split
+from meshlock.live.links.security import Security
 
 
 class Stranger:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from strangers import Stranger, lines
 
 from meshlock import Node, Refused
-from meshlock.live.frames import (
+from meshlock.live.links.frames import (
     HANDSHAKE_LIMIT,
     LENGTH,
     VERSION,
@@ -26,12 +26,12 @@ from meshlock.live.frames import (
     Here,
     pack,
 )
-from meshlock.live.mesh import MOST_HANDSHAKES
-from meshlock.live.security import Security, by_certificate, by_secret, unprotected
-from meshlock.live.session import UNACKNOWLEDGED
+from meshlock.live.links.mesh import MOST_HANDSHAKES
+from meshlock.live.links.security import Security, by_certificate, by_secret, unprotected
+from meshlock.live.links.session import UNACKNOWLEDGED
 
 pytest.importorskip("cryptography")
-from meshlock.live.certificates import Authority
+from meshlock.live.links.certificates import Authority
 
 SECRET = "only the nodes know this"
 
@@ -195,7 +195,7 @@ def test_replayed_frames_are_not_let_through() -> None:
 def test_half_open_connections_are_bounded_and_time_out(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("meshlock.live.mesh.HANDSHAKE_SECONDS", 0.3)
+    monkeypatch.setattr("meshlock.live.links.mesh.HANDSHAKE_SECONDS", 0.3)
 
     async def story() -> None:
         async with two() as (a, _):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 from meshlock.live.chaos import plan as plans
 from meshlock.live.chaos.figures import figures
 from meshlock.live.chaos.judge import Verdict, judge

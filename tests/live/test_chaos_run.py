@@ -17,8 +17,8 @@ pytest.importorskip("cryptography")
 from meshlock.live.chaos import plan as plans
 from meshlock.live.chaos.judge import judge
 from meshlock.live.chaos.record import read
-from meshlock.live.mesh import split
-from meshlock.live.relay import Relay
+from meshlock.live.links.mesh import split
+from meshlock.live.links.relay import Relay
 
 PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()", "chaos"]
 LEASE = 2.0

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from meshlock import Node, Refused
-from meshlock.live.configuration import Settings, read
+from meshlock.live.interfaces.configuration import Settings, read
 
 
 def test_the_page_the_names_and_the_clock(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from meshlock.live.merge import merge
-from meshlock.live.mesh import split
-from meshlock.live.node import Node
-from meshlock.live.pool import Pool
-from meshlock.live.relay import Relay
+from meshlock.live.interfaces.node import Node
+from meshlock.live.links.mesh import split
+from meshlock.live.links.relay import Relay
+from meshlock.live.pools.pool import Pool
 from meshlock.trace.audit import Audit
+from meshlock.trace.merge import merge
 from meshlock.trace.reader import Trace
 
 Line = tuple[list[Node], list[Relay]]

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("zeroconf")
 
 from meshlock import Node
-from meshlock.live.discovery import Discovery
+from meshlock.live.interfaces.discovery import Discovery
 
 
 def test_nodes_find_each_other_and_share() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meshlock.live.frames import (
+from meshlock.live.links.frames import (
     FRAME_LIMIT,
     HANDSHAKE_LIMIT,
     LENGTH,

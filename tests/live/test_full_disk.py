@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import meshlock
-from meshlock.live.merge import merge
+from meshlock.trace.merge import merge
 
 
 @contextmanager

@@ -12,7 +12,7 @@ pytest.importorskip("starlette", reason="needs the extra 'web'")
 pytest.importorskip("uvicorn", reason="needs the extra 'web'")
 
 from meshlock import Node, Refused
-from meshlock.live.http import ours, serving
+from meshlock.live.interfaces.http import ours, serving
 from meshlock.web.live import LivePage
 
 

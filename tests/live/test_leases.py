@@ -17,10 +17,11 @@ import pytest
 
 from meshlock import Node, Pool, Refused
 from meshlock.algorithms.recovery.messages import KINDS
-from meshlock.live import agent, letters
-from meshlock.live.frames import BadFrame
-from meshlock.live.merge import merge
+from meshlock.live.interfaces import agent
+from meshlock.live.links.frames import BadFrame
+from meshlock.live.pools import routed
 from meshlock.trace.audit import Audit
+from meshlock.trace.merge import merge
 from meshlock.trace.reader import Trace
 
 PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
@@ -307,14 +308,14 @@ def test_priorities_decide_who_is_next() -> None:
 def test_every_kind_of_letter_says_what_it_consists_of() -> None:
     assert {kind.kind: len(kind.fields) for kind in KINDS} == {
         kind: len(get_args(fields))
-        for kind, fields in letters.FIELDS.items()
-        if kind != letters.LATER
+        for kind, fields in routed.FIELDS.items()
+        if kind != routed.LATER
     }
     encode = msgspec.msgpack.Encoder().encode
     with pytest.raises(BadFrame, match="cannot be read"):
-        letters.read(["a", "b", 3, 0, 0, "0", b""])
+        routed.read(["a", "b", 3, 0, 0, "0", b""])
     with pytest.raises(BadFrame, match="with other fields than it has"):
-        letters.message("GOT", letters.Letter("a", "b", 3, 0, 0, 0, encode(((1, 2, 3), "nine"))), 1)
+        routed.message("GOT", routed.Routed("a", "b", 3, 0, 0, 0, encode(((1, 2, 3), "nine"))), 1)
 
 
 def test_members_come_and_go() -> None:

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 import meshlock
-import meshlock.live.blocking
-import meshlock.live.node
-import meshlock.live.pool
+import meshlock.live.interfaces.blocking
+import meshlock.live.interfaces.node
+import meshlock.live.pools.pool
 from meshlock import Node, Pool, Refused
 
 
@@ -36,7 +36,10 @@ async def until(true: Callable[[], bool]) -> None:
         await asyncio.sleep(0.005)
 
 
-@pytest.mark.parametrize("module", [meshlock.live.node, meshlock.live.pool, meshlock.live.blocking])
+@pytest.mark.parametrize(
+    "module",
+    [meshlock.live.interfaces.node, meshlock.live.pools.pool, meshlock.live.interfaces.blocking],
+)
 def test_the_examples_in_the_docstrings_run(module: object) -> None:
     failed, tried = doctest.testmod(module)  # type: ignore[arg-type]
     assert (failed, tried > 1) == (0, True)

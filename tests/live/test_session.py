@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshlock.live.frames import FRAME_LIMIT, BadFrame, Carry, Splitter
-from meshlock.live.session import UNACKNOWLEDGED, Overflow, Session
+from meshlock.live.links.frames import FRAME_LIMIT, BadFrame, Carry, Splitter
+from meshlock.live.links.session import UNACKNOWLEDGED, Overflow, Session
 
 
 class End:

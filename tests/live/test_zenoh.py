@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("zenoh")
 
 from meshlock import Node, Pool
-from meshlock.live.mesh import split
-from meshlock.live.relay import Relay
+from meshlock.live.links.mesh import split
+from meshlock.live.links.relay import Relay
 
 
 def free_port() -> int:

@@ -14,13 +14,13 @@ from meshlock.check.questions import judged, setup
 from meshlock.check.setup import SetUp
 from meshlock.check.story import write_trace
 from meshlock.check.verdict import Checking
-from meshlock.live.merge import merge
-from meshlock.live.node import Node
-from meshlock.live.pool import Pool
+from meshlock.live.interfaces.node import Node
+from meshlock.live.pools.pool import Pool
 from meshlock.properties.promises import promises
 from meshlock.simulate.director import Director
 from meshlock.simulate.scenario import Scenario
 from meshlock.trace.audit import Audit
+from meshlock.trace.merge import merge
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
 

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from meshlock.algorithms.registry import Refused, find
+from meshlock.algorithms.registry import find
+from meshlock.errors import Refused
 from meshlock.simulate.director import Director
 from meshlock.simulate.scenario import Scenario
 from meshlock.simulate.schedule import read

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from meshlock.algorithms.registry import Refused, find
+from meshlock.algorithms.registry import find
+from meshlock.errors import Refused
 from meshlock.simulate.director import Director, play
 from meshlock.simulate.scenario import Scenario, names
 

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 from meshlock.simulate.settings import Settings, simulation
 from meshlock.trace.writer import TraceWriter
 from runs import finished

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 from meshlock.simulate.faults import Faults
 from meshlock.simulate.recovering import Recovering
 from meshlock.simulate.recovery_settings import recovering

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from meshlock.algorithms.registry import Refused
 from meshlock.check.questions import judged, setup
 from meshlock.check.story import write_trace
 from meshlock.check.verdict import Checking
+from meshlock.errors import Refused
 from meshlock.simulate.director import play
 from meshlock.simulate.schedule import read
 from meshlock.simulate.settings import Settings, simulation

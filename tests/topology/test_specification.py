@@ -9,7 +9,7 @@ from random import Random
 import networkx
 import pytest
 
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 from meshlock.topology.graphs import BinaryTree, Complete, Topology
 from meshlock.topology.random_links import any_tree, some_pairs
 from meshlock.topology.specification import network

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from meshlock.algorithms.registry import ALGORITHMS, Refused
+from meshlock.algorithms.registry import ALGORITHMS
+from meshlock.errors import Refused
 from meshlock.simulate.schedule import read
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace

@@ -11,14 +11,14 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from meshlock.algorithms.registry import Refused
 from meshlock.cli.main import app
 from meshlock.cli.view import view
+from meshlock.errors import Refused
 from meshlock.trace.reader import BadTrace
 from meshlock.web.handlers import handlers
 from meshlock.web.index import WINDOW, Index, open_trace
-from meshlock.web.moment import Event, Moment
 from meshlock.web.sequence import Diagram
+from meshlock.web.snapshot import Event, Snapshot
 
 
 def simulated(tmp_path, *more):
@@ -170,7 +170,7 @@ def test_an_index_can_be_fed_while_it_is_read(trace):
         index = Index(setup, file, len(lines[0]))
         for line in lines[1:400]:
             index.feed(line)
-        assert isinstance(index.moment(index.steps), Moment)
+        assert isinstance(index.moment(index.steps), Snapshot)
         assert json.loads(index.window(0))["last"] == min(index.steps, WINDOW)
 
 

@@ -14,9 +14,9 @@ from pictures import picture, wanted
 pytest.importorskip("starlette", reason="needs the extra 'web'")
 
 import meshlock
-from meshlock.live.http import serving
-from meshlock.live.mesh import split
-from meshlock.live.relay import Relay
+from meshlock.live.interfaces.http import serving
+from meshlock.live.links.mesh import split
+from meshlock.live.links.relay import Relay
 from meshlock.web.live import LivePage, view
 
 TOKEN = "a token that nobody guesses"

@@ -20,6 +20,7 @@ from meshlock.algorithms import (
 )
 from meshlock.algorithms.interface import Algorithm
 from meshlock.algorithms.recovery.algorithm import DIRECT
+from meshlock.errors import Refused
 
 MODULES = [
     jiang.ALGORITHMS,
@@ -40,10 +41,6 @@ ALGORITHMS: dict[str, Algorithm] = {entry.name: entry for part in MODULES for en
 
 RECOVERING: dict[str, Algorithm] = {DIRECT.name: DIRECT}
 """What runs where there are members, a majority of which recovers from crashes."""
-
-
-class Refused(ValueError):
-    """This set-up cannot be served; the text is one sentence that says what to do."""
 
 
 def find(name: str, members: bool = False) -> Algorithm:
@@ -90,7 +87,7 @@ def settle(algorithm: Algorithm, given: dict[str, str]) -> dict[str, str]:
 def refuse_impossible(
     algorithm: Algorithm, *, permits: int, want: int, complete: bool, fifo: bool, changing: bool
 ) -> None:
-    """Raise :class:`Refused` if the algorithm's assumptions do not hold in this set-up."""
+    """Raise ``Refused`` if the algorithm's assumptions do not hold in this set-up."""
     name = algorithm.name
     if permits < 1:
         raise Refused("There must be at least one permit: use --permits 1 or more.")

@@ -7,8 +7,8 @@ run, so here a link may fail only while it is empty. Both ends learn of it in th
 **Return.** A link may fail at any time. Messages that carry a token or permits come back to
 their sender, the others are lost. Both ends learn of it in the same step.
 
-**Custody.** The links that live nodes have (:mod:`meshlock.live.session`). That a link breaks,
-or is back, is one step, and that an end learns of it another, for each end by itself:
+**Custody.** The links that live nodes have (:mod:`meshlock.live.links.session`). That a link
+breaks, or is back, is one step, and that an end learns of it another, for each end by itself:
 
 - A link that is broken goes on carrying messages to an end that has not noticed. When it
   notices, those on their way to it are lost, but for what carries a token or permits: that

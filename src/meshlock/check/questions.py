@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 
 from meshlock.algorithms.interface import Algorithm
-from meshlock.algorithms.registry import (
-    Refused,
-    find,
-    refuse_impossible,
-    settle,
-)
+from meshlock.algorithms.registry import find, refuse_impossible, settle
 from meshlock.check.setup import Change, SetUp, Wish
 from meshlock.check.structure import NAMES as STRUCTURE
+from meshlock.errors import Refused
 from meshlock.properties.monitor import NAMES
 from meshlock.topology.graphs import Topology
 from meshlock.topology.specification import network

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from meshlock.live.configuration import Settings
+    from meshlock.live.interfaces.configuration import Settings
 
 
 def agent(
@@ -56,11 +56,11 @@ def agent(
     """
     import sys
 
-    from meshlock.algorithms.registry import Refused
-    from meshlock.live import configuration as conf
-    from meshlock.live.logs import set_up
-    from meshlock.live.loop import run
-    from meshlock.live.plainly import plainly
+    from meshlock.errors import Refused
+    from meshlock.live.interfaces import configuration as conf
+    from meshlock.live.machine.error_text import error_text
+    from meshlock.live.machine.logs import set_up
+    from meshlock.live.machine.loop import run
 
     settings = conf.read(configuration) if configuration is not None else conf.Settings()
     flags = {
@@ -84,7 +84,7 @@ def agent(
         try:
             Path(settings.trace).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise Refused(f"No traces in {settings.trace}: {plainly(error)}.") from None
+            raise Refused(f"No traces in {settings.trace}: {error_text(error)}.") from None
     set_up(sys.stderr, log_level)
     run(serve(settings))
 
@@ -96,10 +96,10 @@ async def serve(settings: Settings) -> None:
     from contextlib import AsyncExitStack
     from logging import INFO
 
-    from meshlock.live import agent as daemon
-    from meshlock.live.configuration import default_socket, secret
-    from meshlock.live.logs import tell
-    from meshlock.live.node import Node
+    from meshlock.live.interfaces import agent as daemon
+    from meshlock.live.interfaces.configuration import default_socket, secret
+    from meshlock.live.interfaces.node import Node
+    from meshlock.live.machine.logs import tell
 
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -123,11 +123,11 @@ async def serve(settings: Settings) -> None:
         stack.callback(Path(place).unlink, missing_ok=True)
         stack.callback(server.close)
         if settings.discover:
-            from meshlock.live.discovery import Discovery
+            from meshlock.live.interfaces.discovery import Discovery
 
             await stack.enter_async_context(Discovery(node))
         if settings.http:
-            from meshlock.live.http import serving
+            from meshlock.live.interfaces.http import serving
             from meshlock.web.live import LivePage
 
             token = secret(settings.http_token_file) if settings.http_token_file else None

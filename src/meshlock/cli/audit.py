@@ -29,8 +29,8 @@ def audit(
         judge(traces[0], json)
     import tempfile
 
-    from meshlock.algorithms.registry import Refused
-    from meshlock.live.merge import merge
+    from meshlock.errors import Refused
+    from meshlock.trace.merge import merge
 
     with tempfile.TemporaryDirectory() as folder:
         whole = merged or Path(folder) / "merged.jsonl"
@@ -43,8 +43,8 @@ def audit(
 
 
 def judge(trace: Path, json: bool) -> NoReturn:
-    from meshlock.algorithms.registry import Refused
     from meshlock.cli.output import print_json
+    from meshlock.errors import Refused
     from meshlock.properties import leases, monitor
     from meshlock.trace.audit import Audit
     from meshlock.trace.reader import BadTrace, Trace

@@ -22,8 +22,8 @@ def authority(folder: Folder = Path("certs")) -> None:
 
     Example: meshlock certs authority
     """
-    from meshlock.algorithms.registry import Refused
-    from meshlock.live.certificates import Authority
+    from meshlock.errors import Refused
+    from meshlock.live.links.certificates import Authority
 
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / "ca.key").exists():
@@ -41,9 +41,9 @@ def node(
 
     Example: meshlock certs node robot-1
     """
-    from meshlock.algorithms.registry import Refused
-    from meshlock.live.certificates import Authority
-    from meshlock.live.node import LETTERS, NAME
+    from meshlock.errors import Refused
+    from meshlock.live.interfaces.node import LETTERS, NAME
+    from meshlock.live.links.certificates import Authority
 
     if not NAME.fullmatch(name) or name == "ca":
         raise Refused(f"'{name}' is no name for a node: {LETTERS}.")

@@ -84,7 +84,7 @@ def workplace(keep: Path | None) -> Any:
     from contextlib import contextmanager
     from tempfile import TemporaryDirectory
 
-    from meshlock.algorithms.registry import Refused
+    from meshlock.errors import Refused
 
     @contextmanager
     def places() -> Iterator[tuple[Path, Path]]:
@@ -108,7 +108,7 @@ def carry_out(plan: Plan, folder: Path, sockets: Path) -> None:
 
     from meshlock.live.chaos.plan import save
     from meshlock.live.chaos.run import Chaos, watch
-    from meshlock.live.loop import run
+    from meshlock.live.machine.loop import run
 
     save(plan, folder / "plan.json")
 

@@ -104,10 +104,10 @@ def check(
     With --mutant or --without, and none of --nodes, --topology and --request, the set-up is a
     small one in which the mistake shows: meshlock check --without R4
     """
-    from meshlock.algorithms.registry import Refused
     from meshlock.check.questions import judged, refuse_unjudged, setup
     from meshlock.check.verdict import Checking
     from meshlock.cli.output import named_values
+    from meshlock.errors import Refused
 
     if manifest:
         rerun(max_states, json)
@@ -220,8 +220,8 @@ def rerun(most: int, json: bool) -> NoReturn:
 
 def write(checking: Checking, violation: Violation, path: Path) -> None:
     from meshlock import __version__
-    from meshlock.algorithms.registry import Refused
     from meshlock.check.story import write_trace
+    from meshlock.errors import Refused
 
     try:
         with path.open("wb") as file:

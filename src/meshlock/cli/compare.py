@@ -48,9 +48,9 @@ def compare(
 
     Example: meshlock compare jiang reverse-link raymond --set topology=links:30 --set nodes=15
     """
-    from meshlock.algorithms.registry import Refused
     from meshlock.cli.output import print_json, setting_pairs
     from meshlock.cli.simulate import simulate_with_progress
+    from meshlock.errors import Refused
     from meshlock.simulate.report import figures
     from meshlock.simulate.settings import Settings, read_scenario
 

@@ -17,7 +17,7 @@ def convert(
 
     Example: meshlock convert run.jsonl --to mermaid -o run.mmd
     """
-    from meshlock.algorithms.registry import Refused
+    from meshlock.errors import Refused
     from meshlock.trace.convert import FORMATS
     from meshlock.trace.reader import BadTrace, Trace
 

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from meshlock.live.demo import Demo
+    from meshlock.live.demo.run import Demo
 
 
 def demo(
@@ -26,10 +26,10 @@ def demo(
     import sys
     from tempfile import TemporaryDirectory
 
-    from meshlock.algorithms.registry import Refused
-    from meshlock.live.demo import Demo, watch
-    from meshlock.live.demo_report import figures
-    from meshlock.live.loop import run
+    from meshlock.errors import Refused
+    from meshlock.live.demo.report import figures
+    from meshlock.live.demo.run import Demo, watch
+    from meshlock.live.machine.loop import run
 
     if trace is not None and not trace.parent.is_dir():
         raise Refused(f"Cannot write the trace to {trace}: there is no folder {trace.parent}.")
@@ -73,7 +73,7 @@ def picture(demo: Demo) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    from meshlock.live.demo import PERMITS, PRIORITIES
+    from meshlock.live.demo.run import PERMITS, PRIORITIES
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("node", "links", "token", "holds", "waiting, by priority", "entries"):

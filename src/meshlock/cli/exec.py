@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     import subprocess
 
-    from meshlock.live.asking import Ask
+    from meshlock.live.interfaces.asking import Ask
 
 NOT_IN_TIME = 75
 """Exit code when there were no permits in time (EX_TEMPFAIL: try again later)."""
@@ -51,7 +51,7 @@ def execute(
     """
     import threading
 
-    from meshlock.live.asking import Ask
+    from meshlock.live.interfaces.asking import Ask
 
     agent = Ask(socket)
     wish = {"pool": pool, "want": want, "priority": priority, "timeout": timeout}
@@ -70,7 +70,7 @@ def execute(
 
 def say_if_unknown(pool: str, socket: str | None) -> None:
     """A pool may become known later, so one waits for it; but its name may be a slip, too."""
-    from meshlock.live.asking import Ask
+    from meshlock.live.interfaces.asking import Ask
 
     pools = Ask(socket).ask(do="status")["status"]["pools"]
     if not pools[pool]["known"]:
@@ -88,7 +88,7 @@ def run(command: list[str], pool: str, grant: dict[str, Any], agent: Ask) -> int
     import subprocess
     import threading
 
-    from meshlock.algorithms.registry import Refused
+    from meshlock.errors import Refused
 
     environment = {
         **os.environ,
@@ -136,7 +136,7 @@ class Permits:
         self.stop("the lease of the permits cannot be renewed")
 
     def left(self) -> float:
-        from meshlock.live import clock
+        from meshlock.live.machine import clock
 
         return GRACE if self.until is None else self.until - clock.seconds()
 

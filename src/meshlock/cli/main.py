@@ -85,7 +85,7 @@ app.add_typer(certs.certs, name="certs")
 
 def run() -> None:
     """Start the program; what a user can mend is one sentence and exit 2, never a traceback."""
-    from meshlock.algorithms.registry import Refused
+    from meshlock.errors import Refused
 
     try:
         app()

@@ -20,8 +20,8 @@ def members(
 
     Example: meshlock members --pool docks --add robot-6
     """
-    from meshlock.algorithms.registry import Refused
-    from meshlock.live.asking import Ask
+    from meshlock.errors import Refused
+    from meshlock.live.interfaces.asking import Ask
 
     agent = Ask(socket)
     if add is None and remove is None:

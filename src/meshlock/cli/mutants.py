@@ -53,7 +53,7 @@ def chosen(algorithm: str | None, mutant: str | None, without: list[str] | None)
         return algorithm
     from meshlock.algorithms.mutants import catalogue
     from meshlock.algorithms.mutants.jiang_without import PREFIX
-    from meshlock.algorithms.registry import Refused
+    from meshlock.errors import Refused
 
     if mutant is not None and without is not None:
         raise Refused("Choose one of --mutant and --without.")

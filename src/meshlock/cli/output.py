@@ -41,7 +41,7 @@ def lines(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def named_values(where: str, pairs: list[str]) -> dict[str, str]:
     """NAME=VALUE pairs; ``where`` they were given is told to whoever writes them otherwise."""
-    from meshlock.algorithms.registry import Refused
+    from meshlock.errors import Refused
 
     values: dict[str, str] = {}
     for pair in pairs:
@@ -54,7 +54,7 @@ def named_values(where: str, pairs: list[str]) -> dict[str, str]:
 
 def setting_pairs(where: str, pairs: list[str]) -> dict[str, str | int]:
     """NAME=VALUE pairs as settings, numbers where numbers belong."""
-    from meshlock.algorithms.registry import Refused
+    from meshlock.errors import Refused
     from meshlock.simulate.settings import NUMBERS
 
     settings: dict[str, str | int] = {}

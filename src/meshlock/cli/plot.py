@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 
 
 def refuse_if_impossible(path: Path) -> None:

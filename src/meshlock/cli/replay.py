@@ -22,8 +22,8 @@ def replay(
 
     Example: meshlock replay counterexample.jsonl
     """
-    from meshlock.algorithms.registry import Refused
     from meshlock.cli.output import print_json
+    from meshlock.errors import Refused
 
     schedule, entries = read(trace)
     play = schedule.play(strict=True)
@@ -66,7 +66,7 @@ def shrink(
 
 
 def read(trace: Path) -> tuple[Schedule, list[int]]:
-    from meshlock.algorithms.registry import Refused
+    from meshlock.errors import Refused
     from meshlock.simulate import schedule
     from meshlock.trace.reader import BadTrace, Trace
 
@@ -77,7 +77,7 @@ def read(trace: Path) -> tuple[Schedule, list[int]]:
 
 
 def save(schedule: Schedule, title: str, path: Path, more: str = "") -> None:
-    from meshlock.algorithms.registry import Refused
+    from meshlock.errors import Refused
 
     try:
         path.write_text(schedule.script(title) + more, encoding="utf-8")

@@ -38,8 +38,8 @@ def scenario(
 
     Example: meshlock scenario J1 --algorithm jiang-printed
     """
-    from meshlock.algorithms.registry import Refused
     from meshlock.cli.output import named_values, print_json
+    from meshlock.errors import Refused
 
     if list_:
         listing(json)
@@ -75,7 +75,7 @@ def played(
     options: dict[str, str],
     seed: int | None,
 ) -> Outcome:
-    from meshlock.algorithms.registry import Refused
+    from meshlock.errors import Refused
     from meshlock.simulate.director import play
     from meshlock.trace.writer import TraceWriter
 

@@ -137,8 +137,8 @@ def simulate(
     All times are in one unit, that of --delay. With nodes that crash:
     meshlock simulate --nodes 5 --permits 3 --members all --crashes 2000 --workload poisson:0.01
     """
-    from meshlock.algorithms.registry import Refused
     from meshlock.cli.output import setting_pairs
+    from meshlock.errors import Refused
     from meshlock.simulate.settings import Settings, read_scenario
 
     given: dict[str, str | int | None] = {
@@ -220,7 +220,7 @@ def simulate_with_progress(
     settings: Settings, path: Path | None, states: bool
 ) -> tuple[Simulation | Recovering, float, bool]:
     """Run to the end, or to Ctrl-C: the run, its CPU time, and whether it is whole."""
-    from meshlock.algorithms.registry import Refused
+    from meshlock.errors import Refused
     from meshlock.trace.writer import TraceWriter
 
     if path is None:

@@ -26,7 +26,7 @@ def status(
 
     Example: meshlock status
     """
-    from meshlock.live.asking import Ask
+    from meshlock.live.interfaces.asking import Ask
 
     agent = Ask(socket)
     found = agent.ask(do="status")["status"]

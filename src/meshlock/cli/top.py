@@ -23,9 +23,9 @@ def top(
     from rich.console import Console
     from rich.live import Live
 
-    from meshlock.algorithms.registry import Refused
     from meshlock.cli.status import picture
-    from meshlock.live.asking import Ask
+    from meshlock.errors import Refused
+    from meshlock.live.interfaces.asking import Ask
 
     agent = Ask(socket)
     console = Console()

@@ -17,7 +17,7 @@ def view(
 
     Example: meshlock view run.jsonl
     """
-    from meshlock.algorithms.registry import Refused
+    from meshlock.errors import Refused
 
     try:
         import starlette

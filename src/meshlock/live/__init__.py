@@ -1,6 +1,6 @@
-"""Real nodes: links over the network, pools, clients.
+"""Real nodes, in rooms; each imports only those named before it.
 
-:mod:`.frames`, :mod:`.session` and :mod:`.charter` are pure; :mod:`.link` and :mod:`.mesh`
-speak TCP and TLS; :mod:`.pool` runs an algorithm between clients and links; :mod:`.node` is
-what people use.
+:mod:`.machine` is what a process has of its machine, :mod:`.links` join nodes, :mod:`.pools`
+run an algorithm between links and clients, :mod:`.interfaces` are what people and programs use.
+:mod:`.demo` and :mod:`.chaos` start many nodes and watch them; neither knows the other.
 """

@@ -10,7 +10,8 @@ from random import Random
 from typing import Any
 
 from meshlock.algorithms.interface import NIL, Algorithm, Effect, Enter, Message, Node
-from meshlock.algorithms.registry import Refused, refuse_impossible, settle
+from meshlock.algorithms.registry import refuse_impossible, settle
+from meshlock.errors import Refused
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import promises
 from meshlock.simulate.outcome import Outcome

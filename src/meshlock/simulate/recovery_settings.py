@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import isfinite
 
-from meshlock.algorithms.registry import Refused, find, refuse_impossible, settle
+from meshlock.algorithms.registry import find, refuse_impossible, settle
+from meshlock.errors import Refused
 from meshlock.properties.promises import promises
 from meshlock.simulate.faults import Faults
 from meshlock.simulate.recovering import TICKS, Recovering, Timing

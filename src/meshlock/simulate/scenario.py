@@ -69,7 +69,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from meshlock.algorithms.interface import NIL
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 from meshlock.topology.graphs import Graph, Rooted
 
 FOLDER = Path(__file__).parent / "scenarios"

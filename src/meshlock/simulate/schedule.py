@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from meshlock.algorithms.interface import Algorithm
-from meshlock.algorithms.registry import Refused, find
+from meshlock.algorithms.registry import find
+from meshlock.errors import Refused
 from meshlock.simulate.director import Director
 from meshlock.simulate.driven import DrivenRun
 from meshlock.simulate.outcome import Outcome

@@ -19,13 +19,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from random import Random
 
-from meshlock.algorithms.registry import (
-    ALGORITHMS,
-    Refused,
-    find,
-    refuse_impossible,
-    settle,
-)
+from meshlock.algorithms.registry import ALGORITHMS, find, refuse_impossible, settle
+from meshlock.errors import Refused
 from meshlock.simulate.changing import ChangingSimulation
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.engine import Simulation

@@ -9,7 +9,7 @@ as long as the rest hangs together. What remains cannot lose a single deed.
 from __future__ import annotations
 
 from meshlock.algorithms.interface import NIL
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 from meshlock.simulate.schedule import Deed, Schedule
 from meshlock.topology.graphs import Graph
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 
 SUFFIXES = (".graphml", ".edgelist", ".json")
 MOST_NODES = 1_000_000

@@ -13,7 +13,7 @@ from math import log, pi, sqrt
 from pathlib import Path
 from random import Random
 
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 from meshlock.topology.files import SUFFIXES, read
 from meshlock.topology.graphs import BinaryTree, Complete, Graph, Topology
 from meshlock.topology.random_links import any_tree, some_pairs

@@ -6,9 +6,9 @@ import asyncio
 import secrets
 from typing import Any
 
-from meshlock.algorithms.registry import Refused
-from meshlock.live.grants import Grant
-from meshlock.live.node import Node
+from meshlock.errors import Refused
+from meshlock.live.interfaces.node import Node
+from meshlock.live.pools.grants import Grant
 
 ABANDONED_AFTER = 15.0
 """Seconds without the page that asked: then it counts as closed."""

@@ -10,7 +10,8 @@ from typing import Any
 from meshlock.algorithms.interface import Algorithm, Effect, Node
 from meshlock.algorithms.recovery.node import RecoveryNode
 from meshlock.algorithms.recovery.pace import Pace
-from meshlock.algorithms.registry import Refused, find, settle
+from meshlock.algorithms.registry import find, settle
+from meshlock.errors import Refused
 from meshlock.topology.graphs import Complete
 
 CALLED = {

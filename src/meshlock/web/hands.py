@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from meshlock.algorithms.registry import ALGORITHMS, Refused, find
+from meshlock.algorithms.registry import ALGORITHMS, find
+from meshlock.errors import Refused
 from meshlock.properties import sentences
 from meshlock.simulate.driven import DrivenRun
 from meshlock.simulate.scenario import Scenario

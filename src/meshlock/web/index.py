@@ -23,8 +23,8 @@ import msgspec
 
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import BadTrace, Trace
-from meshlock.web.moment import Event, Moment
 from meshlock.web.rerun import with_states
+from meshlock.web.snapshot import Event, Snapshot
 
 WINDOW = 256
 """Steps that the page is given at once."""
@@ -132,8 +132,8 @@ class Index:
             except (TypeError, ValueError):
                 self.unjudged = "cannot be judged: its set-up is not one that meshlock writes"
 
-    def first_moment(self) -> Moment:
-        setup, moment = self.setup, Moment()
+    def first_moment(self) -> Snapshot:
+        setup, moment = self.setup, Snapshot()
         holder = setup.get("holder", -1)
         if isinstance(holder, int) and holder >= 0:
             if setup.get("balanced"):
@@ -259,12 +259,12 @@ class Index:
         bounds = [self.starts[step] - start for step in range(first, last + 1)] + [end - start]
         return [text[bounds[i] : bounds[i + 1]].split(b"\n")[:-1] for i in range(last - first + 1)]
 
-    def moment(self, step: int) -> Moment:
+    def moment(self, step: int) -> Snapshot:
         """How things are after this step."""
         place = min(max(step - 1, 0) // self.apart, len(self.moments) - 1)
         while place and place * self.apart > step:
             place -= 1
-        moment: Moment = self.moments[place].copy()
+        moment: Snapshot = self.moments[place].copy()
         first = place * self.apart + 1
         for number, lines in enumerate(self.read(first, step), first):
             for line in lines:

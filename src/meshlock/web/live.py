@@ -2,8 +2,8 @@
 
 It only looks, unless the agent was told to allow actions; then whoever has the bearer token
 may acquire permits at this node and cut its links. Actions come as JSON with the token in a
-header, which no page of another site can send, from our own origin (:mod:`meshlock.live.http`
-checks that for everything).
+header, which no page of another site can send, from our own origin
+(:mod:`meshlock.live.interfaces.http` checks that for everything).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from meshlock.algorithms.registry import Refused
-from meshlock.live.http import Interface
-from meshlock.live.news import News, brief
-from meshlock.live.node import Node
+from meshlock.errors import Refused
+from meshlock.live.interfaces.http import Interface
+from meshlock.live.interfaces.node import Node
+from meshlock.live.pools.views import View, brief
 from meshlock.web.alarms import alarms
 from meshlock.web.answers import file, static, told
 from meshlock.web.errands import Errands
@@ -36,16 +36,16 @@ def view(node: Node, pool: str) -> dict[str, Any]:
     status = node.status()
     names = sorted(node.pools)
     pool = pool if pool in node.pools else names[0] if names else ""
-    heard: dict[str, tuple[float, News]] = {}
+    heard: dict[str, tuple[float, View]] = {}
     if pool:
-        heard = node.newsroom.watch(pool) | {node.name: (0.0, brief(node.pools[pool]))}
+        heard = node.views.watch(pool) | {node.name: (0.0, brief(node.pools[pool]))}
     nodes = {}
     for name, known in status["map"].items():
         age, news = heard.get(name, (None, None))
         age = age if age is None else round(age, 2)
         nodes[name] = known | {"age": age, "news": msgspec.to_builtins(news)}
     shown = {key: status[key] for key in ("node", "address", "protected", "in_doubt", "links")}
-    shown |= {"pool": pool, "pools": names, "nodes": nodes, "every": node.newsroom.pause()}
+    shown |= {"pool": pool, "pools": names, "nodes": nodes, "every": node.views.pause()}
     return shown | {"alarms": alarms(shown)}
 
 

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 from meshlock.web.answers import HEADERS, answer, file, refusal, static, told
 from meshlock.web.handlers import handlers
 from meshlock.web.hands import TOPOLOGIES, Hand, choices

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvicorn
 
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 from meshlock.trace.reader import BadTrace
 from meshlock.web.index import open_trace
 from meshlock.web.server import Desk, application

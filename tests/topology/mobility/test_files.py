@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 from meshlock.topology.mobility import lines
 from meshlock.topology.mobility.changes import LinkChange
 from meshlock.topology.mobility.specification import mobility

@@ -19,7 +19,7 @@ from meshlock.algorithms.mutants import (
     suzuki_kasami,
 )
 from meshlock.algorithms.mutants.mutant import Mutant
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 
 PARTS: list[list[Mutant]] = [
     general_scheme.MUTANTS,

@@ -12,8 +12,9 @@ from meshlock.algorithms.jiang import Call, JiangNode, Release, Request, Rules, 
 from meshlock.algorithms.mutants.jiang import nodes_of
 from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 from meshlock.algorithms.queues import Entry
-from meshlock.algorithms.registry import Refused, find
+from meshlock.algorithms.registry import find
 from meshlock.algorithms.reverse_link import Height
+from meshlock.errors import Refused
 
 PREFIX = "jiang/without-"
 

@@ -1,6 +1,6 @@
 """The agents, the wires between them and the clients, and what can be done to them.
 
-Every link runs over a :class:`~meshlock.live.relay.Relay` in this process, so that it can be
+Every link runs over a :class:`~meshlock.live.links.relay.Relay` in this process, so that it can be
 cut without the agents' knowing. Everything that is done is written to the record.
 """
 
@@ -33,8 +33,8 @@ from meshlock.live.chaos.record import (
     now,
 )
 from meshlock.live.chaos.resource import Resource
-from meshlock.live.mesh import split
-from meshlock.live.relay import Relay
+from meshlock.live.links.mesh import split
+from meshlock.live.links.relay import Relay
 
 Link = tuple[str, str]
 

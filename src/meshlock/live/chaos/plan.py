@@ -18,7 +18,7 @@ from random import Random
 
 import msgspec
 
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 from meshlock.live.chaos.majority import able, across
 from meshlock.topology.specification import network
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 from meshlock.live.chaos.client import Orders
 
 POOL = "chaos"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from meshlock.live import clock
+from meshlock.live.machine import clock
 
 Link = tuple[str, str]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 from meshlock.live.chaos.cluster import Cluster
 from meshlock.live.chaos.majority import across
 from meshlock.live.chaos.plan import KILLS, Event, Plan

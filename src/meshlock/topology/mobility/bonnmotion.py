@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from pathlib import Path
 
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 from meshlock.topology.mobility.lines import MOST_NODES, MOST_PLACES, Lines
 from meshlock.topology.mobility.recorded import Recorded
 

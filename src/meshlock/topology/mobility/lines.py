@@ -9,7 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import IO, cast
 
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 
 MOST_NODES = 1_000_000
 MOST_PLACES = 5_000_000

@@ -16,7 +16,7 @@ from array import array
 from math import hypot
 from pathlib import Path
 
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 from meshlock.topology.mobility.lines import MOST_PLACES, Lines
 from meshlock.topology.mobility.recorded import Recorded
 

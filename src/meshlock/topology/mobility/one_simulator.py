@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 from meshlock.topology.mobility.changes import Change, Changes, LinkChange
 from meshlock.topology.mobility.lines import Lines
 

@@ -23,7 +23,7 @@ from math import inf, log, pi, sqrt
 from pathlib import Path
 from random import Random
 
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 from meshlock.topology.graphs import Topology
 from meshlock.topology.mobility import bonnmotion, ns2, one_simulator
 from meshlock.topology.mobility.changes import Changes

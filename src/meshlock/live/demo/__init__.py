@@ -1,0 +1,1 @@
+"""The demonstration: real processes share permits while links are cut, and a report judges it."""

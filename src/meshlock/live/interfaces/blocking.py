@@ -1,0 +1,224 @@
+"""The same for threads: every call waits until it is done.
+
+The node lives in a thread of its own, with its own event loop; the calls below hand work
+to it. They may be made from any number of threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from meshlock.errors import Refused
+from meshlock.live.interfaces.node import Node
+from meshlock.live.pools.grants import Grant
+from meshlock.live.pools.pool import Pool
+
+Owner = TypeVar("Owner")
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+
+
+def with_arguments_of(
+    _: Callable[Concatenate[Any, Arguments], object],
+) -> Callable[
+    [Callable[Concatenate[Owner, ...], Result]], Callable[Concatenate[Owner, Arguments], Result]
+]:
+    """Type checkers and editors see the arguments of that method in this one."""
+
+    def same(
+        method: Callable[Concatenate[Owner, ...], Result],
+    ) -> Callable[Concatenate[Owner, Arguments], Result]:
+        return method
+
+    return same
+
+
+class BlockingGrant:
+    """Permits that are yours until you release them, or until the ``with`` block ends."""
+
+    def __init__(self, node: BlockingNode, grant: Grant) -> None:
+        self._node = node
+        self._grant = grant
+        self.want: int = grant.want
+        self.priority: int = grant.priority
+        self.fence: int | None = grant.fence
+
+    @property
+    def lost(self) -> bool:
+        """True once the permits are yours no more although you have not released them."""
+        return self._grant.lost.is_set()
+
+    @property
+    def lease(self) -> float | None:
+        """Seconds until the lease ends unless it is renewed; None in pools without leases."""
+        return self._node.call(self._lease())
+
+    async def _lease(self) -> float | None:
+        return self._grant.lease
+
+    def release(self) -> None:
+        """Give all permits back. Once is enough; again, or after the node's end, does nothing."""
+        if self._grant.held:
+            self._node.call(self._release())
+
+    async def _release(self) -> None:
+        self._grant.release()
+
+    def __enter__(self) -> BlockingGrant:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class BlockingPool:
+    def __init__(self, node: BlockingNode, pool: Pool) -> None:
+        self._node = node
+        self._pool = pool
+        self.name: str = pool.name
+
+    @property
+    def permits(self) -> int | None:
+        return self._pool.permits
+
+    def acquire(
+        self, want: int = 1, *, priority: int = 0, timeout: float | None = None
+    ) -> BlockingGrant:
+        """Wait for ``want`` permits; :class:`TimeoutError` if there are none in time."""
+        mine: concurrent.futures.Future[Grant] = concurrent.futures.Future()
+        asking = None
+        try:
+            asking = self._node.begin(self._wait_for(mine, want, priority, timeout))
+            return BlockingGrant(self._node, mine.result())
+        except BaseException:  # an interrupt, or whatever a signal handler raises
+            if not mine.cancel() and mine.exception() is None:
+                self._node.call(self._release(mine.result()))
+            if asking is not None:
+                asking.cancel()
+            raise
+
+    async def _wait_for(
+        self,
+        mine: concurrent.futures.Future[Grant],
+        want: int,
+        priority: int,
+        timeout: float | None,
+    ) -> None:
+        """Either the caller gets the grant or it goes back; never is it nobody's."""
+        try:
+            grant = await self._pool.wait_for(want, priority, timeout)
+        except BaseException as error:
+            if mine.set_running_or_notify_cancel():
+                mine.set_exception(error)
+            return
+        if mine.set_running_or_notify_cancel():
+            mine.set_result(grant)
+        else:
+            grant.release()
+
+    async def _release(self, grant: Grant) -> None:
+        grant.release()
+
+    def try_acquire(self, want: int = 1, *, priority: int = 0) -> BlockingGrant | None:
+        """The permits if they lie free at this node, else None."""
+        grant = self._node.call(self._try(want, priority))
+        return BlockingGrant(self._node, grant) if grant is not None else None
+
+    async def _try(self, want: int, priority: int) -> Grant | None:
+        return self._pool.try_acquire(want, priority=priority)
+
+
+class BlockingNode:
+    """:class:`meshlock.Node` for programs with threads; takes the same arguments.
+
+    >>> import meshlock
+    >>> with meshlock.BlockingNode("here") as node:
+    ...     docks = node.pool("docks", permits=3)
+    ...     with docks.acquire(2, timeout=5) as grant:
+    ...         print(grant.want, "of", docks.permits)
+    2 of 3
+    """
+
+    @with_arguments_of(Node.__init__)
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        self._node = Node(*arguments, **settings)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="meshlock", daemon=True)
+        self.name: str = self._node.name
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+
+    def begin(self, work: Coroutine[Any, Any, Result]) -> concurrent.futures.Future[Result]:
+        """Have the node's thread do this."""
+        if not self._thread.is_alive():
+            work.close()
+            raise Refused(
+                "The node is not running: use it inside 'with', or between start and close."
+            )
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def call(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Have it done and wait; if we are interrupted, so is the work."""
+        future = self.begin(work)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def start(self) -> None:
+        self._thread.start()
+        try:
+            self.call(self._node.start())
+        except BaseException:
+            self._stop()
+            raise
+
+    def close(self) -> None:
+        try:
+            self.call(self._node.close())
+        finally:
+            self._stop()
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def __enter__(self) -> BlockingNode:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def address(self) -> str:
+        return self._node.address
+
+    @with_arguments_of(Node.pool)
+    def pool(self, *arguments: Any, **settings: Any) -> BlockingPool:
+        """The pool of this name; see :meth:`meshlock.Node.pool`."""
+        return BlockingPool(self, self.call(self._pool(*arguments, **settings)))
+
+    async def _pool(self, *arguments: Any, **settings: Any) -> Pool:
+        return self._node.pool(*arguments, **settings)
+
+    def connect(self, address: str) -> None:
+        self.call(self._connect(address))
+
+    async def _connect(self, address: str) -> None:
+        self._node.connect(address)
+
+    def status(self) -> dict[str, Any]:
+        return self.call(self._status())
+
+    async def _status(self) -> dict[str, Any]:
+        return self._node.status()

@@ -1,0 +1,112 @@
+"""What an agent is told: a TOML file, overridden by flags.
+
+::
+
+    name = "robot-1"
+    listen = "0.0.0.0:7400"
+    peers = ["10.0.0.2:7400"]
+    secret-file = "/etc/meshlock/secret"     # or: certificates = "/etc/meshlock/certs"
+
+    [pools.docks]
+    permits = 3
+    founder = true                           # on one node only
+
+A pool that survives crashes names its members instead, the same everywhere, and nobody
+founds it::
+
+    state = "/var/lib/meshlock"              # where members keep what they have promised
+
+    [pools.docks]
+    permits = 3
+    members = ["robot-1", "robot-2", "robot-3"]
+    lease = 3.0
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from meshlock.errors import Refused
+
+
+class PoolSettings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
+    permits: int | None = None
+    founder: bool | None = None
+    algorithm: str | None = None
+    options: dict[str, str] = {}
+    members: list[str] = []
+    lease: float | None = None
+    links: list[tuple[str, str]] | None = None
+
+
+class Settings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
+    name: str | None = None
+    listen: str | None = "127.0.0.1:0"
+    peers: list[str] = []
+    secret_file: str | None = None
+    certificates: str | None = None
+    discover: bool = False
+    heartbeat: float = 0.1
+    dead: float = 0.5
+    clock_rate: float = 1.0  # of the clock of leases, for tests of clocks that differ
+    socket: str | None = None
+    http: str | None = None
+    http_token_file: str | None = None
+    http_names: list[str] = []  # what this machine is called by those who ask over HTTP
+    allow_actions: bool = False  # may the page acquire permits and cut links?
+    trace: str | None = None
+    state: str | None = None
+    zenoh: dict[str, Any] | None = None
+    pools: dict[str, PoolSettings] = {}
+
+
+def read(path: Path) -> Settings:
+    try:
+        with path.open("rb") as file:
+            return msgspec.convert(tomllib.load(file), Settings)
+    except OSError as error:
+        raise Refused(f"Cannot read {path}: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise Refused(f"{path} is not a configuration of an agent: {error}.") from None
+
+
+def with_flags(settings: Settings, flags: dict[str, Any]) -> Settings:
+    """The same settings, with the flags that were given."""
+    for name, value in flags.items():
+        if value is not None and value != []:
+            setattr(settings, name, value)
+    return settings
+
+
+def pool_flag(text: str) -> tuple[str, PoolSettings]:
+    """``docks=3`` founds a pool of three permits, ``docks`` joins one."""
+    name, equals, permits = text.partition("=")
+    if equals and (not permits.isdigit() or int(permits) < 1):
+        raise Refused(f"--pool takes NAME or NAME=PERMITS, not '{text}'.")
+    if equals:
+        return name, PoolSettings(permits=int(permits), founder=True)
+    return name, PoolSettings()
+
+
+def secret(path: str | None) -> str | None:
+    """The join secret: from its file, or from the environment."""
+    if path is None:
+        return os.environ.get("MESHLOCK_SECRET")
+    try:
+        return Path(path).read_text().strip()
+    except OSError as error:
+        raise Refused(f"Cannot read the secret in {path}: {error.strerror}.") from None
+
+
+def default_socket() -> str:
+    """Where the agent of this machine, or of this user, is asked."""
+    given = os.environ.get("MESHLOCK_SOCKET")
+    if given:
+        return given
+    folder = os.environ.get("XDG_RUNTIME_DIR") or ("/run" if os.geteuid() == 0 else "/tmp")
+    return f"{folder}/meshlock.sock"

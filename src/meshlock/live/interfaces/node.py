@@ -1,0 +1,372 @@
+"""A node: its links, its pools, its clients."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from logging import ERROR
+from pathlib import Path
+from typing import Any
+
+from meshlock.errors import Refused
+from meshlock.live.interfaces.configuration import Settings, secret
+from meshlock.live.links.frames import NAME as LEGAL
+from meshlock.live.links.frames import Ask, BadFrame, Carry, Tell
+from meshlock.live.links.mesh import ZENOH, Mesh, split
+from meshlock.live.links.security import Security, by_certificate, by_secret, unprotected
+from meshlock.live.links.session import serial
+from meshlock.live.machine.logs import tell
+from meshlock.live.pools.pool import PULL, Pool
+from meshlock.live.pools.pool_configuration import Charter, found, leased, meant
+from meshlock.live.pools.recording import Recording
+from meshlock.live.pools.views import Views
+
+NAME = re.compile(LEGAL)
+LETTERS = "use 1 to 64 letters, digits, '.', '_' or '-'"
+MOST_POOLS = 1000
+FIRST_CONTACT = 1.0
+"""Seconds a founder gives its peers to say that the pool exists already."""
+
+LEASE = 3.0
+"""Seconds, unless the members say otherwise."""
+
+FAREWELL = 3.0
+"""Seconds a leaving node takes to hand over what others need."""
+
+
+class Node:
+    """One participant of the mesh; use it with ``async with``.
+
+    ``peers`` are addresses (``host:port``) of nodes to link to; one is enough. ``listen`` is
+    where others may link to us; port 0 takes a free one. Protection is a join ``secret``
+    that all nodes know, or ``certificates``, a folder with ``ca.crt``, ``NAME.crt`` and
+    ``NAME.key`` as ``meshlock certs`` makes them; without either, links stay on this machine.
+    ``heartbeat`` and ``dead`` are seconds: how often a silent link is used, and after how much
+    silence it has failed. With ``trace``, a folder, every pool's events are written there.
+    ``state`` is a folder where members of pools with leases keep what they have promised.
+    ``zenoh`` are settings of a Zenoh network to join; peers there are called ``zenoh/NAME``.
+    ``clock_rate`` makes the clock of leases run fast or slow, for tests; leave it alone.
+
+    >>> import asyncio, meshlock
+    >>> async def share():
+    ...     async with meshlock.Node("here") as node:
+    ...         docks = node.pool("docks", permits=3)
+    ...         async with docks.acquire(2, priority=9, timeout=30) as grant:
+    ...             print(grant.want, "of", docks.permits)
+    >>> asyncio.run(share())
+    2 of 3
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        listen: str | None = "127.0.0.1:0",
+        peers: Iterable[str] = (),
+        secret: str | None = None,
+        certificates: str | Path | None = None,
+        heartbeat: float = 0.1,
+        dead: float = 0.5,
+        trace: str | Path | None = None,
+        state: str | Path | None = None,
+        zenoh: Mapping[str, Any] | None = None,
+        clock_rate: float = 1.0,
+    ) -> None:
+        self.name = name or socket.gethostname()
+        self.listen = listen
+        self.peers = list(peers)
+        self.heartbeat = heartbeat
+        self.dead = dead
+        self.trace = Path(trace) if trace is not None else None
+        self.state = Path(state) if state is not None else None
+        self.zenoh = zenoh
+        self.clock_rate = clock_rate
+        self.boot = secrets.randbits(48) + 1
+        self.pools: dict[str, Pool] = {}
+        self._secret = secret
+        self._certificates = Path(certificates) if certificates is not None else None
+        self._mesh: Mesh | None = None
+        self._views: Views | None = None
+        self._closing = False
+        self._foundings: set[asyncio.Task[None]] = set()
+        if not NAME.fullmatch(self.name):
+            raise Refused(f"'{self.name}' is no name for a node: {LETTERS}.")
+        if not 0 < heartbeat < dead:
+            raise Refused("A heartbeat must be shorter than the time after which a link is dead.")
+        if clock_rate <= 0:
+            raise Refused("A clock goes forwards: give a clock rate above 0, or none at all.")
+        for address in self.peers:
+            if not address.startswith(ZENOH):
+                split(address)
+
+    @classmethod
+    def configured(cls, settings: Settings) -> Node:
+        """As a configuration file says: ``Node.configured(configuration.read(path))``."""
+        return cls(
+            settings.name,
+            listen=settings.listen,
+            peers=settings.peers,
+            secret=secret(settings.secret_file),
+            certificates=settings.certificates,
+            heartbeat=settings.heartbeat,
+            dead=settings.dead,
+            trace=settings.trace,
+            state=settings.state,
+            zenoh=settings.zenoh,
+            clock_rate=settings.clock_rate,
+        )
+
+    # -- life --------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        security = await loop.run_in_executor(None, self.security)
+        self._mesh = Mesh(
+            self.name, self.boot, security, self, self.heartbeat, self.dead, self.clock_rate
+        )
+        self._views = Views(self._mesh, self.pools)
+        if self.listen is not None:
+            await self._mesh.listen(*split(self.listen))
+        if self.zenoh is not None:
+            await self._mesh.join_zenoh(self.zenoh)
+        for address in self.peers:
+            self._mesh.dial(address)
+
+    def security(self) -> Security:
+        if self._certificates is not None:
+            folder, name = self._certificates, self.name
+            return by_certificate(folder / "ca.crt", folder / f"{name}.crt", folder / f"{name}.key")
+        if self._secret is not None:
+            return by_secret(self._secret, self.name)
+        return unprotected()
+
+    async def close(self) -> None:
+        """Leave: give back what clients hold, hand the token on, say goodbye."""
+        if self._mesh is None or self._closing:
+            return
+        self._closing = True
+        mesh = self._mesh
+        for task in self._foundings:
+            task.cancel()
+        for pool in self.pools.values():
+            pool.close()
+        try:
+            async with asyncio.timeout(FAREWELL):
+                await self.hand_over(mesh)
+        except TimeoutError:
+            tell(ERROR, "left without handing over", node=self.name)
+        self.views.close()
+        await mesh.close()
+        self.close_recordings()
+
+    async def vanish(self) -> None:
+        """Stop at once, as if the machine had been switched off; what we held is lost."""
+        if self._mesh is not None and not self._closing:
+            self._closing = True
+            self.views.close()
+            await self._mesh.close()
+            self.close_recordings()
+
+    def close_recordings(self) -> None:
+        for pool in self.pools.values():
+            if pool.leases is not None:
+                pool.leases.close()
+            if pool.recording is not None:
+                pool.recording.close()
+
+    async def hand_over(self, mesh: Mesh) -> None:
+        """Say goodbye to all neighbours but one, give that one our tokens, then leave it too.
+
+        With one neighbour left and no clients, nothing is queued at this node, so no token
+        can come back to it.
+        """
+        for pool in self.pools.values():
+            if pool.leases is not None:
+                await pool.leases.leave()
+        changing = [
+            pool
+            for pool in self.pools.values()
+            if pool.routes is None and pool.leases is None and pool.near
+        ]
+        near = sorted(mesh.linked, key=lambda peer: -sum(peer in pool.near for pool in changing))
+        for peer in near[1:]:
+            await mesh.leave(peer)
+        for peer in near[:1]:
+            for pool in changing:
+                if peer in pool.near and pool.core is not None and pool.core.tokens():
+                    mesh.send(peer, pool.name, PULL, ())
+                    mesh.flush()
+                    while pool.core.tokens():
+                        await asyncio.sleep(self.heartbeat / 10)
+            await mesh.leave(peer)
+
+    async def __aenter__(self) -> Node:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # -- pools -------------------------------------------------------------------------
+
+    def pool(
+        self,
+        name: str,
+        permits: int | None = None,
+        *,
+        founder: bool | None = None,
+        algorithm: str | None = None,
+        options: dict[str, str] | None = None,
+        members: Sequence[str] = (),
+        links: Sequence[tuple[str, str]] | None = None,
+        lease: float | None = None,
+    ) -> Pool:
+        """The pool of this name.
+
+        With ``members``, the names of nodes of which a majority can always be expected to be
+        there, the pool survives crashes: permits are held under leases of so many seconds (3
+        if nothing is said). Every member says the same, and nobody founds the pool. Its
+        algorithm is ``direct``.
+
+        Without members one node must found it, and says how many ``permits`` there are; the
+        others learn it from their neighbours. A node that was given no peers founds; one that
+        was given some joins; ``founder`` says otherwise. Its algorithm is ``jiang`` unless another
+        is named. For algorithms that need a network which does not change, ``members`` and
+        ``links`` say what it is.
+        """
+        entry = meant(algorithm, members, options or {})
+        if lease is not None and not members:
+            raise Refused(f"Leases need members: name the members of the pool {name}.")
+        if entry.recovers:
+            lasting = LEASE if lease is None else lease
+            charter = leased(name, permits, lasting, members, founder, links)
+            pool = self.known(name)
+            pool.asked_permits = charter.permits
+            if pool.charter is None:
+                pool.adopt(charter)
+            return pool
+        if lease is not None:
+            raise Refused(f"{entry.name} has no leases: leave out the lease of the pool {name}.")
+        pool = self.known(name)
+        if permits is not None:
+            pool.asked_permits = permits
+        if founder is None:
+            founder = permits is not None and not self.peers
+        if founder and pool.charter is None:
+            if permits is None:
+                raise Refused(f"Whoever founds the pool {name} says how many permits it has.")
+            charter = found(name, self.name, permits, entry, options or {}, members, links)
+            if self.peers:
+                task = asyncio.get_running_loop().create_task(self.found_later(pool, charter))
+                self._foundings.add(task)
+                task.add_done_callback(self._foundings.discard)
+            else:
+                pool.adopt(charter, founding=True)
+        return pool
+
+    async def found_later(self, pool: Pool, charter: Charter) -> None:
+        """Found the pool unless a peer knows it: a founder that restarts must join instead."""
+        assert self._mesh is not None
+        tried = [event.wait() for event in self._mesh.tried.values()]
+        try:
+            async with asyncio.timeout(FIRST_CONTACT):
+                await asyncio.gather(*tried)
+                await asyncio.sleep(self.heartbeat)
+        except TimeoutError:
+            pass
+        if pool.charter is None:
+            pool.adopt(charter, founding=True)
+
+    def known(self, name: str) -> Pool:
+        pool = self.pools.get(name)
+        if pool is None:
+            if self._mesh is None or self._closing:
+                raise Refused("Start the node first: use 'async with meshlock.Node(...) as node'.")
+            if not NAME.fullmatch(name):
+                raise Refused(f"'{name}' is no name for a pool: {LETTERS}.")
+            recording = None
+            if self.trace is not None:
+                recording = Recording(self.trace / f"{name}.{self.name}.jsonl", self.name)
+            pool = Pool(name, self.name, self._mesh, recording, self.state)
+            self.pools[name] = pool
+        return pool
+
+    # -- links -------------------------------------------------------------------------
+
+    @property
+    def address(self) -> str:
+        """Where others can link to this node: host:port."""
+        assert self._mesh is not None
+        return self._mesh.address
+
+    def connect(self, address: str) -> None:
+        """Link to the node at this address too, and keep the link."""
+        assert self._mesh is not None
+        self._mesh.dial(address)
+
+    def up(self, peer: str) -> None:
+        for pool in self.pools.values():
+            pool.up(peer)
+
+    def down(self, peer: str) -> None:
+        for pool in self.pools.values():
+            pool.down(peer)
+
+    def map_changed(self) -> None:
+        for pool in self.pools.values():
+            pool.map_changed()
+
+    def message(self, peer: str, frame: Carry) -> None:
+        assert self._mesh is not None
+        pool = self.pools.get(frame.pool)
+        if pool is None:
+            if self._closing:
+                return
+            if len(self.pools) >= MOST_POOLS or not NAME.fullmatch(frame.pool):
+                raise BadFrame("a message of yet another pool")
+            pool = self.known(frame.pool)
+        named = 0
+        if pool.recording is not None:
+            generation = self._mesh.sessions[peer].generation
+            named = serial(generation, frame.number, frame.custody)
+        pool.receive(peer, frame, named)
+
+    # -- what people ask ---------------------------------------------------------------
+
+    def asked(self, frame: Ask) -> None:
+        assert self._views is not None
+        self._views.asked(frame)
+
+    def told(self, frame: Tell) -> None:
+        assert self._views is not None
+        self._views.told(frame)
+
+    @property
+    def mesh(self) -> Mesh:
+        """The links beneath; there once the node is started."""
+        assert self._mesh is not None
+        return self._mesh
+
+    @property
+    def views(self) -> Views:
+        """What other nodes say of their pools; there once the node is started."""
+        assert self._views is not None
+        return self._views
+
+    def status(self) -> dict[str, Any]:
+        """Everything a person or a program may want to know, as plain values."""
+        mesh = self._mesh
+        links = {} if mesh is None else {peer: mesh.describe(peer) for peer in mesh.sessions}
+        return {
+            "node": self.name,
+            "address": mesh.address if mesh else None,
+            "protected": mesh is not None and mesh.security.server is not None,
+            "refused": mesh.refusals.total if mesh else 0,
+            "in_doubt": mesh.in_doubt if mesh else 0,
+            "links": links,
+            "map": {} if mesh is None else mesh.link_map.describe(),
+            "pools": {name: pool.describe() for name, pool in self.pools.items()},
+        }

@@ -1,0 +1,213 @@
+"""What travels on a link: frames, how they are written, how they are cut out of a stream.
+
+A frame is four bytes of length and one msgpack array whose first item says what it is.
+Lengths are checked before anything is read, types before anything is used; whatever
+does not fit raises :class:`BadFrame` and costs the sender its connection.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+VERSION = 2
+"""Of the frames below; two nodes must speak the same one."""
+
+HANDSHAKE_LIMIT = 4096
+"""No first frame is longer, in bytes."""
+
+FRAME_LIMIT = 256 * 1024
+"""No frame at all is longer, in bytes."""
+
+MOST_NEWS = 16 * 1024
+"""No node's view of a pool is longer, in bytes."""
+
+LAST_RECORD = 2**62
+"""No node numbers what it says of its links higher."""
+
+MOST_NODES = 1024
+"""So many there may be in a mesh, and as many links at each."""
+
+NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}"
+"""What nodes and pools may be called."""
+
+LENGTH = struct.Struct("!I")
+
+Name = Annotated[str, msgspec.Meta(pattern=rf"\A{NAME}\Z")]
+
+
+class BadFrame(ValueError):
+    """The other side broke the protocol; the text is a sentence for the log."""
+
+
+class Here(msgspec.Struct, array_like=True, tag=0, frozen=True):
+    """The one who was dialled: who I am, so that you know what to tell me.
+
+    ``boot`` is drawn at every start of a process, so that a peer which forgot everything
+    is told apart from one that was only cut off.
+    """
+
+    version: int
+    name: str
+    boot: int
+
+
+class Hello(msgspec.Struct, array_like=True, tag=1, frozen=True):
+    """The one who dialled: who I am, and where I think we stand.
+
+    ``known`` is the boot of yours to which the numbers refer, 0 if we have never met.
+    """
+
+    version: int
+    name: str
+    boot: int
+    known: int
+    generation: int
+    up: bool
+    received: int
+    kept: int  # how many of your messages in custody have reached me
+
+
+class Welcome(msgspec.Struct, array_like=True, tag=2, frozen=True):
+    """The one who was dialled: what is to be. The dialler obeys or hangs up."""
+
+    version: int
+    name: str
+    boot: int
+    known: int
+    generation: int
+    resumed: bool
+    received: int
+    kept: int
+
+
+class Refuse(msgspec.Struct, array_like=True, tag=3, frozen=True):
+    """No link, and why: a sentence."""
+
+    reason: str
+
+
+class Carry(msgspec.Struct, array_like=True, tag=4, frozen=True):
+    """One message of an algorithm. ``custody`` numbers those that may never be lost."""
+
+    number: int
+    acknowledged: int
+    custody: int
+    pool: str
+    kind: str
+    args: tuple[Any, ...]
+
+
+class Beat(msgspec.Struct, array_like=True, tag=5, frozen=True):
+    """I am here, and have read so far.
+
+    ``clock`` is the sender's when it wrote this. It comes back in messages whose travel
+    must be bounded (:meth:`.mesh.Mesh.travelled`).
+    """
+
+    acknowledged: int
+    clock: int = 0
+
+
+class Bye(msgspec.Struct, array_like=True, tag=6, frozen=True):
+    """I shall leave: send nothing more than what you owe."""
+
+
+class Detour(msgspec.Struct, array_like=True, tag=7, frozen=True):
+    """A message in custody whose link has failed, on its way through others to its receiver.
+
+    ``args`` None is the receipt, on its way back. The boots and the generation say of which
+    life of which link the message is; ``attempt`` tells a repeated attempt from an echo.
+    """
+
+    origin: str
+    origin_boot: int
+    target: str
+    target_boot: int
+    generation: int
+    custody: int
+    attempt: int
+    pool: str
+    kind: str
+    args: tuple[Any, ...] | None
+
+
+class Links(msgspec.Struct, array_like=True, tag=8, frozen=True):
+    """To whom a node is linked, as it says itself; others hand it on (:mod:`.link_map`)."""
+
+    name: Name
+    boot: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+    number: Annotated[int, msgspec.Meta(ge=0, le=LAST_RECORD)]  # the larger the newer
+    peers: Annotated[tuple[Name, ...], msgspec.Meta(max_length=MOST_NODES)]
+
+
+class Ask(msgspec.Struct, array_like=True, tag=9, frozen=True):
+    """What does ``target`` know of this pool? On its way there, for somebody who looks."""
+
+    origin: Name
+    target: Name
+    question: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+    hops: Annotated[int, msgspec.Meta(ge=0, le=4 * MOST_NODES)]  # that it may still go
+    pool: Name
+
+
+class Tell(msgspec.Struct, array_like=True, tag=10, frozen=True):
+    """The answer, on its way back; ``news`` is a
+    :class:`~meshlock.live.pools.views.View`, read by the asker only."""
+
+    origin: Name
+    target: Name
+    question: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+    hops: Annotated[int, msgspec.Meta(ge=0, le=4 * MOST_NODES)]
+    pool: Name
+    news: Annotated[bytes, msgspec.Meta(max_length=MOST_NEWS)]
+
+
+Frame = Here | Hello | Welcome | Refuse | Carry | Beat | Bye | Detour | Links | Ask | Tell
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
+
+
+def pack(frame: Frame) -> bytes:
+    body = _encode(frame)
+    return LENGTH.pack(len(body)) + body
+
+
+UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+
+
+class Splitter:
+    """Cuts a stream of bytes into frames; never keeps more than one frame's bytes."""
+
+    __slots__ = ("buffer", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.buffer = b""
+        self.limit = limit
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The frames that are complete now. ``limit`` may be changed between two of them."""
+        if self.buffer:
+            data = self.buffer + data
+        place, end = 0, len(data)
+        while end - place >= 4:
+            (length,) = LENGTH.unpack_from(data, place)
+            if length > self.limit:
+                raise BadFrame(f"a frame of {length} bytes, and {self.limit} are allowed")
+            if end - place - 4 < length:
+                break
+            place += 4 + length
+            try:
+                yield _decoder.decode(data[place - length : place])
+            except UNREADABLE as error:
+                raise BadFrame(f"bytes that are no frame: {error}") from None
+        self.buffer = data[place:]
+
+
+def settled(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Arrays as tuples, all the way down: what algorithms put into messages is hashable."""
+    return tuple([settled(value) if type(value) is list else value for value in values])

@@ -1,0 +1,285 @@
+"""One connection: the handshake, then frames both ways.
+
+::
+
+    dialler                  dialled
+       |  <---- Here ---------  |     after TLS has proved both
+       |  ----- Hello ------->  |     what I remember of us
+       |  <---- Welcome ------  |     how we go on
+       |  <---- Carry, Beat ->  |
+
+A :class:`Connection` knows nothing of what came before it: it asks the :class:`Keeper`
+(the mesh) whom it is talking to and what to make of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from logging import ERROR
+from typing import Protocol, cast
+
+from meshlock.live.links.frames import (
+    FRAME_LIMIT,
+    HANDSHAKE_LIMIT,
+    NAME,
+    VERSION,
+    Ask,
+    BadFrame,
+    Beat,
+    Bye,
+    Carry,
+    Detour,
+    Frame,
+    Hello,
+    Here,
+    Links,
+    Refuse,
+    Splitter,
+    Tell,
+    Welcome,
+    pack,
+)
+from meshlock.live.links.session import Session
+from meshlock.live.machine.logs import tell
+
+WRITE_BUFFER = 64 * 1024
+"""Bytes that may wait in the transport; beyond that messages wait in the session."""
+
+ACKNOWLEDGE_AFTER = 256
+"""So many messages are read before an acknowledgement is sent for its own sake."""
+
+
+OURSELVES = "this is our own address"
+"""Why one does not dial it again: a list of peers may be the same on all nodes."""
+
+
+class Owner(Protocol):
+    """What the node is told."""
+
+    def up(self, peer: str) -> None: ...
+    def down(self, peer: str) -> None: ...
+    def message(self, peer: str, frame: Carry) -> None: ...
+    def map_changed(self) -> None: ...
+    def asked(self, frame: Ask) -> None: ...
+    def told(self, frame: Tell) -> None: ...
+
+
+class Keeper(Protocol):
+    """What a connection needs of the mesh."""
+
+    name: str
+    boot: int
+    owner: Owner
+
+    def greeting(self, connection: Connection) -> None: ...
+    def proved(self, transport: asyncio.Transport) -> str | None: ...
+    def session(self, connection: Connection) -> Session: ...
+    def refuses(self, connection: Connection, hello: Hello) -> str | None: ...
+    def opened(self, connection: Connection, resumed: bool, ended: bool) -> None: ...
+    def parting(self, connection: Connection) -> None: ...
+    def detoured(self, connection: Connection, frame: Detour) -> None: ...
+    def mapped(self, connection: Connection, frame: Links) -> None: ...
+    def barred(self, peer: str) -> bool: ...
+    def beaten(self, connection: Connection, frame: Beat) -> None: ...
+    def flush(self) -> None: ...
+    def lost(self, connection: Connection, reason: str) -> None: ...
+    def time(self) -> float: ...
+    def clock(self) -> int: ...
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, keeper: Keeper, dialled: bool) -> None:
+        self.keeper = keeper
+        self.dialled = dialled  # by us
+        self.splitter = Splitter(HANDSHAKE_LIMIT)
+        self.peer = ""
+        self.session: Session | None = None  # once open
+        self.hello: Hello | None = None  # what we told
+        self.began = self.heard = keeper.time()
+        self.pending: list[bytes] = []
+        self.dirty = False  # something pending must leave with the mesh's next flush
+        self.written = 0  # the highest number this connection has written
+        self.paused = False
+        self.parting = False  # we have said goodbye
+        self.reason = ""
+        self.transport: asyncio.Transport | None = None
+        loop = asyncio.get_running_loop()
+        self.decided: asyncio.Future[bool] = loop.create_future()  # is it open?
+        self.closed: asyncio.Future[None] = loop.create_future()
+
+    @property
+    def address(self) -> str:
+        where = self.transport.get_extra_info("peername") if self.transport else None
+        return f"{where[0]}:{where[1]}" if where else "?"
+
+    # -- asyncio ---------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
+        transport.set_write_buffer_limits(high=WRITE_BUFFER)
+        self.began = self.keeper.time()
+        self.keeper.greeting(self)
+        if not self.dialled:
+            transport.write(pack(Here(VERSION, self.keeper.name, self.keeper.boot)))
+
+    def data_received(self, data: bytes) -> None:
+        self.heard = self.keeper.time()
+        try:
+            for frame in self.splitter.feed(data):
+                if self.reason:
+                    return
+                session = self.session
+                if session is None:
+                    self.in_handshake(frame)
+                elif isinstance(frame, Carry):
+                    if session.take(frame):
+                        self.keeper.owner.message(self.peer, frame)
+                    if session.received - session.told >= ACKNOWLEDGE_AFTER:
+                        self.beat()
+                else:
+                    self.after_handshake(session, frame)
+        except BadFrame as error:
+            self.close(f"it sent {error}")
+        except Exception:
+            tell(ERROR, "failed", peer=self.peer, failed=True)
+            self.close("we failed on what it sent")
+        self.keeper.flush()
+
+    def pause_writing(self) -> None:
+        self.paused = True
+
+    def resume_writing(self) -> None:
+        self.paused = False
+        self.catch_up()
+        self.flush()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.reason:
+            self.reason = str(error) if error else "it hung up"
+        self.keeper.lost(self, self.reason)
+        if not self.decided.done():
+            self.decided.set_result(False)
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    # -- reading ---------------------------------------------------------------------
+
+    def in_handshake(self, frame: Frame) -> None:
+        if isinstance(frame, Refuse):
+            self.close(f"it refuses: {frame.reason[:200]}")
+        elif self.dialled and isinstance(frame, Here) and frame.boot == self.keeper.boot:
+            self.close(OURSELVES)
+        elif self.dialled and isinstance(frame, Here) and self.hello is None:
+            self.recognise(frame.version, frame.name)
+            if not self.reason:
+                self.hello = self.keeper.session(self).hello()
+                self.write(pack(self.hello))
+        elif self.dialled and isinstance(frame, Welcome) and self.hello is not None:
+            session = self.keeper.session(self)
+            ended = session.obey(frame, self.hello)
+            if ended is None:
+                self.close("we have come together otherwise")
+            else:
+                self.open(session, frame.resumed, frame.received, ended)
+        elif not self.dialled and isinstance(frame, Hello):
+            self.recognise(frame.version, frame.name)
+            refusal = self.keeper.refuses(self, frame) if not self.reason else None
+            if refusal:
+                self.refuse(refusal)
+            elif not self.reason:
+                session = self.keeper.session(self)
+                welcome, ended = session.welcome(frame)
+                self.write(pack(welcome))
+                self.open(session, welcome.resumed, frame.received, ended)
+        else:
+            raise BadFrame(f"{type(frame).__name__} out of turn")
+
+    def after_handshake(self, session: Session, frame: Frame) -> None:
+        if isinstance(frame, Beat):
+            session.acknowledge(frame.acknowledged)
+            self.keeper.beaten(self, frame)
+        elif isinstance(frame, Bye):
+            self.keeper.parting(self)
+        elif isinstance(frame, Detour):
+            self.keeper.detoured(self, frame)
+        elif isinstance(frame, Links):
+            self.keeper.mapped(self, frame)
+        elif isinstance(frame, Ask):
+            self.keeper.owner.asked(frame)
+        elif isinstance(frame, Tell):
+            self.keeper.owner.told(frame)
+        else:
+            raise BadFrame(f"{type(frame).__name__} out of turn")
+
+    def recognise(self, version: int, name: str) -> None:
+        """Is this somebody we can talk to, and who it has proved to be?"""
+        assert self.transport is not None
+        proved = self.keeper.proved(self.transport)
+        if version != VERSION:
+            self.refuse(f"it speaks version {version} of the protocol, we speak {VERSION}")
+        elif proved is not None and proved != name:
+            self.refuse(f"it calls itself {name[:64]!r}, but its certificate says {proved!r}")
+        elif not re.fullmatch(NAME, name):
+            self.refuse(f"{name[:64]!r} is no name of a node")
+        elif name == self.keeper.name:
+            self.refuse(f"it has our own name, {name!r}; names must differ")
+        elif self.keeper.barred(name):
+            self.refuse("this link was cut on purpose, for a while")
+        self.peer = name
+
+    def open(self, session: Session, resumed: bool, received: int, ended: bool) -> None:
+        self.splitter.limit = FRAME_LIMIT
+        self.session = session
+        self.written = received if resumed else 0
+        self.catch_up()
+        self.decided.set_result(True)
+        self.keeper.opened(self, resumed, ended)
+
+    # -- writing ---------------------------------------------------------------------
+
+    def catch_up(self) -> None:
+        """Take from the session what this connection has not written yet."""
+        if self.session is not None and not self.paused:
+            self.pending += self.session.after(self.written)
+            self.written = self.session.sent
+
+    def push(self, session: Session) -> None:
+        """The session has a new message for us; it leaves with the next flush."""
+        if not self.paused:
+            self.pending.append(session.unacknowledged[-1][2])
+            self.written = session.sent
+
+    def beat(self) -> None:
+        if self.session is not None:
+            self.session.told = self.session.received
+            self.write(pack(Beat(self.session.received, self.keeper.clock())))
+
+    def write(self, data: bytes) -> None:
+        self.pending.append(data)
+        self.flush()
+
+    def flush(self) -> None:
+        if self.pending and self.transport is not None:
+            data = self.pending[0] if len(self.pending) == 1 else b"".join(self.pending)
+            self.pending.clear()
+            self.transport.write(data)
+
+    # -- ending ----------------------------------------------------------------------
+
+    def refuse(self, reason: str) -> None:
+        self.write(pack(Refuse(reason)))
+        self.close(reason)
+
+    def close(self, reason: str) -> None:
+        if not self.reason:
+            self.reason = reason
+            if self.transport is not None:
+                self.transport.close()
+
+    def abort(self, reason: str) -> None:
+        """At once: nothing more is written, nobody is waited for."""
+        if not self.reason:
+            self.reason = reason
+            if self.transport is not None:
+                self.transport.abort()

@@ -1,0 +1,242 @@
+"""Every node knows the map: who is linked to whom in the whole mesh, as last heard.
+
+Each node tells which peers it is linked to: a *record*, numbered, told anew whenever that
+changes and handed on from neighbour to neighbour. A link counts once both its ends say so.
+
+How all come to know the same:
+
+1. A record newer than the one we have goes to all neighbours but the one it came from.
+2. Whoever tells us an older one is told ours.
+3. A connection that opens is told all records of nodes that we can reach. That is also why
+   records travel outside the numbering of messages: a connection loses nothing while it
+   lasts, the next one starts with everything, and nothing need be kept or acknowledged.
+4. So are all neighbours of a node that we can reach again: they may have forgotten it.
+
+Only records of nodes that can be reached matter for who can be reached, and those come from
+living nodes. The others are history, forgotten after :data:`FORGET_AFTER` and not passed on
+(3), so a mesh whose links come and go does not keep its dead alive.
+
+A node that starts counts from 1. If an older life of it is remembered, it hears so (2), and
+counts on from there: no clock decides who is newer.
+
+Nothing is sent while nothing changes. Records are not signed: a node that was let in could
+tell lies about others, as it could about permits; what it cannot do is fill our memory
+(:data:`MOST_NODES` nodes with as many links, twice that for a moment, and one record of each
+owed to each neighbour).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from meshlock.live.links.frames import LAST_RECORD, MOST_NODES, Links, pack
+
+if TYPE_CHECKING:
+    from meshlock.live.links.mesh import Mesh
+
+FORGET_AFTER = 300.0
+"""Seconds for which a node that cannot be reached stays on the map."""
+
+BREATH = 0.01
+"""Seconds between two drawings of the map, so that many changes cost little."""
+
+
+class LinkMap:
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+        self.me = mesh.name
+        self.records = {self.me: Links(self.me, mesh.boot, 1, ())}
+        self.gone: dict[str, float] = {}  # nodes that cannot be reached: since when
+        self.fresh: dict[str, str] = {}  # records to hand on, and who told us
+        self.owed: dict[str, set[str]] = {}  # neighbour: names whose records it must be told
+        self.ways: dict[str, tuple[int, str]] = {}  # node: distance and first step
+        self.drawn: dict[str, frozenset[str]] = {}
+        self.stale = True
+        self.closed = False
+        self.told: tuple[Any, ...] = ()  # of the owner: the map it has been told of
+        self.last = 0.0
+        self.settling: asyncio.TimerHandle | None = None
+        self.forgetting: asyncio.TimerHandle | None = None
+
+    # -- what is asked -----------------------------------------------------------------
+
+    @property
+    def links(self) -> dict[str, frozenset[str]]:
+        """All nodes on the map, each with those it is linked to."""
+        self.draw()
+        return self.drawn
+
+    def route(self, target: str) -> str | None:
+        """The neighbour on a shortest way to another node; None if there is no way."""
+        if self.stale:
+            self.draw()
+        way = self.ways.get(target)
+        return way[1] if way is not None and target != self.me else None
+
+    def reaches(self, target: str) -> bool:
+        self.draw()
+        return target in self.ways
+
+    def distance(self, target: str) -> int | None:
+        """Links on the way; None if there is no way."""
+        self.draw()
+        way = self.ways.get(target)
+        return way[0] if way is not None else None
+
+    def describe(self) -> dict[str, Any]:
+        self.draw()
+        now = self.mesh.time()
+        return {
+            name: {
+                "links": sorted(near),
+                "distance": self.distance(name),
+                "gone_for": round(now - self.gone[name], 1) if name in self.gone else None,
+            }
+            for name, near in sorted(self.links.items())
+        }
+
+    # -- what is heard -----------------------------------------------------------------
+
+    def relinked(self) -> None:
+        """Our own links have changed."""
+        self.publish(self.records[self.me].number + 1)
+
+    def opened(self, peer: str) -> None:
+        """A connection is there, which knows nothing yet."""
+        self.draw()
+        self.owed[peer] = {self.me, *self.ways}
+        self.soon()
+
+    def hear(self, peer: str, record: Links) -> None:
+        known = self.records.get(record.name)
+        if known is not None and age(record) <= age(known):
+            if age(record) < age(known):
+                self.owed.setdefault(peer, set()).add(record.name)
+                self.soon()
+        elif record.name == self.me:  # of a former life of ours
+            self.publish(record.number + 1)
+        else:
+            self.records[record.name] = record
+            self.changed(record.name, peer)
+            if len(self.records) >= 2 * MOST_NODES:
+                self.make_room()
+
+    def publish(self, number: int) -> None:
+        number, peers = min(number, LAST_RECORD), tuple(sorted(self.mesh.linked))
+        self.records[self.me] = Links(self.me, self.mesh.boot, number, peers)
+        self.changed(self.me, self.me)
+
+    def changed(self, name: str, told_by: str) -> None:
+        self.fresh[name] = told_by
+        self.stale = True
+        self.soon()
+
+    # -- drawing and telling -----------------------------------------------------------
+
+    def draw(self) -> None:
+        """The links that count, and a shortest way to everybody."""
+        if not self.stale:
+            return
+        self.stale = False
+        says = {name: frozenset(record.peers) for name, record in self.records.items()}
+        nobody: frozenset[str] = frozenset()
+        self.drawn = {
+            name: frozenset([peer for peer in peers if name in says.get(peer, nobody)])
+            for name, peers in says.items()
+        }
+        self.ways = {self.me: (0, self.me)}
+        line = deque([self.me])
+        while line:
+            name = line.popleft()
+            distance, step = self.ways[name]
+            for peer in sorted(self.drawn[name]):
+                if peer not in self.ways:
+                    self.ways[peer] = (distance + 1, peer if name == self.me else step)
+                    line.append(peer)
+        now = self.mesh.time()
+        for name in self.records:
+            if name not in self.ways:
+                self.gone.setdefault(name, now)
+            elif self.gone.pop(name, None) is not None:
+                self.fresh[name] = self.me  # all neighbours are told (4)
+        if self.gone and self.forgetting is None and not self.closed:
+            self.forgetting = self.mesh.loop.call_later(FORGET_AFTER, self.forget_old)
+
+    def soon(self) -> None:
+        """Many changes at once are one."""
+        if self.settling is None and not self.closed:
+            wait = self.last + BREATH - self.mesh.time()
+            self.settling = self.mesh.loop.call_later(max(0.0, wait), self.settle)
+
+    def settle(self) -> None:
+        self.settling = None
+        self.last = self.mesh.time()
+        self.make_room()
+        for name, told_by in self.fresh.items():
+            for peer in self.mesh.open:
+                if peer != told_by:
+                    self.owed.setdefault(peer, set()).add(name)
+        self.fresh.clear()
+        self.pay()
+        known = (self.drawn, self.ways.keys())
+        if known != self.told:
+            self.told = (self.drawn, self.ways.keys())
+            self.mesh.owner.map_changed()
+            self.mesh.flush()
+
+    def pay(self) -> None:
+        """Tell what is owed to whoever can take it; the rest waits for the next heartbeat."""
+        for peer, names in list(self.owed.items()):
+            connection = self.mesh.open.get(peer)
+            if connection is None:
+                del self.owed[peer]
+            elif not connection.paused:
+                del self.owed[peer]
+                records = [self.records[name] for name in names if name in self.records]
+                if records:
+                    connection.write(b"".join([pack(record) for record in records]))
+
+    # -- forgetting --------------------------------------------------------------------
+
+    def make_room(self) -> None:
+        """No more than fit on the map: who has been out of reach for longest makes way, or,
+        if there is nobody like that, who came last."""
+        self.draw()
+        excess = len(self.records) - MOST_NODES
+        if excess > 0:
+            order = [*sorted(self.gone, key=self.gone.__getitem__), *reversed(self.records)]
+            order.remove(self.me)
+            for name in list(dict.fromkeys(order))[:excess]:
+                self.forget(name)
+            self.draw()
+
+    def forget_old(self) -> None:
+        self.forgetting = None
+        now = self.mesh.time()
+        for name, since in list(self.gone.items()):
+            if now - since >= FORGET_AFTER:
+                self.forget(name)
+        if self.gone:
+            wait = min(self.gone.values()) + FORGET_AFTER - now
+            self.forgetting = self.mesh.loop.call_later(wait, self.forget_old)
+
+    def forget(self, name: str) -> None:
+        del self.records[name]
+        self.gone.pop(name, None)
+        self.fresh.pop(name, None)
+        self.stale = True
+        self.soon()
+
+    def close(self) -> None:
+        self.closed = True
+        for timer in (self.settling, self.forgetting):
+            if timer is not None:
+                timer.cancel()
+
+
+def age(record: Links) -> tuple[int, int, tuple[str, ...]]:
+    """The larger the newer. An honest node never has two of the same number and boot; should
+    somebody lie, all still agree on one of them."""
+    return record.number, record.boot, record.peers

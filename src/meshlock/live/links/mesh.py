@@ -1,0 +1,526 @@
+"""A node's links: who is dialled, who may dial in, who is there, who is gone.
+
+The mesh keeps one :class:`~.session.Session` per peer name for as long as the process
+lives, and at most one open connection for each. It tells its owner of ``up``, ``down`` and
+``message``, in the order in which the algorithms must learn of them, and carries what the
+owner sends. A peer is *down* when nothing was heard of it for ``dead`` seconds, however
+many connections have come and gone meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
+from logging import ERROR, INFO, WARNING
+from typing import TYPE_CHECKING, Any
+
+from meshlock.errors import Refused
+from meshlock.live.links.detours import Detours
+from meshlock.live.links.frames import MOST_NODES, Beat, Bye, Detour, Hello, Links, pack
+from meshlock.live.links.link import OURSELVES, Connection, Owner
+from meshlock.live.links.link_map import LinkMap
+from meshlock.live.links.refusals import Refusals
+from meshlock.live.links.security import Security
+from meshlock.live.links.session import Overflow, Session
+from meshlock.live.machine import clock
+from meshlock.live.machine.error_text import error_text
+from meshlock.live.machine.logs import tell
+
+if TYPE_CHECKING:
+    from meshlock.live.links.zenoh_carrier import ZenohCarrier
+
+
+ZENOH = "zenoh/"
+"""Addresses that begin so are names in a Zenoh network."""
+
+HANDSHAKE_SECONDS = 3.0
+MOST_HANDSHAKES = 32
+MOST_PEERS = MOST_NODES
+MUTUAL = "we are dialling each other, and mine counts"
+"""No fault of anybody's, so nobody is told."""
+
+FIRST_RETRY, LAST_RETRY = 0.02, 1.0
+HURRY: dict[str, Any] = {"ssl_handshake_timeout": HANDSHAKE_SECONDS, "ssl_shutdown_timeout": 1.0}
+NEVER = -(2**62)
+"""In a stamp: no clock has been told yet."""
+
+NO_DELAY = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+class Mesh:
+    def __init__(
+        self,
+        name: str,
+        boot: int,
+        security: Security,
+        owner: Owner,
+        heartbeat: float,
+        dead: float,
+        clock_rate: float = 1.0,
+    ) -> None:
+        self.name = name
+        self.boot = boot
+        self.security = security
+        self.owner = owner
+        self.heartbeat = heartbeat
+        self.dead = dead
+        self.clock_rate = clock_rate
+        self.clock: Callable[[], int] = (
+            partial(time.clock_gettime_ns, clock.AWAKE_OR_NOT)
+            if clock_rate == 1.0
+            else self.skewed_clock
+        )
+        """Nanoseconds, from no particular moment on; it goes on while the machine sleeps."""
+        self.sessions: dict[str, Session] = {}
+        self.open: dict[str, Connection] = {}
+        self.dialling: dict[str, Connection] = {}  # peer: our own handshake with it
+        self.heard: dict[str, float] = {}  # peer: when its last connection fell silent
+        self.handshakes: set[Connection] = set()
+        self.linked: set[str] = set()  # peers that the owner knows to be up
+        self.dirty: list[Connection] = []
+        self.diallers: dict[str, asyncio.Task[None]] = {}
+        self.tried: dict[str, asyncio.Event] = {}  # address: set after the first attempt
+        self.cuts: dict[str, float] = {}  # links that are cut on purpose: until when
+        self.in_doubt = 0  # messages with permits that a restarted peer may have taken along
+        self.refusals = Refusals()
+        self.detours = Detours(self)
+        self.clocks: dict[str, tuple[int, int, int]] = {}  # peer: its boot, its clock, when it came
+        self.zenoh: ZenohCarrier | None = None
+        self.listener: socket.socket | None = None
+        self.address = ""
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self.accepting = 0
+        self.loop = asyncio.get_running_loop()
+        self.time: Callable[[], float] = self.loop.time
+        self.ticking = self.loop.call_later(heartbeat, self.tick)
+        self.link_map = LinkMap(self)
+
+    # -- sending -----------------------------------------------------------------------
+
+    def session_of(self, peer: str) -> Session:
+        session = self.sessions.get(peer)
+        if session is None:
+            session = self.sessions[peer] = Session(self.name, self.boot, peer)
+        return session
+
+    def send(
+        self,
+        peer: str,
+        pool: str,
+        kind: str,
+        args: tuple[Any, ...],
+        custody: bool = False,
+        urgent: bool = True,
+    ) -> None:
+        """Put a message on its way: it leaves with the next :meth:`flush`, or, if it is not
+        urgent, with the next that is, but before the next heartbeat."""
+        session = self.sessions.get(peer) or self.session_of(peer)
+        try:
+            session.carry(pool, kind, args, custody)
+        except Overflow as error:
+            self.refusals.note(peer, str(error))
+            self.loop.call_soon(self.fail, peer, "it does not take what we send")
+            return
+        connection = self.open.get(peer)
+        if connection is not None and session.up:
+            connection.push(session)
+            if urgent and not connection.dirty:
+                connection.dirty = True
+                self.dirty.append(connection)
+
+    def flush(self) -> None:
+        """Write what has been sent since the last time, one write per link."""
+        if self.dirty:
+            for connection in self.dirty:
+                connection.dirty = False
+                connection.flush()
+            self.dirty.clear()
+
+    # -- what connections ask and tell -------------------------------------------------
+
+    def greeting(self, connection: Connection) -> None:
+        self.handshakes.add(connection)
+
+    def proved(self, transport: asyncio.Transport) -> str | None:
+        if self.zenoh is not None and self.zenoh.carries(transport):
+            return None  # Zenoh decides who may speak there
+        return self.security.vouched(transport)
+
+    def session(self, connection: Connection) -> Session:
+        if connection.dialled and connection.hello is None:
+            self.dialling[connection.peer] = connection
+        return self.session_of(connection.peer)
+
+    def refuses(self, connection: Connection, hello: Hello) -> str | None:
+        """Why somebody who dialled in cannot have a link just now; None if it can."""
+        peer = hello.name
+        ours = self.dialling.get(peer)
+        if ours is not None and not ours.reason and self.name < peer:
+            return MUTUAL
+        before = self.open.get(peer)
+        if (
+            before is not None
+            and self.sessions[peer].peer_boot != hello.boot
+            and self.time() - before.heard < self.dead
+        ):
+            return f"another process with the name {peer!r} is linked already"
+        if peer not in self.sessions and len(self.sessions) >= MOST_PEERS:
+            self.forget_idle()
+            if len(self.sessions) >= MOST_PEERS:
+                return f"{MOST_PEERS} peers are enough"
+        return None
+
+    def forget_idle(self) -> None:
+        """Drop sessions that are down and never had anything in custody, either way."""
+        for peer, session in list(self.sessions.items()):
+            used = session.up or session.custody_sent or session.custody_received
+            if not used and peer not in self.dialling:
+                del self.sessions[peer]
+
+    def opened(self, connection: Connection, resumed: bool, ended: bool) -> None:
+        """A handshake is done; ``ended`` says that the generation before it is over."""
+        peer = connection.peer
+        self.settled(connection)
+        before = self.open.get(peer)
+        if before is not None:
+            before.abort("a newer connection took over")
+        self.open[peer] = connection
+        connection.beat()
+        if ended:
+            self.tell_down(peer, "it had given us up")
+        self.report_forsaken(peer)
+        if not resumed:
+            tell(INFO, "link up", peer=peer, address=connection.address)
+            self.linked.add(peer)
+            self.link_map.relinked()
+            self.owner.up(peer)
+        self.link_map.opened(peer)
+
+    def report_forsaken(self, peer: str) -> None:
+        """A peer that restarted took along what it had, and may have had what we kept for it."""
+        session = self.sessions[peer]
+        if session.forsaken:
+            tell(ERROR, "permits in doubt", peer=peer, messages=session.forsaken)
+            self.in_doubt += session.forsaken
+            session.forsaken = 0
+
+    def parting(self, connection: Connection) -> None:
+        """The peer is leaving: it is no neighbour any more, but what is under way counts."""
+        self.tell_down(connection.peer, "it leaves")
+        if not connection.parting:
+            self.part(connection)
+
+    def detoured(self, connection: Connection, frame: Detour) -> None:
+        self.detours.hear(connection, frame)
+
+    def mapped(self, connection: Connection, frame: Links) -> None:
+        self.link_map.hear(connection.peer, frame)
+
+    def beaten(self, connection: Connection, frame: Beat) -> None:
+        boot = self.sessions[connection.peer].peer_boot
+        self.clocks[connection.peer] = (boot, frame.clock, self.clock())
+
+    def lost(self, connection: Connection, reason: str) -> None:
+        peer = connection.peer
+        self.settled(connection)
+        if self.open.get(peer) is connection:
+            del self.open[peer]
+            self.heard[peer] = connection.heard
+            if peer not in self.linked:  # it said goodbye
+                self.sessions[peer].end()
+            elif connection.reason.startswith("it sent"):
+                self.refusals.note(peer, reason)
+        elif not connection.dialled and connection.session is None and reason != MUTUAL:
+            self.refusals.note(connection.address, reason)
+
+    def settled(self, connection: Connection) -> None:
+        """Its handshake is over, one way or the other."""
+        self.handshakes.discard(connection)
+        if self.dialling.get(connection.peer) is connection:
+            del self.dialling[connection.peer]
+
+    # -- time --------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Once per heartbeat: who is silent, who must hear from us."""
+        now = self.time()
+        self.ticking = self.loop.call_later(self.heartbeat, self.tick)
+        for peer in list(self.linked):
+            connection = self.open.get(peer)
+            heard = connection.heard if connection is not None else self.heard[peer]
+            if now - heard > self.dead:
+                self.fail(peer, f"nothing heard for {now - heard:.2f} s")
+        self.detours.tick(now)
+        self.link_map.pay()
+        for connection in self.open.values():
+            if not connection.paused:  # what it has not read yet will do
+                connection.beat()
+        for connection in list(self.handshakes):
+            if now - connection.began > HANDSHAKE_SECONDS:
+                connection.abort("it did not finish the handshake in time")
+
+    def fail(self, peer: str, reason: str) -> None:
+        """The link has failed: whatever comes next is a new generation."""
+        self.sessions[peer].end()
+        connection = self.open.pop(peer, None)
+        if connection is not None:
+            connection.abort(reason)
+        self.tell_down(peer, reason)
+
+    def tell_down(self, peer: str, reason: str) -> None:
+        if peer in self.linked:
+            self.linked.discard(peer)
+            self.link_map.relinked()
+            tell(INFO, "link down", peer=peer, reason=reason)
+            self.owner.down(peer)
+            self.flush()
+
+    # -- how long messages travel ------------------------------------------------------
+
+    def skewed_clock(self) -> int:
+        """Runs faster or slower than it should, for tests of what is promised then."""
+        return int(clock.nanoseconds() * self.clock_rate)
+
+    def stamp(self, peer: str) -> tuple[int, int]:
+        """What a message to this peer takes along, so that it can bound the message's travel.
+
+        The peer's own clock as its latest Beat told, and for how long we have had that Beat.
+        """
+        session = self.sessions.get(peer)
+        boot, told, came = self.clocks.get(peer, (0, NEVER, 0))
+        if session is None or boot != session.peer_boot or told == NEVER:
+            return NEVER, 0
+        return told, self.clock() - came
+
+    def travelled(self, stamp: tuple[int, int]) -> int:
+        """No message with this stamp, made for us, was under way for longer; nanoseconds.
+
+        Call the moments: our Beat is written at *a* and read by the sender at *b*; the message
+        is stamped at *c* and read by us at *d*. The stamp is (our clock at a, c - b), so the
+        result is (d - a) - (c - b) = (d - c) + (b - a): the message's travel, and the Beat's
+        on top, which is never negative. It does not matter what made either slow: a full
+        buffer, a stopped process (the sender reads its own clock only when it runs, so a stop
+        before *b* or after *c* counts in full), a frame that was sent again on another
+        connection or by a detour with the stamp it had. A process that restarts never gets
+        what was meant for the one before it, so the clock at *a* and at *d* is the same one.
+
+        One thing is not covered: clocks that run at different rates. If each is wrong by at
+        most rho, the bound is short by up to rho * (d - a) + rho * (c - b). Beats are sent
+        with every heartbeat, so that c - b is no more than ``dead`` on a link that is up.
+        """
+        told, held = stamp
+        return max(0, self.clock() - told - held)
+
+    # -- cutting links on purpose ------------------------------------------------------
+
+    def cut(self, peer: str, seconds: float) -> None:
+        """Have no link to this peer for a while: as if it had failed, to see what happens."""
+        if peer not in self.sessions:
+            raise Refused(f"There is no link to '{peer}' that could be cut.")
+        self.cuts[peer] = self.time() + seconds
+        tell(WARNING, "link cut on purpose", peer=peer, seconds=seconds)
+        for connection in list(self.handshakes):
+            if connection.peer == peer:
+                connection.abort("it was cut on purpose")
+        self.fail(peer, "it was cut on purpose")
+
+    def restore(self, peer: str) -> None:
+        """What was cut may come back; whoever dials will try again soon."""
+        self.cuts.pop(peer, None)
+
+    def barred(self, peer: str) -> bool:
+        until = self.cuts.get(peer)
+        if until is not None and until <= self.time():
+            del self.cuts[peer]
+            return False
+        return until is not None
+
+    # -- what people ask ---------------------------------------------------------------
+
+    def describe(self, peer: str) -> dict[str, Any]:
+        session, connection = self.sessions[peer], self.open.get(peer)
+        return {
+            "up": peer in self.linked,
+            "address": connection.address if connection else None,
+            "generation": session.generation,
+            "unacknowledged": len(session.unacknowledged),
+            "in_custody": len(session.custody),
+            "repeats_refused": session.repeats,
+            "cut_for": round(self.cuts[peer] - self.time(), 1) if self.barred(peer) else None,
+        }
+
+    # -- being dialled -----------------------------------------------------------------
+
+    async def listen(self, host: str, port: int) -> None:
+        try:
+            found = await self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise Refused(f"Nobody can listen at {host}:{port}: {error_text(error)}.") from None
+        family, kind, _, _, where = found[0]
+        self.refuse_exposure(str(where[0]))
+        listener = socket.socket(family, kind)
+        listener.setblocking(False)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(where)
+        except OSError as error:
+            listener.close()
+            raise Refused(f"Nobody can listen at {host}:{port}: {error_text(error)}.") from None
+        listener.listen(128)
+        self.listener = listener
+        self.address = f"{where[0]}:{listener.getsockname()[1]}"
+        self.start(self.accept(listener))
+
+    async def accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                accepted, where = await self.loop.sock_accept(listener)
+            except OSError as error:  # out of descriptors: those we have must not suffer
+                self.refusals.note("?", f"accepting failed: {error}")
+                await asyncio.sleep(0.1)
+                continue
+            if self.accepting + len(self.handshakes) >= MOST_HANDSHAKES:
+                accepted.close()
+                self.refusals.note(f"{where[0]}:{where[1]}", "too many handshakes at once")
+            else:
+                self.start(self.admit(accepted, f"{where[0]}:{where[1]}"))
+
+    async def admit(self, accepted: socket.socket, where: str) -> None:
+        self.accepting += 1
+        tls = self.security.server
+        try:
+            accepted.setsockopt(*NO_DELAY)
+            await self.loop.connect_accepted_socket(
+                lambda: Connection(self, dialled=False), accepted, ssl=tls, **(HURRY if tls else {})
+            )
+        except (OSError, ssl.SSLError) as error:
+            accepted.close()
+            self.refusals.note(where, f"no TLS handshake: {error_text(error)}")
+        finally:
+            self.accepting -= 1
+
+    async def join_zenoh(self, settings: Mapping[str, Any]) -> None:
+        from meshlock.live.links.zenoh_carrier import ZenohCarrier
+
+        self.zenoh = await self.loop.run_in_executor(None, ZenohCarrier, self, settings)
+
+    # -- dialling ----------------------------------------------------------------------
+
+    def dial(self, address: str) -> None:
+        """Keep a link to ``host:port``, or to ``zenoh/NAME``, for as long as we live."""
+        if address not in self.diallers:
+            self.tried[address] = asyncio.Event()
+            if address.startswith(ZENOH):
+                if self.zenoh is None:
+                    raise Refused(f"'{address}' needs zenoh settings: say how to join its network.")
+                connect = partial(self.zenoh.connect, address.removeprefix(ZENOH))
+            else:
+                connect = partial(self.connect, *split(address))
+            self.diallers[address] = self.start(self.keep(address, connect))
+
+    async def keep(self, address: str, connect: Callable[[], Awaitable[Connection]]) -> None:
+        peer, wait, said = "", FIRST_RETRY, ""
+        while True:
+            connection = self.open.get(peer)
+            if connection is None:
+                try:
+                    connection = await connect()
+                    peer = connection.peer
+                    wait, said = FIRST_RETRY, ""
+                except (OSError, ssl.SSLError, Refused) as error:
+                    reason = error_text(error)
+                    if reason == OURSELVES:
+                        self.tried[address].set()
+                        return
+                    if reason != said and MUTUAL not in reason:
+                        tell(WARNING, "no link", address=address, reason=reason)
+                        said = reason
+            self.tried[address].set()
+            if connection is not None:
+                await asyncio.shield(connection.closed)
+            await asyncio.sleep(wait * (0.5 + random.random()))
+            wait = min(wait * 2, LAST_RETRY)
+
+    async def connect(self, host: str, port: int) -> Connection:
+        """Dial once; the result is open."""
+        tls = self.security.client
+        found = await self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        self.refuse_exposure(str(found[0][4][0]))
+        connection = Connection(self, dialled=True)
+        try:
+            async with asyncio.timeout(HANDSHAKE_SECONDS):
+                transport, _ = await self.loop.create_connection(
+                    lambda: connection, host, port, ssl=tls, **(HURRY if tls else {})
+                )
+                transport.get_extra_info("socket").setsockopt(*NO_DELAY)
+                if not await asyncio.shield(connection.decided):
+                    raise Refused(connection.reason)
+        except TimeoutError:
+            connection.abort("it did not answer in time")
+            raise Refused("it did not answer in time") from None
+        return connection
+
+    def refuse_exposure(self, host: str) -> None:
+        if self.security.server is None and not (host.startswith("127.") or host == "::1"):
+            raise Refused(
+                f"Links without protection stay on this machine, and {host} is not on it: "
+                f"give a secret or certificates."
+            )
+
+    # -- ending ------------------------------------------------------------------------
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self.loop.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
+
+    def part(self, connection: Connection) -> None:
+        connection.parting = True
+        connection.write(pack(Bye()))
+
+    async def leave(self, peer: str) -> None:
+        """Say goodbye, and wait until nothing is owed either way."""
+        connection = self.open.get(peer)
+        if connection is not None and not connection.parting:
+            self.part(connection)
+        while self.open.get(peer) is connection and connection is not None:
+            if peer not in self.linked and not self.sessions[peer].custody:
+                return
+            await asyncio.sleep(self.heartbeat / 10)
+
+    async def close(self) -> None:
+        self.ticking.cancel()
+        self.link_map.close()
+        tasks = list(self.tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self.listener is not None:
+            self.listener.close()
+        connections = [*self.open.values(), *self.handshakes]
+        self.linked.clear()
+        for connection in connections:
+            connection.close("we are leaving")
+        closed = [connection.closed for connection in connections]
+        if closed:
+            await asyncio.wait(closed, timeout=1.0)
+        for connection in connections:
+            connection.abort("we are gone")
+        if self.zenoh is not None:
+            await self.zenoh.close()
+
+
+def split(address: str) -> tuple[str, int]:
+    """``host:port``, where the host may be in brackets."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise Refused(f"'{address}' is no address of a node: write host:port.")
+    if int(port) > 65535:
+        raise Refused(f"'{address}' is no address of a node: ports end at 65535.")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,31 @@
+"""Say that somebody was refused, but let no flood of them become a flood of lines."""
+
+from __future__ import annotations
+
+import time
+from logging import WARNING
+
+from meshlock.live.machine.logs import tell
+
+LINES_PER_SECOND = 10
+
+
+class Refusals:
+    def __init__(self) -> None:
+        self.total = 0
+        self.second = 0
+        self.lines = 0
+        self.silent = 0
+
+    def note(self, who: str, reason: str) -> None:
+        self.total += 1
+        second = int(time.monotonic())
+        if second != self.second:
+            if self.silent:
+                tell(WARNING, "refused", more=self.silent)
+            self.second, self.lines, self.silent = second, 0, 0
+        if self.lines < LINES_PER_SECOND:
+            self.lines += 1
+            tell(WARNING, "refused", peer=who, reason=reason)
+        else:
+            self.silent += 1

@@ -1,0 +1,83 @@
+"""Who may link to us: mutual TLS 1.3, from certificate files or from one shared secret.
+
+Either way both sides prove themselves in the TLS handshake, before a byte of ours is
+read. With certificates, the private authority of ``meshlock certs`` vouches for each
+name. With a join secret, the authority's key is *derived from the secret*: whoever knows
+the secret can make the authority, and so vouch for itself; nobody else can. There is one
+mechanism, and the secret is never sent. It takes the extra ``meshlock[live]``.
+
+Without either, :func:`unprotected` links are for one machine only.
+"""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+from asyncio import BaseTransport
+from pathlib import Path
+
+from meshlock.errors import Refused
+
+SHORTEST_SECRET = 16
+
+
+class Security:
+    """The two TLS contexts of a node; both None on links within one machine."""
+
+    def __init__(self, server: ssl.SSLContext | None, client: ssl.SSLContext | None) -> None:
+        self.server = server
+        self.client = client
+
+    def vouched(self, transport: BaseTransport) -> str | None:
+        """The name that the other side has proved; None where nothing is proved."""
+        if self.server is None:
+            return None
+        certificate = transport.get_extra_info("peercert") or {}
+        for part in certificate.get("subject", ()):
+            for key, value in part:
+                if key == "commonName":
+                    return str(value)
+        return ""
+
+
+def unprotected() -> Security:
+    return Security(None, None)
+
+
+def by_certificate(authority: str | Path, certificate: str | Path, key: str | Path) -> Security:
+    """Files as ``meshlock certs`` makes them."""
+    for what, path in (("authority", authority), ("certificate", certificate), ("key", key)):
+        if not Path(path).is_file():
+            raise Refused(f"There is no {what} file {path}: make one with 'meshlock certs'.")
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False  # peers are known by the name in the certificate, not by address
+    server.num_tickets = 0  # every connection proves itself anew
+    for context in (server, client):
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.verify_mode = ssl.CERT_REQUIRED
+        try:
+            context.load_verify_locations(str(authority))
+            context.load_cert_chain(str(certificate), str(key))
+        except ssl.SSLError as error:
+            raise Refused(
+                f"{certificate} and {key} are no certificate and its key: {error}."
+            ) from None
+    return Security(server, client)
+
+
+def by_secret(secret: str, name: str) -> Security:
+    """One secret for all nodes; the certificate is made here and lives as long as the process."""
+    if len(secret) < SHORTEST_SECRET:
+        raise Refused(
+            f"A join secret needs at least {SHORTEST_SECRET} characters, because a short one can "
+            f"be guessed: make one with 'meshlock certs secret'."
+        )
+    from meshlock.live.links.certificates import Authority
+
+    authority = Authority.derived(secret)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        authority.save(place / "ca")
+        authority.issue(name).save(place / "node")
+        return by_certificate(place / "ca.crt", place / "node.crt", place / "node.key")

@@ -1,0 +1,205 @@
+"""What two nodes remember of their link, whatever becomes of the connections beneath it.
+
+A *generation* is one life of the link, from ``link_up`` to ``link_down``; connections may
+break and be replaced within it. Within a generation messages are numbered and kept until
+acknowledged, so that a new connection takes over where the old one stopped: nothing is
+lost, nothing comes twice, the order stays.
+
+When a generation ends, what was not acknowledged may or may not have arrived. For most
+messages that does not matter: the algorithm has been told that the link failed. A message
+that carries a token or permits must be neither lost nor doubled, so it stays in *custody*:
+it has a second number that outlives generations, and goes out first when the link returns,
+unless the other side says that it has it already. Meanwhile it may reach its receiver by a
+detour (:mod:`.detours`); whichever comes first counts. Custody ends without delivery only
+if the other process restarts: what it had received died with it, so sending it again could
+double it. (That loss is for recovery to repair, not for the link.)
+
+No input or output here: :mod:`.mesh` carries the frames.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from meshlock.live.links.frames import VERSION, BadFrame, Carry, Hello, Welcome, pack
+
+UNACKNOWLEDGED = 8192
+"""So many messages may be under way on one link; one more and the link counts as dead."""
+
+IN_CUSTODY = 65536
+"""So many may wait for a link to return."""
+
+Kept = tuple[int, str, str, tuple[Any, ...]]
+"""A message in custody: its number, pool, kind and arguments."""
+
+
+class Overflow(Exception):
+    """The other side does not take what we send."""
+
+
+class Session:
+    def __init__(self, me: str, boot: int, peer: str) -> None:
+        self.me = me
+        self.boot = boot
+        self.peer = peer
+        self.peer_boot = 0  # of the process we last spoke to; 0 before the first time
+        self.generation = 0
+        self.up = False
+        # of this generation
+        self.sent = 0
+        self.received: int = 0
+        self.told: int = 0  # the highest number we have acknowledged
+        self.unacknowledged: deque[tuple[int, int, bytes]] = deque()  # number, custody, frame
+        # of all generations with this process
+        self.custody: deque[Kept] = deque()
+        self.custody_sent = 0
+        self.custody_received = 0
+        self.forsaken = 0  # messages in custody when the peer's process turned out to be new
+        self.repeats = 0  # frames that came again and were not let through
+
+    # -- greeting ------------------------------------------------------------------
+
+    def hello(self) -> Hello:
+        return Hello(
+            VERSION,
+            self.me,
+            self.boot,
+            self.peer_boot,
+            self.generation,
+            self.up,
+            self.received,
+            self.custody_received,
+        )
+
+    def welcome(self, hello: Hello) -> tuple[Welcome, bool]:
+        """Decide how to go on with the one who dialled; True if our generation ended."""
+        was_up = self.up
+        self.meet(hello.boot)
+        known = hello.known == self.boot
+        resumed = self.up and hello.up and known and hello.generation == self.generation
+        if resumed:
+            self.acknowledge(hello.received)
+        else:
+            generation = max(self.generation, hello.generation) + 1
+            self.begin(generation, hello.kept if known else 0)
+        verdict = Welcome(
+            VERSION,
+            self.me,
+            self.boot,
+            hello.boot,
+            self.generation,
+            resumed,
+            self.received,
+            self.custody_received,
+        )
+        return verdict, was_up and not resumed
+
+    def obey(self, welcome: Welcome, told: Hello) -> bool | None:
+        """Go on as decided: True if our generation ended; None if what we told is outdated."""
+        mine = (self.generation, self.up, self.peer_boot)
+        if mine != (told.generation, told.up, told.known) or welcome.known != self.boot:
+            return None
+        was_up = self.up
+        if welcome.resumed:
+            if not self.up or welcome.boot != self.peer_boot:
+                raise BadFrame("a welcome that resumes what never was")
+            self.acknowledge(welcome.received)
+            return False
+        if welcome.generation <= self.generation:
+            raise BadFrame("a welcome to a generation that is over")
+        self.meet(welcome.boot)
+        self.begin(welcome.generation, welcome.kept)
+        return was_up
+
+    def meet(self, boot: int) -> None:
+        """The peer's process is this one; if it is new, the old one took its memory along."""
+        if boot != self.peer_boot:
+            if self.peer_boot != 0:
+                self.up = False
+                self.forsaken += len(self.custody)
+                self.custody.clear()
+                self.custody_sent = 0
+            self.custody_received = 0
+            self.peer_boot = boot
+
+    def begin(self, generation: int, kept: int) -> None:
+        """A new generation: what is in custody goes first."""
+        self.generation = generation
+        self.up = True
+        self.sent = self.received = self.told = 0
+        self.unacknowledged.clear()
+        while self.custody and self.custody[0][0] <= kept:
+            self.custody.popleft()
+        for number, pool, kind, args in self.custody:
+            self.write(number, pool, kind, args)
+
+    def end(self) -> None:
+        """The link has failed."""
+        self.up = False
+        self.unacknowledged.clear()
+
+    # -- sending -------------------------------------------------------------------
+
+    def carry(self, pool: str, kind: str, args: tuple[Any, ...], custody: bool) -> None:
+        """Send, or keep for later."""
+        kept = 0
+        if custody:
+            if len(self.custody) >= IN_CUSTODY:
+                raise Overflow(f"{IN_CUSTODY} messages already wait for {self.peer}")
+            kept = self.custody_sent = self.custody_sent + 1
+            self.custody.append((kept, pool, kind, args))
+        if self.up:
+            self.write(kept, pool, kind, args)
+
+    def last(self, custody: bool) -> int:
+        """The name of the message that was carried last, the same at both ends."""
+        return serial(self.generation, self.sent, self.custody_sent if custody else 0)
+
+    def write(self, kept: int, pool: str, kind: str, args: tuple[Any, ...]) -> None:
+        if len(self.unacknowledged) >= UNACKNOWLEDGED:
+            raise Overflow(f"{self.peer} has not acknowledged {UNACKNOWLEDGED} messages")
+        self.sent += 1
+        self.told = self.received
+        frame = pack(Carry(self.sent, self.received, kept, pool, kind, args))
+        self.unacknowledged.append((self.sent, kept, frame))
+
+    def after(self, number: int) -> list[bytes]:
+        """What a connection that has written up to this number must still write."""
+        return [frame for sent, _, frame in self.unacknowledged if sent > number]
+
+    # -- receiving -----------------------------------------------------------------
+
+    def take(self, frame: Carry) -> bool:
+        """Is this message new? The next in line is; a repeated one is not; a gap is a fault."""
+        self.acknowledge(frame.acknowledged)
+        if frame.number <= self.received:
+            self.repeats += 1
+            return False
+        if frame.number != self.received + 1:
+            raise BadFrame(f"message {frame.number} after {self.received}")
+        self.received = frame.number
+        if frame.custody == 0:
+            return True
+        if frame.custody <= self.custody_received:
+            self.repeats += 1
+            return False
+        if frame.custody != self.custody_received + 1:
+            raise BadFrame(f"message {frame.custody} in custody after {self.custody_received}")
+        self.custody_received = frame.custody
+        return True
+
+    def acknowledge(self, number: int) -> None:
+        """The other side has everything up to this number."""
+        if number > self.sent:
+            raise BadFrame(f"an acknowledgement of {number} when {self.sent} were sent")
+        waiting = self.unacknowledged
+        while waiting and waiting[0][0] <= number:
+            kept = waiting.popleft()[1]
+            if kept:
+                self.custody.popleft()
+
+
+def serial(generation: int, number: int, custody: int) -> int:
+    """One number per message and direction, the same at both ends of a link."""
+    return custody * 2 + 1 if custody else (generation << 32 | number) * 2

@@ -1,0 +1,260 @@
+"""What other nodes hold and wait for, asked only while somebody looks.
+
+A page that is watched asks all nodes on the map for their view of one pool, about once a
+second; questions and answers go from neighbour to neighbour on shortest ways. They travel
+outside the numbering and are dropped wherever they would have to wait: the next question
+comes soon. While nobody looks nothing is sent, and nothing is kept.
+
+An answer shows the pool as it was after the question had been put, so its age is counted
+from there: "told 0.8 s ago" means that it was so within the last 0.8 s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+
+from meshlock.algorithms.interface import Message
+from meshlock.live.links.frames import MOST_NEWS, MOST_NODES, Ask, Tell, pack
+
+if TYPE_CHECKING:
+    from meshlock.live.links.mesh import Mesh
+    from meshlock.live.pools.pool import Pool
+
+EVERY = 1.0
+"""Seconds between two rounds of questions, for up to :data:`AT_ONCE` nodes."""
+
+AT_ONCE = 64
+WATCHED_FOR = 3.0
+"""Seconds after which nobody looks any more, unless he has looked again."""
+
+MOST_WATCHED = 8
+MOST_ROUNDS = 32
+ANSWERS_EVERY = 0.1
+"""Seconds: whoever asks more often about a pool is not answered every time."""
+
+MOST_TOLD = 20
+"""Grants, and waiting clients, that one answer names; the rest are counted."""
+
+Sentence = Annotated[str, msgspec.Meta(max_length=400)]
+Word = Annotated[str, msgspec.Meta(max_length=100)]
+
+
+class Held(msgspec.Struct):
+    want: int
+    priority: int
+    fence: Word | None = None  # as text: pages count exactly up to 2**53 only
+    lease: float | None = None  # seconds that are left; None in pools without leases
+
+
+class Waits(msgspec.Struct):
+    want: int
+    priority: int
+    seconds: float
+
+
+class View(msgspec.Struct):
+    """One node's view of one pool, short enough to travel."""
+
+    known: bool
+    why: Sentence = ""  # it is not known, or somebody waits
+    algorithm: Word = ""
+    permits: int = 0
+    founder: Word = ""
+    token_here: bool = False
+    towards: Word | None = None  # the neighbour through which the token is reached
+    free_here: int = 0
+    held: int = 0
+    waits: int = 0
+    holding: Annotated[list[Held], msgspec.Meta(max_length=MOST_TOLD)] = []
+    waiting: Annotated[list[Waits], msgspec.Meta(max_length=MOST_TOLD)] = []
+    entries: int = 0
+    waited: float = 0.0  # by all clients together, in seconds
+    sent: int = 0
+    moved: int = 0  # how often the token was sent on from here
+    conflict: Sentence = ""
+    epoch: Word = ""
+    suspected: Annotated[list[Word], msgspec.Meta(max_length=MOST_TOLD)] = []
+    members: int = 0  # of a pool with leases
+    reached: int = 0
+    majority: int = 0
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(View).decode
+
+
+def towards(pool: Pool) -> str | None:
+    """The neighbour through which the token is reached, as far as this node knows."""
+    core = pool.core
+    if core is None or core.tokens():
+        return None
+    if pool.leases is not None:
+        holder = pool.leases.names.get(pool.leases.pace.holder())
+        return pool.mesh.link_map.route(holder) if holder is not None else None
+    views, height = getattr(core, "views", None), getattr(core, "height", None)
+    if isinstance(views, dict) and views:
+        lowest = min(views, key=lambda number: views[number])
+        return pool.names.get(lowest) if views[lowest] < height else None
+    for name in ("father", "next", "last"):
+        number = getattr(core, name, None)
+        if isinstance(number, int):
+            return pool.names.get(number)
+    return None
+
+
+def brief(pool: Pool | None) -> View:
+    """What :meth:`Pool.describe` says, cut to what fits."""
+    if pool is None:
+        return View(False, "this node has not heard of it")
+    said = pool.describe()
+    if not said["known"]:
+        return View(False, str(said["why"])[:400])
+    holding = sorted(said["holding"], key=lambda held: -held["priority"])
+    waiting = sorted(said["waiting"], key=lambda one: (-one["priority"], -one["seconds"]))
+    kinds = pool.algorithm.kinds if pool.algorithm is not None else ()
+    tokens = [kind.kind for kind in kinds if kind.tokens is not Message.tokens]
+    suspected = said.get("suspected") or ()
+    return View(
+        True,
+        str(said.get("why") or "")[:400],
+        said["algorithm"],
+        said["permits"],
+        said["founder"],
+        said["token_here"],
+        towards(pool),
+        said["free_here"],
+        sum(held["want"] for held in holding),
+        len(waiting),
+        [
+            Held(held["want"], held["priority"], text(held.get("fence")), held.get("lease"))
+            for held in holding[:MOST_TOLD]
+        ],
+        [Waits(one["want"], one["priority"], one["seconds"]) for one in waiting[:MOST_TOLD]],
+        said["entries"],
+        pool.measures.waited,
+        sum(said["sent"].values()),
+        sum(said["sent"].get(kind, 0) for kind in tokens),
+        str(said["conflict"])[:400],
+        text(said.get("epoch")) or "",
+        [str(name)[:100] for name in suspected][:MOST_TOLD]
+        if isinstance(suspected, list | tuple)
+        else [],
+        len(said.get("members", ())),
+        said.get("members_reached", 0),
+        said.get("majority", 0),
+    )
+
+
+def text(value: Any) -> str | None:
+    return None if value is None else str(value)[:100]
+
+
+def packed(news: View) -> bytes:
+    try:
+        data = _encode(news)
+    except OverflowError:  # clients may ask with any priority, which need not fit
+        data = b""
+    if not data or len(data) > MOST_NEWS:
+        return _encode(View(False, "it has numbers too large to tell"))
+    return data
+
+
+class Views:
+    def __init__(self, mesh: Mesh, pools: Mapping[str, Pool]) -> None:
+        self.mesh = mesh
+        self.pools = pools
+        self.watched: dict[str, float] = {}  # pool: until when
+        self.heard: dict[str, dict[str, tuple[float, View]]] = {}  # pool, node: asked when
+        self.rounds: dict[int, tuple[str, float]] = {}  # question: pool, when
+        self.last = 0
+        self.answered: dict[tuple[str, str], float] = {}  # who asked about what: when
+        self.asking: asyncio.TimerHandle | None = None
+
+    # -- looking -----------------------------------------------------------------------
+
+    def watch(self, pool: str) -> dict[str, tuple[float, View]]:
+        """What others have told of this pool, with the age of it in seconds; asks for more."""
+        now = self.mesh.time()
+        if pool in self.watched or len(self.watched) < MOST_WATCHED:
+            self.watched[pool] = now + WATCHED_FOR
+        if self.asking is None:
+            self.ask()
+        heard = self.heard.get(pool, {})
+        return {node: (now - asked, news) for node, (asked, news) in heard.items()}
+
+    def ask(self) -> None:
+        self.asking = None
+        now = self.mesh.time()
+        for pool in [pool for pool, until in self.watched.items() if until < now]:
+            del self.watched[pool]
+            self.heard.pop(pool, None)
+        if not self.watched:
+            self.rounds.clear()
+            return
+        link_map = self.mesh.link_map
+        nodes = [name for name in link_map.links if name != link_map.me and link_map.reaches(name)]
+        for pool in self.watched:
+            self.last += 1
+            self.rounds[self.last] = (pool, now)
+            for name in nodes:
+                hops = 2 * (link_map.distance(name) or 0) + 4
+                self.pass_on(name, Ask(link_map.me, name, self.last, hops, pool))
+        while len(self.rounds) > MOST_ROUNDS:
+            del self.rounds[next(iter(self.rounds))]
+        self.asking = self.mesh.loop.call_later(self.pause(), self.ask)
+
+    def pause(self) -> float:
+        """Seconds until all are asked again: the more there are, the less often."""
+        return EVERY * max(1.0, len(self.mesh.link_map.ways) * len(self.watched) / AT_ONCE)
+
+    # -- what comes --------------------------------------------------------------------
+
+    def asked(self, frame: Ask) -> None:
+        if frame.target != self.mesh.name:
+            self.hand_on(frame.target, frame)
+            return
+        now, who = self.mesh.time(), (frame.origin, frame.pool)
+        if now - self.answered.get(who, 0.0) < ANSWERS_EVERY:
+            return
+        if len(self.answered) >= MOST_NODES:
+            self.answered.clear()
+        self.answered[who] = now
+        hops = 2 * (self.mesh.link_map.distance(frame.origin) or 0) + 4
+        news = packed(brief(self.pools.get(frame.pool)))
+        answer = Tell(frame.origin, self.mesh.name, frame.question, hops, frame.pool, news)
+        self.pass_on(frame.origin, answer)
+
+    def told(self, frame: Tell) -> None:
+        if frame.origin != self.mesh.name:
+            self.hand_on(frame.origin, frame)
+            return
+        pool, asked = self.rounds.get(frame.question, ("", 0.0))
+        if pool != frame.pool or pool not in self.watched:
+            return
+        if frame.target not in self.mesh.link_map.links or frame.target == self.mesh.name:
+            return
+        heard = self.heard.setdefault(pool, {})
+        if frame.target in heard and heard[frame.target][0] > asked:
+            return  # overtaken by the answer to a later question
+        try:
+            heard[frame.target] = (asked, _decode(frame.news))
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+            self.mesh.refusals.note(frame.target, f"it told what is no news: {error}")
+
+    def hand_on(self, target: str, frame: Ask | Tell) -> None:
+        if frame.hops > 0:
+            self.pass_on(target, msgspec.structs.replace(frame, hops=frame.hops - 1))
+
+    def pass_on(self, target: str, frame: Ask | Tell) -> None:
+        step = self.mesh.link_map.route(target)
+        connection = self.mesh.open.get(step) if step is not None else None
+        if connection is not None and not connection.paused:
+            connection.write(pack(frame))
+
+    def close(self) -> None:
+        if self.asking is not None:
+            self.asking.cancel()

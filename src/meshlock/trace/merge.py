@@ -1,0 +1,245 @@
+"""Put the traces that live nodes wrote of one pool together into one.
+
+Each node wrote its own steps in order. Between nodes the clock decides (on one machine it
+is the same for all), except that nothing is delivered before it was sent: where clocks
+disagree, the message is right. Nodes, clients and messages get numbers of their own in the
+merged trace.
+
+A trace may be cut short by a full disk or a killed node. The merged trace ends where it would need
+what is missing.
+
+In a pool with leases a node may have several lives in its trace. When one ended nobody wrote
+down; here it does so just before the next begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from meshlock.errors import Refused
+from meshlock.topology.mobility.live_graph import LiveGraph
+
+EFFECTS = {"send", "enter"}
+
+Event = dict[str, Any]
+Step = list[Event]
+Id = tuple[int, int, int]
+"""A message: its sender, its receiver, and its number between these two."""
+
+
+class Part:
+    """One node's trace."""
+
+    def __init__(self, path: Path) -> None:
+        decode = msgspec.json.Decoder(dict[str, Any]).decode
+        try:
+            with path.open("rb") as file:
+                # a killed node stops anywhere
+                lines = [line for line in file if line.endswith(b"\n")]
+        except OSError as error:
+            raise Refused(f"Cannot read {path}: {error.strerror}.") from None
+        if not lines:
+            raise Refused(f"{path} is empty: did its node ever join the pool?")
+        try:
+            events = [decode(line) for line in lines]
+        except msgspec.MsgspecError:
+            raise Refused(f"{path} is no trace: its lines are not all JSON objects.") from None
+        self.setup = events[0]
+        if "node" not in self.setup or self.setup.get("source") != "live":
+            raise Refused(f"{path} was not written by a live node: judge it by itself.")
+        self.node: int = self.setup["node"]
+        self.steps: list[Step] = []
+        for event in events[1:]:
+            if "meshlock" in event:
+                self.steps.append([{"event": "restart", "node": self.node, "t": self.last()}])
+            elif event["event"] in EFFECTS:
+                self.steps[-1].append(event)
+            else:
+                self.steps.append([event])
+        self.next = 0
+
+    def last(self) -> float:
+        """When we heard of it last."""
+        return float(self.steps[-1][-1]["t"]) if self.steps else 0.0
+
+    def head(self) -> Step | None:
+        return self.steps[self.next] if self.next < len(self.steps) else None
+
+
+def merge(paths: Iterable[Path], sink: BinaryIO, ended: bool) -> int:
+    """Write one trace; ``ended`` says that nothing more was going to happen.
+
+    The result is how many messages with a token or permits were sent and never arrived: what
+    these traces cannot tell from lost.
+    """
+    parts = [Part(path) for path in sorted(paths)]
+    if not parts:
+        raise Refused("There are no traces to merge.")
+    merger = Merger(parts)
+    merger.write(sink, ended)
+    return merger.missing
+
+
+class Merger:
+    def __init__(self, parts: list[Part]) -> None:
+        self.parts = parts
+        self.names = {part.node: place for place, part in enumerate(parts)}
+        self.delivered = {
+            message(step[0])
+            for part in parts
+            for step in part.steps
+            if step[0]["event"] == "deliver"
+        }
+        self.seen: set[tuple[int, int]] = set()  # ends that see their link, and its other end
+        self.agreed = LiveGraph(len(parts), [])  # links that both ends see
+        self.sent: dict[Id, int] = {}
+        self.clients: dict[tuple[int, int], int] = {}
+        self.hopeless: dict[tuple[int, int], list[int]] = {}  # link: messages that were lost on it
+        self.messages = 0
+        self.missing = 0
+        self.short = False  # a node's trace ends before others need it: nothing follows from there
+        self.waiting: dict[int, int] = {}  # clients, and their nodes
+        self.last_client = 0
+        self.start = 0.0
+        self.now = 0.0
+
+    def write(self, sink: BinaryIO, ended: bool) -> None:
+        encode = msgspec.json.Encoder().encode
+        for line in self.lines(ended):
+            sink.write(encode(line) + b"\n")
+
+    def lines(self, ended: bool) -> Iterator[Event]:
+        setup = dict(self.parts[0].setup)
+        founders = [part.node for part in self.parts if part.setup["holder"] != -1]
+        leased = "recovery" in setup
+        if leased:
+            members = [
+                self.names[node] for node in setup["recovery"]["members"] if node in self.names
+            ]
+            setup["recovery"] = {**setup["recovery"], "members": members}
+        elif len(founders) != 1:
+            raise Refused(f"{len(founders)} of these traces begin with the token; one must.")
+        for key in ("node", "name"):
+            setup.pop(key)
+        setup.update(
+            nodes=len(self.parts),
+            names=[part.setup["name"] for part in self.parts],
+            links=[],
+            holder=-1 if leased else self.names[founders[0]],
+        )
+        if not leased:
+            setup.update(components=self.agreed.components)
+        yield setup
+        start = min((part.steps[0][0]["t"] for part in self.parts if part.steps), default=0.0)
+        for step in self.in_order():
+            self.now = max(self.now, step[0]["t"] - start)
+            self.start = start
+            if step[0]["event"] == "restart":
+                yield from self.life_ends(step[0]["node"])
+            for event in step:
+                yield self.translated(event)
+            if step[0]["event"] == "link-down":
+                yield from self.dropped((step[0]["node"], step[0]["peer"]))
+        for link in list(self.hopeless):
+            yield from self.dropped(link)
+        if ended and not self.short:
+            yield {"t": self.now, "event": "end", "unserved": len(self.waiting)}
+
+    def in_order(self) -> Iterator[Step]:
+        """The earliest step of all nodes whose message, if it is a delivery, has been sent."""
+        while True:
+            heads = [(part.head(), part) for part in self.parts]
+            ready = [
+                (step[0]["t"], place)
+                for place, (step, _) in enumerate(heads)
+                if step is not None
+                and (step[0]["event"] != "deliver" or message(step[0]) in self.sent)
+            ]
+            if not ready:
+                strangers = [
+                    step for step, _ in heads if step and step[0]["from"] not in self.names
+                ]
+                if strangers:
+                    raise Refused("A message arrived that none of these nodes sent: add its trace.")
+                self.short = any(step is not None for step, _ in heads)
+                return
+            part = self.parts[min(ready)[1]]
+            yield part.steps[part.next]
+            part.next += 1
+
+    def translated(self, event: Event) -> Event:
+        line = dict(event)
+        line["t"] = self.now
+        node = event["node"]
+        line["node"] = self.names[node]
+        kind = event["event"]
+        if "client" in event:
+            who = (node, event["client"])
+            if who not in self.clients:
+                self.last_client += 1
+                self.clients[who] = self.last_client
+            line["client"] = self.clients[who]
+        if "until" in event:
+            line["until"] = event["until"] - self.start
+        if "peer" in event:
+            line["peer"] = self.place(event["peer"])
+            self.link(line["node"], line["peer"], kind == "link-up")
+            if self.agreed.components > 1:
+                line["components"] = self.agreed.components
+        if kind == "request":
+            self.waiting[line["client"]] = node
+        elif kind in ("enter", "withdraw"):
+            del self.waiting[line["client"]]
+        elif kind == "send":
+            name = (node, event["to"], event["id"])
+            self.messages += 1
+            line["id"] = self.sent[name] = self.messages
+            line["to"] = self.place(event["to"])
+            if name not in self.delivered and ("tokens" in event or "permits" in event):
+                self.missing += 1
+            elif name not in self.delivered:
+                self.hopeless.setdefault((node, event["to"]), []).append(line["id"])
+        elif kind == "deliver":
+            line["id"] = self.sent[message(event)]
+            line["from"] = self.names[event["from"]]
+        return line
+
+    def place(self, node: int) -> int:
+        """A node's number in the merged trace."""
+        if node not in self.names:
+            raise Refused("A node took part whose trace is not among these: add its trace.")
+        return self.names[node]
+
+    def link(self, me: int, peer: int, up: bool) -> None:
+        """One end sees its link form or fail; it joins the two while both see it."""
+        if up:
+            self.seen.add((me, peer))
+        else:
+            self.seen.discard((me, peer))
+        joined = up and (peer, me) in self.seen
+        if joined and not self.agreed.linked(me, peer):
+            self.agreed.connect(me, peer)
+        elif not joined and self.agreed.linked(me, peer):
+            self.agreed.cut(me, peer)
+
+    def life_ends(self, node: int) -> Iterator[Event]:
+        """Who waited there does not any more; who was inside is until its lease is over."""
+        here = self.names[node]
+        for client in [client for client, where in self.waiting.items() if where == node]:
+            del self.waiting[client]
+            yield {"t": self.now, "node": here, "event": "withdraw", "client": client}
+        self.clients = {name: client for name, client in self.clients.items() if name[0] != node}
+        yield {"t": self.now, "node": here, "event": "crash"}
+
+    def dropped(self, link: tuple[int, int]) -> Iterator[Event]:
+        for number in self.hopeless.pop(link, []):
+            node = self.names[link[1]]
+            yield {"t": self.now, "node": node, "event": "drop", "id": number}
+
+
+def message(delivery: Event) -> Id:
+    return (delivery["from"], delivery["node"], delivery["id"])
