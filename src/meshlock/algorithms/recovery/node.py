@@ -76,7 +76,7 @@ member that restarts with its disk refuses what it refused before. With the disk
 still safe for permits: it is silent for ``wait`` first, and by then no lease stands that
 rested on what it forgot. For the order of fences the runner passes the wall clock as a
 ``floor`` of the counter where there is no disk. Three rules seem to matter only if a disk is
-lost (benchmarks/recovery_check.py undoes each and finds nothing wrong while disks survive,
+lost (campaigns/recovery_check.py undoes each and finds nothing wrong while disks survive,
 within its bounds): a lease that ran out is not renewed, answering is a promise, and a
 ledger is confirmed by the boots that promised it. They are kept, for each is one
 comparison. Numbered rounds are gone (see above).

@@ -1,6 +1,6 @@
 """Eight processes on a ring with chords, under load, while links are cut at random.
 
-    python benchmarks/live_cuts.py --seconds 60 --seed 1
+    python campaigns/live_cuts.py --seconds 60 --seed 1
 
 The traces of all nodes are merged and judged; the exit code is 1 if a property was violated
 or a request was never served.

@@ -1,6 +1,6 @@
 """Explore recovery within wider bounds than the tests have time for.
 
-    python benchmarks/recovery_check.py [--most=STATES] [NAME ...]
+    python campaigns/recovery_check.py [--most=STATES] [NAME ...]
 
 Every set-up is explored to the end or to so many states, breadth first; from every STRIDE-th
 state faults stop, and all must be served (with ``asks=0`` somebody asks only then). Counts

@@ -4,7 +4,7 @@ Needs root and iproute2. Neighbours are joined by veth pairs and nothing is rout
 ends of the line reach each other through the nodes between them or not at all. A cut takes
 one end of a pair down, as when a cable is pulled.
 
-    sudo python benchmarks/live_namespaces.py
+    sudo python campaigns/live_namespaces.py
 """
 
 from __future__ import annotations
