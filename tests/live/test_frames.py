@@ -19,6 +19,7 @@ from meshlock.live.links.frames import (
     Frame,
     Hello,
     Links,
+    Refuse,
     Splitter,
     Tell,
     pack,
@@ -34,6 +35,7 @@ NAMES = st.from_regex(NAME, fullmatch=True)
 SMALL = st.integers(0, 2**62)
 FRAMES = st.one_of(
     st.builds(Beat, NUMBERS, NUMBERS),
+    st.builds(Refuse, st.text(max_size=9), st.booleans()),
     st.builds(Ask, NAMES, NAMES, SMALL, st.integers(0, 4096), NAMES),
     st.builds(Tell, NAMES, NAMES, SMALL, st.integers(0, 4096), NAMES, st.binary(max_size=99)),
     st.builds(Links, NAMES, SMALL, SMALL, st.lists(NAMES, max_size=5).map(tuple)),
@@ -99,3 +101,9 @@ def test_nesting_without_end_is_refused() -> None:
     body = b"\x97\x04\x01\x00\x00\xa1p\xa1K" + b"\x91" * 100_000 + b"\x00"
     with pytest.raises(BadFrame):
         list(Splitter(FRAME_LIMIT).feed(LENGTH.pack(len(body)) + body))
+
+
+def test_a_refusal_that_does_not_say_whether_it_is_mutual_is_not() -> None:
+    body = msgspec.msgpack.encode([3, "enough"])
+    splitter = Splitter(HANDSHAKE_LIMIT)
+    assert list(splitter.feed(LENGTH.pack(len(body)) + body)) == [Refuse("enough", mutual=False)]

@@ -32,6 +32,8 @@ GRACE, a STEP or so, and ``wait``. The birth of a pool takes the silence and ``w
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from meshlock.algorithms.interface import NIL
 from meshlock.algorithms.recovery.messages import MOST_GRANTS, NO_EPOCH, Change, Doubt
 from meshlock.algorithms.recovery.node import RecoveryNode
@@ -44,12 +46,23 @@ STEP = 20
 PLACES: list[str] = ["first", "second", "third", "fourth", "fifth", "sixth"]
 
 
-class Pace:
-    """``second``: how many of the runner's units of time make one, for sentences only."""
+def by_number(node: int) -> str:
+    return f"node {node}"
 
-    def __init__(self, node: RecoveryNode, second: int = 1_000_000_000) -> None:
+
+class Pace:
+    """What the runner tells for sentences only: ``second``, how many of its units of time make
+    one, and ``called``, the name of a node."""
+
+    def __init__(
+        self,
+        node: RecoveryNode,
+        second: int = 1_000_000_000,
+        called: Callable[[int], str] = by_number,
+    ) -> None:
         self.node = node
         self.second = second
+        self.called = called
         self.lease = node.pool.lease
         self.grace = self.lease // GRACE
         self.step = self.lease // STEP
@@ -202,7 +215,7 @@ class Pace:
         if token is None:
             if node.doubt is not None and node.doubt[0][0] == node.promised:
                 if (now - self.doubt_at) * 2 >= self.lease:
-                    return f"node {node.doubt[1]} does not acknowledge the token"
+                    return f"{self.called(node.doubt[1])} does not acknowledge the token"
                 return ""
             return self.wish()
         if token.until <= now:
@@ -211,7 +224,7 @@ class Pace:
             return "the epoch has made about as many grants as its fences can count"
         for other, _, _, lapsing in token.ledger:
             if not lapsing and self.is_gone(other, now):
-                return f"node {other} has permits and is gone"
+                return f"{self.called(other)} has permits and is gone"
             if lapsing and (
                 self.is_gone(token.epoch[1], now) or now - self.adopted_at > 2 * node.pool.wait
             ):
@@ -238,7 +251,7 @@ class Pace:
             return "a node that is no member has seen that the token or permits are lost"
         holder = self.holder()
         if holder != NIL and self.is_gone(holder, now):
-            return f"node {holder}, which had the token, is gone"
+            return f"{self.called(holder)}, which had the token, is gone"
         if node.member and now - node.heard_at >= self.lease:
             return "nothing was heard of the token for a lease"
         return ""
@@ -282,10 +295,10 @@ class Pace:
             return f"{reason}; a new epoch will be proposed"
         holder = self.holder()
         if node.promised > node.adopted:
-            return f"node {holder} has proposed a new epoch, which is not ready yet"
+            return f"{self.called(holder)} has proposed a new epoch, which is not ready yet"
         if holder == NIL:
             return "where the token is is not known yet"
-        return f"node {holder} has the token, or knows the way to it; its queue decides"
+        return f"{self.called(holder)} has the token, or knows the way to it; its queue decides"
 
     def why_here(self) -> str:
         node, token = self.node, self.node.token

@@ -85,9 +85,13 @@ class Welcome(msgspec.Struct, array_like=True, tag=2, frozen=True):
 
 
 class Refuse(msgspec.Struct, array_like=True, tag=3, frozen=True):
-    """No link, and why: a sentence."""
+    """No link, and why: a sentence.
+
+    ``mutual``: both are dialling, and the other connection counts; nothing is wrong.
+    """
 
     reason: str
+    mutual: bool = False
 
 
 class Carry(msgspec.Struct, array_like=True, tag=4, frozen=True):

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from enum import Enum, auto
 from logging import ERROR
 from typing import Protocol, cast
 
@@ -50,8 +51,21 @@ ACKNOWLEDGE_AFTER = 256
 """So many messages are read before an acknowledgement is sent for its own sake."""
 
 
-OURSELVES = "this is our own address"
-"""Why one does not dial it again: a list of peers may be the same on all nodes."""
+class Ending(Enum):
+    """What the mesh makes of the end of a connection; its reason is a sentence for people."""
+
+    BROKEN = auto()  # whatever happened, it may be tried again
+    BAD_FRAME = auto()  # the peer broke the protocol
+    OURSELVES = auto()  # not to be dialled again: a list of peers may be the same on all nodes
+    MUTUAL = auto()  # we dialled each other, and the other connection counts
+
+
+class NotLinked(Exception):
+    """A connection that we dialled was over before it was open."""
+
+    def __init__(self, reason: str, ending: Ending = Ending.BROKEN) -> None:
+        super().__init__(reason)
+        self.ending = ending
 
 
 class Owner(Protocol):
@@ -75,7 +89,7 @@ class Keeper(Protocol):
     def greeting(self, connection: Connection) -> None: ...
     def proved(self, transport: asyncio.Transport) -> str | None: ...
     def session(self, connection: Connection) -> Session: ...
-    def refuses(self, connection: Connection, hello: Hello) -> str | None: ...
+    def refuses(self, connection: Connection, hello: Hello) -> Refuse | None: ...
     def opened(self, connection: Connection, resumed: bool, ended: bool) -> None: ...
     def parting(self, connection: Connection) -> None: ...
     def detoured(self, connection: Connection, frame: Detour) -> None: ...
@@ -103,6 +117,7 @@ class Connection(asyncio.Protocol):
         self.paused = False
         self.parting = False  # we have said goodbye
         self.reason = ""
+        self.ending = Ending.BROKEN
         self.transport: asyncio.Transport | None = None
         loop = asyncio.get_running_loop()
         self.decided: asyncio.Future[bool] = loop.create_future()  # is it open?
@@ -140,7 +155,7 @@ class Connection(asyncio.Protocol):
                 else:
                     self.after_handshake(session, frame)
         except BadFrame as error:
-            self.close(f"it sent {error}")
+            self.close(f"it sent {error}", Ending.BAD_FRAME)
         except Exception:
             tell(ERROR, "failed", peer=self.peer, failed=True)
             self.close("we failed on what it sent")
@@ -167,9 +182,10 @@ class Connection(asyncio.Protocol):
 
     def in_handshake(self, frame: Frame) -> None:
         if isinstance(frame, Refuse):
-            self.close(f"it refuses: {frame.reason[:200]}")
+            ending = Ending.MUTUAL if frame.mutual else Ending.BROKEN
+            self.close(f"it refuses: {frame.reason[:200]}", ending)
         elif self.dialled and isinstance(frame, Here) and frame.boot == self.keeper.boot:
-            self.close(OURSELVES)
+            self.close("this is our own address", Ending.OURSELVES)
         elif self.dialled and isinstance(frame, Here) and self.hello is None:
             self.recognise(frame.version, frame.name)
             if not self.reason:
@@ -217,15 +233,17 @@ class Connection(asyncio.Protocol):
         assert self.transport is not None
         proved = self.keeper.proved(self.transport)
         if version != VERSION:
-            self.refuse(f"it speaks version {version} of the protocol, we speak {VERSION}")
+            self.refuse(Refuse(f"it speaks version {version} of the protocol, we speak {VERSION}"))
         elif proved is not None and proved != name:
-            self.refuse(f"it calls itself {name[:64]!r}, but its certificate says {proved!r}")
+            self.refuse(
+                Refuse(f"it calls itself {name[:64]!r}, but its certificate says {proved!r}")
+            )
         elif not re.fullmatch(NAME, name):
-            self.refuse(f"{name[:64]!r} is no name of a node")
+            self.refuse(Refuse(f"{name[:64]!r} is no name of a node"))
         elif name == self.keeper.name:
-            self.refuse(f"it has our own name, {name!r}; names must differ")
+            self.refuse(Refuse(f"it has our own name, {name!r}; names must differ"))
         elif self.keeper.barred(name):
-            self.refuse("this link was cut on purpose, for a while")
+            self.refuse(Refuse("this link was cut on purpose, for a while"))
         self.peer = name
 
     def open(self, session: Session, resumed: bool, received: int, ended: bool) -> None:
@@ -267,13 +285,13 @@ class Connection(asyncio.Protocol):
 
     # -- ending ----------------------------------------------------------------------
 
-    def refuse(self, reason: str) -> None:
-        self.write(pack(Refuse(reason)))
-        self.close(reason)
+    def refuse(self, refusal: Refuse) -> None:
+        self.write(pack(refusal))
+        self.close(refusal.reason, Ending.MUTUAL if refusal.mutual else Ending.BROKEN)
 
-    def close(self, reason: str) -> None:
+    def close(self, reason: str, ending: Ending = Ending.BROKEN) -> None:
         if not self.reason:
-            self.reason = reason
+            self.reason, self.ending = reason, ending
             if self.transport is not None:
                 self.transport.close()
 

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from meshlock.errors import Refused
 from meshlock.live.links.detours import Detours
-from meshlock.live.links.frames import MOST_NODES, Beat, Bye, Detour, Hello, Links, pack
-from meshlock.live.links.link import OURSELVES, Connection, Owner
+from meshlock.live.links.frames import MOST_NODES, Beat, Bye, Detour, Hello, Links, Refuse, pack
+from meshlock.live.links.link import Connection, Ending, NotLinked, Owner
 from meshlock.live.links.link_map import LinkMap
 from meshlock.live.links.refusals import Refusals
 from meshlock.live.links.security import Security
@@ -41,8 +41,6 @@ ZENOH = "zenoh/"
 HANDSHAKE_SECONDS = 3.0
 MOST_HANDSHAKES = 32
 MOST_PEERS = MOST_NODES
-MUTUAL = "we are dialling each other, and mine counts"
-"""No fault of anybody's, so nobody is told."""
 
 FIRST_RETRY, LAST_RETRY = 0.02, 1.0
 HURRY: dict[str, Any] = {"ssl_handshake_timeout": HANDSHAKE_SECONDS, "ssl_shutdown_timeout": 1.0}
@@ -156,23 +154,23 @@ class Mesh:
             self.dialling[connection.peer] = connection
         return self.session_of(connection.peer)
 
-    def refuses(self, connection: Connection, hello: Hello) -> str | None:
+    def refuses(self, connection: Connection, hello: Hello) -> Refuse | None:
         """Why somebody who dialled in cannot have a link just now; None if it can."""
         peer = hello.name
         ours = self.dialling.get(peer)
         if ours is not None and not ours.reason and self.name < peer:
-            return MUTUAL
+            return Refuse("we are dialling each other, and mine counts", mutual=True)
         before = self.open.get(peer)
         if (
             before is not None
             and self.sessions[peer].peer_boot != hello.boot
             and self.time() - before.heard < self.dead
         ):
-            return f"another process with the name {peer!r} is linked already"
+            return Refuse(f"another process with the name {peer!r} is linked already")
         if peer not in self.sessions and len(self.sessions) >= MOST_PEERS:
             self.forget_idle()
             if len(self.sessions) >= MOST_PEERS:
-                return f"{MOST_PEERS} peers are enough"
+                return Refuse(f"{MOST_PEERS} peers are enough")
         return None
 
     def forget_idle(self) -> None:
@@ -233,9 +231,9 @@ class Mesh:
             self.heard[peer] = connection.heard
             if peer not in self.linked:  # it said goodbye
                 self.sessions[peer].end()
-            elif connection.reason.startswith("it sent"):
+            elif connection.ending is Ending.BAD_FRAME:
                 self.refusals.note(peer, reason)
-        elif not connection.dialled and connection.session is None and reason != MUTUAL:
+        elif not (connection.dialled or connection.session or connection.ending is Ending.MUTUAL):
             self.refusals.note(connection.address, reason)
 
     def settled(self, connection: Connection) -> None:
@@ -432,12 +430,13 @@ class Mesh:
                     connection = await connect()
                     peer = connection.peer
                     wait, said = FIRST_RETRY, ""
-                except (OSError, ssl.SSLError, Refused) as error:
+                except (OSError, ssl.SSLError, Refused, NotLinked) as error:
                     reason = error_text(error)
-                    if reason == OURSELVES:
+                    ending = error.ending if isinstance(error, NotLinked) else Ending.BROKEN
+                    if ending is Ending.OURSELVES:
                         self.tried[address].set()
                         return
-                    if reason != said and MUTUAL not in reason:
+                    if reason != said and ending is not Ending.MUTUAL:
                         tell(WARNING, "no link", address=address, reason=reason)
                         said = reason
             self.tried[address].set()
@@ -459,10 +458,10 @@ class Mesh:
                 )
                 transport.get_extra_info("socket").setsockopt(*NO_DELAY)
                 if not await asyncio.shield(connection.decided):
-                    raise Refused(connection.reason)
+                    raise NotLinked(connection.reason, connection.ending)
         except TimeoutError:
             connection.abort("it did not answer in time")
-            raise Refused("it did not answer in time") from None
+            raise NotLinked("it did not answer in time") from None
         return connection
 
     def refuse_exposure(self, host: str) -> None:

@@ -18,7 +18,7 @@ import msgspec
 
 from meshlock.errors import Refused
 from meshlock.live.links.frames import BadFrame
-from meshlock.live.links.link import Connection
+from meshlock.live.links.link import Connection, NotLinked
 
 try:
     import zenoh
@@ -161,10 +161,10 @@ class ZenohCarrier:
         try:
             async with asyncio.timeout(self.mesh.dead * 2):
                 if not await asyncio.shield(connection.decided):
-                    raise Refused(connection.reason)
+                    raise NotLinked(connection.reason, connection.ending)
         except TimeoutError:
             connection.abort("it did not answer in time")
-            raise Refused("it did not answer in time") from None
+            raise NotLinked("it did not answer in time") from None
         return connection
 
     async def close(self) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,9 +49,6 @@ POLLS = 30
 ERA = 1_735_689_600
 """1 January 2025. Seconds since then number the epochs of a node that has no memory."""
 
-NUMBERED = re.compile(r"node (\d+)")
-"""How the state machine speaks of others."""
-
 DECISIVE = ("PROPOSE", "PROMISE", "HIGHER", "LEDGER")
 """After these there may be something to do at once."""
 
@@ -77,7 +73,7 @@ class Leases:
         self.receipts: dict[int, Got] = {}
         self.recorded: dict[int, float | None] = {}  # client: the end of its lease in the trace
         self.waiting_ahead = WaitingAhead(self.node)
-        self.pace = Pace(self.node, 1_000_000)
+        self.pace = Pace(self.node, 1_000_000, self.name)
         self.handled_at = 0
         if remembered is not None:
             self.names.update(remembered.names)
@@ -315,7 +311,7 @@ class Leases:
             "epoch": node.adopted[0] if node.adopted != NO_EPOCH else None,
             "proposer": self.name(node.adopted[1]) if node.adopted != NO_EPOCH else None,
             "suspected": sorted(self.name(number) for number in self.pace.suspects()),
-            "why": NUMBERED.sub(lambda found: self.name(int(found[1])), self.pace.why(now)),
+            "why": self.pace.why(now),
         }
 
     # -- the end -----------------------------------------------------------------------
