@@ -1,6 +1,7 @@
 """Arrows between the packages point one way, and so do those between the rooms of live/."""
 
 import ast
+import re
 from pathlib import Path
 
 import meshlock
@@ -63,6 +64,9 @@ def upward(package: str, may_import: dict[str, set[str]], for_all: set[str]) -> 
     ]
 
 
+PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
+
+
 def packages_in(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if (path / "__init__.py").exists()}
 
@@ -95,3 +99,17 @@ def test_an_upward_arrow_is_found(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
     assert upward("meshlock.live", ROOMS_MAY_IMPORT, set()) == ["live/links/mesh.py imports pools"]
+
+
+def test_the_page_names_every_package_and_all_files_of_live():
+    text = PAGE.read_text(encoding="utf-8")
+    assert not [name for name in MAY_IMPORT if f"| [{name}/](" not in text]
+    for room in ROOMS_MAY_IMPORT:
+        row = re.search(rf"(?m)^\| \[{room}/\].*\| ([a-z_, ]+) \|$", text)
+        files = {path.stem for path in (ROOT / "live" / room).glob("*.py")} - {"__init__"}
+        assert row is not None and set(row[1].split(", ")) == files, room
+
+
+def test_what_the_page_links_to_is_there():
+    for target in re.findall(r"\]\(([^)#:]+)\)", PAGE.read_text(encoding="utf-8")):
+        assert (PAGE.parent / target).exists(), target
