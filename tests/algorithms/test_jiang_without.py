@@ -8,7 +8,8 @@ import pytest
 from random_walk import walk
 
 from meshlock.algorithms.mutants.jiang_without import UNDONE
-from meshlock.algorithms.registry import Refused, find
+from meshlock.algorithms.registry import find
+from meshlock.errors import Refused
 
 PAIRS = ["+".join(pair) for pair in combinations(UNDONE, 2)]
 
