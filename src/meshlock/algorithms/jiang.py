@@ -83,9 +83,6 @@ from meshlock.algorithms.reverse_link import Height, first_heights
 STAMPED, PRINTED, UNAGED = 0, 1, 2
 QUIET, BROADCAST, SILENT = 0, 1, 2
 
-NOBODY = -(1 << 60)
-"""Below every rank."""
-
 
 class Signal(Message):
     """Every message tells its sender's height, and how many grants it knows of."""
@@ -107,7 +104,7 @@ class Token(Signal):
     fields: ClassVar[tuple[str, ...]] = ("height", "grants", "t", "passed", "blocked")
 
     def __init__(
-        self, receiver: int, height: Height, grants: int, t: int, passed: int, blocked: int
+        self, receiver: int, height: Height, grants: int, t: int, passed: int, blocked: int | None
     ) -> None:
         super().__init__(receiver, height, grants)
         self.t = t
@@ -121,7 +118,7 @@ class Token(Signal):
         return self.t
 
     def ranks(self) -> tuple[str, ...]:
-        return ("blocked",) if self.blocked != NOBODY else ()
+        return ("blocked",) if self.blocked is not None else ()
 
 
 class Asking(Signal):
@@ -256,7 +253,7 @@ class JiangNode(Node):
         self.grants = 0  # as far as we know; exact with the token
         self.aged = 0  # grants when the queue was aged last
         self.passed = 0
-        self.blocked = NOBODY
+        self.blocked: int | None = None
 
     # -- clients --------------------------------------------------------------------
 
@@ -428,24 +425,25 @@ class JiangNode(Node):
             self.let_in(chosen)
         if not self.queue.entries:
             self.passed = 0
-            self.blocked = NOBODY
+            self.blocked = None
 
     def smaller(self, front: Entry) -> Entry | None:
         """The front must wait for permits: who may go meanwhile, if not too many did?"""
         if self.passed < self.rules.backfill:
             for entry in self.queue.entries:
                 if entry.want <= self.t:
-                    self.blocked = max(self.blocked, front.rank)
+                    if self.blocked is None or self.blocked < front.rank:
+                        self.blocked = front.rank
                     return entry
         return None
 
     def let_in(self, entry: Entry) -> None:
         self.queue.remove(entry)
-        if entry.rank < self.blocked:
+        if self.blocked is not None and entry.rank < self.blocked:
             self.passed += 1
         else:
             self.passed = 0
-            self.blocked = NOBODY
+            self.blocked = None
         self.t -= entry.want
         self.grants += 1
         self.clients[entry.client] = entry.want
@@ -463,7 +461,7 @@ class JiangNode(Node):
         self.send(Token(j, self.height, self.grants, self.t, self.passed, self.blocked))
         self.t = 0
         self.passed = 0
-        self.blocked = NOBODY
+        self.blocked = None
         if self.queue.entries:
             self.ask(j)
 
@@ -694,7 +692,7 @@ class JiangNode(Node):
             self.grants,
             self.aged if self.rules.ageing == PRINTED else None,
             self.passed,
-            self.blocked if self.blocked != NOBODY else None,
+            self.blocked,
         )
 
     def thaw(self, state: Frozen) -> None:
@@ -721,8 +719,7 @@ class JiangNode(Node):
         aged = cast("int | None", state[16])
         self.aged = 0 if aged is None else aged
         self.passed = cast(int, state[17])
-        blocked = cast("int | None", state[18])
-        self.blocked = NOBODY if blocked is None else blocked
+        self.blocked = cast("int | None", state[18])
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
