@@ -1,0 +1,1 @@
+"""An independent judge: its own links, scheduler and judgement, and of meshlock only the nodes."""
