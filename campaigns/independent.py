@@ -22,7 +22,8 @@ from driver.campaign import Campaign, Outcome
 from driver.setup import FAILURES, MOVES
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
-from meshlock.algorithms.registry import Refused, find
+from meshlock.algorithms.registry import find
+from meshlock.errors import Refused
 
 PAGE = Path(__file__).parents[1] / "docs" / "independent-judge.md"
 BEGIN, END = (

@@ -8,7 +8,8 @@ from random import Random
 from typing import TypeVar
 
 from meshlock.algorithms.interface import Algorithm
-from meshlock.algorithms.registry import Refused, find, settle
+from meshlock.algorithms.registry import find, settle
+from meshlock.errors import Refused
 
 FAILURES = ("drain", "return", "custody")
 MOVES = ("quiet", "silent", "broadcast")

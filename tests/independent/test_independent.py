@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
-from meshlock.algorithms.registry import Refused
+from meshlock.errors import Refused
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "campaigns"))
