@@ -31,7 +31,9 @@ class Rerun:
         algorithm = find(str(setup.get("algorithm")))
         given = {str(name): str(value) for name, value in dict(setup.get("options", {})).items()}
         size, links, tree = setup["nodes"], setup.get("links"), setup.get("tree")
-        network: Topology = Complete(size) if links == "complete" else Graph(size, links or [])
+        network: Topology = Complete(size)
+        if links != "complete":
+            network = Graph(size, [(one, other) for one, other in links or []])
         if tree:
             network = Rooted(size, network.links(), tree)
         self.out: list[Effect] = []
