@@ -81,6 +81,20 @@ def test_simulate_and_scenario_undo_repairs_too():
     assert meshlock("scenario J3 --without R9").returncode == 0
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "simulate --mutant suzuki-kasami/keeps-and-sends --nodes 4 --delay exp:1",
+        "scenario J2 --mutant general-scheme/lends-and-rests",
+    ],
+)
+def test_where_the_handlers_of_a_mutant_fail_the_run_ends_and_says_so(line):
+    result = meshlock(f"{line} --json")
+    assert (result.returncode, result.stderr) == (1, "")
+    assert "handlers" in json.loads(result.stdout)["violated"]
+    assert "cannot go on: KeyError" in meshlock(line).stdout
+
+
 def test_a_trace_names_what_ran_so_it_is_replayed_audited_and_shown(tmp_path):
     trace = tmp_path / "way.jsonl"
     assert meshlock(f"check --without R4 --trace {trace}").returncode == 1

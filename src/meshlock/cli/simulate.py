@@ -254,10 +254,23 @@ def go(run: Simulation | Recovering) -> tuple[Simulation | Recovering, float, bo
 
             with Progress(console=Console(stderr=True), transient=True) as progress:
                 bar = progress.add_task("simulating", total=run.workload.requests)
-                while run.run(SLICE):
+                while goes_on(run):
                     progress.update(bar, completed=run.measures.entries)
         else:
-            while run.run(SLICE):
+            while goes_on(run):
                 pass
         run.finish()
     return run, stretch.cpu, not stretch.interrupted
+
+
+def goes_on(run: Simulation | Recovering) -> bool:
+    """Let more happen; False at the end, or where the handlers of a mutant fail."""
+    from meshlock.properties.sentences import broken_off
+
+    try:
+        return run.run(SLICE)
+    except Exception as error:
+        if "/" not in run.algorithm.name:
+            raise
+        run.monitor.report("handlers", run.now, broken_off(error))
+        return False

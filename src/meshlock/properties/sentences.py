@@ -42,6 +42,10 @@ def failed(node: int, failure: str) -> str:
     return f"node {node} cannot go on: {failure}"
 
 
+def broken_off(failure: Exception) -> str:
+    return f"the algorithm cannot go on: {type(failure).__name__} {failure}"
+
+
 def falling_fence(node: int, fence: object, before: object) -> str:
     return f"node {node} enters with fence {fence}, which is not above {before}"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from meshlock.algorithms.interface import Algorithm
 from meshlock.algorithms.registry import find
+from meshlock.errors import Refused
+from meshlock.properties.sentences import broken_off
 from meshlock.simulate.driven import DrivenRun, Impossible
 from meshlock.simulate.outcome import Outcome
 from meshlock.simulate.scenario import Scenario, drawn, scenario
@@ -25,13 +27,24 @@ class Director:
 
     def play(self) -> Outcome:
         run = self.run
+        try:
+            self.perform()
+        except Refused:
+            raise
+        except Exception as error:
+            if "/" not in run.algorithm.name:  # only of a mutant may handlers fail
+                raise
+            run.monitor.report("handlers", run.now, broken_off(error))
+        return run.end()
+
+    def perform(self) -> None:
+        lines = self.run.lines
         for number, words in self.scenario.lines:
             if words[0] in ("paper", "note"):
-                run.lines.append(f"  {words[0]}: {' '.join(words[1:])}")
+                lines.append(f"  {words[0]}: {' '.join(words[1:])}")
             else:
-                run.lines.append(f"> {' '.join(words)}")
+                lines.append(f"> {' '.join(words)}")
                 self.act(number, words)
-        return run.end()
 
     def act(self, number: int, words: list[str]) -> None:
         try:
