@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from meshlock import Node, Refused
-from meshlock.live.interfaces.configuration import Settings, read
+from meshlock.live.interfaces.configuration import Settings, pool_flag, read
 
 
 def test_the_page_the_names_and_the_clock(tmp_path: Path) -> None:
@@ -30,3 +30,27 @@ def test_a_word_that_is_none_is_named(tmp_path: Path) -> None:
 def test_a_clock_goes_forwards(rate: float) -> None:
     with pytest.raises(Refused, match="clock"):
         Node("a", clock_rate=rate)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("heartbeat = nan", "heartbeat"),
+        ("dead = 1e300", "dead"),
+        ("[pools.docks]\npermits = 1099511627776", "permits"),
+        ("[pools.docks]\npermits = true", "permits"),
+        ("[pools.docks]\npermits = 1\nlease = inf", "lease"),
+    ],
+)
+def test_a_value_out_of_range_is_named(tmp_path: Path, text: str, where: str) -> None:
+    path = tmp_path / "agent.toml"
+    path.write_text(text)
+    with pytest.raises(Refused, match=where):
+        Node.configured(read(path))
+
+
+@pytest.mark.parametrize("flag", ["docks=0", f"docks={2**64}", "docks=three", "=3", "x" * 10_000])
+def test_a_flag_out_of_range_is_a_sentence(flag: str) -> None:
+    with pytest.raises(Refused, match="pool") as refused:
+        pool_flag(flag)
+    assert len(str(refused.value)) < 200

@@ -11,7 +11,6 @@ from meshlock.live.links.frames import (
     FRAME_LIMIT,
     HANDSHAKE_LIMIT,
     LENGTH,
-    NAME,
     Ask,
     BadFrame,
     Beat,
@@ -24,15 +23,16 @@ from meshlock.live.links.frames import (
     Tell,
     pack,
 )
+from meshlock.live.machine.limits import NAME
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3),
     max_leaves=10,
 )
-NUMBERS = st.integers(0, 2**63)
+NUMBERS = st.integers(0, 2**53 - 1)
 NAMES = st.from_regex(NAME, fullmatch=True)
-SMALL = st.integers(0, 2**62)
+SMALL = st.integers(0, 2**53 - 1)
 FRAMES = st.one_of(
     st.builds(Beat, NUMBERS, NUMBERS),
     st.builds(Refuse, st.text(max_size=9), st.booleans()),
@@ -54,7 +54,7 @@ FRAMES = st.one_of(
         st.text(max_size=9),
         NUMBERS,
         NUMBERS,
-        NUMBERS,
+        st.integers(0, 2**30),
         st.booleans(),
         NUMBERS,
         NUMBERS,

@@ -15,11 +15,12 @@ from strangers import Stranger, lines
 
 from meshlock import Node
 from meshlock.live.links import link_map as link_maps
-from meshlock.live.links.frames import MOST_NODES, Beat, Carry, Frame, Links
+from meshlock.live.links.frames import Beat, Carry, Frame, Links
 from meshlock.live.links.link_map import LinkMap
 from meshlock.live.links.mesh import NEVER, Mesh, split
 from meshlock.live.links.relay import Relay
 from meshlock.live.links.security import unprotected
+from meshlock.live.machine.limits import MOST_NODES
 
 DEAD = 0.5
 LINE = {"a": {"b"}, "b": {"a", "c"}, "c": {"b", "d"}, "d": {"c"}}

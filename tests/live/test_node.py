@@ -290,7 +290,11 @@ def test_a_founding_that_nobody_used_gives_way() -> None:
 
 @pytest.mark.parametrize(
     ("want", "permits", "sentence"),
-    [(4, 3, "3 permits; 4 can never"), (0, 3, "at least one"), (1, 2, "has 3 permits, not 2")],
+    [
+        (4, 3, "3 permits; 4 can never"),
+        (0, 3, "want 0 is out of range"),
+        (1, 2, "has 3 permits, not 2"),
+    ],
 )
 def test_what_can_never_be_is_refused_with_a_sentence(
     want: int, permits: int, sentence: str

@@ -76,8 +76,10 @@ def settle(algorithm: Algorithm, given: dict[str, str]) -> dict[str, str]:
             edition = f"{algorithm.name} with members" if algorithm.recovers else algorithm.name
             raise Refused(f"{edition} has no option '{name}'; its options are: {known}.")
         if "<number>" in values:
-            if not value.isdigit() or int(value) < 1:
-                raise Refused(f"--{name} takes a whole number above 0, not '{value}'.")
+            if not value.isdecimal() or len(value) > 18 or int(value) < 1:
+                raise Refused(
+                    f"--{name} takes a whole number above 0 of up to 18 digits, not '{value[:40]}'."
+                )
         elif value not in values:
             raise Refused(f"--{name} of {algorithm.name} is one of {', '.join(values)}.")
         options[name] = value

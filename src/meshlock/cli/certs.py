@@ -42,11 +42,11 @@ def node(
     Example: meshlock certs node robot-1
     """
     from meshlock.errors import Refused
-    from meshlock.live.interfaces.node import LETTERS, NAME
     from meshlock.live.links.certificates import Authority
+    from meshlock.live.machine.limits import name as legal
 
-    if not NAME.fullmatch(name) or name == "ca":
-        raise Refused(f"'{name}' is no name for a node: {LETTERS}.")
+    if legal(name, "node") == "ca":
+        raise Refused("'ca' is no name for a node: the authority's certificate is called so.")
     Authority.load(folder / "ca").issue(name).save(folder / name)
     typer.echo(f"{folder / name}.crt and {folder / name}.key go to {name}, with ca.crt.")
 

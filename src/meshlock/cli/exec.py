@@ -36,7 +36,7 @@ def execute(
     priority: Annotated[int, typer.Option(help="Larger is more urgent.")] = 0,
     timeout: Annotated[
         float | None,
-        typer.Option(min=0, help="Seconds to wait for the permits; for ever if left out."),
+        typer.Option(help="Seconds to wait for the permits; for ever if left out."),
     ] = None,
     socket: Annotated[str | None, typer.Option(help="The agent's unix socket.")] = None,
 ) -> None:
@@ -52,9 +52,15 @@ def execute(
     import threading
 
     from meshlock.live.interfaces.asking import Ask
+    from meshlock.live.machine import limits
 
+    wish = {
+        "pool": limits.name(pool),
+        "want": limits.want(want, "--want"),
+        "priority": limits.priority(priority, "--priority"),
+        "timeout": limits.timeout(timeout, "--timeout"),
+    }
     agent = Ask(socket)
-    wish = {"pool": pool, "want": want, "priority": priority, "timeout": timeout}
     patience = threading.Timer(PATIENCE, say_if_unknown, (pool, socket))
     patience.daemon = True
     patience.start()

@@ -22,7 +22,13 @@ def members(
     """
     from meshlock.errors import Refused
     from meshlock.live.interfaces.asking import Ask
+    from meshlock.live.machine import limits
 
+    limits.name(pool)
+    limits.timeout(timeout, "--timeout")
+    for name in (add, remove):
+        if name is not None:
+            limits.name(name, "node")
     agent = Ask(socket)
     if add is None and remove is None:
         known = agent.ask(do="status")["status"]["pools"].get(pool, {})

@@ -70,6 +70,9 @@ USUAL_SIZE = 10
 USUAL_NOTICE = "exp:1"
 """How long an end of a link takes to learn that it has failed or returned, with custody."""
 
+MOST_CLIENTS = 1_000_000
+"""At each node."""
+
 NUMBERS = ("nodes", "permits", "requests", "clients", "seed")
 
 
@@ -170,6 +173,8 @@ def workload(settings: Settings) -> Workload:
         raise Refused("There must be at least one request: use --requests 1 or more.")
     if clients < 1:
         raise Refused("Every node needs a client: use --clients 1 or more.")
+    if clients > MOST_CLIENTS:
+        raise Refused(f"{clients} clients at every node are too many: use {MOST_CLIENTS} or fewer.")
     think: Duration | None = None
     if text.startswith("poisson:"):
         try:

@@ -32,12 +32,15 @@ FORMS = {
 }
 TRIES = 100
 MOST_LINKS = 10_000_000
+MOST_NODES = 10_000_000
 
 
 def network(spec: str, nodes: int | None, seed: int) -> Topology:
     """The network that ``spec`` describes; ``nodes`` None leaves their number to it."""
     if nodes is not None and nodes < 1:
         raise Refused(f"A network needs at least one node: raise --nodes {nodes} to 1 or more.")
+    if nodes is not None and nodes > MOST_NODES:
+        raise Refused(f"{nodes} nodes are too many: use --nodes {MOST_NODES} or fewer.")
     if Path(spec).suffix in SUFFIXES:
         return from_file(spec, nodes)
     name, _, value = spec.partition(":")

@@ -59,10 +59,11 @@ class Errands:
             raise Refused(f"{MOST} requests from the page are under way: take some back.")
         if pool not in self.node.pools:
             raise Refused(f"This node has no pool '{pool[:64]}'.")
-        self.node.pools[pool].refuse_impossible(want)
+        self.node.pools[pool].refuse_impossible(want, priority)
         errand = Errand(secrets.token_urlsafe(9), pool, want, priority)
         self.all[errand.name] = errand
         errand.work = asyncio.get_running_loop().create_task(self.run(errand))
+        self.node.mesh.mishaps.mind("page", errand.work)
         self.sweep_later()
         return errand
 
@@ -75,6 +76,9 @@ class Errands:
             self.end(errand, "lost", "the permits were taken back")
         except Refused as error:
             self.end(errand, "refused", str(error))
+        except Exception as error:
+            self.end(errand, "refused", f"the agent failed ({error!r})")
+            raise
 
     def give_back(self, name: str, why: str = "") -> Errand:
         errand = self.all.get(name)
@@ -102,14 +106,19 @@ class Errands:
 
     def sweep_later(self) -> None:
         if self.sweeping is None and self.all:
-            self.sweeping = asyncio.get_running_loop().call_later(1.0, self.sweep)
+            self.sweeping = self.node.mesh.mishaps.later(1.0, "page", self.sweep)
 
     def sweep(self) -> None:
         self.sweeping = None
+        try:
+            self.end_old()
+        finally:
+            self.sweep_later()
+
+    def end_old(self) -> None:
         now = asyncio.get_running_loop().time()
         for name, errand in list(self.all.items()):
             if errand.over and now - errand.seen > KEPT:
                 del self.all[name]
             elif not errand.over and now - errand.seen > ABANDONED_AFTER:
                 self.give_back(name, "the page that asked is gone")
-        self.sweep_later()

@@ -20,6 +20,8 @@ from starlette.routing import Route
 from meshlock.errors import Refused
 from meshlock.live.interfaces.http import Interface
 from meshlock.live.interfaces.node import Node
+from meshlock.live.machine import limits
+from meshlock.live.machine.limits import CutFor, Priority, Want
 from meshlock.live.pools.views import View, brief
 from meshlock.web.alarms import alarms
 from meshlock.web.answers import file, static, told
@@ -28,7 +30,6 @@ from meshlock.web.errands import Errands
 T = TypeVar("T")
 
 MOST_BYTES = 10_000
-LONGEST_CUT = 600.0
 
 
 def view(node: Node, pool: str) -> dict[str, Any]:
@@ -51,8 +52,8 @@ def view(node: Node, pool: str) -> dict[str, Any]:
 
 class Acquire(msgspec.Struct, forbid_unknown_fields=True):
     pool: str
-    want: int = 1
-    priority: int = 0
+    want: Want = 1
+    priority: Priority = 0
 
 
 class Release(msgspec.Struct, forbid_unknown_fields=True):
@@ -61,7 +62,7 @@ class Release(msgspec.Struct, forbid_unknown_fields=True):
 
 class Cut(msgspec.Struct, forbid_unknown_fields=True):
     peer: str
-    seconds: float = 30.0
+    seconds: CutFor = 30.0
 
 
 class Restore(msgspec.Struct, forbid_unknown_fields=True):
@@ -95,8 +96,6 @@ class LivePage:
 
         async def acquire(request: Request) -> Response:
             wish = await self.asked(request, Acquire)
-            if not -(2**31) <= wish.priority < 2**31:
-                raise Refused("A priority must fit into 32 bits.")
             return told(errands.start(wish.pool, wish.want, wish.priority).describe())
 
         async def release(request: Request) -> Response:
@@ -104,8 +103,6 @@ class LivePage:
 
         async def cut(request: Request) -> Response:
             wish = await self.asked(request, Cut)
-            if not 1.0 <= wish.seconds <= LONGEST_CUT:
-                raise Refused(f"A link can be cut for 1 to {LONGEST_CUT:.0f} seconds.")
             node.mesh.cut(wish.peer, wish.seconds)
             return told({})
 
@@ -131,7 +128,4 @@ class LivePage:
             raise HTTPException(403, "This agent only lets itself be looked at.")
         if request.headers.get("content-type") != "application/json":
             raise HTTPException(415, "Send JSON.")
-        try:
-            return msgspec.json.decode((await request.body())[:MOST_BYTES], type=kind)
-        except msgspec.MsgspecError as error:
-            raise Refused(f"Not an action: {error}.") from None
+        return limits.decoded((await request.body())[:MOST_BYTES], kind, "an action")

@@ -17,6 +17,8 @@ import msgspec
 from meshlock.errors import Refused
 from meshlock.live.interfaces.exposition import exposition
 from meshlock.live.interfaces.node import Node
+from meshlock.live.machine import limits
+from meshlock.live.machine.limits import GrantNumber, Priority, RequestId, Timeout, Want
 from meshlock.live.pools.grants import Grant
 
 LONGEST_LINE = 64 * 1024
@@ -30,12 +32,12 @@ MOST_UNDER_WAY = 1000
 
 class Request(msgspec.Struct, forbid_unknown_fields=True):
     do: str
-    id: int | str | None = None  # comes back with the answer
+    id: RequestId | str | None = None  # comes back with the answer
     pool: str = ""
-    want: int = 1
-    priority: int = 0
-    timeout: float | None = None
-    grant: int = 0
+    want: Want = 1
+    priority: Priority = 0
+    timeout: Timeout | None = None
+    grant: GrantNumber = 0
     add: str | None = None  # a member, and likewise
     remove: str | None = None
     watch: bool = False  # tell me whenever the lease of what I acquire is renewed
@@ -53,13 +55,12 @@ class Conversation:
         self.tasks: set[asyncio.Task[None]] = set()
 
     async def talk(self, reader: asyncio.StreamReader) -> None:
-        decode = msgspec.json.Decoder(Request).decode
         try:
             while line := await reader.readline():
                 try:
-                    request = decode(line)
-                except msgspec.MsgspecError as error:
-                    self.answer(None, ok=False, error="refused", why=f"Not a request: {error}")
+                    request = limits.decoded(line, Request)
+                except Refused as error:
+                    self.answer(called(line), ok=False, error="refused", why=str(error))
                     continue
                 if len(self.tasks) >= MOST_UNDER_WAY:
                     self.answer(request.id, ok=False, error="refused", why="Too many requests.")
@@ -106,13 +107,18 @@ class Conversation:
             self.answer(request.id, ok=False, error="timeout", why=why)
         except Refused as error:
             self.answer(request.id, ok=False, error="refused", why=str(error))
+        except Exception as error:
+            self.node.mesh.mishaps.note("agent")
+            why = f"The agent failed on this request ({error!r}): its log says more."
+            self.answer(request.id, ok=False, error="failed", why=why)
 
     async def acquire(self, request: Request) -> dict[str, Any]:
         pool = self.node.pool(request.pool)
         grant = await pool.acquire(request.want, priority=request.priority, timeout=request.timeout)
         self.last_grant += 1
         self.grants[self.last_grant] = grant
-        watch = asyncio.create_task(self.watch(self.last_grant, grant, request.watch))
+        watching = self.watch(self.last_grant, grant, request.watch)
+        watch = self.node.mesh.mishaps.mind("agent", asyncio.create_task(watching))
         self.watches[self.last_grant] = watch
         return {
             "ok": True,
@@ -155,6 +161,15 @@ class Conversation:
         return {"ok": True}
 
 
+def called(line: bytes) -> int | str | None:
+    """The id of a request that cannot be carried out, so that its sender knows which it was."""
+    number = limits.loosely(line).get("id")
+    if isinstance(number, str) or type(number) is int:
+        with contextlib.suppress(msgspec.ValidationError):
+            return msgspec.convert(number, RequestId | str)
+    return None
+
+
 async def serve(node: Node, place: str) -> asyncio.Server:
     """Answer at this socket; whoever may write to it may use the agent."""
     path = Path(place)
@@ -166,8 +181,11 @@ async def serve(node: Node, place: str) -> asyncio.Server:
         path.unlink()  # of an agent that was killed
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(asyncio.CancelledError):  # we end: nothing to complain of
-            await Conversation(node, writer).talk(reader)
+        try:
+            with contextlib.suppress(asyncio.CancelledError):  # we end: nothing to complain of
+                await Conversation(node, writer).talk(reader)
+        except Exception:
+            node.mesh.mishaps.note("agent")
 
     try:
         server = await asyncio.start_unix_server(connected, place, limit=LONGEST_LINE)

@@ -27,20 +27,22 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from meshlock.errors import Refused
+from meshlock.live.machine import limits
+from meshlock.live.machine.limits import CLOCK_RATE, DEAD, HEARTBEAT, LEASE, Permits
 
 
 class PoolSettings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
-    permits: int | None = None
+    permits: Permits | None = None
     founder: bool | None = None
     algorithm: str | None = None
     options: dict[str, str] = {}
     members: list[str] = []
-    lease: float | None = None
+    lease: Annotated[float, LEASE.meta] | None = None
     links: list[tuple[str, str]] | None = None
 
 
@@ -51,9 +53,10 @@ class Settings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     secret_file: str | None = None
     certificates: str | None = None
     discover: bool = False
-    heartbeat: float = 0.1
-    dead: float = 0.5
-    clock_rate: float = 1.0  # of the clock of leases, for tests of clocks that differ
+    heartbeat: Annotated[float, HEARTBEAT.meta] = 0.1
+    dead: Annotated[float, DEAD.meta] = 0.5
+    # of the clock of leases, for tests of clocks that differ
+    clock_rate: Annotated[float, CLOCK_RATE.meta] = 1.0
     socket: str | None = None
     http: str | None = None
     http_token_file: str | None = None
@@ -86,10 +89,12 @@ def with_flags(settings: Settings, flags: dict[str, Any]) -> Settings:
 def pool_flag(text: str) -> tuple[str, PoolSettings]:
     """``docks=3`` founds a pool of three permits, ``docks`` joins one."""
     name, equals, permits = text.partition("=")
-    if equals and (not permits.isdigit() or int(permits) < 1):
-        raise Refused(f"--pool takes NAME or NAME=PERMITS, not '{text}'.")
+    if equals and not permits.isdecimal():
+        raise Refused(f"--pool takes NAME or NAME=PERMITS, not {limits.shown(text)}.")
+    limits.name(name)
     if equals:
-        return name, PoolSettings(permits=int(permits), founder=True)
+        number = limits.permits(int(permits[: limits.SHOWN]), f"permits (--pool {name}=...)")
+        return name, PoolSettings(permits=number, founder=True)
     return name, PoolSettings()
 
 

@@ -50,6 +50,9 @@ def lines(node: Node) -> Iterator[str]:
     yield f"meshlock_nodes_unreachable {distances.count(None)}"
     yield from family("meshlock_refused_total", "counter", "Peers that were refused.")
     yield f"meshlock_refused_total {status['refused']}"
+    yield from family("meshlock_errors_total", "counter", "Failures of the node itself.")
+    for where, count in sorted(node.mesh.mishaps.counts.items()):
+        yield f'meshlock_errors_total{{where="{where}"}} {count}'
     for name, (meaning, value) in GAUGES.items():
         yield from family(name, "gauge", meaning)
         for pool in pools:

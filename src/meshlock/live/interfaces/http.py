@@ -26,6 +26,8 @@ from meshlock.errors import Refused
 from meshlock.live.interfaces.exposition import exposition
 from meshlock.live.interfaces.node import Node
 from meshlock.live.links.mesh import split
+from meshlock.live.machine import limits
+from meshlock.live.machine.limits import Priority, Timeout, Ttl, Want
 from meshlock.live.pools.grants import Grant
 
 try:
@@ -96,10 +98,10 @@ class OnlyAsOurselves:
 
 
 class Wish(msgspec.Struct, forbid_unknown_fields=True):
-    want: int = 1
-    priority: int = 0
-    timeout: float = 10.0
-    ttl: float = TTL
+    want: Want = 1
+    priority: Priority = 0
+    timeout: Timeout = 10.0
+    ttl: Ttl = TTL
 
 
 async def refusal(_request: Request, error: Exception) -> Response:
@@ -113,11 +115,12 @@ class Leased:
     def __init__(self, grant: Grant, ttl: float) -> None:
         self.grant = grant
         self.ttl = ttl
-        self.timer = asyncio.get_running_loop().call_later(ttl, self.over)
+        self.later = grant.pool.mesh.mishaps.later
+        self.timer = self.later(ttl, "http", self.over)
 
     def renew(self) -> None:
         self.timer.cancel()
-        self.timer = asyncio.get_running_loop().call_later(self.ttl, self.over)
+        self.timer = self.later(self.ttl, "http", self.over)
 
     def over(self) -> None:
         self.timer.cancel()
@@ -155,6 +158,12 @@ class Interface:
                 return JSONResponse({"why": "No permits in time."}, 408)
             except Refused as error:
                 return JSONResponse({"why": str(error)}, 400)
+            except HTTPException:
+                raise
+            except Exception as error:
+                self.node.mesh.mishaps.note("http")
+                why = f"The agent failed on this request ({error!r}): its log says more."
+                return JSONResponse({"why": why}, 500)
 
         return guard
 
@@ -168,10 +177,7 @@ class Interface:
         return JSONResponse(self.node.status())
 
     async def acquire(self, request: Request) -> Response:
-        try:
-            wish = msgspec.json.decode(await request.body() or b"{}", type=Wish)
-        except msgspec.MsgspecError as error:
-            raise Refused(f"Not a request: {error}.") from None
+        wish = limits.decoded(await request.body() or b"{}", Wish)
         pool = self.node.pool(request.path_params["pool"])
         grant = await pool.acquire(wish.want, priority=wish.priority, timeout=wish.timeout)
         if await request.is_disconnected():
@@ -271,6 +277,7 @@ def description() -> dict[str, Any]:
                         _200="A grant: its name, fence and ttl.",
                         _400="It can never be granted.",
                         _408="No permits in time.",
+                        _500="The agent failed; its log says more.",
                     ),
                 }
             },

@@ -13,19 +13,17 @@ from typing import Any
 
 from meshlock.errors import Refused
 from meshlock.live.interfaces.configuration import Settings, secret
-from meshlock.live.links.frames import NAME as LEGAL
 from meshlock.live.links.frames import Ask, BadFrame, Carry, Tell
 from meshlock.live.links.mesh import ZENOH, Mesh, split
 from meshlock.live.links.security import Security, by_certificate, by_secret, unprotected
 from meshlock.live.links.session import serial
+from meshlock.live.machine import limits
 from meshlock.live.machine.logs import tell
 from meshlock.live.pools.pool import PULL, Pool
 from meshlock.live.pools.pool_configuration import Charter, found, leased, meant
 from meshlock.live.pools.recording import Recording
 from meshlock.live.pools.views import Views
 
-NAME = re.compile(LEGAL)
-LETTERS = "use 1 to 64 letters, digits, '.', '_' or '-'"
 MOST_POOLS = 1000
 FIRST_CONTACT = 1.0
 """Seconds a founder gives its peers to say that the pool exists already."""
@@ -75,7 +73,7 @@ class Node:
         zenoh: Mapping[str, Any] | None = None,
         clock_rate: float = 1.0,
     ) -> None:
-        self.name = name or socket.gethostname()
+        self.name = socket.gethostname() if name is None else name
         self.listen = listen
         self.peers = list(peers)
         self.heartbeat = heartbeat
@@ -92,12 +90,12 @@ class Node:
         self._views: Views | None = None
         self._closing = False
         self._foundings: set[asyncio.Task[None]] = set()
-        if not NAME.fullmatch(self.name):
-            raise Refused(f"'{self.name}' is no name for a node: {LETTERS}.")
-        if not 0 < heartbeat < dead:
+        limits.name(self.name, "node")
+        limits.real(limits.HEARTBEAT, heartbeat, "heartbeat")
+        limits.real(limits.DEAD, dead, "dead")
+        limits.real(limits.CLOCK_RATE, clock_rate, "clock-rate")
+        if heartbeat >= dead:
             raise Refused("A heartbeat must be shorter than the time after which a link is dead.")
-        if clock_rate <= 0:
-            raise Refused("A clock goes forwards: give a clock rate above 0, or none at all.")
         for address in self.peers:
             if not address.startswith(ZENOH):
                 split(address)
@@ -237,6 +235,9 @@ class Node:
         is named. For algorithms that need a network which does not change, ``members`` and
         ``links`` say what it is.
         """
+        limits.name(name)
+        if permits is not None:
+            permits = limits.permits(permits)
         entry = meant(algorithm, members, options or {})
         if lease is not None and not members:
             raise Refused(f"Leases need members: name the members of the pool {name}.")
@@ -261,6 +262,7 @@ class Node:
             charter = found(name, self.name, permits, entry, options or {}, members, links)
             if self.peers:
                 task = asyncio.get_running_loop().create_task(self.found_later(pool, charter))
+                self.mesh.mishaps.mind("pool", task)
                 self._foundings.add(task)
                 task.add_done_callback(self._foundings.discard)
             else:
@@ -285,8 +287,6 @@ class Node:
         if pool is None:
             if self._mesh is None or self._closing:
                 raise Refused("Start the node first: use 'async with meshlock.Node(...) as node'.")
-            if not NAME.fullmatch(name):
-                raise Refused(f"'{name}' is no name for a pool: {LETTERS}.")
             recording = None
             if self.trace is not None:
                 recording = Recording(self.trace / f"{name}.{self.name}.jsonl", self.name)
@@ -309,15 +309,15 @@ class Node:
 
     def up(self, peer: str) -> None:
         for pool in self.pools.values():
-            pool.up(peer)
+            self.mesh.mishaps.run("pool", pool.up, peer)
 
     def down(self, peer: str) -> None:
         for pool in self.pools.values():
-            pool.down(peer)
+            self.mesh.mishaps.run("pool", pool.down, peer)
 
     def map_changed(self) -> None:
         for pool in self.pools.values():
-            pool.map_changed()
+            self.mesh.mishaps.run("pool", pool.map_changed)
 
     def message(self, peer: str, frame: Carry) -> None:
         assert self._mesh is not None
@@ -325,7 +325,7 @@ class Node:
         if pool is None:
             if self._closing:
                 return
-            if len(self.pools) >= MOST_POOLS or not NAME.fullmatch(frame.pool):
+            if len(self.pools) >= MOST_POOLS or not re.fullmatch(limits.NAME, frame.pool):
                 raise BadFrame("a message of yet another pool")
             pool = self.known(frame.pool)
         named = 0

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from meshlock.live.links.frames import Carry, Detour, pack
+from meshlock.live.links.frames import BadFrame, Carry, Detour, pack
 
 if TYPE_CHECKING:
     from meshlock.live.links.link import Connection
@@ -81,7 +81,10 @@ class Detours:
         if frame.custody == session.custody_received + 1 and frame.args is not None:
             session.custody_received = frame.custody
             message = Carry(0, 0, frame.custody, frame.pool, frame.kind, frame.args)
-            mesh.owner.message(frame.origin, message)
+            try:
+                mesh.owner.message(frame.origin, message)
+            except BadFrame as error:  # whoever carried it is innocent
+                mesh.refusals.note(frame.origin, f"it sent {error}")
         if frame.custody <= session.custody_received:
             self.attempts += 1
             receipt = Detour(

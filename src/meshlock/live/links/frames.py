@@ -8,10 +8,12 @@ does not fit raises :class:`BadFrame` and costs the sender its connection.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import msgspec
+
+from meshlock.live.machine.limits import MOST_NODES, Clock, Count, Generation, Name, Word
 
 VERSION = 2
 """Of the frames below; two nodes must speak the same one."""
@@ -28,15 +30,7 @@ MOST_NEWS = 16 * 1024
 LAST_RECORD = 2**62
 """No node numbers what it says of its links higher."""
 
-MOST_NODES = 1024
-"""So many there may be in a mesh, and as many links at each."""
-
-NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}"
-"""What nodes and pools may be called."""
-
 LENGTH = struct.Struct("!I")
-
-Name = Annotated[str, msgspec.Meta(pattern=rf"\A{NAME}\Z")]
 
 
 class BadFrame(ValueError):
@@ -50,9 +44,9 @@ class Here(msgspec.Struct, array_like=True, tag=0, frozen=True):
     is told apart from one that was only cut off.
     """
 
-    version: int
+    version: Count
     name: str
-    boot: int
+    boot: Count
 
 
 class Hello(msgspec.Struct, array_like=True, tag=1, frozen=True):
@@ -61,27 +55,27 @@ class Hello(msgspec.Struct, array_like=True, tag=1, frozen=True):
     ``known`` is the boot of yours to which the numbers refer, 0 if we have never met.
     """
 
-    version: int
+    version: Count
     name: str
-    boot: int
-    known: int
-    generation: int
+    boot: Count
+    known: Count
+    generation: Generation
     up: bool
-    received: int
-    kept: int  # how many of your messages in custody have reached me
+    received: Count
+    kept: Count  # how many of your messages in custody have reached me
 
 
 class Welcome(msgspec.Struct, array_like=True, tag=2, frozen=True):
     """The one who was dialled: what is to be. The dialler obeys or hangs up."""
 
-    version: int
+    version: Count
     name: str
-    boot: int
-    known: int
-    generation: int
+    boot: Count
+    known: Count
+    generation: Generation
     resumed: bool
-    received: int
-    kept: int
+    received: Count
+    kept: Count
 
 
 class Refuse(msgspec.Struct, array_like=True, tag=3, frozen=True):
@@ -97,11 +91,11 @@ class Refuse(msgspec.Struct, array_like=True, tag=3, frozen=True):
 class Carry(msgspec.Struct, array_like=True, tag=4, frozen=True):
     """One message of an algorithm. ``custody`` numbers those that may never be lost."""
 
-    number: int
-    acknowledged: int
-    custody: int
-    pool: str
-    kind: str
+    number: Count
+    acknowledged: Count
+    custody: Count
+    pool: Word
+    kind: Word
     args: tuple[Any, ...]
 
 
@@ -112,8 +106,8 @@ class Beat(msgspec.Struct, array_like=True, tag=5, frozen=True):
     must be bounded (:meth:`.mesh.Mesh.travelled`).
     """
 
-    acknowledged: int
-    clock: int = 0
+    acknowledged: Count
+    clock: Clock = 0
 
 
 class Bye(msgspec.Struct, array_like=True, tag=6, frozen=True):
@@ -127,15 +121,15 @@ class Detour(msgspec.Struct, array_like=True, tag=7, frozen=True):
     life of which link the message is; ``attempt`` tells a repeated attempt from an echo.
     """
 
-    origin: str
-    origin_boot: int
-    target: str
-    target_boot: int
-    generation: int
-    custody: int
-    attempt: int
-    pool: str
-    kind: str
+    origin: Name
+    origin_boot: Count
+    target: Name
+    target_boot: Count
+    generation: Generation
+    custody: Count
+    attempt: Count
+    pool: Word
+    kind: Word
     args: tuple[Any, ...] | None
 
 
@@ -143,7 +137,7 @@ class Links(msgspec.Struct, array_like=True, tag=8, frozen=True):
     """To whom a node is linked, as it says itself; others hand it on (:mod:`.link_map`)."""
 
     name: Name
-    boot: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+    boot: Count
     number: Annotated[int, msgspec.Meta(ge=0, le=LAST_RECORD)]  # the larger the newer
     peers: Annotated[tuple[Name, ...], msgspec.Meta(max_length=MOST_NODES)]
 
@@ -153,7 +147,7 @@ class Ask(msgspec.Struct, array_like=True, tag=9, frozen=True):
 
     origin: Name
     target: Name
-    question: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+    question: Count
     hops: Annotated[int, msgspec.Meta(ge=0, le=4 * MOST_NODES)]  # that it may still go
     pool: Name
 
@@ -164,7 +158,7 @@ class Tell(msgspec.Struct, array_like=True, tag=10, frozen=True):
 
     origin: Name
     target: Name
-    question: Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+    question: Count
     hops: Annotated[int, msgspec.Meta(ge=0, le=4 * MOST_NODES)]
     pool: Name
     news: Annotated[bytes, msgspec.Meta(max_length=MOST_NEWS)]
@@ -210,8 +204,3 @@ class Splitter:
             except UNREADABLE as error:
                 raise BadFrame(f"bytes that are no frame: {error}") from None
         self.buffer = data[place:]
-
-
-def settled(values: Sequence[Any]) -> tuple[Any, ...]:
-    """Arrays as tuples, all the way down: what algorithms put into messages is hashable."""
-    return tuple([settled(value) if type(value) is list else value for value in values])

@@ -17,13 +17,11 @@ from __future__ import annotations
 import asyncio
 import re
 from enum import Enum, auto
-from logging import ERROR
 from typing import Protocol, cast
 
 from meshlock.live.links.frames import (
     FRAME_LIMIT,
     HANDSHAKE_LIMIT,
-    NAME,
     VERSION,
     Ask,
     BadFrame,
@@ -42,7 +40,8 @@ from meshlock.live.links.frames import (
     pack,
 )
 from meshlock.live.links.session import Session
-from meshlock.live.machine.logs import tell
+from meshlock.live.machine.limits import NAME
+from meshlock.live.machine.mishaps import Mishaps
 
 WRITE_BUFFER = 64 * 1024
 """Bytes that may wait in the transport; beyond that messages wait in the session."""
@@ -85,6 +84,7 @@ class Keeper(Protocol):
     name: str
     boot: int
     owner: Owner
+    mishaps: Mishaps
 
     def greeting(self, connection: Connection) -> None: ...
     def proved(self, transport: asyncio.Transport) -> str | None: ...
@@ -157,9 +157,9 @@ class Connection(asyncio.Protocol):
         except BadFrame as error:
             self.close(f"it sent {error}", Ending.BAD_FRAME)
         except Exception:
-            tell(ERROR, "failed", peer=self.peer, failed=True)
+            self.keeper.mishaps.note("frame")
             self.close("we failed on what it sent")
-        self.keeper.flush()
+        self.keeper.mishaps.run("flush", self.keeper.flush)
 
     def pause_writing(self) -> None:
         self.paused = True
@@ -172,7 +172,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         if not self.reason:
             self.reason = str(error) if error else "it hung up"
-        self.keeper.lost(self, self.reason)
+        self.keeper.mishaps.run("link", self.keeper.lost, self, self.reason)
         if not self.decided.done():
             self.decided.set_result(False)
         if not self.closed.done():

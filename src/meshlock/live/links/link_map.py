@@ -31,7 +31,8 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from meshlock.live.links.frames import LAST_RECORD, MOST_NODES, Links, pack
+from meshlock.live.links.frames import LAST_RECORD, Links, pack
+from meshlock.live.machine.limits import MOST_NODES
 
 if TYPE_CHECKING:
     from meshlock.live.links.mesh import Mesh
@@ -162,13 +163,13 @@ class LinkMap:
             elif self.gone.pop(name, None) is not None:
                 self.fresh[name] = self.me  # all neighbours are told (4)
         if self.gone and self.forgetting is None and not self.closed:
-            self.forgetting = self.mesh.loop.call_later(FORGET_AFTER, self.forget_old)
+            self.forgetting = self.mesh.mishaps.later(FORGET_AFTER, "map", self.forget_old)
 
     def soon(self) -> None:
         """Many changes at once are one."""
         if self.settling is None and not self.closed:
             wait = self.last + BREATH - self.mesh.time()
-            self.settling = self.mesh.loop.call_later(max(0.0, wait), self.settle)
+            self.settling = self.mesh.mishaps.later(max(0.0, wait), "map", self.settle)
 
     def settle(self) -> None:
         self.settling = None
@@ -220,7 +221,7 @@ class LinkMap:
                 self.forget(name)
         if self.gone:
             wait = min(self.gone.values()) + FORGET_AFTER - now
-            self.forgetting = self.mesh.loop.call_later(wait, self.forget_old)
+            self.forgetting = self.mesh.mishaps.later(wait, "map", self.forget_old)
 
     def forget(self, name: str) -> None:
         del self.records[name]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from meshlock.errors import Refused
 from meshlock.live.links.detours import Detours
-from meshlock.live.links.frames import MOST_NODES, Beat, Bye, Detour, Hello, Links, Refuse, pack
+from meshlock.live.links.frames import BadFrame, Beat, Bye, Detour, Hello, Links, Refuse, pack
 from meshlock.live.links.link import Connection, Ending, NotLinked, Owner
 from meshlock.live.links.link_map import LinkMap
 from meshlock.live.links.refusals import Refusals
@@ -29,7 +29,9 @@ from meshlock.live.links.security import Security
 from meshlock.live.links.session import Overflow, Session
 from meshlock.live.machine import clock
 from meshlock.live.machine.error_text import error_text
+from meshlock.live.machine.limits import MOST_NODES
 from meshlock.live.machine.logs import tell
+from meshlock.live.machine.mishaps import Mishaps
 
 if TYPE_CHECKING:
     from meshlock.live.links.zenoh_carrier import ZenohCarrier
@@ -86,6 +88,8 @@ class Mesh:
         self.cuts: dict[str, float] = {}  # links that are cut on purpose: until when
         self.in_doubt = 0  # messages with permits that a restarted peer may have taken along
         self.refusals = Refusals()
+        self.loop = asyncio.get_running_loop()
+        self.mishaps = Mishaps(self.loop)
         self.detours = Detours(self)
         self.clocks: dict[str, tuple[int, int, int]] = {}  # peer: its boot, its clock, when it came
         self.zenoh: ZenohCarrier | None = None
@@ -93,9 +97,8 @@ class Mesh:
         self.address = ""
         self.tasks: set[asyncio.Task[Any]] = set()
         self.accepting = 0
-        self.loop = asyncio.get_running_loop()
         self.time: Callable[[], float] = self.loop.time
-        self.ticking = self.loop.call_later(heartbeat, self.tick)
+        self.ticking = self.mishaps.later(heartbeat, "tick", self.tick)
         self.link_map = LinkMap(self)
 
     # -- sending -----------------------------------------------------------------------
@@ -122,8 +125,14 @@ class Mesh:
             session.carry(pool, kind, args, custody)
         except Overflow as error:
             self.refusals.note(peer, str(error))
-            self.loop.call_soon(self.fail, peer, "it does not take what we send")
+            why = "it does not take what we send"
+            self.loop.call_soon(self.mishaps.run, "link", self.fail, peer, why)
             return
+        except Exception:
+            # To the algorithms a link carries everything or has failed.
+            why = "we could not write what was to be sent"
+            self.loop.call_soon(self.mishaps.run, "link", self.fail, peer, why)
+            raise
         connection = self.open.get(peer)
         if connection is not None and session.up:
             connection.push(session)
@@ -236,6 +245,14 @@ class Mesh:
         elif not (connection.dialled or connection.session or connection.ending is Ending.MUTUAL):
             self.refusals.note(connection.address, reason)
 
+    def accuse(self, peer: str, error: BadFrame) -> None:
+        """What it sent some time ago turns out to be bad."""
+        connection = self.open.get(peer)
+        if connection is not None:
+            connection.close(f"it sent {error}", Ending.BAD_FRAME)
+        else:
+            self.refusals.note(peer, f"it sent {error}")
+
     def settled(self, connection: Connection) -> None:
         """Its handshake is over, one way or the other."""
         self.handshakes.discard(connection)
@@ -247,20 +264,23 @@ class Mesh:
     def tick(self) -> None:
         """Once per heartbeat: who is silent, who must hear from us."""
         now = self.time()
-        self.ticking = self.loop.call_later(self.heartbeat, self.tick)
-        for peer in list(self.linked):
-            connection = self.open.get(peer)
-            heard = connection.heard if connection is not None else self.heard[peer]
-            if now - heard > self.dead:
-                self.fail(peer, f"nothing heard for {now - heard:.2f} s")
-        self.detours.tick(now)
-        self.link_map.pay()
+        self.ticking = self.mishaps.later(self.heartbeat, "tick", self.tick)
+        self.mishaps.run("silence", self.notice_silence, now)
+        self.mishaps.run("detours", self.detours.tick, now)
+        self.mishaps.run("map", self.link_map.pay)
         for connection in self.open.values():
             if not connection.paused:  # what it has not read yet will do
                 connection.beat()
         for connection in list(self.handshakes):
             if now - connection.began > HANDSHAKE_SECONDS:
                 connection.abort("it did not finish the handshake in time")
+
+    def notice_silence(self, now: float) -> None:
+        for peer in list(self.linked):
+            connection = self.open.get(peer)
+            heard = connection.heard if connection is not None else self.heard[peer]
+            if now - heard > self.dead:
+                self.fail(peer, f"nothing heard for {now - heard:.2f} s")
 
     def fail(self, peer: str, reason: str) -> None:
         """The link has failed: whatever comes next is a new generation."""
@@ -382,6 +402,10 @@ class Mesh:
                 self.refusals.note("?", f"accepting failed: {error}")
                 await asyncio.sleep(0.1)
                 continue
+            except Exception:
+                self.mishaps.note("accept")
+                await asyncio.sleep(0.1)
+                continue
             if self.accepting + len(self.handshakes) >= MOST_HANDSHAKES:
                 accepted.close()
                 self.refusals.note(f"{where[0]}:{where[1]}", "too many handshakes at once")
@@ -439,6 +463,8 @@ class Mesh:
                     if reason != said and ending is not Ending.MUTUAL:
                         tell(WARNING, "no link", address=address, reason=reason)
                         said = reason
+                except Exception:
+                    self.mishaps.note("dial")
             self.tried[address].set()
             if connection is not None:
                 await asyncio.shield(connection.closed)
@@ -474,7 +500,7 @@ class Mesh:
     # -- ending ------------------------------------------------------------------------
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = self.loop.create_task(work)
+        task = self.mishaps.mind("link", self.loop.create_task(work))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
         return task

@@ -142,15 +142,27 @@ class Session:
     # -- sending -------------------------------------------------------------------
 
     def carry(self, pool: str, kind: str, args: tuple[Any, ...], custody: bool) -> None:
-        """Send, or keep for later."""
-        kept = 0
-        if custody:
-            if len(self.custody) >= IN_CUSTODY:
-                raise Overflow(f"{IN_CUSTODY} messages already wait for {self.peer}")
-            kept = self.custody_sent = self.custody_sent + 1
-            self.custody.append((kept, pool, kind, args))
-        if self.up:
-            self.write(kept, pool, kind, args)
+        """Send, or keep for later. What cannot be written is neither."""
+        if not custody:
+            if self.up:
+                self.write(0, pool, kind, args)
+            return
+        if len(self.custody) >= IN_CUSTODY:
+            raise Overflow(f"{IN_CUSTODY} messages already wait for {self.peer}")
+        kept = self.custody_sent + 1
+        try:
+            if self.up:
+                self.write(kept, pool, kind, args)
+            else:
+                pack(Carry(0, 0, kept, pool, kind, args))
+        except Overflow:
+            self.keep((kept, pool, kind, args))
+            raise
+        self.keep((kept, pool, kind, args))
+
+    def keep(self, message: Kept) -> None:
+        self.custody_sent = message[0]
+        self.custody.append(message)
 
     def last(self, custody: bool) -> int:
         """The name of the message that was carried last, the same at both ends."""
@@ -159,9 +171,9 @@ class Session:
     def write(self, kept: int, pool: str, kind: str, args: tuple[Any, ...]) -> None:
         if len(self.unacknowledged) >= UNACKNOWLEDGED:
             raise Overflow(f"{self.peer} has not acknowledged {UNACKNOWLEDGED} messages")
+        frame = pack(Carry(self.sent + 1, self.received, kept, pool, kind, args))
         self.sent += 1
         self.told = self.received
-        frame = pack(Carry(self.sent, self.received, kept, pool, kind, args))
         self.unacknowledged.append((self.sent, kept, frame))
 
     def after(self, number: int) -> list[bytes]:

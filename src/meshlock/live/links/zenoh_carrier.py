@@ -19,6 +19,7 @@ import msgspec
 from meshlock.errors import Refused
 from meshlock.live.links.frames import BadFrame
 from meshlock.live.links.link import Connection, NotLinked
+from meshlock.live.machine.limits import Count, Name
 
 try:
     import zenoh
@@ -41,9 +42,9 @@ MOST_CONVERSATIONS = 256
 class Piece(msgspec.Struct, array_like=True):
     """A part of a conversation; ``data`` None ends it."""
 
-    sender: str
-    conversation: int
-    number: int
+    sender: Name
+    conversation: Count
+    number: Count
     data: bytes | None
 
 
@@ -117,7 +118,8 @@ class ZenohCarrier:
 
     def arrived(self, sample: Any) -> None:
         """In one of Zenoh's threads."""
-        self.mesh.loop.call_soon_threadsafe(self.hear, sample.payload.to_bytes())
+        body = sample.payload.to_bytes()
+        self.mesh.loop.call_soon_threadsafe(self.mesh.mishaps.run, "zenoh", self.hear, body)
 
     def hear(self, body: bytes) -> None:
         try:

@@ -1,1 +1,2 @@
-"""What a process has of its machine: a clock, an event loop, a log, and words for its errors."""
+"""What a process has of its machine: a clock, an event loop, a log, words for its errors, a count of
+what failed (:mod:`.mishaps`), and the ranges of what it takes in (:mod:`.limits`)."""

@@ -18,7 +18,9 @@ LOGGER.addHandler(logging.NullHandler())
 LEVELS = ("debug", "info", "warning", "error")
 
 
-def tell(level: int, event: str, *, failed: bool = False, **details: object) -> None:
+def tell(
+    level: int, event: str, *, failed: bool | BaseException = False, **details: object
+) -> None:
     """Something has happened: ``tell(INFO, "link up", peer="north")``."""
     if LOGGER.isEnabledFor(level):
         words = " ".join(f"{name}={value}" for name, value in details.items())

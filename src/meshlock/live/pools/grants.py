@@ -79,7 +79,7 @@ class Grant:
 class Waiter:
     """One request, from the moment it is made until its permits are back."""
 
-    __slots__ = ("abandoned", "asked", "future", "grant", "number", "priority", "want")
+    __slots__ = ("abandoned", "asked", "failure", "future", "grant", "number", "priority", "want")
 
     def __init__(self, number: int, want: int, priority: int, asked: float) -> None:
         self.number = number
@@ -88,6 +88,7 @@ class Waiter:
         self.asked = asked
         self.grant: Grant | None = None
         self.future: asyncio.Future[Grant] | None = None
+        self.failure: Exception | None = None  # why it could not even be handed in
         self.abandoned = False  # nobody waits any more: what comes goes straight back
 
 

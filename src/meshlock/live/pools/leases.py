@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,7 +33,8 @@ from meshlock.algorithms.recovery.node import RecoveryNode
 from meshlock.algorithms.recovery.pace import Pace
 from meshlock.algorithms.recovery.state import majority
 from meshlock.errors import Refused
-from meshlock.live.links.frames import MOST_NODES, Carry
+from meshlock.live.links.frames import BadFrame, Carry
+from meshlock.live.machine.limits import MOST_NODES, NAME
 from meshlock.live.pools import routed
 from meshlock.live.pools.pool_configuration import Charter
 from meshlock.live.pools.promises import Promised, Promises
@@ -83,7 +85,7 @@ class Leases:
             self.pace.floor = max(0, int(time.time()) - ERA)
             self.node.start(self.now(), self.mesh.boot, NO_EPOCH)
         self.map_changed()
-        self.timer = self.mesh.loop.call_soon(self.poll)
+        self.timer = self.mesh.mishaps.later(0.0, "leases", self.poll)
 
     # -- as any algorithm --------------------------------------------------------------
 
@@ -137,18 +139,25 @@ class Leases:
         effects = self.out[:]
         self.out.clear()
         mute = self.unsaved is not None and not self.keep(self.unsaved)
+        failure: Exception | None = None
         for effect in effects:
-            if isinstance(effect, Message):
-                if not mute:
-                    self.post(effect)
-            elif isinstance(effect, Granted):
-                self.pool.out.append(Enter(effect.client, fence_number(effect.fence)))
-            elif isinstance(effect, Lost):
-                self.pool.take_away(effect.client)
-            elif isinstance(effect, Keep):
-                mute = not self.keep(self.promised(effect))
-            elif isinstance(effect, Misfit):
-                self.misfit(effect)
+            try:
+                if isinstance(effect, Message):
+                    if not mute:
+                        self.post(effect)
+                elif isinstance(effect, Granted):
+                    self.pool.out.append(Enter(effect.client, fence_number(effect.fence)))
+                elif isinstance(effect, Lost):
+                    self.pool.take_away(effect.client)
+                elif isinstance(effect, Keep):
+                    mute = True  # unless it is kept
+                    mute = not self.keep(self.promised(effect))
+                elif isinstance(effect, Misfit):
+                    self.misfit(effect)
+            except Exception as error:  # it fails alone; whoever caused it is told
+                failure = failure or error
+        if failure is not None:
+            raise failure
 
     def promised(self, keep: Keep) -> Promised:
         names = {number: self.name(number) for number in keep.config[1]}
@@ -195,12 +204,20 @@ class Leases:
 
     # -- what it hears -----------------------------------------------------------------
 
-    def hear(self, frame: Carry) -> None:
+    def hear(self, peer: str, frame: Carry) -> None:
         incoming = routed.read(frame.args)
         if incoming.target != self.pool.me:
             routed.hand_on(self.mesh, self.pool.name, frame.kind, incoming)
             return
-        message = routed.message(frame.kind, incoming, self.me)
+        try:
+            message = routed.message(frame.kind, incoming, self.me)
+            if incoming.origin not in self.numbers and not re.fullmatch(NAME, incoming.origin):
+                raise BadFrame("a routed message of somebody who cannot be called so")
+        except BadFrame as error:
+            if incoming.origin == peer:
+                raise
+            self.mesh.refusals.note(incoming.origin, f"it wrote {error}")  # the bearer is innocent
+            return
         sender = self.numbers.get(incoming.origin)
         if sender is None:
             if len(self.numbers) > 2 * MOST_NODES:
@@ -249,16 +266,19 @@ class Leases:
     # -- time --------------------------------------------------------------------------
 
     def poll(self) -> None:
+        """Whatever becomes of one look at the time, there is another."""
         now = self.now()
-        self.pace.poll(now, random.random())
-        self.carry_out()
-        self.pool.carry_out("poll", {})
-        self.acknowledge()
-        self.mesh.flush()
         step = self.agreement.lease // POLLS
-        for grant in self.node.grants.values():
-            step = min(step, max(0, grant.until - now))
-        self.timer = self.mesh.loop.call_later(step / 1e6, self.poll)
+        try:
+            self.pace.poll(now, random.random())
+            self.carry_out()
+            self.pool.carry_out("poll", {})
+            self.acknowledge()
+            self.mesh.flush()
+            for grant in self.node.grants.values():
+                step = min(step, max(0, grant.until - now))
+        finally:
+            self.timer = self.mesh.mishaps.later(step / 1e6, "leases", self.poll)
 
     def acknowledge(self) -> None:
         """A token's receipt matters only if nothing else tells that it arrived, so it can wait."""

@@ -21,13 +21,15 @@ import msgspec
 from meshlock.algorithms.interface import Algorithm, Effect, Enter, Message, Node
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
-from meshlock.live.links.frames import BadFrame, Carry, settled
+from meshlock.live.links.frames import BadFrame, Carry
 from meshlock.live.links.mesh import Mesh
+from meshlock.live.machine import limits
 from meshlock.live.machine.logs import tell
+from meshlock.live.pools.fields import Shape, shapes
 from meshlock.live.pools.grants import Acquire, Grant, Waiter
 from meshlock.live.pools.leases import Leases
 from meshlock.live.pools.measures import Measures
-from meshlock.live.pools.pool_configuration import Charter, born
+from meshlock.live.pools.pool_configuration import Charter, born, refuse_incredible
 from meshlock.live.pools.recording import Recording
 from meshlock.topology.graphs import Graph
 
@@ -36,6 +38,7 @@ CHARTER, PULL = "charter", "pull"
 
 NOTHING: dict[str, Any] = {}
 
+LAST_SERIAL = int(limits.COUNT.most)
 MOST_WAITING = 10_000
 MOST_STASHED = 10_000
 BREATH = 16
@@ -75,7 +78,7 @@ class Pool:
         self.core: Node | Leases | None = None
         self.leases: Leases | None = None
         self.algorithm: Algorithm | None = None
-        self.kinds: dict[str, type[Message]] = {}
+        self.kinds: dict[str, Shape] = {}
         self.choosing = False
         self.names: dict[int, str] = {}  # nodes by number ...
         self.numbers: dict[str, int] = {}  # ... and by name
@@ -125,7 +128,7 @@ class Pool:
         two of three are taken
         3 now; fences grow: True
         """
-        return Acquire(self, want, priority, timeout)
+        return Acquire(self, want, priority, limits.timeout(timeout))
 
     def try_acquire(self, want: int = 1, *, priority: int = 0) -> Grant | None:
         """The permits if they lie free at this node, at once and without a message; else None.
@@ -142,7 +145,7 @@ class Pool:
         >>> asyncio.run(look())
         None
         """
-        self.refuse_impossible(want)
+        self.refuse_impossible(want, priority)
         core = self.core
         if core is None or self.serving is not None or not core.tokens():
             return None
@@ -155,12 +158,14 @@ class Pool:
         return grant
 
     async def wait_for(self, want: int, priority: int, timeout: float | None) -> Grant:
+        timeout = limits.timeout(timeout)
+        self.refuse_impossible(want, priority)
         if self.core is None:
             async with asyncio.timeout(timeout) as limit:
                 await self.ready.wait()
             if timeout is not None:
                 timeout = max(0.0, (limit.when() or 0.0) - asyncio.get_running_loop().time())
-        self.refuse_impossible(want)
+            self.refuse_impossible(want, priority)  # now that it is known what is possible
         waiter = self.new_waiter(want, priority)
         grant = self.ask(waiter)
         if grant is not None:
@@ -185,11 +190,11 @@ class Pool:
             self.abandon(waiter)
             raise
 
-    def refuse_impossible(self, want: int) -> None:
+    def refuse_impossible(self, want: int, priority: int) -> None:
         if self.closed:
             raise Refused(f"The node of pool {self.name} is closed.")
-        if want < 1:
-            raise Refused(f"A request must be for at least one permit, not {want}.")
+        limits.want(want)
+        limits.priority(priority)
         if self.conflict and self.leases is None:  # with leases the majority goes on
             raise Refused(self.conflict)
         if self.charter is None:
@@ -211,6 +216,7 @@ class Pool:
         if len(self.clients) >= MOST_WAITING:
             raise Refused(f"{MOST_WAITING} requests of this node wait for {self.name} already.")
         self.last_client = number = self.last_client + 1
+        want, priority = int(want), int(priority)  # of whatever class they were
         waiter = self.clients[number] = Waiter(number, want, priority, monotonic())
         return waiter
 
@@ -226,13 +232,26 @@ class Pool:
             place = waiter.number - PATIENCE * waiter.priority
             heappush(self.line, (place, waiter.number, waiter))
         self.mesh.flush()
+        if waiter.failure is not None:
+            raise waiter.failure
         return waiter.grant
 
     def hand_in(self, waiter: Waiter) -> None:
+        """What cannot be carried out fails alone: only whoever asked for it is told."""
         core = self.before()
-        core.request(waiter.number, waiter.want, waiter.priority)
         cause = {"client": waiter.number, "want": waiter.want, "priority": waiter.priority}
-        self.carry_out("request", cause)
+        try:
+            core.request(waiter.number, waiter.want, waiter.priority)
+            self.carry_out("request", cause)
+        except Exception as error:
+            self.mesh.mishaps.note("request")
+            self.mesh.mishaps.run("request", self.fail, waiter, error)
+
+    def fail(self, waiter: Waiter, error: Exception) -> None:
+        waiter.failure = error
+        if waiter.future is not None and not waiter.future.done():
+            waiter.future.set_exception(error)
+        self.abandon(waiter)
 
     def abandon(self, waiter: Waiter) -> None:
         """Nobody waits for this any more."""
@@ -280,19 +299,26 @@ class Pool:
         return core
 
     def carry_out(self, event: str, cause: dict[str, Any]) -> None:
-        """Do what the handler asked for, in order."""
-        for effect in self.out:
-            if isinstance(effect, Message):
-                self.carry(effect)
-            elif isinstance(effect, Enter):
-                self.enters(effect)
-        if self.recording is not None and isinstance(self.core, Node):
-            self.recording.step(event, self.core, cause, self.out)
-        elif self.recording is not None and self.leases is not None:
-            self.leases.record(self.recording, event, cause, self.out)
+        """Do what the handler asked for, in order; an effect that fails does not stop the rest."""
+        effects = self.out[:]
         self.out.clear()
+        failure: Exception | None = None
+        for effect in effects:
+            try:
+                if isinstance(effect, Message):
+                    self.carry(effect)
+                elif isinstance(effect, Enter):
+                    self.enters(effect)
+            except Exception as error:
+                failure = failure or error
+        if self.recording is not None and isinstance(self.core, Node):
+            self.recording.step(event, self.core, cause, effects)
+        elif self.recording is not None and self.leases is not None:
+            self.leases.record(self.recording, event, cause, effects)
         while self.returning:
             self.leave(self.returning.pop())
+        if failure is not None:
+            raise failure
 
     def enters(self, enter: Enter) -> None:
         waiter = self.clients[enter.client]
@@ -316,8 +342,9 @@ class Pool:
             raise Refused(f"The pool {self.name} has no members: only pools with leases have.")
         if (add is None) == (remove is None):
             raise Refused("Members come and go one at a time: say one to add or one to remove.")
-        async with asyncio.timeout(timeout):
-            return await self.leases.change(add or remove or "", add is not None)
+        name = limits.name(add if remove is None else remove, "node")
+        async with asyncio.timeout(limits.timeout(timeout)):
+            return await self.leases.change(name, add is not None)
 
     def take_away(self, number: int) -> None:
         """The lease of this grant ran out: the client must have stopped by now."""
@@ -330,7 +357,7 @@ class Pool:
 
     def pull(self) -> None:
         """Have the token come here, for a neighbour that wants to be rid of it."""
-        waiter = self.new_waiter(1, -(2**31))
+        waiter = self.new_waiter(1, int(limits.PRIORITY.least))
         waiter.abandoned = True
         self.ask(waiter)
 
@@ -369,7 +396,7 @@ class Pool:
             self.hear_charter(peer, frame.args)
         elif self.leases is not None:
             if peer in self.near:  # who has another idea of the pool is not listened to
-                self.leases.hear(frame)
+                self.leases.hear(peer, frame)
             self.carry_out("deliver", NOTHING)
         elif self.core is None:
             if len(self.stash) >= MOST_STASHED:
@@ -380,12 +407,14 @@ class Pool:
         else:
             raise BadFrame(f"a message {frame.kind[:64]!r}, which its algorithm does not have")
 
-    def deliver(self, peer: str, frame: Carry, kind: type[Message], serial: int) -> None:
+    def deliver(self, peer: str, frame: Carry, kind: Shape, serial: int) -> None:
         core = self.before()
         assert not isinstance(core, Leases)
-        args: Sequence[Any] = settled(frame.args)
+        args: Sequence[Any] = frame.args
         if self.routes is not None:
-            if len(args) < 3 or args[1] not in self.names or args[0] not in self.names:
+            if list(map(type, args[:3])) != [int, int, int] or not (
+                args[0] in self.names and args[1] in self.names and 0 <= args[2] <= LAST_SERIAL
+            ):
                 raise BadFrame(f"a {frame.kind} from nobody or to nobody")
             if args[1] != core.me:
                 self.forward(args[1], frame.kind, tuple(args))
@@ -393,10 +422,7 @@ class Pool:
             sender, serial, args = args[0], args[2], args[3:]
         else:
             sender = self.numbers.get(peer) or self.number(peer)
-        try:
-            message = kind(core.me, *args)
-        except TypeError as error:
-            raise BadFrame(f"a {frame.kind} with other fields than it has: {error}") from None
+        message = kind.message(core.me, args)
         message.sender, message.serial = sender, serial
         self.measures.received += 1
         core.receive(message)
@@ -406,16 +432,18 @@ class Pool:
 
     def adopt(self, charter: Charter, founding: bool = False) -> None:
         """The pool is this; take part in it."""
-        self.algorithm = find(charter.algorithm, members=charter.lease > 0)
-        self.charter = charter
-        self.founding = founding
+        algorithm = find(charter.algorithm, members=charter.lease > 0)
         if charter.lease:
             self.core = self.leases = Leases(self, charter, self.state)
         else:
-            self.core = born(charter, self.me, founding, self.out)
-            self.kinds = {kind.kind: kind for kind in self.algorithm.kinds}
+            core = born(charter, self.me, founding, self.out)
+            self.kinds = shapes(algorithm)
+            self.core = core
             self.names = dict(enumerate(charter.members))
             self.routes = Graph(len(charter.members), charter.links) if charter.members else None
+        self.algorithm = algorithm
+        self.charter = charter
+        self.founding = founding
         self.choosing = self.core.choices() > 1
         self.numbers.clear()
         if self.recording is not None and isinstance(self.core, Node):
@@ -431,7 +459,10 @@ class Pool:
             self.tell(peer)
         stash, self.stash = self.stash, []
         for peer, frame, serial in stash:
-            self.receive(peer, frame, serial)
+            try:
+                self.receive(peer, frame, serial)
+            except BadFrame as error:  # of whoever sent it, not of whoever told us the charter
+                self.mesh.accuse(peer, error)
         self.mesh.flush()
 
     def number(self, peer: str) -> int:
@@ -474,6 +505,7 @@ class Pool:
         try:
             charter = msgspec.convert(args[0], Charter)
             used = bool(args[1])
+            refuse_incredible(charter, self.name)
             charter.number(peer)
             if self.charter is None:
                 self.adopt(charter)

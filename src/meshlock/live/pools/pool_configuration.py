@@ -18,33 +18,40 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
 
 from meshlock.algorithms.interface import Algorithm, Effect, Node
 from meshlock.algorithms.recovery.algorithm import DIRECT
-from meshlock.algorithms.registry import ALGORITHMS, RECOVERING, find, refuse_impossible, settle
+from meshlock.algorithms.registry import (
+    ALGORITHMS,
+    RECOVERING,
+    find,
+    refuse_impossible,
+    settle,
+)
 from meshlock.errors import Refused
+from meshlock.live.machine import limits
+from meshlock.live.machine.limits import MOST_NODES, Count, Name, Permits, Word
 from meshlock.topology.graphs import Graph
 
-SHORTEST_LEASE, LONGEST_LEASE = 0.3, 86_400.0
-MOST_MEMBERS = 101
-
+MOST_MEMBERS = int(limits.MEMBERS.most)
 
 LIVE = {"jiang": {"moves": "silent"}}
 """What is chosen here where nobody chooses: on real links every message costs."""
 
 
 class Charter(msgspec.Struct, array_like=True, frozen=True):
-    pool: str
-    algorithm: str
-    options: dict[str, str]
-    permits: int
-    founder: str
-    stamp: int  # drawn at the founding, so that a second founding is noticed
-    members: tuple[str, ...] = ()
-    links: tuple[tuple[int, int], ...] = ()
-    lease: int = 0  # in microseconds; 0 in pools without leases
+    pool: Name
+    algorithm: Word
+    options: dict[Word, Word]
+    permits: Permits
+    founder: Word
+    stamp: Count  # drawn at the founding, so that a second founding is noticed
+    members: Annotated[tuple[Name, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
+    links: tuple[tuple[Count, Count], ...] = ()
+    lease: Count = 0  # in microseconds; 0 in pools without leases
 
     def number(self, name: str) -> int:
         """The node of this name, as the algorithm knows it."""
@@ -67,6 +74,9 @@ def meant(algorithm: str | None, members: Sequence[str], options: dict[str, str]
     fixed = name not in RECOVERING and name in ALGORITHMS and not ALGORITHMS[name].changing_links
     entry = find(name, members=bool(members) and not fixed)
     settle(entry, options)
+    limits.options(options)
+    for member in members:
+        limits.name(member, "node")
     return entry
 
 
@@ -124,12 +134,7 @@ def leased(
         raise Refused(f"Nobody founds a pool with members: leave out founder for {pool}.")
     if links is not None:
         raise Refused(f"{DIRECT.name} uses whatever links there are: leave out links for {pool}.")
-    if not SHORTEST_LEASE <= lease <= LONGEST_LEASE:
-        raise Refused(
-            f"A lease of {lease:g} s is none: choose {SHORTEST_LEASE:g} to {LONGEST_LEASE:g} s."
-        )
-    if permits < 1:
-        raise Refused(f"A pool has at least one permit, not {permits}.")
+    lease = limits.lease(lease)
     everybody = tuple(sorted(set(members)))
     if len(everybody) > MOST_MEMBERS:
         raise Refused(f"{MOST_MEMBERS} members are enough; others may use the pool all the same.")
@@ -139,6 +144,28 @@ def leased(
     return Charter(
         pool, DIRECT.name, settle(DIRECT, {}), permits, "", stamp, everybody, (), microseconds
     )
+
+
+def refuse_incredible(charter: Charter, pool: str) -> None:
+    """Can this be the charter of that pool? What we would not found ourselves we do not join."""
+    if charter.pool != pool:
+        raise Refused(f"it is one of the pool {charter.pool}, not {pool}")
+    if charter.lease:
+        limits.lease(charter.lease / 1e6)
+        if len(charter.members) > MOST_MEMBERS or not charter.members:
+            raise Refused(f"it has {len(charter.members)} members, not {limits.MEMBERS}")
+    elif charter.algorithm in RECOVERING:
+        raise Refused(f"{charter.algorithm} needs members and a lease")
+    elif charter.members and charter.founder != charter.members[0]:
+        raise Refused("its founder is not the first of its members")
+    else:
+        limits.name(charter.founder, "node")
+    entry = find(charter.algorithm, members=charter.lease > 0)
+    if settle(entry, charter.options) != charter.options:
+        raise Refused(f"it lacks options of {entry.name}")
+    limits.options(charter.options)
+    if any(max(link) >= len(charter.members) for link in charter.links):
+        raise Refused("its links lead to nobody")
 
 
 def fixed_links(

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from meshlock.algorithms.recovery.messages import Config, Epoch
 from meshlock.errors import Refused
 from meshlock.live.machine.logs import tell
+from meshlock.live.pools.routed import Config, Epoch
 
 
 class Promised(msgspec.Struct):

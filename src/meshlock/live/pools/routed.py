@@ -11,29 +11,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 
 from meshlock.algorithms.interface import Message
-from meshlock.algorithms.recovery.messages import (
-    KINDS,
-    Asked,
-    Config,
-    Entry,
-    Epoch,
-    Fence,
-    Papers,
-    Report,
-    Request,
-)
-from meshlock.live.links.frames import UNREADABLE, BadFrame
+from meshlock.algorithms.recovery.messages import KINDS, Request
+from meshlock.live.links.frames import FRAME_LIMIT, UNREADABLE, BadFrame
 from meshlock.live.links.mesh import Mesh
+from meshlock.live.machine.limits import (
+    MEMBERS,
+    SPAN,
+    Clock,
+    Count,
+    EpochCount,
+    EpochGrants,
+    Hop,
+    NodeNumber,
+    Permits,
+    Priority,
+    Share,
+    Span,
+    Word,
+)
 
 DRIFT = 0.01
 """Clocks run at rates that differ from true time by at most this factor."""
 
 MOST_HOPS = 64
+
+# The same as in :mod:`meshlock.algorithms.recovery.messages`, within the limits.
+Epoch = tuple[EpochCount, NodeNumber, Count]
+Fence = tuple[Epoch, EpochGrants]
+Members = Annotated[tuple[NodeNumber, ...], msgspec.Meta(max_length=int(MEMBERS.most))]
+Config = tuple[Epoch, Members, Permits, Count]
+Entry = tuple[NodeNumber, Fence, Share, bool]
+Asked = tuple[NodeNumber, Count, Share, Priority, EpochGrants, Count]
+Papers = tuple[Epoch, Hop, Share, tuple[Entry, ...], EpochGrants]
+Doubt = tuple[Papers, NodeNumber, Count]
+Report = tuple[
+    Count,
+    Epoch,
+    Epoch,
+    tuple[tuple[Fence, Share], ...],
+    tuple[Epoch, Hop],
+    Papers | None,
+    Doubt | None,
+    Config,
+]
 
 TOKEN, LATER = "TOKEN", "LATER"
 LAZY = ("RELEASED",)
@@ -46,17 +71,17 @@ FIELDS: dict[str, Any] = {
     "REFUSE": tuple[Config],
     "PROMISE": tuple[Epoch, Report],
     "HIGHER": tuple[Epoch],
-    "LEDGER": tuple[Epoch, tuple[Entry, ...], Config, int, int, int],
-    "RENEW": tuple[Epoch, int, int, int],
-    "STILL": tuple[Epoch, int, int, int],
-    "WHICH": tuple[int, int],
-    "COPY": tuple[Epoch, tuple[Entry, ...], Config, int, int],
-    "PRESS": tuple[Epoch, int],
-    "TOKEN": tuple[Papers, Config, int, tuple[Asked, ...], int, int],
-    "GOT": tuple[Epoch, int],
-    "REQUEST": tuple[Epoch, Asked, int],
-    LATER: tuple[Epoch, Asked, int],  # a REQUEST that waits for the token, see waiting_ahead
-    "RELEASE": tuple[Epoch, Fence, int, int],
+    "LEDGER": tuple[Epoch, tuple[Entry, ...], Config, Count, Count, Clock],
+    "RENEW": tuple[Epoch, Count, Hop, Clock],
+    "STILL": tuple[Epoch, Count, Clock, Count],
+    "WHICH": tuple[NodeNumber, Count],
+    "COPY": tuple[Epoch, tuple[Entry, ...], Config, Hop, Count],
+    "PRESS": tuple[Epoch, Hop],
+    "TOKEN": tuple[Papers, Config, Count, tuple[Asked, ...], Clock, Span],
+    "GOT": tuple[Epoch, Hop],
+    "REQUEST": tuple[Epoch, Asked, Hop],
+    LATER: tuple[Epoch, Asked, Hop],  # a REQUEST that waits for the token, see waiting_ahead
+    "RELEASE": tuple[Epoch, Fence, Share, NodeNumber],
     "RELEASED": tuple[Epoch, Fence],
 }
 """What each kind consists of: whatever does not fit is refused before the algorithm sees it."""
@@ -68,23 +93,21 @@ DECODE = {kind: msgspec.msgpack.Decoder(fields).decode for kind, fields in FIELD
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Routed(NamedTuple):
-    origin: str
-    target: str
-    hops: int  # that are left
-    travelled: int  # ns, before the last hop
-    echo: int
-    held: int
-    fields: bytes  # only the receiver opens it
-
-
-TYPES = [str, str, int, int, int, int, bytes]
+class Routed(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    origin: Word
+    target: Word
+    hops: Annotated[int, msgspec.Meta(ge=0, le=MOST_HOPS)]  # that are left
+    travelled: Span  # ns, before the last hop
+    echo: Clock
+    held: Span
+    fields: Annotated[bytes, msgspec.Meta(max_length=FRAME_LIMIT)]  # only the receiver opens it
 
 
 def read(args: Sequence[Any]) -> Routed:
-    if list(map(type, args)) != TYPES:
-        raise BadFrame("a routed message that cannot be read")
-    return Routed._make(args)
+    try:
+        return msgspec.convert(args, Routed)
+    except msgspec.ValidationError as error:
+        raise BadFrame(f"a routed message that cannot be read: {error}") from None
 
 
 def message(kind: str, routed: Routed, receiver: int) -> Message:
@@ -125,4 +148,5 @@ def hand_on(mesh: Mesh, pool: str, kind: str, routed: Routed) -> None:
 def time_under_way(mesh: Mesh, routed: Routed) -> int:
     """An upper bound, in ns, whatever the rates of the clocks are, within what is assumed."""
     last = mesh.travelled((routed.echo, routed.held))
-    return routed.travelled + last + int(DRIFT * (last + 2 * routed.held))
+    total = routed.travelled + last + int(DRIFT * (last + 2 * routed.held))
+    return min(total, int(SPAN.most))  # longer than any lease, and can still be written down

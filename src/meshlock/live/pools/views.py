@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from meshlock.algorithms.interface import Message
-from meshlock.live.links.frames import MOST_NEWS, MOST_NODES, Ask, Tell, pack
+from meshlock.live.links.frames import MOST_NEWS, Ask, Tell, pack
+from meshlock.live.machine.limits import MOST_NODES, Count, Priority, Share
 
 if TYPE_CHECKING:
     from meshlock.live.links.mesh import Mesh
@@ -44,15 +45,15 @@ Word = Annotated[str, msgspec.Meta(max_length=100)]
 
 
 class Held(msgspec.Struct):
-    want: int
-    priority: int
+    want: Share
+    priority: Priority
     fence: Word | None = None  # as text: pages count exactly up to 2**53 only
     lease: float | None = None  # seconds that are left; None in pools without leases
 
 
 class Waits(msgspec.Struct):
-    want: int
-    priority: int
+    want: Share
+    priority: Priority
     seconds: float
 
 
@@ -62,25 +63,25 @@ class View(msgspec.Struct):
     known: bool
     why: Sentence = ""  # it is not known, or somebody waits
     algorithm: Word = ""
-    permits: int = 0
+    permits: Share = 0
     founder: Word = ""
     token_here: bool = False
     towards: Word | None = None  # the neighbour through which the token is reached
-    free_here: int = 0
-    held: int = 0
-    waits: int = 0
+    free_here: Share = 0
+    held: Share = 0
+    waits: Count = 0
     holding: Annotated[list[Held], msgspec.Meta(max_length=MOST_TOLD)] = []
     waiting: Annotated[list[Waits], msgspec.Meta(max_length=MOST_TOLD)] = []
-    entries: int = 0
+    entries: Count = 0
     waited: float = 0.0  # by all clients together, in seconds
-    sent: int = 0
-    moved: int = 0  # how often the token was sent on from here
+    sent: Count = 0
+    moved: Count = 0  # how often the token was sent on from here
     conflict: Sentence = ""
     epoch: Word = ""
     suspected: Annotated[list[Word], msgspec.Meta(max_length=MOST_TOLD)] = []
-    members: int = 0  # of a pool with leases
-    reached: int = 0
-    majority: int = 0
+    members: Count = 0  # of a pool with leases
+    reached: Count = 0
+    majority: Count = 0
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -154,13 +155,8 @@ def text(value: Any) -> str | None:
 
 
 def packed(news: View) -> bytes:
-    try:
-        data = _encode(news)
-    except OverflowError:  # clients may ask with any priority, which need not fit
-        data = b""
-    if not data or len(data) > MOST_NEWS:
-        return _encode(View(False, "it has numbers too large to tell"))
-    return data
+    data = _encode(news)
+    return data if len(data) <= MOST_NEWS else _encode(View(False, "it has too much to tell"))
 
 
 class Views:
@@ -182,12 +178,20 @@ class Views:
         if pool in self.watched or len(self.watched) < MOST_WATCHED:
             self.watched[pool] = now + WATCHED_FOR
         if self.asking is None:
-            self.ask()
+            self.mesh.mishaps.run("views", self.ask)
         heard = self.heard.get(pool, {})
         return {node: (now - asked, news) for node, (asked, news) in heard.items()}
 
     def ask(self) -> None:
+        """Ask all, and again after a while if somebody still looks; whatever fails meanwhile."""
         self.asking = None
+        try:
+            self.ask_all()
+        finally:
+            if self.watched:
+                self.asking = self.mesh.mishaps.later(self.pause(), "views", self.ask)
+
+    def ask_all(self) -> None:
         now = self.mesh.time()
         for pool in [pool for pool, until in self.watched.items() if until < now]:
             del self.watched[pool]
@@ -205,7 +209,6 @@ class Views:
                 self.pass_on(name, Ask(link_map.me, name, self.last, hops, pool))
         while len(self.rounds) > MOST_ROUNDS:
             del self.rounds[next(iter(self.rounds))]
-        self.asking = self.mesh.loop.call_later(self.pause(), self.ask)
 
     def pause(self) -> float:
         """Seconds until all are asked again: the more there are, the less often."""

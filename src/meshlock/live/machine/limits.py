@@ -1,0 +1,257 @@
+"""The ranges of everything that comes in: one declaration each, for every edge.
+
+A value is checked where somebody gives it (library, socket, HTTP, flags, configuration), with a
+sentence that names it as it was given, and again where it is read from a frame or a file, by
+a type with the same range. What has passed can be encoded and
+counted with: nothing here comes near 64 bits.
+
+The algorithms themselves know no such limits; the laboratory may go beyond them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from math import inf
+from numbers import Real
+from operator import index
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+import msgspec
+
+from meshlock.algorithms.recovery.messages import FENCE_BITS
+from meshlock.errors import Refused
+
+LETTERS = "use 1 to 64 letters, digits, '.', '_' or '-'"
+NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}"
+"""What nodes and pools may be called."""
+
+LONGEST_NAME = 64
+MOST_NODES = 1024
+"""So many there may be in a mesh, and as many links at each."""
+
+Kind = TypeVar("Kind")
+
+SHOWN = 40
+"""So many characters of a wrong value are shown."""
+
+
+class Range(NamedTuple):
+    least: int | float
+    most: int | float
+    meaning: str
+    unit: str = ""
+
+    @property
+    def meta(self) -> msgspec.Meta:
+        """For the type of such a value in a frame, a file or a body."""
+        return msgspec.Meta(ge=self.least, le=self.most)
+
+    def __str__(self) -> str:
+        return f"{written(self.least)} to {written(self.most)}{self.unit}"
+
+
+# -- what people say --------------------------------------------------------------------------
+
+PRIORITY = Range(-(2**31), 2**31 - 1, "how urgent a request is")
+WANT = Range(1, 100_000, "how many permits a request is for")
+PERMITS = Range(1, 100_000, "how many permits a pool has")
+PATIENCE = Range(1, 1_000_000, "grants that a step of priority is worth")
+TIMEOUT = Range(0.0, 1e9, "how long a request waits", " s")
+TTL = Range(0.001, 1e9, "how long a grant over HTTP lasts unless it is renewed", " s")
+LEASE = Range(0.3, 86_400.0, "how long permits are held unless they are renewed", " s")
+HEARTBEAT = Range(0.001, 3600.0, "how often a silent link is used", " s")
+DEAD = Range(0.001, 3600.0, "after how much silence a link has failed", " s")
+CLOCK_RATE = Range(0.01, 100.0, "how fast the clock of leases runs, for tests")
+CUT = Range(1.0, 600.0, "how long the page cuts a link", " s")
+MEMBERS = Range(1, 101, "how many members a pool with leases has")
+REQUEST_ID = Range(-(2**63), 2**63 - 1, "what a request on the socket is called")
+GRANT = Range(0, 2**53 - 1, "the number of a grant on one connection")
+NAME_LENGTH = Range(1, LONGEST_NAME, "the name of a node or a pool", " characters")
+
+# -- what nodes say ---------------------------------------------------------------------------
+
+COUNT = Range(0, 2**53 - 1, "what is counted: messages, grants, hops, fences, boots")
+EPOCH = Range(0, 2 ** (53 - FENCE_BITS) - 1, "an epoch: with its grants it makes a fence")
+EPOCH_GRANTS = Range(0, 2**FENCE_BITS - 1, "grants in one epoch")
+HOP = Range(-2, 2**53 - 1, "a hop of a token; below 0 there is none")
+HEIGHT = Range(-(2**53), 2**53 - 1, "how high a node is, where nodes have heights")
+RANK = Range(-(2**62), 2**62, "the place of a request: priority times patience, less grants")
+SHARE = Range(0, 100_000, "permits, or none")
+NODE = Range(-1, 2**63 - 1, "a node: 63 bits of its name's hash, or none")
+GENERATION = Range(0, 2**30, "how often a link has come up")
+CLOCK = Range(-(2**62), 2**62, "a clock, or a time under way, in ns or µs")
+SPAN = Range(0, 2**62, "a time that has passed, in ns")
+
+DECLARED: dict[str, Range] = {
+    "priority": PRIORITY,
+    "want": WANT,
+    "permits": PERMITS,
+    "patience": PATIENCE,
+    "timeout": TIMEOUT,
+    "ttl": TTL,
+    "lease": LEASE,
+    "heartbeat": HEARTBEAT,
+    "dead": DEAD,
+    "clock-rate": CLOCK_RATE,
+    "seconds (of a cut)": CUT,
+    "members": MEMBERS,
+    "name": NAME_LENGTH,
+    "id (on the socket)": REQUEST_ID,
+    "grant (on the socket)": GRANT,
+    "count": COUNT,
+    "epoch": EPOCH,
+    "grants of an epoch": EPOCH_GRANTS,
+    "hop": HOP,
+    "height": HEIGHT,
+    "rank": RANK,
+    "permits in a message": SHARE,
+    "node": NODE,
+    "generation": GENERATION,
+    "clock": CLOCK,
+    "time under way": SPAN,
+}
+"""All of them, as the documentation lists them."""
+
+
+Name = Annotated[str, msgspec.Meta(pattern=rf"\A{NAME}\Z")]
+Word = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
+Priority = Annotated[int, PRIORITY.meta]
+Want = Annotated[int, WANT.meta]
+Timeout = Annotated[float, TIMEOUT.meta]
+Ttl = Annotated[float, TTL.meta]
+CutFor = Annotated[float, CUT.meta]
+RequestId = Annotated[int, REQUEST_ID.meta]
+GrantNumber = Annotated[int, GRANT.meta]
+Permits = Annotated[int, PERMITS.meta]
+Share = Annotated[int, SHARE.meta]
+Count = Annotated[int, COUNT.meta]
+EpochCount = Annotated[int, EPOCH.meta]
+EpochGrants = Annotated[int, EPOCH_GRANTS.meta]
+Hop = Annotated[int, HOP.meta]
+Level = Annotated[int, HEIGHT.meta]
+Rank = Annotated[int, RANK.meta]
+NodeNumber = Annotated[int, NODE.meta]
+Generation = Annotated[int, GENERATION.meta]
+Clock = Annotated[int, CLOCK.meta]
+Span = Annotated[int, SPAN.meta]
+
+# -- checks -----------------------------------------------------------------------------------
+
+
+def whole(limits: Range, value: object, field: str) -> int:
+    """The value as a plain integer; ``field`` is what the user called it."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = int(index(value))  # type: ignore[arg-type]
+    except TypeError:
+        raise Refused(
+            f"{field} must be a whole number, not {shown(value)}: use {limits}."
+        ) from None
+    if not limits.least <= number <= limits.most:
+        raise Refused(f"{field} {shown(number)} is out of range: use {limits}.")
+    return number
+
+
+def real(limits: Range, value: object, field: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise Refused(f"{field} must be a number, not {shown(value)}: use {limits}.")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = inf
+    if not limits.least <= number <= limits.most:  # so that "not a number" is refused, too
+        raise Refused(f"{field} {shown(value)} is out of range: use {limits}.")
+    return number
+
+
+def priority(value: object, field: str = "priority") -> int:
+    return whole(PRIORITY, value, field)
+
+
+def want(value: object, field: str = "want") -> int:
+    return whole(WANT, value, field)
+
+
+def permits(value: object, field: str = "permits") -> int:
+    return whole(PERMITS, value, field)
+
+
+def timeout(value: object, field: str = "timeout") -> float | None:
+    """None: for ever."""
+    return None if value is None else real(TIMEOUT, value, field)
+
+
+def ttl(value: object, field: str = "ttl") -> float:
+    return real(TTL, value, field)
+
+
+def lease(value: object, field: str = "lease") -> float:
+    return real(LEASE, value, field)
+
+
+def options(given: Mapping[str, str]) -> None:
+    """Options are texts; of those that are numbers only the patience takes part in ranks."""
+    text = given.get("patience")
+    if text is not None and text.isdecimal():
+        whole(PATIENCE, int(text[:SHOWN]), "patience")
+
+
+def name(value: object, what: str = "pool") -> str:
+    """``what`` it is the name of: a node, a pool."""
+    if not isinstance(value, str) or not re.fullmatch(NAME, value):
+        raise Refused(f"{shown(value)} is no name for a {what}: {LETTERS}.")
+    return value
+
+
+CHECKS: dict[str, Callable[[object], object]] = {
+    "pool": name,
+    "want": want,
+    "priority": priority,
+    "timeout": timeout,
+    "ttl": ttl,
+    "seconds": lambda value: real(CUT, value, "seconds"),
+    "grant": lambda value: whole(GRANT, value, "grant"),
+}
+
+
+def decoded(data: bytes, kind: type[Kind], what: str = "a request") -> Kind:
+    """Of JSON; if a field is out of range, the sentence is the same as everywhere."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        given = loosely(data)
+        for field, check in CHECKS.items():
+            if field in given:
+                check(given[field])
+        raise Refused(f"Not {what}: {error}.") from None
+
+
+def loosely(data: bytes) -> dict[str, Any]:
+    """What can be read of a request that is none."""
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return {}
+
+
+# -- sentences --------------------------------------------------------------------------------
+
+
+def written(number: int | float) -> str:
+    if isinstance(number, float):
+        return f"{number:,g}" if number < 1e6 else f"{number:,.0f}"
+    for power in (53, 62, 63, 30, 23, 31):
+        for least, text in ((2**power - 1, f"2^{power} - 1"), (2**power, f"2^{power}")):
+            if abs(number) == least and power != 31:
+                return text if number > 0 else f"-{text}"
+    return f"{number:,}"
+
+
+def shown(value: object) -> str:
+    """As much of it as a sentence can bear."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**SHOWN:
+        return "with more digits than anybody reads"
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

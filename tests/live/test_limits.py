@@ -1,0 +1,393 @@
+"""One range for every value: in the library, in frames, in the documentation."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from strangers import Stranger, lines
+
+from meshlock import BlockingNode, Node, Refused
+from meshlock.algorithms.registry import ALGORITHMS
+from meshlock.live.interfaces.exposition import exposition
+from meshlock.live.links import session
+from meshlock.live.links.frames import Beat, Carry, Detour, Frame
+from meshlock.live.links.security import unprotected
+from meshlock.live.machine import limits
+from meshlock.live.pools import fields, routed
+
+DOCS = Path(__file__).parents[2] / "docs"
+BIG = 2**63
+
+
+def run(story: Callable[[], Awaitable[None]]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(60):
+            await story()
+
+    asyncio.run(limited())
+
+
+# -- the library -----------------------------------------------------------------------------
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "priority beyond 64 bits": ({"priority": 2**64}, "priority 18446744073709551616 is out of"),
+    "priority below 64 bits": ({"priority": -(2**63) - 1}, "priority -9223372036854775809 is out"),
+    "priority yes": ({"priority": True}, "priority must be a whole number, not True"),
+    "priority half": ({"priority": 0.5}, "priority must be a whole number, not 0.5"),
+    "priority in words": ({"priority": "high"}, "priority must be a whole number, not 'high'"),
+    "no priority": ({"priority": None}, "priority must be a whole number, not None"),
+    "want beyond all pools": ({"want": 2**40}, "want 1099511627776 is out of range"),
+    "want of nothing": ({"want": 0}, "want 0 is out of range"),
+    "want beyond print": ({"want": 10**4000}, "want with more digits than anybody reads is out"),
+    "timeout not a number": ({"timeout": math.nan}, "timeout nan is out of range"),
+    "timeout without end": ({"timeout": math.inf}, "timeout inf is out of range"),
+    "timeout of ages": ({"timeout": 1e300}, "timeout 1e[+]300 is out of range"),
+    "timeout beyond floats": ({"timeout": 10**400}, "timeout with more digits"),
+    "timeout before now": ({"timeout": -1}, "timeout -1 is out of range"),
+    "timeout in words": ({"timeout": "1"}, "timeout must be a number, not '1'"),
+}
+
+
+@pytest.mark.parametrize("members", [["a"], []])
+def test_the_library_refuses_what_is_out_of_range(members: list[str]) -> None:
+    async def story() -> None:
+        async with Node("a") as a:
+            docks = a.pool("docks", permits=2, members=members, founder=None if members else True)
+            for given, sentence in WRONG.values():
+                with pytest.raises(Refused, match=sentence) as refused:
+                    async with docks.acquire(**given):
+                        pass
+                assert str(refused.value).endswith(".") and len(str(refused.value)) < 300
+                if "timeout" not in given:
+                    with pytest.raises(Refused, match=sentence):
+                        docks.try_acquire(**given)
+            assert not docks.clients
+            most, least = int(limits.PRIORITY.most), int(limits.PRIORITY.least)
+            for given in ({"priority": most}, {"priority": least}, {"timeout": 1e9}):
+                async with docks.acquire(2, **given):
+                    pass
+            for name in ("", "x" * 10_000, "../etc", 7, None):
+                with pytest.raises(Refused, match="is no name for a pool"):
+                    a.pool(name, permits=1)  # type: ignore[arg-type]
+            for permits in (0, 2**40, True, "3", 1.5):
+                with pytest.raises(Refused, match="permits"):
+                    a.pool("quay", permits=permits)  # type: ignore[arg-type]
+            with pytest.raises(Refused, match="patience 9999999 is out of range"):
+                a.pool("quay", permits=1, founder=True, options={"patience": "9999999"})
+            with pytest.raises(Refused, match="up to 18 digits"):
+                a.pool("quay", permits=1, founder=True, options={"patience": "9" * 5000})
+            assert list(a.pools) == ["docks"]
+
+    run(story)
+
+
+def test_threads_are_refused_the_same() -> None:
+    with BlockingNode("a") as a:
+        docks = a.pool("docks", permits=1)
+        for given, sentence in WRONG.values():
+            with pytest.raises(Refused, match=sentence):
+                docks.acquire(**given)
+        with docks.acquire():
+            pass
+
+
+@pytest.mark.parametrize(
+    "given", [{"name": ""}, {"name": "x" * 65}, {"heartbeat": math.nan}, {"dead": 1e9}]
+)
+def test_a_node_refuses_what_is_out_of_range(given: dict[str, Any]) -> None:
+    with pytest.raises(Refused, match=r"no name for a node|is out of range"):
+        Node(**given)
+
+
+# -- frames ----------------------------------------------------------------------------------
+
+HEIGHT = (0, 0, 1)
+
+
+def charter(**changes: Any) -> list[Any]:
+    told = {
+        "pool": "docks",
+        "algorithm": "jiang",
+        "options": {"ageing": "stamped", "patience": "100", "moves": "silent", "backfill": "0"},
+        "permits": 1,
+        "founder": "x",
+        "stamp": 5,
+    }
+    return [*(told | changes).values()]
+
+
+PLAIN: dict[str, tuple[Frame, str]] = {
+    "a priority": (Carry(1, 0, 0, "docks", "REQUEST", (HEIGHT, 0, BIG, 5, 1)), "REQUEST with"),
+    "a want": (Carry(1, 0, 0, "docks", "REQUEST", (HEIGHT, 0, 1, 5, 2**40)), "REQUEST with"),
+    "a rank": (Carry(1, 0, 0, "docks", "UPDATE", (HEIGHT, 0, 1, -BIG, 1)), "UPDATE with"),
+    "a count": (Carry(1, 0, 0, "docks", "LINK", (HEIGHT, 2**60)), "LINK with"),
+    "permits": (Carry(1, 0, 0, "docks", "TOKEN", (HEIGHT, 0, -1, 0, 0)), "TOKEN with"),
+    "yes for a number": (Carry(1, 0, 0, "docks", "RELEASE", (HEIGHT, 0, True)), "RELEASE with"),
+    "words": (Carry(1, 0, 0, "docks", "LINK", (("a", "b", "c"), 0)), "LINK with"),
+    "a number of a message": (Carry(2**60, 0, 0, "docks", "LINK", ()), "bytes that are no frame"),
+    "a clock": (Beat(0, BIG), "bytes that are no frame"),
+    "a long name": (Carry(1, 0, 0, "x" * 10_000, "LINK", ()), "bytes that are no frame"),
+    "a detour": (Detour("x", 1, "a", 1, 2**40, 1, 1, "docks", "LINK", ()), "no frame"),
+    "a charter's permits": (
+        Carry(1, 0, 0, "new", "charter", (charter(pool="new", permits=2**40), True)),
+        "charter that cannot be",
+    ),
+    "a charter's patience": (
+        Carry(
+            *(1, 0, 0, "new", "charter"),
+            (charter(pool="new", options={"patience": "99999999"}), True),
+        ),
+        "charter that cannot be",
+    ),
+    "a charter without options": (
+        Carry(1, 0, 0, "new", "charter", (charter(pool="new", options={}), True)),
+        "charter that cannot be",
+    ),
+    "a charter of another pool": (
+        Carry(1, 0, 0, "new", "charter", (charter(pool="old"), True)),
+        "it is one of the pool old, not new",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", PLAIN)
+def test_numbers_out_of_range_in_frames_cost_the_sender_its_link(
+    wrong: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with Node("a") as a:
+            docks = a.pool("docks", permits=1)
+            assert docks.core is not None
+            before = docks.core.freeze()  # type: ignore[union-attr]
+            stranger = await Stranger.dial(a, unprotected())
+            await stranger.joins("x")
+            await stranger.hears()
+            stranger.says(PLAIN[wrong][0])
+            assert await stranger.gone()
+            assert docks.core.freeze() == before  # type: ignore[union-attr]
+            assert "new" not in a.pools or a.pools["new"].charter is None
+            async with docks.acquire(timeout=30):
+                pass
+
+    run(story)
+    assert PLAIN[wrong][1] in lines(caplog)
+    assert "Traceback" not in caplog.text
+
+
+EPOCH = (1, 5, 7)
+CONFIG = (EPOCH, (5,), 1, 1_000_000)
+LEASED: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "a priority": ("REQUEST", (EPOCH, (5, 7, 1, BIG, 0, 1), 0)),
+    "a want": ("REQUEST", (EPOCH, (5, 7, 2**40, 1, 0, 1), 0)),
+    "an epoch": ("PROPOSE", ((2**64 - 1, 5, 7), CONFIG)),
+    "an epoch beyond fences": ("HIGHER", ((2**30, 5, 7),)),
+    "a hop": ("RENEW", (EPOCH, 7, -3, 1)),
+    "a fence": ("RELEASE", (EPOCH, (EPOCH, 2**23), 1, 5)),
+    "permits": ("PROPOSE", (EPOCH, (EPOCH, (5,), 2**40, 1_000_000))),
+    "members": ("PROPOSE", (EPOCH, (EPOCH, tuple(range(102)), 1, 1_000_000))),
+    "yes for a number": ("GOT", (EPOCH, True)),
+}
+
+
+async def leased() -> tuple[Node, Stranger]:
+    """A member, and somebody who takes part in its pool."""
+    a = Node("a")
+    await a.start()
+    docks = a.pool("docks", permits=1, members=["a"], lease=0.5)
+    stranger = await Stranger.dial(a, unprotected())
+    await stranger.joins("x")
+    await stranger.hears()
+    stranger.says(Carry(1, 0, 0, "docks", "charter", (msgspec.to_builtins(docks.charter), True)))
+    return a, stranger
+
+
+@pytest.mark.parametrize("wrong", LEASED)
+def test_numbers_out_of_range_in_routed_messages_cost_the_sender_its_link(
+    wrong: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        a, stranger = await leased()
+        kind, contents = LEASED[wrong]
+        message = ("x", "a", 3, 0, 0, 0, msgspec.msgpack.encode(contents))
+        stranger.says(Carry(2, 0, 0, "docks", kind, message))
+        assert await stranger.gone()
+        async with a.pools["docks"].acquire(timeout=30):
+            pass
+        await a.close()
+
+    run(story)
+    assert f"a {LEASED[wrong][0]} with other fields than it has" in lines(caplog)
+    assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "envelope", [("x", "a", 65, 0, 0, 0), ("x", "a", 3, -1, 0, 0), ("x" * 99, "a", 3, 0, 0, 0)]
+)
+def test_an_envelope_out_of_range_costs_the_sender_its_link(
+    envelope: tuple[Any, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        a, stranger = await leased()
+        stranger.says(Carry(2, 0, 0, "docks", "GOT", (*envelope, b"")))
+        assert await stranger.gone()
+        await a.close()
+
+    run(story)
+    assert "a routed message that cannot be read" in lines(caplog)
+
+
+def test_whoever_hands_on_a_bad_message_keeps_its_link(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        a, stranger = await leased()
+        kind, contents = LEASED["a priority"]
+        message = ("far", "a", 3, 0, 0, 0, msgspec.msgpack.encode(contents))
+        stranger.says(Carry(2, 0, 0, "docks", kind, message))
+        while not a.status()["refused"]:
+            await asyncio.sleep(0)
+        assert "x" in a.mesh.open
+        stranger.writer.close()
+        await a.close()
+
+    run(story)
+    assert "it wrote a REQUEST with other fields" in lines(caplog)
+
+
+def test_a_time_under_way_can_always_be_written_down() -> None:
+    async def story() -> None:
+        async with Node("a") as a:
+            never = -(2**62)
+            message = routed.Routed("x", "b", 3, 0, never, 0, b"")
+            for _ in range(10):  # so many nodes that had not heard each other's clocks yet
+                under_way = routed.time_under_way(a.mesh, message)
+                message = routed.read(("x", "b", 3, under_way, never, 0, b""))
+            assert under_way == limits.SPAN.most
+
+    run(story)
+
+
+def test_every_field_of_every_algorithm_that_live_nodes_run_is_declared() -> None:
+    for name, algorithm in ALGORITHMS.items():
+        live = algorithm.join is not None or not algorithm.changing_links
+        if live and name != "direct":  # which runs with members
+            assert set(fields.shapes(algorithm)) == {kind.kind for kind in algorithm.kinds}
+
+
+# -- timers, and requests that fail alone ----------------------------------------------------
+
+
+class Fails:
+    """Stands in for a part of a node: fails at first, then says that it was called again."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.again = asyncio.Event()
+
+    def __call__(self, *_: object) -> None:
+        self.calls += 1
+        if self.calls == 1:
+            raise OverflowError("of a test")
+        self.again.set()
+
+
+def test_a_timer_that_fails_comes_back_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        async with Node("a") as a:
+            docks = a.pool("docks", permits=1, members=["a"], lease=0.5)
+            assert docks.leases is not None
+            for where, owner, name in (
+                ("leases", docks.leases, "acknowledge"),
+                ("tick", a.mesh, "notice_silence"),
+                ("detours", a.mesh.detours, "tick"),
+                ("map", a.mesh.link_map, "pay"),
+                ("views", a.views, "ask_all"),
+            ):
+                whole, part = getattr(owner, name), Fails()
+                setattr(owner, name, part)
+                if where == "views":
+                    a.views.watch("docks")
+                await part.again.wait()
+                setattr(owner, name, whole)
+            assert a.mesh.mishaps.counts == {
+                "leases": 1,
+                "silence": 1,
+                "detours": 1,
+                "map": 1,
+                "views": 1,
+            }
+            assert 'meshlock_errors_total{where="leases"} 1' in exposition(a)
+            async with docks.acquire(timeout=30):
+                pass
+
+    run(story)
+    failed = [vars(record) for record in caplog.records if record.levelname == "ERROR"]
+    assert {record["happened"] for record in failed} == {"failed"}
+    assert "OverflowError: of a test" in caplog.text
+
+
+def test_what_is_expected_to_go_on_does_although_a_pool_fails() -> None:
+    async def story() -> None:
+        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+            first, second = a.pool("first", permits=1), a.pool("second", permits=1)
+            vars(first)["up"] = vars(first)["down"] = Fails()
+            joined = b.pool("second")
+            async with joined.acquire(timeout=30):
+                assert second.near == {"b"}
+
+    run(story)
+
+
+def test_a_request_that_cannot_be_written_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = session.pack
+    failing: list[str] = []
+
+    def cannot(frame: Frame) -> bytes:
+        if isinstance(frame, Carry) and frame.kind in failing:
+            failing.remove(frame.kind)
+            raise OverflowError("of a test")
+        return pack(frame)
+
+    monkeypatch.setattr(session, "pack", cannot)
+
+    async def story() -> None:
+        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+            for members in ([], ["a", "b"]):
+                name = "leased" if members else "plain"
+                pools = [node.pool(name, 1, members=members) for node in (a, b) if members]
+                pools = pools or [a.pool(name, permits=1), b.pool(name)]
+                holder, other = await holder_and_other(pools)
+                grant = await holder.acquire(timeout=30)
+                failing.append("REQUEST")
+                with pytest.raises(OverflowError, match="of a test"):
+                    await other.acquire(timeout=30)
+                waiting = asyncio.ensure_future(other.wait_for(1, 0, 30))
+                await asyncio.sleep(0)
+                grant.release()
+                (await waiting).release()
+
+    run(story)
+
+
+async def holder_and_other(pools: list[Any]) -> tuple[Any, Any]:
+    """The pool of the node that has the token, and that of the other."""
+    await asyncio.gather(*[pool.ready.wait() for pool in pools])
+    while True:
+        for one, other in (pools, pools[::-1]):
+            if one.core.tokens() and one.near and other.near:
+                return one, other
+        await asyncio.sleep(0.01)
+
+
+# -- the documentation -----------------------------------------------------------------------
+
+
+def test_the_documentation_lists_the_ranges() -> None:
+    text = (DOCS / "live.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([^`]+)` \| (.+) \| (.+) \|$", text.partition("## Limits\n")[2], re.M)
+    assert rows == [(name, found.meaning, str(found)) for name, found in limits.DECLARED.items()]
