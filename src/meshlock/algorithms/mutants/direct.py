@@ -35,10 +35,10 @@ class WaitsForATokenThatHasGone(DirectNode):
             super().receive_request(m)
 
 
-class BelievesTheLatestToArrive(DirectNode):
+class KeepsTheFirstEntry(DirectNode):
     def line_up(self, asked: Asked) -> None:
-        self.queue = [other for other in self.queue if other[0] != asked[0]]
-        super().line_up(asked)
+        if asked[0] == self.me or all(other[0] != asked[0] for other in self.queue):
+            super().line_up(asked)
 
 
 class LetsTheSmallPass(DirectNode):
@@ -113,9 +113,9 @@ MUTANTS: list[Mutant] = [
     ),
     Mutant(
         DIRECT,
-        "believes-the-latest-to-arrive",
-        "of two requests of a node the one that arrives last counts, not the newer one",
-        nodes_of(BelievesTheLatestToArrive),
+        "keeps-the-first-entry",
+        "a newer request of a node does not take the place of the older one in the queue",
+        nodes_of(KeepsTheFirstEntry),
         Case(3, "complete", "0:1@5 1:1@1 1:1@9 2:1@5", clients=2),
         breaks="order",
         steps=9,
