@@ -30,6 +30,8 @@ def diagram(name, algorithm):
             lines.append(f"    note over n{node}: enters")
         elif kind == "leave":
             lines.append(f"    note over n{node}: leaves")
+        elif kind == "withdraw":
+            lines.append(f"    note over n{node}: gives up")
         elif kind in ("link-up", "link-down") and node < event["peer"]:
             what = "forms" if kind == "link-up" else "fails"
             lines.append(f"    note over n{node},n{event['peer']}: link {what}")

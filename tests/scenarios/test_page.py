@@ -12,7 +12,7 @@ from meshlock.simulate.director import Director, play
 from meshlock.simulate.scenario import Scenario, names, scenario
 
 ERRATA = [name for name in names() if name.startswith("J")]
-OURS = {"R10": "jiang/without-R10", "R11": "jiang/without-R11"}
+OURS = {"R10": "jiang/without-R10", "R10b": "jiang/without-R10", "R11": "jiang/without-R11"}
 """Errors of our own: the scenario, and the algorithm as it was."""
 
 PAGES = Path(__file__).parents[2] / "docs"
@@ -35,7 +35,10 @@ COMMANDS = [
     for name in ERRATA
     for algorithm in ("jiang-printed", "jiang")
 ]
-COMMANDS += [(name, f"--without {name}", undone) for name, undone in OURS.items()]
+COMMANDS += [
+    (name, f"--without {undone.removeprefix('jiang/without-')}", undone)
+    for name, undone in OURS.items()
+]
 COMMANDS += [(name, "--algorithm jiang", "jiang") for name in OURS]
 
 

@@ -45,7 +45,7 @@ fall* of our front is told to whoever holds our request, and an empty queue with
 R5 RELEASE finds its way without touching ``next``; R6 a failed link clears ``next``, and
 what cannot be sent is kept until it can; R7 ``next`` is ourselves with the token; R8 a
 REQUEST from before the token is ignored; R9 a token that moves tells only who must know; R10
-a request that moves elsewhere is withdrawn where it was; R11 whoever holds the token, however it
+a request that moves elsewhere, or is served by way of another, is withdrawn where it was; R11 whoever holds the token, however it
 came, answers those who called for it.
 
 **Ageing.** *stamped*: a request's rank is priority * patience - (grants made when it was
@@ -323,18 +323,16 @@ class JiangNode(Node):
             self.unheard.discard(giver)
             self.owed.add(giver)
         self.height = (token.height[0], token.height[1] - 1, self.me)
-        keeper = self.next if self.told and self.next != giver else NIL
+        if self.next != giver:  # R10: who else holds our request may be below us by the time ...
+            self.take_back()  # ... it hears how low we are, and would keep it
         self.next = self.me  # R7
         self.told = False
         if self.rules.moves == BROADCAST:
             self.announce()
-        else:  # R9: the giver waits for it; whoever else holds our request must drop it
-            if self.rules.moves == QUIET and giver in self.views:
-                reply = Link(giver, self.height, self.grants)
-                reply.urgent = False  # the giver knows our height, and waits for nothing else
-                self.send(reply)
-            if keeper in self.views:
-                self.link(keeper)
+        elif self.rules.moves == QUIET and giver in self.views:  # R9: the giver waits for it
+            reply = Link(giver, self.height, self.grants)
+            reply.urgent = False  # the giver knows our height, and waits for nothing else
+            self.send(reply)
         self.raises = 0
         self.act()
 
@@ -506,11 +504,13 @@ class JiangNode(Node):
         self.told_want = front.want
 
     def take_back(self) -> None:
-        """Withdraw our request: nobody waits any more, or we shall ask elsewhere (R10).
+        """Withdraw our request: nobody waits any more, or it is served by way of another (R10).
 
-        Whoever we asked has been above us, so it dropped our request, or will; but it may be
-        below us again when our REQUEST reaches it, and then it would keep a request that is
-        somewhere else by now. This UPDATE comes right behind.
+        We shall ask elsewhere because whoever we asked is above us: it dropped our request, or
+        will; or the token has come from another, and it will hear that we are below it. But when
+        our REQUEST, or that news, reaches it, it may have had the token itself and be below us,
+        and then it would keep what is asked for elsewhere, or by nobody. This UPDATE comes
+        right behind the REQUEST.
         """
         if self.told:
             self.told = False

@@ -61,6 +61,9 @@ class Director:
         elif verb == "leave" and len(rest) == 1:
             if not run.leave(script.node(number, rest[0])):
                 self.judge(f"leave {rest[0]}", False, "nobody is inside there")
+        elif verb == "withdraw" and len(rest) == 1:
+            if not run.withdraw(script.node(number, rest[0])):
+                self.judge(f"withdraw {rest[0]}", False, "nobody waits there")
         elif verb == "behaviour" and rest:
             nodes = [script.node(number, word) for word in rest[:-1]]
             run.behave(nodes or list(range(script.size)), rest[-1])

@@ -194,6 +194,21 @@ class DrivenRun:
         cause = {"client": request.client}
         self.step(request.node, "leaves", (tokens, permits + request.want), "leave", cause)
 
+    def withdraw(self, node: int) -> bool:
+        """Whoever has waited longest at this node gives up; False if nobody waits."""
+        for request in self.waiting.values():
+            if request.node == node:
+                break
+        else:
+            return False
+        before = self.turn(node)
+        if not self.nodes[node].withdraw(request.client):
+            raise Impossible(f"{self.algorithm.name} cannot take a request back.")
+        del self.waiting[request.client]
+        self.monitor.withdraws(request.client)
+        self.step(node, "gives up waiting", before, "withdraw", {"client": request.client})
+        return True
+
     def finish(self) -> None:
         while self.settle() and self.inside:
             self.leaves(next(iter(self.inside.values())))

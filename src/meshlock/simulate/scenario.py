@@ -37,6 +37,7 @@ unordered NAME                   the authors of algorithm NAME claim to need no 
 ===============================  =========================================================
 request N [want H] [priority P]  a client of node N asks for H permits
 leave N                          the client inside N leaves (it is expected to be inside)
+withdraw N                       the client that has waited longest at N gives up
 behaviour N ... WORD             from now on these nodes, or all if none is named, choose
                                  WORD where the algorithm leaves a choice: ``proxy`` or
                                  ``transit`` in the general scheme; ``drawn``: by lot again

@@ -8,7 +8,16 @@ printed, or, for R9 to R11, as it was before the repair was found.
 from __future__ import annotations
 
 from meshlock.algorithms.interface import NIL, Effect, Frozen, Message, Network, Node
-from meshlock.algorithms.jiang import Call, JiangNode, Release, Request, Rules, Token, Update
+from meshlock.algorithms.jiang import (
+    BROADCAST,
+    Call,
+    JiangNode,
+    Release,
+    Request,
+    Rules,
+    Token,
+    Update,
+)
 from meshlock.algorithms.mutants.jiang import nodes_of
 from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 from meshlock.algorithms.queues import Entry
@@ -121,6 +130,8 @@ class JiangWithout(JiangNode):
         if here and "R4" in self.undone:
             return
         if not here and "R10" in self.undone:
+            if self.told and self.holder and self.rules.moves != BROADCAST:
+                self.link(self.next)  # which was thought to be enough
             self.told = False
             return
         super().take_back()
