@@ -133,6 +133,14 @@ def setups() -> list[dict[str, Any]]:
     heal = {"changes": ["down 1-2", "up 1-2"], "options": {"moves": "silent", "raises": "1"}}
     for failures in ("drain", "return"):
         add("jiang", "line", 4, requests=wishes(4, 1), failures=failures, **heal)
+    # Clients that give up, at any time.
+    for permits in (1, 2):
+        giving_up = {"permits": permits, "requests": wishes(3, permits), "withdrawals": True}
+        add("direct", "complete", 3, **giving_up, links="unordered")
+        for moves in ("quiet", "silent", "broadcast"):
+            options = {"moves": moves}
+            add("jiang", "complete", 3, **giving_up, options=options)
+            add("jiang", "line", 3, **giving_up, flips=1, options=options)
     add("reverse-link", "line", 3)
     add("reverse-link", "line", 3, flips=1)
     add("reverse-link", "line", 3, flips=1, failures="custody")

@@ -18,7 +18,10 @@ from meshlock.algorithms.general_scheme import (
 from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
 from meshlock.algorithms.queues import Fifo
 from meshlock.check.packing import Tree
+from meshlock.check.questions import judged, setup
 from meshlock.check.story import pages, steps, write_trace
+from meshlock.check.verdict import Checking
+from meshlock.errors import Refused
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace
 
@@ -175,3 +178,36 @@ def test_choices_of_the_outside_are_all_tried() -> None:
         )
         assert fixed.holds()
         assert fixed.explorer.count() < free.explorer.count()
+
+
+def test_whoever_waits_may_give_up_where_the_algorithm_can_take_a_request_back() -> None:
+    def explored(name: str, withdrawals: bool) -> Checking:
+        requests = ["0:1@1", "1:1@3", "2:1@2"]
+        what = setup(algorithm=name, nodes=3, requests=requests, withdrawals=withdrawals)
+        checking = Checking(what, judged([]), 50_000)
+        while checking.run(10_000):
+            pass
+        return checking
+
+    for name in ("jiang", "direct"):
+        patient, impatient = explored(name, False), explored(name, True)
+        assert patient.holds() and impatient.holds()
+        assert impatient.explorer.count() > patient.explorer.count()
+    with pytest.raises(Refused, match="cannot take a request back"):
+        explored("raymond", True)
+
+
+def test_a_withdrawal_that_nobody_is_told_of_is_found() -> None:
+    """R4 undone: the token goes after a client that has given up, past a higher priority."""
+    what = setup(
+        algorithm="jiang/without-R4",
+        nodes=3,
+        topology="edges:0-1,0-2",
+        requests=["0:1@9", "1:1@5", "1:1@1", "2:1@3"],
+        withdrawals=True,
+    )
+    checking = Checking(what, judged(["order"]), 200_000)
+    while checking.run(10_000) and not checking.violations():
+        pass
+    (found,) = checking.violations()
+    assert any("gives up waiting" in step for step in steps(checking.system, found))

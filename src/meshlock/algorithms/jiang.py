@@ -45,8 +45,8 @@ fall* of our front is told to whoever holds our request, and an empty queue with
 R5 RELEASE finds its way without touching ``next``; R6 a failed link clears ``next``, and
 what cannot be sent is kept until it can; R7 ``next`` is ourselves with the token; R8 a
 REQUEST from before the token is ignored; R9 a token that moves tells only who must know; R10
-a request that moves elsewhere, or is served by way of another, is withdrawn where it was; R11 whoever holds the token, however it
-came, answers those who called for it.
+a request that moves elsewhere, or is served by way of another, is withdrawn where it was;
+R11 whoever holds the token, however it came, answers those who called for it.
 
 **Ageing.** *stamped*: a request's rank is priority * patience - (grants made when it was
 born), so among requests of one age a higher priority wins, and every ``patience`` grants

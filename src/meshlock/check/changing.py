@@ -51,9 +51,9 @@ from meshlock.check.system import (
 )
 from meshlock.properties import sentences
 
-BREAKS: Final = 7  # numbers that follow those of the events of a node
-RETURNS: Final = 8
-LATE: Final = 9
+BREAKS: Final = 8  # numbers that follow those of the events of a node
+RETURNS: Final = 9
+LATE: Final = 10
 
 NOWHERE: Final = -1  # the part of what is in custody and cannot arrive
 

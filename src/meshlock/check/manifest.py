@@ -48,6 +48,8 @@ class Entry:
         words += [table[name] for name in ("links", "failures") if name in table]
         if table.get("clients", 1) != 1:
             words.append(f"{table['clients']} clients")
+        if table.get("withdrawals"):
+            words.append("withdrawals")
         if table.get("repeat"):
             words.append("again and again")
         if table.get("capacity"):
@@ -77,6 +79,7 @@ class Entry:
             partitions=table.get("partitions", False),
             clients=table.get("clients", 1),
             repeat=table.get("repeat", False),
+            withdrawals=table.get("withdrawals", False),
             capacity=table.get("capacity", 0),
             options=table.get("options", {}),
         )

@@ -71,6 +71,7 @@ def setup(
     partitions: bool = False,
     clients: int = 1,
     repeat: bool = False,
+    withdrawals: bool = False,
     stay: list[int] | None = None,
     options: dict[str, str] | None = None,
     capacity: int = 0,
@@ -97,6 +98,8 @@ def setup(
         raise Refused("--partitions says what --changes may do: use --changes 1 or more.")
     if clients > 1 and not entry.many_clients:
         raise Refused(f"{entry.name} serves one client per node: leave --clients out.")
+    if withdrawals and not entry.many_clients:
+        raise Refused(f"{entry.name} cannot take a request back: leave --withdrawals out.")
     size = graph.size
     wishes = [wish(text, size) for text in requests or []]
     if not wishes:
@@ -129,6 +132,7 @@ def setup(
         failures=failures,
         partitions=partitions,
         repeat=repeat,
+        withdrawals=withdrawals,
         capacity=capacity,
     )
 

@@ -48,6 +48,7 @@ class SetUp:
         partitions: bool = False,
         failures: str = "drain",
         repeat: bool = False,
+        withdrawals: bool = False,
         capacity: int = 0,
     ) -> None:
         self.algorithm = algorithm
@@ -61,5 +62,6 @@ class SetUp:
         self.fifo = fifo
         self.clients = clients if algorithm.many_clients else 1  # of one node at a time
         self.failures = failures  # drain, return or custody: see check/changing.py
+        self.withdrawals = withdrawals  # whoever waits may give up, at any time
         self.repeat = repeat  # a node that is through with its wishes starts again
         self.capacity = capacity  # messages on one link at a time; 0: any number

@@ -35,6 +35,8 @@ def told_cause(act: Act) -> str:
         return f"{node} asks for {permits} with priority {act.priority} (client {act.client})"
     if act.event == "leave":
         return f"{node} leaves (client {act.client})"
+    if act.event == "withdraw":
+        return f"{node} gives up waiting (client {act.client})"
     if act.event in ("link-up", "link-down"):
         news = "is up" if act.event == "link-up" else "has failed"
         return f"{node} notices that its link to {act.peer} {news}"
@@ -204,6 +206,8 @@ def write_trace(system: System, violation: Violation, sink: Any, version: str) -
                     waiting.discard(effect.client)
             if isinstance(act.message, Message):
                 post.arrived(act.message)
+            elif act.event == "withdraw":
+                waiting.discard(act.client)
             elif act.event == "request":
                 waiting.add(act.client)
             cause = arguments(act)
@@ -233,7 +237,7 @@ def arguments(act: Act) -> dict[str, Any]:
         said["args"] = dict(zip(message.fields, message.freeze()[1:], strict=True))
     elif act.event == "request":
         said |= {"client": act.client, "want": act.want, "priority": act.priority}
-    elif act.event == "leave":
+    elif act.event in ("leave", "withdraw"):
         said["client"] = act.client
     elif act.peer >= 0:
         said["peer"] = act.peer

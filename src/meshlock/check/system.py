@@ -55,7 +55,17 @@ LINK_UP: Final = 3
 LINK_DOWN: Final = 4
 UNDELIVERED: Final = 5
 START: Final = 6
-EVENTS: Final = ("deliver", "request", "leave", "link-up", "link-down", "undelivered", "start")
+WITHDRAW: Final = 7
+EVENTS: Final = (
+    "deliver",
+    "request",
+    "leave",
+    "link-up",
+    "link-down",
+    "undelivered",
+    "start",
+    "withdraw",
+)
 
 Line = tuple[int, tuple[int, ...]]  # a sender, and its messages on their way
 Inbox = tuple[Line, ...]
@@ -422,6 +432,9 @@ class System(Model):
                 node.link_down(subject)
             elif kind == START:
                 node.start()
+            elif kind == WITHDRAW:
+                if not node.withdraw(subject):
+                    return "its client waits, but cannot take its request back"
             else:
                 node.undelivered(copy(self.messages[subject]))
         except Exception as error:
@@ -451,6 +464,9 @@ class System(Model):
         for client in place.inside:
             if not self.stays[client]:
                 self.find_step(i, place, LEAVE, client, place.inbox)
+        if self.setup.withdrawals:
+            for client in place.waiting:
+                self.find_step(i, place, WITHDRAW, client, place.inbox)
 
     def shape(self, i: int, place: Place, sound: Sound) -> int:
         node = self.nodes[i]
@@ -486,6 +502,8 @@ class System(Model):
             waiting = (*waiting, subject)
         elif kind == LEAVE:
             inside = tuple(client for client in inside if client != subject)
+        elif kind == WITHDRAW:
+            waiting = tuple(client for client in waiting if client != subject)
         for client in run.enters:
             if client in waiting:
                 waiting = tuple(other for other in waiting if other != client)
@@ -494,7 +512,7 @@ class System(Model):
                 fault = Fault("safety", sentences.uninvited(i, client), 0)
                 outcome.faults = (*outcome.faults, fault)
         outcome.after = self.place(i, run.after, asked, tuple(sorted(inside)), waiting, inbox)
-        outcome.plain = not (run.enters or outcome.faults or kind == LEAVE)
+        outcome.plain = not (run.enters or outcome.faults or kind in (LEAVE, WITHDRAW))
         return outcome
 
     # -- expanding a state ----------------------------------------------------------------
@@ -594,6 +612,8 @@ class System(Model):
             due = self.links[row[leaves + self.size]].due
             if outcome.kind == LEAVE and top > NOTHING_DUE and self.whole(row):
                 due = top
+            elif outcome.kind == WITHDRAW:
+                due = NOTHING_DUE  # it may have been the one
         if outcome.enters and not cut:
             held = self.look(i, outcome.after).held
             for j in range(self.size):
@@ -715,7 +735,7 @@ class System(Model):
             node.choose(choice)
         if kind in (DELIVER, UNDELIVERED):
             act.message = copy(self.messages[subject])
-        elif kind in (REQUEST, LEAVE):
+        elif kind in (REQUEST, LEAVE, WITHDRAW):
             act.client = subject
             act.want = self.wants[subject]
             act.priority = self.priorities[subject]

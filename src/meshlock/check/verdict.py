@@ -43,9 +43,11 @@ class Checking:
             if reduction != "none":
                 self.remark = "Nothing is reduced where heights and counts are only compared."
         elif reduction == "por":
-            if not self.system.changing and not self.setup.capacity:
+            if not (self.system.changing or self.setup.capacity or self.setup.withdrawals):
                 return Reduced(self.system)
-            self.remark = "Steps are not reduced where links change or have a capacity."
+            self.remark = (
+                "Steps are not reduced where links change or have a capacity, or clients give up."
+            )
         elif reduction == "symmetry":
             try:
                 return Symmetric(self.system)

@@ -62,6 +62,9 @@ def check(
     stay: Annotated[
         list[int] | None, typer.Option(help="Clients of this node never leave (repeat).")
     ] = None,
+    withdrawals: Annotated[
+        bool, typer.Option("--withdrawals", help="Let whoever waits give up, at any time.")
+    ] = False,
     repeat: Annotated[
         bool, typer.Option("--repeat", help="Nodes ask their requests again and again.")
     ] = False,
@@ -127,6 +130,7 @@ def check(
         "partitions": partitions or None,
         "clients": clients,
         "repeat": repeat or None,
+        "withdrawals": withdrawals or None,
         "stay": stay,
         "capacity": capacity or None,
     }
