@@ -65,7 +65,8 @@ class Scheduler(Deliveries):
         self.deliver_all()
 
     def slow_token(self) -> None:
-        """The token is on a slow link while others change, and that one fails in the end."""
+        """The token is on a slow link while others change, or while who asked for it gives up
+        and somebody else asks there; in the end that link may fail."""
         draw = self.draw
         if draw.likely(0.6):
             self.part()
@@ -75,13 +76,20 @@ class Scheduler(Deliveries):
         if way is None:
             return
         self.held.add(way)
-        for _ in range(draw.between(1, 3)):
+        for _ in range(draw.between(0, 3)):
             self.change()
             self.deliver_all()
         if draw.likely(0.5):
-            self.world.do("withdraw", self.clients)
-        self.change(way)
+            self.withdraw(way[1])
+            if draw.likely(0.5):
+                self.ask_unheard(way[1])
+                self.deliver_all()
+        if draw.likely(0.7):
+            self.change(way)
         self.held.discard(way)
+        self.deliver_all()
+        for _ in range(draw.between(0, 3)):
+            self.ask()
         self.deliver_all()
 
     def send_token(self) -> Way | None:
@@ -109,14 +117,16 @@ class Scheduler(Deliveries):
                 self.fail(pair)
         self.deliver_all()
 
-    def withdraw(self) -> None:
-        if self.world.judge.waiting:
-            self.world.do("withdraw", self.draw.among(list(self.world.judge.waiting)))
+    def withdraw(self, at: int = NIL) -> None:
+        waiting = self.world.judge.waiting.values()
+        able = [client.number for client in waiting if at in (NIL, client.node)]
+        if able:
+            self.world.do("withdraw", self.draw.among(able))
 
-    def ask_unheard(self) -> None:
+    def ask_unheard(self, at: int = NIL) -> None:
         """A request that is kept back on its way, if it has one to go."""
         before = {way: len(line) for way, line in self.world.links.lines.items()}
-        self.ask()
+        self.ask(at)
         lines = self.world.links.lines
         for way in [way for way in lines if len(lines[way]) > before.get(way, 0)]:
             self.held.add(way)

@@ -27,11 +27,15 @@ AGEING = (
 patience of 100 leaves priorities as they are, and one of 3 lets waiting overtake them."""
 
 LINK, TOKEN = "slow_link", "slow_token"
-OPENINGS: dict[bool, tuple[tuple[str, ...], ...]] = {
-    False: ((), (LINK,), (LINK,), (LINK, LINK)),
-    True: ((), (LINK,), (LINK, LINK), (TOKEN,), (TOKEN,), (TOKEN, TOKEN)),
-}
-"""Stories to begin with, by whether a link may fail that carries the token."""
+OPENINGS: tuple[tuple[str, ...], ...] = (
+    (),
+    (LINK,),
+    (LINK, LINK),
+    (TOKEN,),
+    (TOKEN, LINK),
+    (TOKEN, TOKEN),
+)
+"""Stories to begin with, while most nodes know but one way to the token."""
 
 Pair = tuple[int, int]
 """A link, the smaller node first."""
@@ -64,7 +68,7 @@ class Habits:
     the order is judged. So messages on some links are kept back for long.
     """
 
-    opening: tuple[str, ...]  # at the start most nodes have only one way to the token
+    opening: tuple[str, ...]
     length: int
     weights: list[tuple[str, float]]  # how often the scheduler does what, by its methods' names
     both_ways: float  # a link is kept back in both directions
@@ -134,7 +138,7 @@ def draw_setup(
         changes=among((0, 1, 2, 3, 4, 6, 10, 16)) if changing else 0,
         partitions=likely(0.4) and parts,
         habits=Habits(
-            opening=among(OPENINGS[kind != "drain"]),
+            opening=among(OPENINGS),
             length=among((0, 10, 30, 60, 100)),
             weights=[
                 ("ask", 3.0),
