@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from laboratory import run
 
+from meshlock.algorithms.direct import DirectNode, Request
+from meshlock.algorithms.interface import Effect, Enter
+
 
 def ramanujan(n: int) -> float:
     """Q(n) = 1 + (n-1)/n + (n-1)(n-2)/n^2 + ... (Knuth, TAOCP 1, 1.2.11.3)."""
@@ -48,3 +51,14 @@ def test_links_that_keep_no_order_harm_nobody() -> None:
             seed=seed,
         )
         assert (mixed.entries, mixed.violated) == (60, {})
+
+
+def test_a_withdrawal_that_overtakes_its_request_is_remembered() -> None:
+    """Else the request holds up whoever is behind it until all that it wants is free."""
+    out: list[Effect] = []
+    holder = DirectNode(0, out, 2, 0)
+    holder.request(1, 1, 1)
+    holder.receive(Request(0, 1, 2, 0, 0, 0, 0, 0))  # node 1 wants nothing any more ...
+    holder.receive(Request(0, 1, 1, 2, 9, 9, 0, 0))  # ... than these two permits
+    holder.request(2, 1, 1)
+    assert [effect.client for effect in out if isinstance(effect, Enter)] == [1, 2]

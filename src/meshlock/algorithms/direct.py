@@ -245,7 +245,11 @@ class DirectNode(Node):
     # -- the queue --------------------------------------------------------------------------
 
     def line_up(self, asked: Asked) -> None:
-        """In order of rank; of equals, who came first. The newer entry of a node counts."""
+        """In order of rank; of equals, who came first. The newer entry of a node counts.
+
+        One that wants nothing stays too, behind all others: else an older request that it has
+        overtaken would be taken for a new one, and hold up those behind it.
+        """
         queue = self.queue
         for place, other in enumerate(queue):
             if other[0] == asked[0]:
@@ -253,15 +257,15 @@ class DirectNode(Node):
                     return
                 del queue[place]
                 break
+        place = len(queue)
         if asked[2] > 0:
-            place = len(queue)
-            while place > 0 and queue[place - 1][4] < asked[4]:
+            while place > 0 and (queue[place - 1][2] == 0 or queue[place - 1][4] < asked[4]):
                 place -= 1
-            queue.insert(place, asked)
+        queue.insert(place, asked)
 
     def decide(self) -> None:
         """The holder: let our own clients in, send the token to the front, or wait."""
-        while self.holder and self.queue and self.queue[0][2] <= self.free:
+        while self.holder and self.queue and 0 < self.queue[0][2] <= self.free:
             node = self.queue[0][0]
             if node == self.me:
                 self.let_in()

@@ -44,7 +44,7 @@ class KeepsTheFirstEntry(DirectNode):
 class LetsTheSmallPass(DirectNode):
     def decide(self) -> None:
         while self.holder:
-            fitting = [asked for asked in self.queue if asked[2] <= self.free]
+            fitting = [asked for asked in self.queue if 0 < asked[2] <= self.free]
             if not fitting:
                 return
             self.queue.remove(fitting[0])
