@@ -8,12 +8,18 @@ paper is a state here.
 
 Whoever runs the node (simulator, checker, live adapter) hands it the list ``out``,
 calls one handler, and then carries out what the list holds, in order.
+
+Time, crashes and disks concern only nodes whose permits are under leases
+(:class:`Leased`, see :mod:`meshlock.algorithms.recovery.layer`): plain algorithms neither use
+nor pay for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import ClassVar
+
+from meshlock.algorithms.recovery.records import Config, Epoch, Seal
 
 NIL = -1
 """The paper's *nil*: no node, no client."""
@@ -30,12 +36,38 @@ class Enter(Effect):
     """This client of the node now holds its permits.
 
     ``fence`` is the number of the grant, larger than that of every grant before it; 0
-    where the algorithm's token does not count its grants.
+    where the algorithm's token does not count its grants. ``until``: the end of its lease on
+    the node's own clock, unless it is renewed; 0 where there are no leases.
     """
 
-    def __init__(self, client: int, fence: int = 0) -> None:
+    def __init__(self, client: int, fence: int = 0, until: int = 0) -> None:
         self.client = client
         self.fence = fence
+        self.until = until
+
+
+class Lost(Effect):
+    """This client's lease has ended: it must have stopped by now."""
+
+    def __init__(self, client: int, fence: int) -> None:
+        self.client = client
+        self.fence = fence
+
+
+class Keep(Effect):
+    """Write both to disk before any message behind this leaves; the latest goes to ``restart``."""
+
+    def __init__(self, promised: Epoch, config: Config) -> None:
+        self.promised = promised
+        self.config = config
+
+
+class Conflict(Effect):
+    """That node has a conflicting configuration: the two ignore each other until they agree."""
+
+    def __init__(self, node: int, config: Config) -> None:
+        self.node = node
+        self.config = config
 
 
 class Message(Effect):
@@ -61,6 +93,7 @@ class Message(Effect):
         self.receiver = receiver
         self.serial = 0  # set by whoever carries the message: its place in the line
         self.urgent = True  # else it may wait a moment, to go with another to the same receiver
+        self.seal: Seal | None = None  # what recovery adds to a message of the algorithm inside
 
     def tokens(self) -> int:
         """How many tokens this message carries: 0 or 1."""
@@ -120,6 +153,14 @@ class Node:
         """A waiting client gives up. False if its request cannot be taken back: then it will
         be let in, and must leave."""
         return False
+
+    def resume(self, client: int, want: int, priority: int, age: int) -> None:
+        """The same request in a new epoch: it has waited for so many grants already."""
+        self.request(client, want, priority)
+
+    def waited(self, client: int) -> int:
+        """How many grants this client has waited for, as far as is known here."""
+        return 0
 
     def receive(self, message: Message) -> None:
         """A message has arrived."""
@@ -189,8 +230,36 @@ class Node:
         message.sender = self.me
         self.out.append(message)
 
-    def enter(self, client: int, fence: int = 0) -> None:
-        self.out.append(Enter(client, fence))
+    def enter(self, client: int, fence: int = 0, until: int = 0) -> None:
+        self.out.append(Enter(client, fence, until))
+
+
+class Leased(Node):
+    """A node whose permits are under leases, so that it may crash: it needs a clock and a disk.
+
+    The runner sets ``now`` to the node's own clock before every call, a whole number in any unit,
+    and keeps ``unreachable`` up to date. After a handler it reads :meth:`wake_at` again.
+    """
+
+    def __init__(self, me: int, out: list[Effect]) -> None:
+        super().__init__(me, out)
+        self.now = 0
+        self.boot = 0
+        self.unreachable: set[int] = set()
+
+    def restart(self, boot: int, kept: Keep | None, floor: int = 0) -> None:
+        """A life begins, the first or another: ``boot`` is a number this node never had before,
+        ``kept`` what its disk remembers. ``floor``: no epoch's number may be below it; the wall
+        clock, for a node without a disk."""
+        raise NotImplementedError
+
+    def wake(self, chance: float) -> None:
+        """Do what is due; ``chance`` is drawn from 0 to 1."""
+        raise NotImplementedError
+
+    def wake_at(self) -> int:
+        """When to be woken at the latest."""
+        raise NotImplementedError
 
 
 class Network:
@@ -239,7 +308,6 @@ class Algorithm:
         restless: bool = False,
         structure: tuple[str, ...] = (),
         any_tree: bool = False,
-        recovers: bool = False,
         options: dict[str, tuple[str, ...]] | None = None,
         join: Callable[[int, bool, int, dict[str, str], list[Effect]], Node] | None = None,
     ) -> None:
@@ -259,7 +327,6 @@ class Algorithm:
         self.restless = restless  # messages go on even when nobody wants anything
         self.structure = structure  # names of properties that hold in every single state
         self.any_tree = any_tree  # starts from the network's tree of fathers, whatever its root
-        self.recovers = recovers  # needs members, a majority of which replaces what crashes take
         # number, founder, permits, options, out -> one node that has no links yet: how live nodes
         # come to a pool. Any number may come; the founder's node holds the token and all permits.
         self.join = join

@@ -19,7 +19,6 @@ from meshlock.algorithms import (
     suzuki_kasami,
 )
 from meshlock.algorithms.interface import Algorithm
-from meshlock.algorithms.recovery.algorithm import DIRECT
 from meshlock.errors import Refused
 
 MODULES = [
@@ -39,22 +38,9 @@ MODULES = [
 
 ALGORITHMS: dict[str, Algorithm] = {entry.name: entry for part in MODULES for entry in part}
 
-RECOVERING: dict[str, Algorithm] = {DIRECT.name: DIRECT}
-"""What runs where there are members, a majority of which recovers from crashes."""
 
-
-def find(name: str, members: bool = False) -> Algorithm:
-    """The algorithm of this name; one with a slash is a mutant of the algorithm before it.
-
-    With ``members``, its edition whose nodes may crash.
-    """
-    if members and name in RECOVERING:
-        return RECOVERING[name]
-    if members and (name in ALGORITHMS or "/" in name):
-        raise Refused(
-            f"With members nodes run {', '.join(RECOVERING)}, not {name}: leave out the "
-            f"algorithm, or the members."
-        )
+def find(name: str) -> Algorithm:
+    """The algorithm of this name; one with a slash is a mutant of the algorithm before it."""
     if name in ALGORITHMS:
         return ALGORITHMS[name]
     if "/" in name:
@@ -73,8 +59,7 @@ def settle(algorithm: Algorithm, given: dict[str, str]) -> dict[str, str]:
         values = algorithm.options.get(name)
         if values is None:
             known = ", ".join(algorithm.options) or "none"
-            edition = f"{algorithm.name} with members" if algorithm.recovers else algorithm.name
-            raise Refused(f"{edition} has no option '{name}'; its options are: {known}.")
+            raise Refused(f"{algorithm.name} has no option '{name}'; its options are: {known}.")
         if "<number>" in values:
             if not value.isdecimal() or len(value) > 18 or int(value) < 1:
                 raise Refused(

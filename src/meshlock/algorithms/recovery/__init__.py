@@ -1,3 +1,5 @@
-"""Recovery from crashes: :mod:`.node` is the state machine, :mod:`.messages` what it says,
-:mod:`.state` what it knows, :mod:`.reports` what a proposer concludes, :mod:`.order` who is served
-next, :mod:`.pace` when to do what."""
+"""Recovery from crashes, as a layer over any token algorithm: :mod:`.layer`.
+
+:mod:`.records` is what is written down, :mod:`.messages` what is said, :mod:`.state` what a node
+knows, :mod:`.reports` what a proposer concludes, :mod:`.quorum` how a quorum agrees, :mod:`.inside`
+the node inside, :mod:`.pace` when to do what."""

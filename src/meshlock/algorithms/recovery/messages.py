@@ -1,95 +1,26 @@
-"""What nodes say to each other and to the outside in order to recover; see :mod:`.node`."""
+"""What nodes say to each other in order to recover; see :mod:`.layer`.
+
+Messages of the algorithm inside are its own, with a :class:`~.records.Seal`.
+"""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import NIL, Effect, Message
-
-Epoch = tuple[int, int, int]
-Fence = tuple[Epoch, int]
-Config = tuple[Epoch, tuple[int, ...], int, int]
-"""What an epoch goes by: the epoch, its members, the pool's permits, the lease."""
-Change = tuple[bool, int]
-"""Of the members: is this node to be added (or else removed)?"""
-Entry = tuple[int, Fence, int, bool]
-"""Of a ledger: node, fence, how many permits, is it lapsing."""
-Asked = tuple[int, int, int, int, int, int]
-"""Of a queue: node, its boot, how many permits, priority, how many grants had been made when
-it lined up, which of its questions this is. With no permits it is a request withdrawn."""
-Papers = tuple[Epoch, int, int, tuple[Entry, ...], int]
-"""A token on paper: epoch, hop, free permits, ledger, how many grants were made in this epoch."""
-Doubt = tuple[Papers, int, int]
-"""A token sent, to whom, and to which boot."""
-Report = tuple[
-    int,  # boot
-    Epoch,  # the highest answered or adopted
-    Epoch,  # adopted
-    tuple[tuple[Fence, int], ...],  # valid grants
-    tuple[Epoch, int],  # hop seen
-    Papers | None,  # the token, surrendered
-    Doubt | None,
-    Config,  # the latest adopted, in this life or an earlier one
-]
-
-FENCE_BITS = 23
-"""Of the number of a fence, for the count of grants in an epoch. With 30 more for the epoch it
-fits into 53, which is what JSON carries everywhere."""
-MOST_GRANTS = 2**FENCE_BITS - 1
-"""In one epoch; :mod:`.pace` begins another long before."""
-
-NO_EPOCH: Epoch = (0, NIL, 0)
-NEVER = 0
-MINTING = -1
-"""In the place of a hop: the sender will have the token soon."""
-GRANTS = -2
-"""In the place of a hop: the sender has grants only."""
-
-
-def fence_number(fence: Fence) -> int:
-    """The fence as one integer that grows as it does, for resources that compare numbers.
-
-    A member promises each counter once, so that of two epochs with the same counter only one
-    can have a majority, and grants: the counter alone tells epochs apart."""
-    epoch, count = fence
-    return epoch[0] << FENCE_BITS | count
-
-
-class Granted(Effect):
-    """This client now holds its permits, until then unless the lease is renewed."""
-
-    def __init__(self, client: int, fence: Fence, until: int) -> None:
-        self.client = client
-        self.fence = fence
-        self.until = until
-
-
-class Lost(Effect):
-    """This client's lease has run out: it must have stopped by now."""
-
-    def __init__(self, client: int, fence: Fence) -> None:
-        self.client = client
-        self.fence = fence
-
-
-class Keep(Effect):
-    """Write both to disk before any message behind this leaves; give them to ``start``."""
-
-    def __init__(self, promised: Epoch, config: Config) -> None:
-        self.promised = promised
-        self.config = config
-
-
-class Misfit(Effect):
-    """That node goes by another number of permits, another lease or other members than this
-    one: they do not listen to each other until their configurations agree."""
-
-    def __init__(self, node: int, config: Config) -> None:
-        self.node = node
-        self.config = config
+from meshlock.algorithms.interface import Message
+from meshlock.algorithms.recovery.records import (
+    Config,
+    Entry,
+    Epoch,
+    Fence,
+    FirstLedger,
+    Report,
+)
 
 
 class Propose(Message):
+    """Promise this epoch, and report."""
+
     kind: ClassVar[str] = "PROPOSE"
     fields: ClassVar[tuple[str, ...]] = ("epoch", "config")
 
@@ -97,6 +28,18 @@ class Propose(Message):
         super().__init__(receiver)
         self.epoch = epoch
         self.config = config
+
+
+class Promise(Message):
+    """Yes: nothing lower any more; and this is what I have."""
+
+    kind: ClassVar[str] = "PROMISE"
+    fields: ClassVar[tuple[str, ...]] = ("epoch", "report")
+
+    def __init__(self, receiver: int, epoch: Epoch, report: Report) -> None:
+        super().__init__(receiver)
+        self.epoch = epoch
+        self.report = report
 
 
 class Refuse(Message):
@@ -108,16 +51,6 @@ class Refuse(Message):
     def __init__(self, receiver: int, config: Config) -> None:
         super().__init__(receiver)
         self.config = config
-
-
-class Promise(Message):
-    kind: ClassVar[str] = "PROMISE"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "report")
-
-    def __init__(self, receiver: int, epoch: Epoch, report: Report) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
-        self.report = report
 
 
 class Higher(Message):
@@ -132,27 +65,14 @@ class Higher(Message):
 
 
 class Ledger(Message):
-    """These grants are kept in this epoch; also its first renewal, sent at that time. ``yours``:
-    the boot of the receiver that promised, 0 if none did."""
+    """With this the epoch begins; also its first renewal, sent at that time by that boot."""
 
     kind: ClassVar[str] = "LEDGER"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "kept", "config", "yours", "boot", "sent")
+    fields: ClassVar[tuple[str, ...]] = ("first", "boot", "sent")
 
-    def __init__(
-        self,
-        receiver: int,
-        epoch: Epoch,
-        kept: tuple[Entry, ...],
-        config: Config,
-        yours: int,
-        boot: int,
-        sent: int,
-    ) -> None:
+    def __init__(self, receiver: int, first: FirstLedger, boot: int, sent: int) -> None:
         super().__init__(receiver)
-        self.epoch = epoch
-        self.kept = kept
-        self.config = config
-        self.yours = yours
+        self.first = first
         self.boot = boot
         self.sent = sent
 
@@ -172,10 +92,10 @@ class Renew(Message):
         self.sent = sent
 
 
-class Still(Message):
-    """Yes: to what that boot sent at that time; ``mine`` is who says so."""
+class Confirm(Message):
+    """Yes: to what that boot sent at that time; ``mine`` is the boot that says so."""
 
-    kind: ClassVar[str] = "STILL"
+    kind: ClassVar[str] = "CONFIRM"
     fields: ClassVar[tuple[str, ...]] = ("epoch", "boot", "sent", "mine")
 
     def __init__(self, receiver: int, epoch: Epoch, boot: int, sent: int, mine: int) -> None:
@@ -186,10 +106,23 @@ class Still(Message):
         self.mine = mine
 
 
-class Which(Message):
-    """Which epoch is it, and what does its ledger say? That boot of ``node`` wants to know."""
+class Hello(Message):
+    """Over a link: which epoch this boot has adopted, and whether it takes part in it."""
 
-    kind: ClassVar[str] = "WHICH"
+    kind: ClassVar[str] = "HELLO"
+    fields: ClassVar[tuple[str, ...]] = ("epoch", "boot", "inside")
+
+    def __init__(self, receiver: int, epoch: Epoch, boot: int, inside: bool) -> None:
+        super().__init__(receiver)
+        self.epoch = epoch
+        self.boot = boot
+        self.inside = inside
+
+
+class AskLedger(Message):
+    """With what did the epoch begin, and what is out now? That boot of ``node`` wants to know."""
+
+    kind: ClassVar[str] = "ASK"
     fields: ClassVar[tuple[str, ...]] = ("node", "boot")
 
     def __init__(self, receiver: int, node: int, boot: int) -> None:
@@ -199,33 +132,31 @@ class Which(Message):
 
 
 class Copy(Message):
-    """The ledger as it is now, at that hop of the token, for that boot of the receiver only. It
-    renews nothing."""
+    """The first ledger, and from the token's holder the one of now, at that hop, for that boot of
+    the receiver only. It renews nothing."""
 
     kind: ClassVar[str] = "COPY"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "ledger", "config", "hop", "boot")
+    fields: ClassVar[tuple[str, ...]] = ("first", "ledger", "hop", "boot")
 
     def __init__(
         self,
         receiver: int,
-        epoch: Epoch,
-        ledger: tuple[Entry, ...],
-        config: Config,
+        first: FirstLedger,
+        ledger: tuple[Entry, ...] | None,
         hop: int,
         boot: int,
     ) -> None:
         super().__init__(receiver)
-        self.epoch = epoch
+        self.first = first
         self.ledger = ledger
-        self.config = config
         self.hop = hop
         self.boot = boot
 
 
-class Press(Message):
+class Suggest(Message):
     """I may not propose an epoch, but there is reason to, as far as I know of this one."""
 
-    kind: ClassVar[str] = "PRESS"
+    kind: ClassVar[str] = "SUGGEST"
     fields: ClassVar[tuple[str, ...]] = ("epoch", "hop")
 
     def __init__(self, receiver: int, epoch: Epoch, hop: int) -> None:
@@ -234,39 +165,10 @@ class Press(Message):
         self.hop = hop
 
 
-class Token(Message):
-    """The token, for that boot of the receiver only. ``left`` of the lease at sending; whoever
-    carries it fills in ``travelled``, an upper bound of the time under way."""
+class Accepted(Message):
+    """The token of that epoch and hop is here."""
 
-    kind: ClassVar[str] = "TOKEN"
-    fields: ClassVar[tuple[str, ...]] = ("papers", "config", "boot", "queue", "left", "travelled")
-
-    def __init__(
-        self,
-        receiver: int,
-        papers: Papers,
-        config: Config,
-        boot: int,
-        queue: tuple[Asked, ...],
-        left: int,
-        travelled: int,
-    ) -> None:
-        super().__init__(receiver)
-        self.papers = papers
-        self.config = config
-        self.boot = boot
-        self.queue = queue
-        self.left = left
-        self.travelled = travelled
-
-    def tokens(self) -> int:
-        return 1
-
-
-class Got(Message):
-    """The TOKEN of that epoch and hop is here."""
-
-    kind: ClassVar[str] = "GOT"
+    kind: ClassVar[str] = "ACCEPTED"
     fields: ClassVar[tuple[str, ...]] = ("epoch", "hop")
 
     def __init__(self, receiver: int, epoch: Epoch, hop: int) -> None:
@@ -275,35 +177,23 @@ class Got(Message):
         self.hop = hop
 
 
-class Request(Message):
-    """To whom the sender believes to have the token, or to get it, at that hop."""
+class Return(Message):
+    """The grant with this fence is over; ``node`` wants to know when it is struck out."""
 
-    kind: ClassVar[str] = "REQUEST"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "asked", "hop")
+    kind: ClassVar[str] = "RETURN"
+    fields: ClassVar[tuple[str, ...]] = ("epoch", "fence", "node")
 
-    def __init__(self, receiver: int, epoch: Epoch, asked: Asked, hop: int) -> None:
-        super().__init__(receiver)
-        self.epoch = epoch
-        self.asked = asked
-        self.hop = hop
-
-
-class Release(Message):
-    """The grant with this fence is over; ``node`` wants to know that the holder has heard it."""
-
-    kind: ClassVar[str] = "RELEASE"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "fence", "h", "node")
-
-    def __init__(self, receiver: int, epoch: Epoch, fence: Fence, h: int, node: int) -> None:
+    def __init__(self, receiver: int, epoch: Epoch, fence: Fence, node: int) -> None:
         super().__init__(receiver)
         self.epoch = epoch
         self.fence = fence
-        self.h = h
         self.node = node
 
 
-class Released(Message):
-    kind: ClassVar[str] = "RELEASED"
+class Returned(Message):
+    """It is struck out of the ledger."""
+
+    kind: ClassVar[str] = "RETURNED"
     fields: ClassVar[tuple[str, ...]] = ("epoch", "fence")
 
     def __init__(self, receiver: int, epoch: Epoch, fence: Fence) -> None:
@@ -314,18 +204,17 @@ class Released(Message):
 
 KINDS: list[type[Message]] = [
     Propose,
-    Refuse,
     Promise,
+    Refuse,
     Higher,
     Ledger,
     Renew,
-    Still,
-    Which,
+    Confirm,
+    Hello,
+    AskLedger,
     Copy,
-    Press,
-    Token,
-    Got,
-    Request,
-    Release,
-    Released,
+    Suggest,
+    Accepted,
+    Return,
+    Returned,
 ]

@@ -1,20 +1,22 @@
 """When to do what: the timing of recovery, for simulated and live nodes alike.
 
-:mod:`.node` says what is right at any moment; this says what is wise, and nothing here can make
-anything unsafe. The runner calls :meth:`Pace.poll` some thirty times per lease, and also after
-deliveries if it likes, with ``chance``, a number from 0 to 1 that it draws; and it keeps the node's
-``gone`` up to date, the set of nodes that cannot be reached.
+:mod:`.layer` says what is right at any moment; this says what is wise, and nothing here can make
+anything unsafe. The runner wakes the node when :meth:`Pace.wake_at` says so, some thirty times per
+lease, and earlier if it likes, with ``chance``, a number from 0 to 1 that it draws; and it keeps
+the node's ``unreachable`` up to date.
 
 **A lease is renewed** when a third of it is over, by whoever holds something under it, and asked
 for again every sixth while nobody answers. Since the token's holder is among those, members hear
 of it three times per lease, and its renewals tell them who it is.
 
 **Reasons to propose an epoch.** Our token is dead. Or it lives, and its ledger names a node that is
-gone, or entries that were to lapse long ago. Or a TOKEN that we sent was not acknowledged for half
-a lease. Or the holder, or who proposed the epoch we promised, is gone. Or nothing was heard of
-holder or proposer for a lease, or for half of one since it is known that it restarted. Waiting
-for one's turn is none. *Gone* means for a GRACE, so that a link which comes back at once costs
-nothing.
+gone, or entries that were to lapse long ago, or disagrees with the node inside. Or a token that we
+sent was not accepted for half a lease. Or the holder, or who proposed the epoch we promised, is
+gone. Or nothing was heard of holder or proposer for a lease, or for half of one since it is known
+that it restarted. Or permits that we gave back were not struck out for a lease (rule 14). Or we
+take no part in the epoch (rule 12). Or, where the network is fixed, a participant is gone.
+Waiting for one's turn is none. *Gone* means unreachable for a GRACE, so that a link which comes
+back at once costs nothing.
 
 **Turns.** Where all see the same reason, the member with the lowest number of those that are
 not gone proposes at once, the next a STEP later, and so on; a promise to somebody counts as having
@@ -33,17 +35,27 @@ GRACE, a STEP or so, and ``wait``. The birth of a pool takes the silence and ``w
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from meshlock.algorithms.interface import NIL
-from meshlock.algorithms.recovery.messages import MOST_GRANTS, NO_EPOCH, Change, Doubt
-from meshlock.algorithms.recovery.node import RecoveryNode
-from meshlock.algorithms.recovery.state import majority
+from meshlock.algorithms.recovery.records import (
+    MOST_GRANTS,
+    NO_EPOCH,
+    Change,
+    Fence,
+    Unaccepted,
+    majority,
+)
+
+if TYPE_CHECKING:
+    from meshlock.algorithms.recovery.layer import Layer
 
 GRACE = 20
 """Parts of a lease."""
 STEP = 20
 
-PLACES: list[str] = ["first", "second", "third", "fourth", "fifth", "sixth"]
+WAKES = 30
+"""Per lease."""
 
 
 def by_number(node: int) -> str:
@@ -54,71 +66,77 @@ class Pace:
     """What the runner tells for sentences only: ``second``, how many of its units of time make
     one, and ``called``, the name of a node."""
 
-    def __init__(
-        self,
-        node: RecoveryNode,
-        second: int = 1_000_000_000,
-        called: Callable[[int], str] = by_number,
-    ) -> None:
+    def __init__(self, node: Layer) -> None:
         self.node = node
-        self.second = second
-        self.called = called
-        self.lease = node.pool.lease
+        self.second = 1_000_000_000
+        self.called: Callable[[int], str] = by_number
+        self.lease = node.terms.lease
         self.grace = self.lease // GRACE
         self.step = self.lease // STEP
-        self.floor = 0  # of epochs' counters: the wall clock, for a node that has no memory
+        self.floor = 0  # of epochs' counters: the wall clock, for a node that has no disk
         self.change: Change | None = None  # of the members, to be made when it can be
         self.began = False
-        self.polled_at = 0
+        self.woken_at = 0
         self.listens_until = 0
         self.renewed_at = 0
         self.repeated_at = 0
-        self.pressed_at = 0
-        self.majority_at = -1  # since when our proposal could be closed
+        self.suggested_at = 0
+        self.quorum_at = -1  # since when our proposal could be closed
         self.gone_since: dict[int, int] = {}
         self.epoch = NO_EPOCH  # the one adopted, and since when
         self.adopted_at = 0
-        self.doubt: Doubt | None = None  # the TOKEN not acknowledged, and since when
-        self.doubt_at = 0
+        self.unaccepted: Unaccepted | None = None  # the token not accepted, and since when
+        self.unaccepted_at = 0
+        self.returning_since: dict[Fence, int] = {}
         self.reason = ""  # the one that counts now, and when we act on it
         self.due = 0
         self.tries = 0
 
-    def poll(self, now: int, chance: float) -> None:
+    def wake_at(self) -> int:
         node = self.node
+        due = node.now + max(1, self.lease // WAKES)
+        for grant in node.grants.values():
+            due = min(due, max(node.now, grant.until))
+        return due
+
+    def wake(self, chance: float) -> None:
+        node = self.node
+        now = node.now
         if not self.began:
             self.began = True
-            self.adopted_at = self.polled_at = self.listens_until = now
-            self.renewed_at = self.repeated_at = self.pressed_at = now - self.lease
-        node.wake(now)
+            self.adopted_at = self.woken_at = self.listens_until = now
+            self.renewed_at = self.repeated_at = self.suggested_at = now - self.lease
+        node.expire()
         self.observe(now)
         self.renew(now)
         if (now - self.repeated_at) * 3 >= self.lease:
             self.repeated_at = now
-            node.repeat(now)
+            node.repeat()
         self.close(now)
         self.propose(now, chance)
 
     def observe(self, now: int) -> None:
         node = self.node
         for other in list(self.gone_since):
-            if other not in node.gone:
+            if other not in node.unreachable:
                 del self.gone_since[other]
-        for other in node.gone:
+        for other in node.unreachable:
             if other not in self.gone_since:
                 self.gone_since[other] = now
-                node.decide(now)  # who is gone is not waited for
         if node.adopted != self.epoch:
             self.epoch = node.adopted
             self.adopted_at = now
             self.tries = 0
-        if node.doubt != self.doubt:
-            self.doubt = node.doubt
-            self.doubt_at = now
-        paused = (now - self.polled_at) * 3 > 2 * self.lease
-        if paused or not self.majority_reached():
+        if node.unaccepted != self.unaccepted:
+            self.unaccepted = node.unaccepted
+            self.unaccepted_at = now
+        self.returning_since = {
+            fence: self.returning_since.get(fence, now) for fence in node.returning
+        }
+        paused = (now - self.woken_at) * 3 > 2 * self.lease
+        if paused or not self.quorum_reached():
             self.listens_until = now + self.lease // 2
-        self.polled_at = now
+        self.woken_at = now
 
     def is_gone(self, other: int, now: int) -> bool:
         since = self.gone_since.get(other)
@@ -129,7 +147,7 @@ class Pace:
     def renew(self, now: int) -> None:
         """When a third of a lease is over; every sixth if nobody answers."""
         node = self.node
-        if (now - self.renewed_at) * 6 < self.lease or not node.has_to_renew(now):
+        if (now - self.renewed_at) * 6 < self.lease or not node.has_to_renew():
             return
         ends = [
             grant.until
@@ -142,22 +160,22 @@ class Pace:
             ends.append(node.proposal.until)
         if (min(ends) - now) * 3 <= 2 * self.lease:
             self.renewed_at = now
-            node.renew(now)
+            node.renew()
 
     # -- epochs --------------------------------------------------------------------------------
 
     def close(self, now: int) -> None:
         node = self.node
         if not node.may_close() or node.proposal is None:
-            self.majority_at = -1
+            self.quorum_at = -1
             return
-        if self.majority_at < 0:
-            self.majority_at = now
+        if self.quorum_at < 0:
+            self.quorum_at = now
         reports = node.proposal.reports
-        late = [other for other in node.pool.nodes if other not in reports]
-        waited = (now - self.majority_at) * 10 >= self.lease
-        if waited or all(other in node.gone for other in late):
-            node.close(now)
+        late = [other for other in node.terms.nodes if other not in reports]
+        waited = (now - self.quorum_at) * 10 >= self.lease
+        if waited or all(other in node.unreachable for other in late):
+            node.close()
 
     def propose(self, now: int, chance: float) -> None:
         node = self.node
@@ -167,11 +185,11 @@ class Pace:
             self.reason = ""
             return
         if not node.member:
-            if now >= self.listens_until and (now - self.pressed_at) * 6 >= self.lease:
-                self.pressed_at = now
-                node.press(now)
+            if now >= self.listens_until and (now - self.suggested_at) * 6 >= self.lease:
+                self.suggested_at = now
+                node.suggest()
             return
-        if not node.votes(now) or not self.majority_reached():
+        if not node.votes() or not self.quorum_reached():
             self.reason = ""
             return
         if node.may_close():
@@ -191,21 +209,21 @@ class Pace:
         if now >= self.due:
             self.tries += 1
             self.due = now + self.lease // 2 + int(chance * self.lease)
-            node.propose(now, self.floor, self.change)
-            self.majority_at = -1
+            node.propose(self.floor, self.change)
+            self.quorum_at = -1
             self.close(now)
 
     def turn(self) -> int:
         """How long the members before us have the first word."""
         node = self.node
-        before = [one for one in node.members if one < node.me and one not in node.gone]
+        before = [one for one in node.members if one < node.me and one not in node.unreachable]
         return min(len(before) * self.step, self.lease // 2)
 
-    def majority_reached(self) -> bool:
+    def quorum_reached(self) -> bool:
         return len(self.reached()) >= majority(self.node.members)
 
     def reached(self) -> list[int]:
-        return [member for member in self.node.members if member not in self.node.gone]
+        return [member for member in self.node.members if member not in self.node.unreachable]
 
     def own_reason(self, now: int) -> str:
         """What only we know."""
@@ -213,23 +231,42 @@ class Pace:
         if node.proposal is not None:
             return "" if node.proposal.closed else "too few members have promised"
         if token is None:
-            if node.doubt is not None and node.doubt[0][0] == node.promised:
-                if (now - self.doubt_at) * 2 >= self.lease:
-                    return f"{self.called(node.doubt[1])} does not acknowledge the token"
+            sent = node.unaccepted
+            if sent is not None and sent.state.epoch == node.promised:
+                if (now - self.unaccepted_at) * 2 >= self.lease:
+                    return f"{self.called(sent.receiver)} does not acknowledge the token"
                 return ""
-            return self.wish()
+            return self.lost_reason(now) or self.wish()
         if token.until <= now:
             return "the lease of the token here ran out"
         if token.grants > MOST_GRANTS // 2:
             return "the epoch has made about as many grants as its fences can count"
-        for other, _, _, lapsing in token.ledger:
-            if not lapsing and self.is_gone(other, now):
-                return f"{self.called(other)} has permits and is gone"
-            if lapsing and (
-                self.is_gone(token.epoch[1], now) or now - self.adopted_at > 2 * node.pool.wait
+        if node.disagrees():
+            return "the token and its ledger disagree"
+        for entry in token.ledger:
+            if not entry.lapsing and self.is_gone(entry.node, now):
+                return f"{self.called(entry.node)} has permits and is unreachable"
+            if entry.lapsing and (
+                self.is_gone(token.epoch.proposer, now)
+                or now - self.adopted_at > 2 * node.terms.wait
             ):
                 return "permits that lapsed were not given back"
-        return self.wish()
+        return self.lost_reason(now) or self.wish()
+
+    def lost_reason(self, now: int) -> str:
+        """Rule 14: what the algorithm inside cannot get over."""
+        node = self.node
+        if any(now - since >= self.lease for since in self.returning_since.values()):
+            return "permits that were given back did not arrive"
+        if node.adopted != node.promised or node.first is None:
+            return ""
+        if node.inner is None and not node.quiet() and (now - self.adopted_at) * 3 >= self.lease:
+            return "this node takes no part in the epoch yet"
+        if node.fixed():
+            for participant in node.first.participants:
+                if self.is_gone(participant.node, now):
+                    return f"{self.called(participant.node)} is unreachable"
+        return ""
 
     def wish(self) -> str:
         """A change of members is made by whoever has the token: get it first."""
@@ -247,11 +284,11 @@ class Pace:
         node = self.node
         if node.proposal is not None or node.token is not None:
             return ""
-        if now < node.pressed_until:
+        if now < node.suggested_until:
             return "a node that is no member has seen that the token or permits are lost"
         holder = self.holder()
         if holder != NIL and self.is_gone(holder, now):
-            return f"{self.called(holder)}, which had the token, is gone"
+            return f"{self.called(holder)}, which had the token, is unreachable"
         if node.member and now - node.heard_at >= self.lease:
             return "nothing was heard of the token for a lease"
         return ""
@@ -261,11 +298,7 @@ class Pace:
         node = self.node
         return NIL if node.heard_of == node.me else node.heard_of
 
-    # -- telling -------------------------------------------------------------------------------
-
-    def suspects(self) -> list[int]:
-        """Nodes that cannot be reached."""
-        return sorted(self.node.gone)
+    # -- sentences -----------------------------------------------------------------------------
 
     def seconds(self, time: int) -> str:
         return f"{max(0, time) / self.second:.1f} s"
@@ -277,19 +310,20 @@ class Pace:
             return ""
         members, reached = node.members, self.reached()
         if len(reached) < majority(members):
-            return (
-                f"a majority of the members cannot be reached: {len(reached)} of {len(members)} can"
-            )
+            return f"quorum lost: {len(reached)} of {len(members)} members reachable"
         proposal = node.proposal
         if proposal is not None and proposal.closed and proposal.confirmed:
-            left = proposal.closed_at + node.pool.wait - now
+            left = proposal.closed_at + node.terms.wait - now
             return f"the token was lost; a new one is made in {self.seconds(left)}"
         if proposal is not None:
             return "a new epoch is proposed; the members' reports are awaited"
-        if node.usable(now):
-            return self.why_here()
-        if node.silent(now):
-            return f"restarted, silent for {self.seconds(node.silent_until - now)} more"
+        if node.token is not None and node.usable():
+            if node.token.free == 0:
+                return "all permits are in use"
+            return f"{node.token.free} permits are free; requests ahead are served first"
+        if node.quiet():
+            left = node.quiet_until - now
+            return f"restarted, in its quiet period for {self.seconds(left)} more"
         reason = self.reason or self.shared_reason(now) or self.own_reason(now)
         if reason != "":
             return f"{reason}; a new epoch will be proposed"
@@ -298,17 +332,4 @@ class Pace:
             return f"{self.called(holder)} has proposed a new epoch, which is not ready yet"
         if holder == NIL:
             return "where the token is is not known yet"
-        return f"{self.called(holder)} has the token, or knows the way to it; its queue decides"
-
-    def why_here(self) -> str:
-        node, token = self.node, self.node.token
-        assert token is not None
-        mine = node.asked()
-        places = [asked[0] for asked in node.queue]
-        place = places.index(node.me) if node.me in places else 0
-        if place > 0:
-            name = PLACES[place] if place < len(PLACES) else f"number {place + 1}"
-            return f"{name} in the queue"
-        if token.free == 0:
-            return "all permits are in use"
-        return f"{mine[2]} permits are wanted, {token.free} are free"
+        return f"{self.called(holder)} had the token when it was last heard of"

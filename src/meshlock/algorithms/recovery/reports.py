@@ -1,112 +1,116 @@
-"""What a proposer concludes from the reports of a majority; nothing here changes anything.
+"""What a proposer concludes from the reports of a quorum; nothing here changes anything.
 
 The members that count are those of the latest epoch that anybody knows. *top* is the highest
-epoch that may live. A token is usable if it is of that epoch and somebody handed it over, or had
-sent it to one that vouches never to take it. Kept are grants that were reported, by nodes of that
-epoch; what else the old token's ledger names lapses, unless its own node says that it is over.
+epoch that may live. A token is usable if it is of that epoch and somebody surrendered it, or had
+sent it to one that vouches never to accept it. Kept are grants that were reported, by nodes of
+that epoch; what else the old token's ledger names lapses, unless its own node says that it is
+over.
 """
 
 from __future__ import annotations
 
-from meshlock.algorithms.recovery.messages import (
+from meshlock.algorithms.recovery.records import (
     Config,
-    Doubt,
     Entry,
     Epoch,
     Fence,
-    Papers,
     Report,
+    TokenState,
+    Unaccepted,
+    majority,
 )
-from meshlock.algorithms.recovery.state import Proposal, State, majority
+from meshlock.algorithms.recovery.state import Proposal, State
 
 
-class Reading(State):
+class Conclusions(State):
     def may_close(self) -> bool:
         proposal = self.proposal
         if proposal is None or proposal.closed:
             return False
-        members = self.after(proposal)
+        members = self.members_after(proposal)
         counted = [node for node in proposal.reports if node in members]
         return len(counted) >= majority(members)
 
     def latest(self, proposal: Proposal) -> Config:
         """Who knows the latest epoch knows the members that count."""
-        return max([report[7] for report in proposal.reports.values()])
+        return max([report.config for report in proposal.reports.values()])
 
-    def after(self, proposal: Proposal) -> tuple[int, ...]:
+    def members_after(self, proposal: Proposal) -> tuple[int, ...]:
         """The members of the epoch proposed."""
         latest = self.latest(proposal)
-        if proposal.change is None or latest[0] != proposal.reports[self.me][2]:
-            return latest[1]
+        if proposal.change is None or latest.epoch != proposal.reports[self.me].adopted:
+            return latest.members
         added, node = proposal.change
-        rest = [member for member in latest[1] if member != node]
+        rest = [member for member in latest.members if member != node]
         if added:
             rest = sorted([*rest, node])
-        return tuple(rest) if len(rest) > 0 else latest[1]
+        return tuple(rest) if len(rest) > 0 else latest.members
 
     def top(self, reports: dict[int, Report]) -> Epoch:
         """The highest epoch answered or adopted: a lower one is over, or will be in a lease."""
-        return max([max(report[1], report[7][0]) for report in reports.values()])
+        return max([max(report.top, report.config.epoch) for report in reports.values()])
 
-    def find_token(self, reports: dict[int, Report], top: Epoch) -> Papers | None:
-        found: Papers | None = None
+    def find_token(self, reports: dict[int, Report], top: Epoch) -> TokenState | None:
+        found: TokenState | None = None
         for node in sorted(reports):
-            papers, doubt = reports[node][5], reports[node][6]
-            if papers is not None and self.is_current(papers[0], top):
-                found = papers if found is None or papers[1] > found[1] else found
-            if doubt is not None and self.is_current(doubt[0][0], top):
-                receiver = reports.get(doubt[1])
-                if receiver is not None and self.vouches(receiver, doubt):
-                    found = doubt[0] if found is None or doubt[0][1] > found[1] else found
+            token, sent = reports[node].token, reports[node].unaccepted
+            if token is not None and self.is_current(token.epoch, top):
+                found = token if found is None or token.hop > found.hop else found
+            if sent is not None and self.is_current(sent.state.epoch, top):
+                receiver = reports.get(sent.receiver)
+                if receiver is not None and self.vouches(receiver, sent):
+                    found = sent.state if found is None or sent.state.hop > found.hop else found
         return found
 
     def is_current(self, epoch: Epoch, top: Epoch) -> bool:
         """A token of a lower epoch than one that may live is worth nothing."""
         return epoch == top
 
-    def vouches(self, receiver: Report, doubt: Doubt) -> bool:
-        """Will that TOKEN never be received? Only the boot that it was sent to can say so."""
-        papers, _, boot = doubt
-        return receiver[0] == boot and receiver[4] < (papers[0], papers[1])
+    def vouches(self, receiver: Report, sent: Unaccepted) -> bool:
+        """Will that token never be accepted? Only the boot that it was sent to can say so."""
+        state = sent.state
+        return receiver.boot == sent.boot and receiver.hop_seen < (state.epoch, state.hop)
 
-    def kept(self, reports: dict[int, Report], top: Epoch, usable: Papers | None) -> list[Entry]:
+    def kept(
+        self, reports: dict[int, Report], top: Epoch, usable: TokenState | None
+    ) -> list[Entry]:
         """Grants that were reported, by nodes that belong to the latest epoch."""
         entries: list[Entry] = []
         for node in sorted(reports):
             if self.belongs(reports[node], top):
-                entries += [(node, fence, h, False) for fence, h in reports[node][3]]
+                entries += [Entry(node, fence, h, False) for fence, h in reports[node].grants]
         if usable is not None:
-            named = [entry[1] for entry in usable[3]]
-            entries = [entry for entry in entries if entry[1] in named]
+            named = [entry.fence for entry in usable.ledger]
+            entries = [entry for entry in entries if entry.fence in named]
         entries.sort(key=fence_of)
-        while sum([entry[2] for entry in entries]) > self.pool.permits:
+        while sum([entry.permits for entry in entries]) > self.terms.permits:
             entries.pop(0)
         return entries
 
     def belongs(self, report: Report, top: Epoch) -> bool:
-        return report[2] == top
+        return report.adopted == top
 
     def lapse(
-        self, reports: dict[int, Report], kept: list[Entry], usable: Papers | None
+        self, reports: dict[int, Report], kept: list[Entry], usable: TokenState | None
     ) -> tuple[Entry, ...]:
         """Of the old token's entries, those that may still be in use and are not kept."""
         if usable is None:
             return ()
-        fences = [entry[1] for entry in kept]
+        fences = [entry.fence for entry in kept]
         return tuple(
             [
-                (entry[0], entry[1], entry[2], True)
-                for entry in usable[3]
-                if entry[1] not in fences and not self.is_free(entry, reports.get(entry[0]))
+                Entry(entry.node, entry.fence, entry.permits, True)
+                for entry in usable.ledger
+                if entry.fence not in fences and not self.is_free(entry, reports.get(entry.node))
             ]
         )
 
     def is_free(self, entry: Entry, report: Report | None) -> bool:
         """Its node reported without it; but what was lapsing may run where nobody reports it."""
-        if report is None or entry[3]:
+        if report is None or entry.lapsing:
             return False
-        return entry[1] not in [fence for fence, _ in report[3]]
+        return entry.fence not in [fence for fence, _ in report.grants]
 
 
 def fence_of(entry: Entry) -> Fence:
-    return entry[1]
+    return entry.fence

@@ -1,32 +1,49 @@
-"""What a node of :mod:`.node` knows, and the whole of it as a value."""
+"""What a node of :mod:`.layer` knows, and the whole of it as a value."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
-from meshlock.algorithms.interface import NIL, Effect, Frozen
-from meshlock.algorithms.recovery.messages import (
+from meshlock.algorithms.interface import (
+    NIL,
+    Algorithm,
+    Effect,
+    Enter,
+    Frozen,
+    Leased,
+    Message,
+    Node,
+)
+from meshlock.algorithms.recovery.inside import Inside
+from meshlock.algorithms.recovery.records import (
     GRANTS,
     NEVER,
     NO_EPOCH,
-    Asked,
     Change,
     Config,
-    Doubt,
     Entry,
     Epoch,
     Fence,
-    Papers,
+    FirstLedger,
     Report,
+    Seal,
+    TokenState,
+    Unaccepted,
 )
-from meshlock.algorithms.recovery.order import Waiting
+
+Waiting = tuple[int, int, int, int]
+"""A client that waits: want, priority, for how many grants it had waited when this epoch began,
+and how many its node had made when it asked."""
 
 
-class Pool:
-    """What all nodes of a pool must agree on, when it is born.
+class Terms:
+    """What all nodes of a pool agree on when it is made.
 
     ``nodes`` is everybody who should hear of an epoch; those that are no members may come and go.
-    ``members`` are the first ones; who they are now, a node's ``config`` says.
+    ``members`` are the first ones; who they are now, a node's ``config`` says. ``wait`` on any
+    clock is not shorter than ``lease`` on any other. ``tree`` gives the father of each
+    participant, the first of which is the root, as places among them.
     """
 
     def __init__(
@@ -36,41 +53,48 @@ class Pool:
         permits: int,
         lease: int,
         wait: int,
+        algorithm: Algorithm,
+        options: dict[str, str],
+        tree: Callable[[tuple[int, ...]], tuple[int, ...]],
     ) -> None:
         self.nodes = nodes
         self.members = members
         self.permits = permits
         self.lease = lease
         self.wait = wait
-        self.majority = majority(members)
-
-
-def majority(members: tuple[int, ...]) -> int:
-    return len(members) // 2 + 1
+        self.algorithm = algorithm
+        self.options = options
+        self.tree = tree
 
 
 class Grant:
-    def __init__(self, client: int, h: int, epoch: Epoch, until: int) -> None:
+    def __init__(self, client: int, permits: int, epoch: Epoch, until: int) -> None:
         self.client = client
-        self.h = h
+        self.permits = permits
         self.epoch = epoch  # an older one than adopted: it runs out and is not renewed
         self.until = until
 
 
 class HeldToken:
-    def __init__(self, papers: Papers, until: int) -> None:
-        self.epoch, self.hop, self.free, self.ledger, self.grants = papers
+    def __init__(self, state: TokenState, until: int) -> None:
+        self.epoch = state.epoch
+        self.hop = state.hop
+        self.free = state.free
+        self.ledger = state.ledger
+        self.grants = state.grants
         self.until = until
 
-    def papers(self) -> Papers:
-        return (self.epoch, self.hop, self.free, self.ledger, self.grants)
+    def state(self) -> TokenState:
+        return TokenState(self.epoch, self.hop, self.free, self.ledger, self.grants)
 
-    def give_back(self, fence: Fence, h: int) -> None:
-        """By fence, so that twice is as good as once."""
+    def strike(self, fence: Fence) -> int:
+        """By fence, so that twice is as good as once; whose grant it was, NIL if it is not here."""
         for entry in self.ledger:
-            if entry[1] == fence:
-                self.free += entry[2]
-        self.ledger = tuple([entry for entry in self.ledger if entry[1] != fence])
+            if entry.fence == fence:
+                self.free += entry.permits
+                self.ledger = tuple([other for other in self.ledger if other.fence != fence])
+                return entry.node
+        return NIL
 
 
 class Proposal:
@@ -80,76 +104,119 @@ class Proposal:
         self.reports: dict[int, Report] = {}
         self.closed = False
         self.closed_at = NEVER
-        self.usable: Papers | None = None
+        self.usable: TokenState | None = None
         self.kept: tuple[Entry, ...] = ()
         self.lapsing: tuple[Entry, ...] = ()
         self.confirmed = False
         self.until = NEVER
 
+    def freeze(self, now: int, wait: int) -> Frozen:
+        return (
+            self.epoch,
+            self.change,
+            tuple(sorted(self.reports.items())),
+            self.closed,
+            max(-wait, self.closed_at - now) if self.closed else 0,
+            self.usable,
+            self.kept,
+            self.lapsing,
+            self.confirmed,
+            max(0, self.until - now),
+        )
 
-class State:
+
+def thawed_proposal(written: Frozen) -> Proposal:
+    proposal = Proposal(cast(Epoch, written[0]), cast(Change | None, written[1]))
+    proposal.reports = dict(cast(tuple[tuple[int, Report], ...], written[2]))
+    proposal.closed = cast(bool, written[3])
+    proposal.closed_at = cast(int, written[4])
+    proposal.usable = cast(TokenState | None, written[5])
+    proposal.kept = cast(tuple[Entry, ...], written[6])
+    proposal.lapsing = cast(tuple[Entry, ...], written[7])
+    proposal.confirmed = cast(bool, written[8])
+    proposal.until = cast(int, written[9])
+    return proposal
+
+
+class State(Leased):
     """The variables, in the order in which they freeze."""
 
-    def __init__(self, me: int, pool: Pool, out: list[Effect]) -> None:
-        self.me = me
-        self.pool = pool
-        self.out = out
-        self.boot = 0
+    def __init__(self, me: int, out: list[Effect], terms: Terms) -> None:
+        super().__init__(me, out)
+        self.terms = terms
+        self.remembered = NO_EPOCH  # the epoch that the disk knew when this life began
         self.promised = NO_EPOCH
-        self.config: Config = (NO_EPOCH, pool.members, pool.permits, pool.lease)
+        self.config = Config(NO_EPOCH, terms.members, terms.permits, terms.lease)
         self.answered = NO_EPOCH
         self.adopted = NO_EPOCH
-        self.settled = False  # did we see a ledger that knows all that our former lives had?
+        self.first: FirstLedger | None = None  # of the epoch adopted
         self.highest = NO_EPOCH
-        self.silent_until = NEVER
+        self.quiet_until = NEVER
         self.heard: dict[int, int] = {}
         self.grants: dict[Fence, Grant] = {}
         self.waiting: dict[int, Waiting] = {}
         self.served = 0  # grants made here, to rank our clients by
-        self.asks = 0  # how often what we ask for changed
         self.token: HeldToken | None = None
         self.hop_seen: tuple[Epoch, int] = (NO_EPOCH, -1)
-        self.doubt: Doubt | None = None
-        self.doubt_queue: tuple[Asked, ...] = ()
-        self.doubt_until = NEVER
-        self.queue: list[Asked] = []
-        self.guess = NIL
-        self.guess_hop = GRANTS
-        self.releasing: dict[Fence, int] = {}
-        self.former: dict[Fence, int] = {}  # entries of a former life, to be released later
+        self.unaccepted: Unaccepted | None = None
+        self.unaccepted_message: Message | None = None
+        self.unaccepted_until = NEVER
+        self.holder = NIL
+        self.holder_hop = GRANTS
+        self.returning: dict[Fence, int] = {}
+        self.former: dict[Fence, int] = {}  # entries of a former life, to be returned later
         self.proposal: Proposal | None = None
-        self.lapsing: dict[Fence, int] = {}  # ours to release when their lease must be over
         self.lapsed_at = NEVER
+        # the algorithm inside
+        self.inside = Inside(me, terms.algorithm, terms.permits, terms.options)
+        self.inner: Node | None = None
+        self.serving = NIL  # of an algorithm that takes one client at a time
+        self.leaving: dict[int, int] = {}  # clients that gave up but will be let in: their wants
+        self.stand_ins: dict[Fence, tuple[int, int]] = {}  # client and permits
+        self.lapsing: set[Fence] = set()  # of those: what ends when its lease must be over
+        self.pending: dict[Fence, int] = {}
+        self.withheld: list[Effect] = []
+        self.early: list[Message] = []
+        self.near: set[int] = set()
+        self.hellos: dict[int, tuple[Epoch, int, bool]] = {}
+        self.linked: set[int] = set()  # neighbours that the algorithm inside knows
         # No handler reads these, only Pace and whoever chooses where to send; not frozen.
-        self.gone: set[int] = set()  # who cannot be reached, as the runner knows
         self.heard_of = NIL  # the holder or proposer that was heard of last, and when
         self.heard_at = NEVER
-        self.pressed_until = NEVER  # somebody who may not propose sees a reason to
+        self.suggested_until = NEVER  # somebody who may not propose sees a reason to
         self.crossed = False  # another proposal has the number of ours: neither may succeed
 
     @property
     def members(self) -> tuple[int, ...]:
-        return self.config[1]
+        return self.config.members
 
     @property
     def member(self) -> bool:
-        return self.me in self.config[1]
+        return self.me in self.config.members
+
+    def fixed(self) -> bool:
+        """Is the algorithm inside one for networks that do not change?"""
+        return not self.terms.algorithm.changing_links
+
+    def active(self) -> bool:
+        """May the algorithm inside be called? Not after a promise (rule 7)."""
+        return self.inner is not None and self.adopted == self.promised
 
     # -- the whole state as a value, with all times relative to now ----------------------------
 
-    def freeze(self, now: int) -> Frozen:
-        lease = self.pool.lease
-        token = self.token
-        waiting = self.waiting
+    def freeze(self) -> Frozen:
+        now, lease = self.now, self.terms.lease
+        token, waiting, unaccepted = self.token, self.waiting, self.unaccepted_message
         return (
             self.boot,
+            self.remembered,
             self.promised,
-            self.config[:2],
+            (self.config.epoch, self.config.members),
             self.answered,
             self.adopted,
-            self.settled,
+            self.first,
             self.highest if self.highest > self.promised else NO_EPOCH,
-            max(0, self.silent_until - now),
+            max(0, self.quiet_until - now),
             tuple(
                 sorted(
                     [(who, sent - now) for who, sent in self.heard.items() if sent + lease > now]
@@ -158,97 +225,129 @@ class State:
             tuple(
                 sorted(
                     [
-                        (fence, grant.client, grant.h, grant.epoch, max(0, grant.until - now))
+                        (fence, grant.client, grant.permits, grant.epoch, max(0, grant.until - now))
                         for fence, grant in self.grants.items()
                     ]
                 )
             ),
             # only how long ago matters
-            tuple([(one, (*waiting[one][:2], waiting[one][2] - self.served)) for one in waiting]),
-            self.asks,
-            () if token is None else (token.papers(), max(0, token.until - now)),
+            tuple([(one, (*waiting[one][:3], waiting[one][3] - self.served)) for one in waiting]),
+            () if token is None else (token.state(), max(0, token.until - now)),
             self.hop_seen,
             ()
-            if self.doubt is None
-            else (self.doubt, self.doubt_queue, max(0, self.doubt_until - now)),
-            tuple(self.queue),
-            (self.guess, self.guess_hop),
-            tuple(sorted(self.releasing.items())),
+            if self.unaccepted is None or unaccepted is None
+            else (self.unaccepted, unaccepted.freeze(), max(0, self.unaccepted_until - now)),
+            (self.holder, self.holder_hop),
+            tuple(sorted(self.returning.items())),
             tuple(sorted(self.former.items())),
-            () if self.proposal is None else self.freeze_proposal(self.proposal, now),
-            tuple(sorted(self.lapsing.items())),
+            () if self.proposal is None else self.proposal.freeze(now, self.terms.wait),
             max(0, self.lapsed_at - now) if len(self.lapsing) > 0 else 0,
-        )
-
-    def freeze_proposal(self, proposal: Proposal, now: int) -> Frozen:
-        return (
-            proposal.epoch,
-            proposal.change,
-            tuple(sorted(proposal.reports.items())),
-            proposal.closed,
-            max(-self.pool.wait, proposal.closed_at - now) if proposal.closed else 0,
-            proposal.usable,
-            proposal.kept,
-            proposal.lapsing,
-            proposal.confirmed,
-            max(0, proposal.until - now),
+            () if self.inner is None else self.inner.freeze(),
+            self.serving,
+            tuple(sorted(self.leaving.items())),
+            tuple(sorted(self.stand_ins.items())),
+            tuple(sorted(self.lapsing)),
+            tuple(sorted(self.pending.items())),
+            tuple([frozen_effect(effect) for effect in self.withheld]),
+            tuple([frozen_effect(message) for message in self.early]),
+            tuple(sorted(self.near)),
+            tuple(sorted(self.hellos.items())),
+            tuple(sorted(self.linked)),
         )
 
     def thaw(self, state: Frozen) -> None:
         """Become the node that :meth:`freeze` described, at time 0."""
+        self.now = 0
         self.boot = cast(int, state[0])
-        self.promised = cast(Epoch, state[1])
-        epoch, members = cast(tuple[Epoch, tuple[int, ...]], state[2])
-        self.config = (epoch, members, self.pool.permits, self.pool.lease)
-        self.answered = cast(Epoch, state[3])
-        self.adopted = cast(Epoch, state[4])
-        self.settled = cast(bool, state[5])
-        self.highest = cast(Epoch, state[6])
-        self.silent_until = cast(int, state[7])
-        self.heard = dict(cast(tuple[tuple[int, int], ...], state[8]))
+        self.remembered = cast(Epoch, state[1])
+        self.promised = cast(Epoch, state[2])
+        epoch, members = cast(tuple[Epoch, tuple[int, ...]], state[3])
+        self.config = Config(epoch, members, self.terms.permits, self.terms.lease)
+        self.answered = cast(Epoch, state[4])
+        self.adopted = cast(Epoch, state[5])
+        self.first = cast(FirstLedger | None, state[6])
+        self.highest = cast(Epoch, state[7])
+        self.quiet_until = cast(int, state[8])
+        self.heard = dict(cast(tuple[tuple[int, int], ...], state[9]))
         self.grants = {
-            fence: Grant(client, h, epoch, until)
-            for fence, client, h, epoch, until in cast(
-                tuple[tuple[Fence, int, int, Epoch, int], ...], state[9]
+            fence: Grant(client, permits, epoch, until)
+            for fence, client, permits, epoch, until in cast(
+                tuple[tuple[Fence, int, int, Epoch, int], ...], state[10]
             )
         }
-        self.waiting = dict(cast(tuple[tuple[int, Waiting], ...], state[10]))
+        self.waiting = dict(cast(tuple[tuple[int, Waiting], ...], state[11]))
         self.served = 0
-        self.asks = cast(int, state[11])
-        held = cast(tuple[Papers, int] | tuple[()], state[12])
+        held = cast(tuple[TokenState, int] | tuple[()], state[12])
         self.token = HeldToken(held[0], held[1]) if held else None
         self.hop_seen = cast(tuple[Epoch, int], state[13])
-        self.doubt = None
-        self.doubt_queue = ()
-        self.doubt_until = NEVER
-        sent = cast(tuple[Doubt, tuple[Asked, ...], int] | tuple[()], state[14])
+        self.unaccepted = None
+        self.unaccepted_message = None
+        self.unaccepted_until = NEVER
+        sent = cast(tuple[Unaccepted, Frozen, int] | tuple[()], state[14])
         if sent:
-            self.doubt, self.doubt_queue, self.doubt_until = sent
-        self.queue = list(cast(tuple[Asked, ...], state[15]))
-        self.guess, self.guess_hop = cast(tuple[int, int], state[16])
-        self.releasing = dict(cast(tuple[tuple[Fence, int], ...], state[17]))
-        self.former = dict(cast(tuple[tuple[Fence, int], ...], state[18]))
+            self.unaccepted, frozen, self.unaccepted_until = sent
+            self.unaccepted_message = self.inside.message(self.unaccepted.receiver, frozen)
+        self.holder, self.holder_hop = cast(tuple[int, int], state[15])
+        self.returning = dict(cast(tuple[tuple[Fence, int], ...], state[16]))
+        self.former = dict(cast(tuple[tuple[Fence, int], ...], state[17]))
         self.proposal = None
-        written = cast(tuple[object, ...], state[19])
+        written = cast(tuple[object, ...], state[18])
         if written:
             self.proposal = thawed_proposal(written)
-        self.lapsing = dict(cast(tuple[tuple[Fence, int], ...], state[20]))
-        self.lapsed_at = cast(int, state[21])
-        self.gone = set()
+        self.lapsed_at = cast(int, state[19])
+        self.inner = None
+        frozen = cast(Frozen, state[20])
+        if frozen:
+            assert self.first is not None
+            self.inner = self.inside.node(self.first)
+            self.inner.thaw(frozen)
+        self.serving = cast(int, state[21])
+        self.leaving = dict(cast(tuple[tuple[int, int], ...], state[22]))
+        self.stand_ins = dict(cast(tuple[tuple[Fence, tuple[int, int]], ...], state[23]))
+        self.lapsing = set(cast(tuple[Fence, ...], state[24]))
+        self.pending = dict(cast(tuple[tuple[Fence, int], ...], state[25]))
+        self.withheld = [
+            self.thawed_effect(written) for written in cast(tuple[Frozen, ...], state[26])
+        ]
+        self.early = [
+            cast(Message, self.thawed_effect(written))
+            for written in cast(tuple[Frozen, ...], state[27])
+        ]
+        self.near = set(cast(tuple[int, ...], state[28]))
+        self.hellos = dict(cast(tuple[tuple[int, tuple[Epoch, int, bool]], ...], state[29]))
+        self.linked = set(cast(tuple[int, ...], state[30]))
+        self.unreachable = set()
         self.heard_of = NIL
         self.heard_at = NEVER
-        self.pressed_until = NEVER
+        self.suggested_until = NEVER
         self.crossed = False
 
+    def thawed_effect(self, written: Frozen) -> Effect:
+        if len(written) == 1:
+            return Enter(cast(int, written[0]))
+        sender, receiver, frozen, seal = cast(
+            tuple[int, int, Frozen, tuple[object, ...] | None], written
+        )
+        message = self.inside.message(receiver, frozen)
+        message.sender = sender
+        message.seal = None if seal is None else thawed_seal(seal)
+        return message
 
-def thawed_proposal(written: Frozen) -> Proposal:
-    proposal = Proposal(cast(Epoch, written[0]), cast(Change | None, written[1]))
-    proposal.reports = dict(cast(tuple[tuple[int, Report], ...], written[2]))
-    proposal.closed = cast(bool, written[3])
-    proposal.closed_at = cast(int, written[4])
-    proposal.usable = cast(Papers | None, written[5])
-    proposal.kept = cast(tuple[Entry, ...], written[6])
-    proposal.lapsing = cast(tuple[Entry, ...], written[7])
-    proposal.confirmed = cast(bool, written[8])
-    proposal.until = cast(int, written[9])
-    return proposal
+
+def frozen_effect(effect: Effect) -> Frozen:
+    if isinstance(effect, Enter):
+        return (effect.client,)
+    message = cast(Message, effect)
+    seal = None if message.seal is None else message.seal.freeze()
+    return (message.sender, message.receiver, message.freeze(), seal)
+
+
+def thawed_seal(written: tuple[object, ...]) -> Seal:
+    return Seal(
+        cast(Epoch, written[0]),
+        cast(int, written[1]),
+        cast(TokenState | None, written[2]),
+        cast(int, written[3]),
+        cast(tuple[tuple[Fence, int], ...], written[4]),
+        cast(int, written[5]),
+    )

@@ -1,0 +1,110 @@
+"""The algorithm inside: a fresh node of it for every epoch.
+
+An algorithm for networks that change gets a node without links (its ``join``); links are told
+to it as they form. One for fixed networks gets the node that its ``make`` makes for our place
+among the participants of the epoch: the founder is place 0 and the root of the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from meshlock.algorithms.interface import (
+    NIL,
+    Algorithm,
+    Effect,
+    Frozen,
+    Message,
+    Network,
+    Node,
+)
+from meshlock.algorithms.recovery.records import FirstLedger, Participant
+from meshlock.errors import Refused
+
+
+def refuse_without_token(algorithm: Algorithm) -> None:
+    """Raise ``Refused`` unless nodes of this algorithm can be replaced by new ones in a new epoch."""
+    if not algorithm.token:
+        raise Refused(
+            f"{algorithm.name} has no token that recovery could replace: leave out the members, "
+            f"or use a token algorithm such as jiang."
+        )
+    if algorithm.restless:
+        raise Refused(
+            f"{algorithm.name} never rests, so recovery cannot tell a lost token from a quiet one: "
+            f"leave out the members, or use a token algorithm such as jiang."
+        )
+    if algorithm.changing_links and algorithm.join is None:
+        raise Refused(
+            f"Nodes of {algorithm.name} cannot join one by one, as a new epoch needs: leave out "
+            f"the members, or use jiang."
+        )
+
+
+class Participants(Network):
+    """Those of an epoch: everybody can be reached from everybody, and the tree is given."""
+
+    def __init__(self, participants: tuple[Participant, ...]) -> None:
+        super().__init__(len(participants))
+        self.fathers = [one.father for one in participants]
+
+    def neighbours(self, node: int) -> list[int]:
+        return [other for other in range(self.size) if other != node]
+
+    def linked(self, one: int, other: int) -> bool:
+        return one != other
+
+    def father(self, node: int) -> int:
+        return self.fathers[node]
+
+
+class Inside:
+    def __init__(
+        self, me: int, algorithm: Algorithm, permits: int, options: dict[str, str]
+    ) -> None:
+        self.me = me
+        self.algorithm = algorithm
+        self.permits = permits
+        self.options = options
+        self.out: list[Effect] = []
+        self.kinds: dict[str, type[Message]] = {kind.kind: kind for kind in algorithm.kinds}
+        self.places: dict[int, int] = {}
+        self.participants: tuple[Participant, ...] = ()
+
+    def node(self, first: FirstLedger) -> Node:
+        """A new one for the epoch that begins so."""
+        self.out.clear()
+        algorithm = self.algorithm
+        if algorithm.changing_links:
+            assert algorithm.join is not None
+            founder = first.epoch.proposer == self.me
+            return algorithm.join(self.me, founder, self.permits, self.options, self.out)
+        self.take_places(first.participants)
+        network = Participants(first.participants)
+        nodes = algorithm.make(network, self.permits, self.options, self.out)
+        return nodes[self.places[self.me]]
+
+    def take_places(self, participants: tuple[Participant, ...]) -> None:
+        self.participants = participants
+        self.places = {one.node: place for place, one in enumerate(participants)}
+
+    # -- places and numbers --------------------------------------------------------------------
+
+    def arriving(self, message: Message) -> None:
+        """Names for those inside: places, where the network is fixed."""
+        if not self.algorithm.changing_links:
+            message.sender = self.places.get(message.sender, NIL)
+            message.receiver = self.places[self.me]
+
+    def departing(self, message: Message) -> None:
+        if not self.algorithm.changing_links:
+            message.sender = self.me
+            message.receiver = self.participants[message.receiver].node
+
+    def message(self, receiver: int, frozen: Frozen) -> Message:
+        """A message of the algorithm inside, by its kind and fields."""
+        kind: Callable[..., Message] = self.kinds[cast(str, frozen[0])]
+        message = kind(receiver, *frozen[1:])
+        message.sender = self.me
+        return message

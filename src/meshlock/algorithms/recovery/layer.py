@@ -1,0 +1,856 @@
+"""Recovery: what keeps k permits k when nodes crash, restart and fall silent.
+
+**Problem.** The papers assume that no node fails. Here any node may stop at any moment and
+come back with or without its memory, and any message may be late, lost or doubled. Then the
+token may be gone, a client may be gone with its permits, and a part of the network may be
+cut off and not know it.
+
+**Idea.** One mechanism for all of these: a new *epoch*. Permits are only good under a
+*lease*, which a quorum of the members renews, and a member that has promised a higher
+epoch renews no lower one. Whoever sees no progress proposes an epoch; members promise it
+and report, in one step, what they hold, and surrender the token if they have it. From a
+quorum of reports the proposer writes the *ledger* of the new epoch: which grants are
+kept. Everything else lapses: it counts as in use for one more lease, and is free then. The
+ledger is sent to all, and the answers to it are the first lease of the new epoch. With the
+old token surrendered the new one can be used at once; without it, one lease later.
+
+**A layer.** Who gets the token next, and how it finds its way, is the business of *any* token
+algorithm: for every epoch there is a fresh node of it inside. All safety is here: the token's
+state (epoch, hop, free permits, ledger, count of grants) and its lease belong to the layer and go
+with every message of the algorithm that carries its token; a client is let in only while they
+allow it. The algorithm inside is responsible for service and order only.
+
+**Assumptions.** The members are known, and a quorum of them can be reached for service
+(not for safety). Clocks of different nodes may show different times; they run at rates that
+differ by a bounded factor: who holds counts ``lease``, who waits counts ``wait``, and the
+runner chooses them so that ``wait`` on any clock is never shorter than ``lease`` on any other.
+The carrier of a token can bound the time it was under way. A client stops when it is told
+that its grant is lost, or by its own clock when the lease it knows ends; a resource that
+checks fences is safe even from clients that do not.
+
+===============  ===========================================================================
+here             meaning
+===============  ===========================================================================
+epoch            (counter, proposer, its boot), compared in that order
+boot             a number that this node never had before, drawn at every start
+promised         the highest epoch promised or answered; *durable*: see Keep
+answered         the highest epoch for which this member has answered a renewal
+adopted, first   the epoch whose ledger we have seen, and that ledger, as it was at first
+quiet_until      after a start we neither vote, report nor propose before
+heard            for each member, when we sent the latest renewal that it answered
+hop_seen         (epoch, hop) of the latest token that we had in hand
+unaccepted       a token that we sent and that nobody has acknowledged yet
+returning        grants that are over and not yet known to be struck out of the ledger
+holder           the last we know of where the token is, or will be
+holder_hop       the token's hop of which we know that; only news of a later one counts
+config           the members of the latest epoch adopted, the permits and the lease; *durable*
+inner            the node inside; None: we take no part in the epoch adopted
+stand_ins        at the founder: clients inside that stand for entries of the first ledger
+pending          fences whose permits the node inside has, but not with its token
+withheld         what the node inside has said and must wait for a token that is good
+early            messages for a node inside that is not there yet
+near, hellos     the neighbours, and what they told of their epoch
+===============  ===========================================================================
+
+**Where time is.** ``now`` is a whole number of whatever unit the runner likes, by this node's own
+clock. A lease is a deadline, and :meth:`~Layer.wake` does what is due, when :mod:`.pace`
+thinks it wise. A renewal carries the time of its sending and every answer brings it back, so an
+answer means: *at that time or later I had promised nothing higher*. The lease runs from the
+majority-th latest of these times; no rounds need to be numbered, and an answer cannot be
+taken for a later one.
+
+**The rules**, each marked where it acts. The numbers are those of docs/recovery.md.
+
+1.  The token's state and lease belong to the layer and go with every message that carries the
+    token of the algorithm inside.
+2.  Adopting an epoch throws the node inside away and makes a new one. The founder, who proposed
+    the epoch, starts with all permits; for each entry of the ledger a *stand-in* asks there and
+    enters at once. Then the waiting clients ask anew, with the age they have.
+3.  A grant of the first ledger ends by RETURN to the founder, whose stand-in leaves; a lapsing
+    one when its time is over.
+4.  The first ledger never changes: anybody may hand it on.
+5.  HELLO goes over every link that forms, and on adoption. To the algorithm inside a link is up
+    while both ends take part in the same epoch.
+6.  In fixed networks messages for an epoch not adopted yet wait for it.
+7.  Messages inside are for one epoch and one life of the receiver. After a promise the node inside
+    is not called again.
+8.  Who is let in, a token, and what stands behind it to the same receiver, waits until the
+    token is minted and its lease runs.
+9.  Fences of permits that come back are struck out if the *inner* node had the token before;
+    else they are pending, and go along with the next permits that it sends, or with the token.
+10. A token on a failed link arrives late, once, or never; the sender does not take it back.
+11. A client that gave up when its entry could not be stopped any more is let in and leaves at once.
+12. A node takes part in an epoch if the ledger names its boot, or does not name it at all and its
+    disk knows that it never was in it.
+13. Or, where links may change, if the ledger as it is now, from the holder, names no former
+    life of it, and it is not its founder.
+14. Reasons to propose: see :mod:`.pace`.
+"""
+
+from __future__ import annotations
+
+from meshlock.algorithms.interface import NIL, Conflict, Effect, Enter, Keep, Lost, Message
+from meshlock.algorithms.recovery.messages import (
+    Accepted,
+    AskLedger,
+    Confirm,
+    Copy,
+    Hello,
+    Higher,
+    Ledger,
+    Promise,
+    Propose,
+    Refuse,
+    Renew,
+    Return,
+    Returned,
+    Suggest,
+)
+from meshlock.algorithms.recovery.pace import Pace
+from meshlock.algorithms.recovery.quorum import Quorum
+from meshlock.algorithms.recovery.records import (
+    GRANTS,
+    MINTING,
+    MOST_GRANTS,
+    NO_EPOCH,
+    Entry,
+    Fence,
+    FirstLedger,
+    Seal,
+    TokenState,
+    Unaccepted,
+    fence_number,
+)
+from meshlock.algorithms.recovery.state import Grant, HeldToken, Proposal, Terms
+
+MOST_EARLY = 1000
+
+PATIENCE = 16
+"""Where clients must queue at their node: one step of priority is worth so many places."""
+
+Returns = tuple[tuple[Fence, int], ...]
+
+
+class Layer(Quorum):
+    def __init__(self, me: int, out: list[Effect], terms: Terms) -> None:
+        super().__init__(me, out, terms)
+        self.pace = Pace(self)
+
+    def restart(self, boot: int, kept: Keep | None, floor: int = 0) -> None:
+        super().restart(boot, kept, floor)
+        self.pace.floor = floor
+
+    # -- clients -------------------------------------------------------------------------------
+
+    def request(self, client: int, want: int, priority: int) -> None:
+        self.resume(client, want, priority, 0)
+
+    def resume(self, client: int, want: int, priority: int, age: int) -> None:
+        self.waiting[client] = (want, priority, age, self.served)
+        if self.active():
+            self.submit(client)
+
+    def submit(self, client: int) -> None:
+        if self.terms.algorithm.many_clients:
+            self.ask_inside(client)
+        else:
+            self.serve_next()
+
+    def serve_next(self) -> None:
+        """Where the algorithm takes one client at a time: the next of ours, if none is in."""
+        if self.serving == NIL and len(self.waiting) > 0 and self.active():
+            self.serving = self.first_waiting()
+            self.ask_inside(self.serving)
+
+    def first_waiting(self) -> int:
+        """The highest priority, with ageing; ties: first come, first served."""
+        found = NIL
+        highest = 0
+        for client, (_, priority, _, since) in self.waiting.items():
+            rank = priority * PATIENCE - since
+            if found == NIL or rank > highest:
+                found, highest = client, rank
+        return found
+
+    def ask_inside(self, client: int) -> None:
+        assert self.inner is not None
+        want, priority, age, _ = self.waiting[client]
+        self.inner.resume(client, want, priority, age)
+        self.carry_out()
+
+    def withdraw(self, client: int) -> bool:
+        """A waiting client gives up; False if it does not wait (any more)."""
+        if client not in self.waiting:
+            return False
+        want = self.waiting.pop(client)[0]
+        if self.active() and (self.terms.algorithm.many_clients or self.serving == client):
+            assert self.inner is not None
+            if self.inner.withdraw(client):
+                self.carry_out()
+                self.is_served(client)
+            else:
+                self.leaving[client] = want  # rule 11
+        return True
+
+    def release(self, client: int) -> None:
+        for fence, grant in list(self.grants.items()):
+            if grant.client == client:
+                del self.grants[fence]
+                self.end(fence, grant)
+
+    def end(self, fence: Fence, grant: Grant) -> None:
+        """A grant is over: the ledger must hear of it, unless its epoch is over too."""
+        if grant.epoch != self.adopted:
+            return
+        self.returning[fence] = grant.permits
+        if not self.active():
+            return  # whoever promised has reported it: the next ledger tells us what to do
+        if fence.epoch == self.adopted:
+            self.leave_inside(grant.client, fence, grant.permits)
+        else:
+            self.return_kept(fence)
+
+    # -- the node inside -----------------------------------------------------------------------
+
+    def leave_inside(self, client: int, fence: Fence, permits: int) -> None:
+        inner = self.inner
+        assert inner is not None
+        had = inner.tokens() > 0
+        inner.release(client)
+        self.bring_back(had, ((fence, permits),))
+        self.carry_out()
+        self.is_served(client)
+
+    def is_served(self, client: int) -> None:
+        if self.serving == client:
+            self.serving = NIL
+            self.serve_next()
+
+    def bring_back(self, had: bool, returned: Returns) -> None:
+        """Rule 9: permits have come to the node inside, which had the token before, or not."""
+        if had and self.token is not None:
+            for fence, _ in returned:
+                self.strike(fence)
+        else:
+            self.pending.update(returned)
+
+    def strike(self, fence: Fence) -> None:
+        assert self.token is not None
+        owner = self.token.strike(fence)
+        self.returning.pop(fence, None)
+        if owner not in (NIL, self.me):
+            returned = Returned(owner, self.adopted, fence)
+            returned.urgent = False
+            self.send(returned)
+
+    def absorb(self) -> None:
+        """The token is here, and with it all permits that came ahead of it."""
+        pending, self.pending = self.pending, {}
+        for fence in pending:
+            self.strike(fence)
+
+    def carry_out(self) -> None:
+        """Do what the node inside asked for, in order, as far as the token's state allows."""
+        out = self.inside.out
+        for effect in out:
+            if isinstance(effect, Enter):
+                if effect.client < NIL:
+                    continue  # a stand-in: its entry is in the ledger already
+            elif isinstance(effect, Message):
+                self.inside.departing(effect)
+                if effect.tokens() == 0:
+                    returned = self.take_pending(effect.permits())
+                    boot = self.boot_of(effect.receiver)
+                    effect.seal = Seal(self.adopted, boot, returned=returned)
+            self.withheld.append(effect)
+        out.clear()
+        if len(self.withheld) > 0:
+            self.flush()
+
+    def flush(self) -> None:
+        """Rule 8."""
+        withheld, self.withheld = self.withheld, []
+        blocked = False
+        behind: set[int] = set()
+        left: list[tuple[int, Fence, int]] = []
+        for effect in withheld:
+            if isinstance(effect, Enter):
+                if not blocked and self.may_let_in(effect.client):
+                    left += self.let_in(effect.client)
+                    continue
+                blocked = True
+            elif isinstance(effect, Message):
+                passes = effect.receiver not in behind
+                if effect.tokens() == 0 and passes:
+                    self.send(effect)
+                    continue
+                if effect.tokens() == 1 and passes and not blocked and self.may_give(effect):
+                    self.give(effect)
+                    continue
+                blocked = blocked or effect.tokens() == 1
+                behind.add(effect.receiver)
+            self.withheld.append(effect)
+        for client, fence, want in left:
+            self.leave_inside(client, fence, want)
+
+    def may_let_in(self, client: int) -> bool:
+        token = self.token
+        if token is None or not self.usable() or token.grants >= MOST_GRANTS:
+            return False
+        return self.wants(client) <= token.free
+
+    def wants(self, client: int) -> int:
+        return self.waiting[client][0] if client in self.waiting else self.leaving[client]
+
+    def let_in(self, client: int) -> list[tuple[int, Fence, int]]:
+        """The result: those that leave at once (rule 11)."""
+        token = self.token
+        assert token is not None
+        want = self.wants(client)
+        self.served += 1
+        token.grants += 1
+        token.free -= want
+        fence = Fence(token.epoch, token.grants)
+        token.ledger = (*token.ledger, Entry(self.me, fence, want, False))
+        if self.leaving.pop(client, 0) > 0:
+            self.returning[fence] = want
+            return [(client, fence, want)]
+        del self.waiting[client]
+        self.grants[fence] = Grant(client, want, token.epoch, token.until)
+        self.enter(client, fence_number(fence), token.until)
+        return []
+
+    def may_give(self, message: Message) -> bool:
+        token = self.token
+        return token is not None and self.usable() and message.permits() == token.free
+
+    def give(self, message: Message) -> None:
+        """Rule 1."""
+        token = self.token
+        assert token is not None
+        token.hop += 1
+        receiver = message.receiver
+        boot = self.boot_of(receiver)
+        self.token = None
+        self.unaccepted = Unaccepted(token.state(), receiver, boot)
+        self.unaccepted_message = message
+        self.unaccepted_until = token.until
+        self.holder = receiver
+        self.holder_hop = token.hop
+        self.hear(receiver)
+        message.seal = Seal(self.adopted, boot, token.state(), token.until - self.now)
+        self.send(message)
+
+    def send_again(self) -> None:
+        """Rule 10: a token of which we do not know that it arrived, the very same: it is accepted
+        once. On a link that is up it cannot be lost, and must not overtake."""
+        sent, message = self.unaccepted, self.unaccepted_message
+        if sent is None or message is None or self.fixed() or sent.receiver in self.linked:
+            return
+        if sent.state.epoch != self.promised or self.unaccepted_until <= self.now:
+            return
+        again = self.inside.message(sent.receiver, message.freeze())
+        left = self.unaccepted_until - self.now
+        again.seal = Seal(self.adopted, sent.boot, sent.state, left)
+        self.send(again)
+
+    def boot_of(self, node: int) -> int:
+        """The life of that participant that takes part in the epoch, as far as we know."""
+        if self.fixed():
+            return self.inside.participants[self.inside.places[node]].boot
+        hello = self.hellos.get(node)
+        return hello[1] if hello is not None else 0
+
+    def take_pending(self, permits: int) -> Returns:
+        """Rule 9: pending fences of so many permits; which of them does not matter."""
+        if permits == 0:
+            return ()
+        pending = self.pending
+        if sum(pending.values()) == permits:
+            self.pending = {}
+            return tuple(sorted(pending.items()))
+        taken: dict[int, Returns] = {0: ()}  # for each sum, some that make it
+        for fence, amount in sorted(pending.items()):
+            for total, chosen in list(taken.items()):
+                if total + amount not in taken:
+                    taken[total + amount] = (*chosen, (fence, amount))
+        found = taken.get(permits, ())
+        for fence, _ in found:
+            del pending[fence]
+        return found
+
+    # -- messages inside -----------------------------------------------------------------------
+
+    def receive_inner(self, message: Message, seal: Seal) -> None:
+        if not self.is_addressed(seal):
+            return
+        if self.fixed() and seal.epoch > self.adopted and seal.epoch >= self.promised:
+            self.wait_for_epoch(message)
+            return
+        inner = self.inner
+        if inner is None or not self.is_of_our_epoch(seal):
+            return
+        carries = message.tokens() == 1
+        if not self.fixed() and not carries and message.sender not in self.linked:
+            return  # of a link that has failed since
+        had = inner.tokens() > 0
+        if carries and not self.accept(message.sender, seal):
+            return
+        if len(seal.returned) > 0:
+            self.bring_back(had, seal.returned)
+        self.inside.arriving(message)
+        message.seal = None
+        inner.receive(message)
+        self.carry_out()
+
+    def is_of_our_epoch(self, seal: Seal) -> bool:
+        """Rule 7."""
+        return seal.epoch == self.adopted and self.active()
+
+    def is_addressed(self, seal: Seal) -> bool:
+        return seal.boot == self.boot
+
+    def wait_for_epoch(self, message: Message) -> None:
+        """Rule 6."""
+        if len(self.early) < MOST_EARLY:
+            self.early.append(message)
+        self.ask_ledger(message.sender)
+
+    def accept(self, sender: int, seal: Seal) -> bool:
+        """A token with its state: it is ours, unless it was before."""
+        state = seal.state
+        if state is None:
+            return False
+        if not self.is_new(state):
+            if state.epoch == self.hop_seen[0]:
+                self.send(Accepted(sender, state.epoch, state.hop))  # the first one was lost
+            return False
+        self.hop_seen = (state.epoch, state.hop)
+        self.unaccepted = None
+        self.unaccepted_message = None
+        self.token = HeldToken(state, self.arrives_until(seal))
+        self.holder = self.me
+        self.holder_hop = state.hop
+        self.hear(self.me)
+        accepted = Accepted(sender, state.epoch, state.hop)
+        accepted.urgent = False
+        self.send(accepted)
+        self.absorb()
+        out = [entry.fence for entry in self.token.ledger]
+        for fence in [fence for fence in self.returning if fence not in out]:
+            del self.returning[fence]
+        if (self.token.until - self.now) * 3 < 2 * self.terms.lease:
+            self.extend()  # what members answered us before is good for the token as well
+        return True
+
+    def is_new(self, state: TokenState) -> bool:
+        return (state.epoch, state.hop) > self.hop_seen
+
+    def arrives_until(self, seal: Seal) -> int:
+        return self.now + seal.left - seal.travelled
+
+    def receive_accepted(self, accepted: Accepted) -> None:
+        """The sender of a token never takes it back; it only learns that it has arrived."""
+        sent = self.unaccepted
+        if sent is not None and (sent.state.epoch, sent.state.hop) == (
+            accepted.epoch,
+            accepted.hop,
+        ):
+            self.unaccepted = None
+            self.unaccepted_message = None
+
+    # -- a new epoch ---------------------------------------------------------------------------
+
+    def adopt(self, first: FirstLedger, holder: int) -> None:
+        """Rules 2 and 4."""
+        if self.inner is not None:
+            for client, (want, priority, age, since) in self.waiting.items():
+                age += self.inner.waited(client)
+                self.waiting[client] = (want, priority, age, since)
+        self.config = first.config
+        if first.epoch > self.promised:
+            self.rise(first.epoch)
+        else:
+            self.out.append(Keep(self.promised, self.config))
+        self.adopted = first.epoch
+        self.first = first
+        self.holder = holder
+        self.holder_hop = MINTING
+        self.token = None
+        self.unaccepted = None
+        self.unaccepted_message = None
+        self.heard.clear()
+        self.returning = {}
+        self.former = {}
+        self.inner = None
+        self.serving = NIL
+        self.leaving = {}
+        self.stand_ins = {}
+        self.lapsing = set()
+        self.pending = {}
+        self.withheld = []
+        self.linked = set()
+        self.settle(first.kept)
+        if self.may_take_part(first):
+            self.take_part(first)
+        else:
+            self.early = []
+            self.say_hello()
+        if holder != self.me:
+            self.repeat()
+
+    def settle(self, entries: tuple[Entry, ...]) -> None:
+        """Go on with what the ledger says is ours; what we do not hold, or not any more, is
+        over, or will be."""
+        missing: dict[Fence, int] = {}
+        for entry in entries:
+            if entry.node == self.me and not entry.lapsing:
+                grant = self.grants.get(entry.fence)
+                if grant is not None and grant.until > self.now:
+                    grant.epoch = self.adopted
+                else:
+                    missing[entry.fence] = entry.permits
+        self.disown(missing)
+
+    def disown(self, missing: dict[Fence, int]) -> None:
+        """Entries of ours that we do not hold; commands of a former life may still run."""
+        if self.quiet():
+            self.former.update(missing)
+        else:
+            self.returning.update(missing)
+
+    def may_take_part(self, first: FirstLedger) -> bool:
+        """Rule 12."""
+        for participant in first.participants:
+            if participant.node == self.me:
+                return participant.boot == self.boot
+        return not self.fixed() and NO_EPOCH < self.remembered < first.epoch
+
+    def is_new_to(self, copy: Copy) -> bool:
+        """Rule 13."""
+        if self.fixed() or copy.ledger is None or copy.first.epoch.proposer == self.me:
+            return False
+        epoch = copy.first.epoch
+        return all(entry.node != self.me or entry.fence.epoch != epoch for entry in copy.ledger)
+
+    def take_part(self, first: FirstLedger) -> None:
+        self.inner = self.inside.node(first)
+        proposal = self.proposal
+        if proposal is not None and proposal.epoch == first.epoch:
+            for entry in (*proposal.kept, *proposal.lapsing):
+                self.let_stand_in(entry)
+        self.say_hello()
+        self.ask_anew()
+        early, self.early = self.early, []
+        for message in early:
+            if message.seal is not None and message.seal.epoch == self.adopted:
+                self.receive_inner(message, message.seal)
+
+    def ask_anew(self) -> None:
+        for client in list(self.waiting):
+            if client in self.waiting:
+                self.submit(client)
+
+    def let_stand_in(self, entry: Entry) -> None:
+        assert self.inner is not None
+        client = NIL - 1 - len(self.stand_ins)
+        self.stand_ins[entry.fence] = (client, entry.permits)
+        if entry.lapsing:
+            self.lapsing.add(entry.fence)
+        if not self.terms.algorithm.many_clients:
+            self.serving = client
+        self.inner.request(client, entry.permits, 0)
+        self.carry_out()
+
+    # -- the new token -------------------------------------------------------------------------
+
+    def mint(self) -> None:
+        proposal = self.proposal
+        if proposal is None or not proposal.confirmed or proposal.until <= self.now:
+            return
+        if proposal.usable is None and not self.waited_out(proposal):
+            return
+        self.proposal = None
+        ledger = proposal.kept + proposal.lapsing
+        free = self.terms.permits - sum([entry.permits for entry in ledger])
+        self.hop_seen = (proposal.epoch, 0)
+        self.holder_hop = 0
+        self.token = HeldToken(TokenState(proposal.epoch, 0, free, ledger, 0), proposal.until)
+        self.lapsed_at = proposal.closed_at + self.terms.wait
+        self.absorb()
+        self.let_lapse()
+        self.flush()
+
+    def waited_out(self, proposal: Proposal) -> bool:
+        """Is every lease over that a member answered before it promised?"""
+        return self.now >= proposal.closed_at + self.terms.wait
+
+    def let_lapse(self) -> None:
+        """Rule 3."""
+        if len(self.lapsing) > 0 and self.token_was_made() and self.now >= self.lapsed_at:
+            for fence in sorted(self.lapsing):
+                self.leave_stand_in(fence)
+
+    def token_was_made(self) -> bool:
+        return self.active() and self.proposal is None
+
+    # -- grants of the first ledger ------------------------------------------------------------
+
+    def return_kept(self, fence: Fence) -> None:
+        """Rule 3."""
+        founder = self.adopted.proposer
+        if founder == self.me:
+            self.leave_stand_in(fence)
+        else:
+            self.send(Return(founder, self.adopted, fence, self.me))
+
+    def leave_stand_in(self, fence: Fence) -> None:
+        if fence in self.stand_ins and self.active():
+            client, permits = self.stand_ins.pop(fence)
+            self.lapsing.discard(fence)
+            self.leave_inside(client, fence, permits)
+
+    def receive_return(self, message: Return) -> None:
+        if self.adopted != self.promised or message.epoch > self.adopted:
+            return
+        fence = message.fence
+        if message.epoch < self.adopted:
+            self.send(Returned(message.node, message.epoch, fence))  # it is moot
+            return
+        if fence in self.stand_ins and fence not in self.lapsing:
+            self.leave_stand_in(fence)
+        elif self.token is not None:
+            if all(entry.fence != fence for entry in self.token.ledger):
+                self.send(Returned(message.node, message.epoch, fence))
+        elif message.node != self.me:
+            for node in self.onward():
+                self.send(Return(node, message.epoch, fence, message.node))
+
+    def receive_returned(self, message: Returned) -> None:
+        if message.epoch == self.adopted:
+            self.returning.pop(message.fence, None)
+
+    # -- links ---------------------------------------------------------------------------------
+
+    def link_up(self, peer: int) -> None:
+        self.near.add(peer)
+        if not self.fixed():
+            self.send(Hello(peer, self.adopted, self.boot, self.inner is not None))
+
+    def link_down(self, peer: int) -> None:
+        self.near.discard(peer)
+        self.hellos.pop(peer, None)
+        self.unlink(peer)
+
+    def say_hello(self) -> None:
+        """Rule 5."""
+        if not self.fixed():
+            for peer in sorted(self.near):
+                self.send(Hello(peer, self.adopted, self.boot, self.inner is not None))
+            for peer in sorted(self.near):
+                self.link_inside(peer)
+
+    def receive_hello(self, hello: Hello) -> None:
+        peer = hello.sender
+        told = (hello.epoch, hello.boot, hello.inside)
+        if self.fixed() or peer not in self.near or self.hellos.get(peer) == told:
+            return
+        self.unlink(peer)
+        self.hellos[peer] = told
+        if hello.epoch > self.adopted and hello.epoch >= self.promised:
+            self.ask_ledger(peer)
+        self.link_inside(peer)
+
+    def link_inside(self, peer: int) -> None:
+        hello = self.hellos.get(peer)
+        if hello is None or self.inner is None or peer in self.linked:
+            return
+        epoch, _, inside = hello
+        if self.active() and inside and epoch == self.adopted:
+            self.linked.add(peer)
+            self.inner.link_up(peer)
+            self.carry_out()
+
+    def unlink(self, peer: int) -> None:
+        if peer not in self.linked:
+            return
+        self.linked.discard(peer)
+        if self.active() and self.inner is not None:
+            lost = [one for one in self.withheld if is_to(one, peer)]
+            self.withheld = [one for one in self.withheld if not is_to(one, peer)]
+            for message in lost:  # rule 8: it never left
+                if isinstance(message, Message) and message.tokens() + message.permits() > 0:
+                    if message.seal is not None:
+                        self.pending.update(message.seal.returned)
+                        message.seal = None
+                    self.inner.undelivered(message)
+            self.inner.link_down(peer)
+            self.carry_out()
+
+    # -- what we missed ------------------------------------------------------------------------
+
+    def ask_ledger(self, node: int) -> None:
+        self.send(AskLedger(node, self.me, self.boot))
+
+    def receive_ask(self, ask: AskLedger) -> None:
+        """Anybody knows the first ledger, only the holder what is out now."""
+        if self.died(ask.node, ask.boot):
+            self.heard_at = min(self.heard_at, self.now - self.terms.lease // 2)
+        first, token = self.first, self.token
+        if self.adopted != self.promised or first is None or ask.node == self.me:
+            return
+        if token is not None:
+            self.send(Copy(ask.node, first, token.ledger, token.hop, ask.boot))
+            return
+        self.send(Copy(ask.node, first, None, GRANTS, ask.boot))
+        if not self.fixed():
+            for node in self.onward():
+                self.send(AskLedger(node, ask.node, ask.boot))
+
+    def died(self, node: int, boot: int) -> bool:
+        """Did whom we took for the holder, or the proposer, restart? Then it is neither."""
+        if self.promised > self.adopted:
+            return node == self.promised.proposer and boot != self.promised.boot
+        return node == self.holder and (self.holder_hop > MINTING or boot != self.adopted.boot)
+
+    def receive_copy(self, copy: Copy) -> None:
+        """Like a LEDGER, but it renews nothing: nobody waits for our answer."""
+        first = copy.first
+        if copy.boot != self.boot or first.epoch < self.promised:
+            return
+        if not self.fits(first.config):
+            self.out.append(Conflict(copy.sender, first.config))
+            return
+        if copy.ledger is not None:
+            self.hear(copy.sender)
+        if first.epoch > self.adopted:
+            self.adopt(first, copy.sender)
+        if self.inner is None and first.epoch == self.adopted and self.is_new_to(copy):
+            self.take_part(first)
+        if copy.hop > self.holder_hop:
+            self.holder = copy.sender
+            self.holder_hop = copy.hop
+
+    def onward(self) -> list[int]:
+        """To the holder, as far as we know; never to several, for each might send it back here."""
+        if self.holder not in (NIL, self.me) and self.holder not in self.unreachable:
+            return [self.holder]
+        return []
+
+    def repeat(self) -> None:
+        """Messages get lost: say again what nobody has acted upon."""
+        if self.adopted == self.promised:
+            for fence in list(self.returning):
+                if fence.epoch != self.adopted:
+                    self.return_kept(fence)
+                for node in self.onward():
+                    if fence in self.returning:
+                        self.send(Return(node, self.adopted, fence, self.me))
+        self.send_again()
+        self.collect()
+        # members hear the holder renew; but that they restarted, others learn by the question
+        missed = self.adopted < self.promised or self.inner is None
+        if missed and (not self.member or self.adopted == NO_EPOCH < self.promised):
+            for member in self.members:
+                if member != self.me and member not in self.unreachable:
+                    self.ask_ledger(member)
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def wake(self, chance: float) -> None:
+        self.pace.wake(chance)
+
+    def wake_at(self) -> int:
+        return self.pace.wake_at()
+
+    def expire(self) -> None:
+        """End what is over."""
+        for fence, grant in sorted(self.grants.items()):
+            if grant.until <= self.now:
+                del self.grants[fence]
+                self.out.append(Lost(grant.client, fence_number(fence)))
+                self.end(fence, grant)
+        proposal = self.proposal
+        if proposal is not None and proposal.closed:
+            end = proposal.until if proposal.confirmed else proposal.closed_at + self.terms.lease
+            if end <= self.now:
+                self.proposal = None
+            else:
+                self.mint()
+        if len(self.former) > 0 and not self.quiet():
+            self.returning.update(self.former)
+            self.former = {}
+            self.repeat()
+        self.let_lapse()
+
+    # -- messages ------------------------------------------------------------------------------
+
+    def receive(self, message: Message) -> None:
+        if message.seal is not None:
+            self.receive_inner(message, message.seal)
+        elif isinstance(message, Confirm):
+            self.receive_confirm(message)
+        elif isinstance(message, Renew):
+            self.receive_renew(message)
+        elif isinstance(message, Accepted):
+            self.receive_accepted(message)
+        elif isinstance(message, Returned):
+            self.receive_returned(message)
+        elif isinstance(message, Return):
+            self.receive_return(message)
+        elif isinstance(message, Hello):
+            self.receive_hello(message)
+        elif isinstance(message, Propose):
+            self.receive_propose(message)
+        elif isinstance(message, Promise):
+            self.receive_promise(message)
+        elif isinstance(message, AskLedger):
+            self.receive_ask(message)
+        elif isinstance(message, Copy):
+            self.receive_copy(message)
+        elif isinstance(message, Suggest):
+            self.receive_suggest(message)
+        elif isinstance(message, Refuse):
+            self.receive_refuse(message)
+        elif isinstance(message, Higher):
+            self.receive_higher(message)
+        elif isinstance(message, Ledger):
+            self.receive_ledger(message)
+
+    # -- what observers may ask ----------------------------------------------------------------
+
+    def choices(self) -> int:
+        return self.inner.choices() if self.inner is not None else 1
+
+    def choose(self, choice: int) -> None:
+        if self.inner is not None and choice < self.inner.choices():
+            self.inner.choose(choice)
+
+    def tokens(self) -> int:
+        return 1 if self.usable() else 0
+
+    def free_permits(self) -> int:
+        return self.token.free if self.token is not None and self.usable() else 0
+
+    def known_priority(self) -> int | None:
+        return self.inner.known_priority() if self.inner is not None else None
+
+    def altitude(self) -> tuple[int, int, int] | None:
+        return self.inner.altitude() if self.inner is not None else None
+
+    def waited(self, client: int) -> int:
+        age = self.waiting[client][2] if client in self.waiting else 0
+        return age + (self.inner.waited(client) if self.inner is not None else 0)
+
+    def disagrees(self) -> bool:
+        """Is the token here, but not for the node inside, or with other permits?"""
+        inner, token = self.inner, self.token
+        if token is None or inner is None or not self.usable():
+            return False
+        if len(self.withheld) > 0 or inner.tokens() == 0:
+            return True
+        return inner.free_permits() != token.free
+
+
+def is_to(effect: Effect, peer: int) -> bool:
+    return isinstance(effect, Message) and effect.receiver == peer

@@ -1,0 +1,367 @@
+"""Leases, promises and ledgers: how a quorum of the members agrees on an epoch.
+
+Nothing here knows the algorithm inside; :mod:`.layer` does.
+"""
+
+from __future__ import annotations
+
+from meshlock.algorithms.interface import NIL, Conflict, Keep
+from meshlock.algorithms.recovery.messages import (
+    Confirm,
+    Higher,
+    Ledger,
+    Promise,
+    Propose,
+    Refuse,
+    Renew,
+    Suggest,
+)
+from meshlock.algorithms.recovery.records import (
+    GRANTS,
+    MINTING,
+    NEVER,
+    Change,
+    Config,
+    Entry,
+    Epoch,
+    FirstLedger,
+    Participant,
+    Report,
+    majority,
+)
+from meshlock.algorithms.recovery.reports import Conclusions
+from meshlock.algorithms.recovery.state import HeldToken, Proposal
+
+
+class Quorum(Conclusions):
+    # -- a life begins -------------------------------------------------------------------------
+
+    def restart(self, boot: int, kept: Keep | None, floor: int = 0) -> None:
+        self.boot = boot
+        if kept is not None:
+            self.promised = self.remembered = kept.promised
+            if kept.config.epoch > self.config.epoch:
+                config = kept.config
+                self.config = Config(
+                    config.epoch, config.members, self.terms.permits, self.terms.lease
+                )
+        self.quiet_until = self.now + self.quiet_period()
+        self.hear(NIL)
+
+    def hear(self, node: int) -> None:
+        """Of somebody who has the token, or is about to make one."""
+        self.heard_of = node
+        self.heard_at = self.now
+
+    def quiet_period(self) -> int:
+        """So long must no word of ours count: what we knew of leases is gone."""
+        return self.terms.wait
+
+    def quiet(self) -> bool:
+        return self.now < self.quiet_until
+
+    def votes(self) -> bool:
+        return self.member and not self.quiet()
+
+    # -- leases --------------------------------------------------------------------------------
+
+    def renew(self) -> None:
+        """Ask all members to let our grants, our token or our proposal live on."""
+        if self.promised != self.adopted or not self.has_to_renew():
+            return
+        if self.votes():
+            self.answered = max(self.answered, self.adopted)
+        hop = GRANTS
+        if self.token is not None:
+            hop = self.token.hop
+        elif self.proposal is not None:
+            hop = MINTING
+        for member in self.members:
+            if member != self.me:
+                self.send(Renew(member, self.adopted, self.boot, hop, self.now))
+        self.extend()
+
+    def has_to_renew(self) -> bool:
+        if self.token is not None and self.renewable(self.token.until):
+            return True
+        proposal = self.proposal
+        if proposal is not None and proposal.confirmed and self.renewable(proposal.until):
+            return True
+        return any(
+            grant.epoch == self.adopted and self.renewable(grant.until)
+            for grant in self.grants.values()
+        )
+
+    def renewable(self, until: int) -> bool:
+        """A lease that ran out is dead."""
+        return self.now < until
+
+    def receive_renew(self, renew: Renew) -> None:
+        if renew.epoch < self.promised:
+            return
+        if self.votes():
+            self.answer(renew.epoch)
+            self.send(Confirm(renew.sender, renew.epoch, renew.boot, renew.sent, self.boot))
+        if renew.hop != GRANTS:
+            self.hear(renew.sender)
+            self.learn(renew.sender, renew.epoch, renew.hop)
+
+    def learn(self, holder: int, epoch: Epoch, hop: int) -> None:
+        """Somebody has the token, or will have it."""
+        if epoch > self.adopted or self.inner is None:
+            self.ask_ledger(holder)
+        if epoch == self.adopted and hop > self.holder_hop:
+            self.holder = holder
+            self.holder_hop = hop
+
+    def answer(self, epoch: Epoch) -> None:
+        """Answering is a promise."""
+        self.rise(epoch)
+        self.answered = max(self.answered, epoch)
+
+    def receive_confirm(self, confirm: Confirm) -> None:
+        epoch = confirm.epoch
+        if epoch != self.adopted or epoch != self.promised or confirm.boot != self.boot:
+            return
+        proposal = self.proposal
+        if proposal is not None and not proposal.confirmed and not self.is_counted(confirm, proposal):
+            return
+        sent = self.counted_from(confirm.sent)
+        self.heard[confirm.sender] = max(sent, self.heard.get(confirm.sender, sent))
+        self.extend()
+
+    def is_counted(self, confirm: Confirm, proposal: Proposal) -> bool:
+        """A ledger is confirmed only by who promised, and has not forgotten it since."""
+        report = proposal.reports.get(confirm.sender)
+        return proposal.closed and report is not None and report.boot == confirm.mine
+
+    def counted_from(self, sent: int) -> int:
+        """The lease runs from the sending of what was answered."""
+        return sent
+
+    def leased_until(self) -> int:
+        """The end of the lease that the answers so far give us, for our epoch."""
+        stamps = [self.heard[member] for member in self.members if member in self.heard]
+        if self.votes():
+            stamps.append(self.now)
+        enough = majority(self.members)
+        if len(stamps) < enough:
+            return NEVER
+        stamps.sort(reverse=True)
+        return stamps[enough - 1] + self.terms.lease
+
+    def extend(self) -> None:
+        until = self.leased_until()
+        if until <= self.now:
+            return
+        for grant in self.grants.values():
+            if grant.epoch == self.adopted and self.renewable(grant.until):
+                grant.until = max(grant.until, until)
+        if self.token is not None and self.renewable(self.token.until):
+            self.token.until = max(self.token.until, until)
+        proposal = self.proposal
+        if proposal is not None and proposal.closed:
+            if not proposal.confirmed:
+                proposal.confirmed = True
+                proposal.until = until
+            elif self.renewable(proposal.until):
+                proposal.until = max(proposal.until, until)
+            self.mint()
+
+    # -- promises ------------------------------------------------------------------------------
+
+    def propose(self, floor: int = 0, change: Change | None = None) -> None:
+        """``floor``: the wall clock, where promises are not on disk; else 0. ``change``: of the
+        members; it is made only from an epoch that is surely confirmed, see :meth:`may_change`."""
+        if not self.votes():
+            return
+        if change is not None and not self.may_change():
+            change = None
+        epoch = self.next_epoch(floor)
+        report = self.promise(epoch)
+        self.proposal = Proposal(epoch, change)
+        self.proposal.reports[self.me] = report
+        self.collect()
+
+    def collect(self) -> None:
+        """Reports, of those that have not given theirs: they may have been quiet."""
+        proposal = self.proposal
+        if proposal is not None and not proposal.closed:
+            self.hear(self.me)
+            for node in self.terms.nodes:
+                if node not in proposal.reports:
+                    self.send(Propose(node, proposal.epoch, self.config))
+
+    def may_change(self) -> bool:
+        """Is it certain that a quorum of our members knows that they are the members?
+
+        The members belong to an epoch: whoever adopts it knows them, and remembers on disk. A
+        proposer goes by the members of the latest epoch that any report knows, with its change
+        made: a majority of those must promise and confirm. Why that is enough: configurations that
+        differ by one member are adjacent, their majorities intersect, so an epoch of either
+        sees or stops one of the other, as if there were no change. It remains that
+        configurations two changes apart are never both in use. A change is made only from an
+        epoch that was confirmed (its token is usable), so a majority of the members before it
+        knows that epoch. Whoever goes by still older members asks a majority of them, and meets
+        somebody who knows better. A change that was written but not confirmed stands behind
+        every epoch confirmed after it, since what counts is the epoch adopted last and not
+        the last change.
+        """
+        return self.usable()
+
+    def usable(self) -> bool:
+        """Is there a token here that may grant?"""
+        token = self.token
+        return token is not None and token.epoch == self.promised and token.until > self.now
+
+    def next_epoch(self, floor: int) -> Epoch:
+        counter = max(self.promised.counter, self.highest.counter, floor)
+        return Epoch(counter + 1, self.me, self.boot)
+
+    def receive_propose(self, propose: Propose) -> None:
+        if propose.epoch >= self.promised and self.fits(propose.config):
+            self.hear(propose.sender)
+        if self.quiet():
+            return
+        if not self.fits(propose.config):
+            self.out.append(Conflict(propose.sender, propose.config))
+            self.send(Refuse(propose.sender, self.config))
+        elif propose.epoch.counter > self.promised.counter:  # once per counter: fence_number
+            report = self.promise(propose.epoch)
+            self.send(Promise(propose.sender, propose.epoch, report))
+        elif propose.epoch != self.promised:
+            self.send(Higher(propose.sender, self.promised))
+
+    def fits(self, config: Config) -> bool:
+        """The members of an epoch are the same everywhere, but at birth they are from files."""
+        mine = self.config
+        if (config.permits, config.lease) != (mine.permits, mine.lease):
+            return False
+        return config.epoch != mine.epoch or config.members == mine.members
+
+    def receive_refuse(self, refuse: Refuse) -> None:
+        self.out.append(Conflict(refuse.sender, refuse.config))
+
+    def receive_suggest(self, suggest: Suggest) -> None:
+        if suggest.epoch == self.promised and suggest.hop >= self.holder_hop:
+            self.suggested_until = self.now + self.terms.lease // 2
+
+    def suggest(self) -> None:
+        """No member ourselves: ask the members for a new epoch."""
+        for member in self.members:
+            if member not in self.unreachable:
+                self.send(Suggest(member, self.promised, self.holder_hop))
+
+    def receive_higher(self, higher: Higher) -> None:
+        self.highest = max(self.highest, higher.epoch)
+        proposal = self.proposal
+        if proposal is None or proposal.closed:
+            return
+        if proposal.epoch < higher.epoch:
+            self.give_up(proposal)  # somebody else is about it
+            self.hear(higher.epoch.proposer)
+        elif proposal.epoch.counter == higher.epoch.counter:
+            self.crossed = True
+
+    def promise(self, epoch: Epoch) -> Report:
+        """Refuse what is lower from now on, and say what we have, in one step."""
+        self.rise(epoch)
+        valid = [
+            (fence, grant.permits)
+            for fence, grant in sorted(self.grants.items())
+            if grant.epoch == self.adopted and grant.until > self.now
+        ]
+        token = self.token.state() if self.token is not None else None
+        self.token = None
+        top = max(self.answered, self.adopted)
+        return Report(
+            self.boot,
+            top,
+            self.adopted,
+            tuple(valid),
+            self.hop_seen,
+            token,
+            self.unaccepted,
+            self.config,
+        )
+
+    def rise(self, epoch: Epoch) -> None:
+        if epoch > self.promised:
+            self.promised = epoch
+            self.out.append(Keep(epoch, self.config))
+            if self.proposal is not None and self.proposal.epoch < epoch:
+                self.give_up(self.proposal)
+            self.suggested_until = NEVER
+
+    def give_up(self, proposal: Proposal) -> None:
+        """A token that only our own open proposal had seen can be surrendered once more."""
+        self.proposal = None
+        state = proposal.reports[self.me].token
+        if state is not None and not proposal.closed:
+            self.token = HeldToken(state, NEVER)
+
+    def receive_promise(self, promise: Promise) -> None:
+        proposal = self.proposal
+        if proposal is not None and proposal.epoch == promise.epoch and not proposal.closed:
+            proposal.reports[promise.sender] = promise.report
+
+    # -- the ledger ----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """A quorum has promised: write the ledger. Later promises are not looked at."""
+        proposal = self.proposal
+        if proposal is None or not self.may_close():
+            return
+        reports = proposal.reports
+        top = self.top(reports)
+        proposal.usable = self.find_token(reports, top)
+        kept = self.kept(reports, top, proposal.usable)
+        proposal.kept = tuple(kept)
+        proposal.lapsing = self.lapse(reports, kept, proposal.usable)
+        members = self.members_after(proposal)
+        config = Config(proposal.epoch, members, self.config.permits, self.config.lease)
+        first = FirstLedger(proposal.epoch, config, self.participants(reports), self.told(proposal))
+        proposal.closed = True
+        proposal.closed_at = self.now
+        self.adopt(first, self.me)
+        self.answered = proposal.epoch
+        for node in self.terms.nodes:
+            if node != self.me:
+                self.send(Ledger(node, first, self.boot, self.now))
+        self.extend()
+
+    def participants(self, reports: dict[int, Report]) -> tuple[Participant, ...]:
+        nodes = (self.me, *sorted([node for node in reports if node != self.me]))
+        fathers = self.terms.tree(nodes) if self.fixed() else (NIL,) * len(nodes)
+        return tuple(
+            [
+                Participant(node, reports[node].boot, father)
+                for node, father in zip(nodes, fathers, strict=True)
+            ]
+        )
+
+    def told(self, proposal: Proposal) -> tuple[Entry, ...]:
+        """What everybody may go on with: not what lapses."""
+        return proposal.kept
+
+    def receive_ledger(self, ledger: Ledger) -> None:
+        first = ledger.first
+        if first.epoch < self.promised or not self.fits(first.config):
+            return
+        self.hear(ledger.sender)
+        if first.epoch > self.adopted:
+            self.adopt(first, ledger.sender)
+        if self.votes():
+            self.answer(first.epoch)
+            self.send(Confirm(ledger.sender, first.epoch, ledger.boot, ledger.sent, self.boot))
+
+    # -- what the layer does -------------------------------------------------------------------
+
+    def ask_ledger(self, node: int) -> None:
+        raise NotImplementedError
+
+    def adopt(self, first: FirstLedger, holder: int) -> None:
+        raise NotImplementedError
+
+    def mint(self) -> None:
+        raise NotImplementedError

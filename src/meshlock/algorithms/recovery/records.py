@@ -1,0 +1,144 @@
+"""What the nodes of a pool write down and tell each other in order to recover."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Epoch(NamedTuple):
+    """Compared in this order. ``boot`` is that of the proposer."""
+
+    counter: int
+    proposer: int
+    boot: int
+
+
+class Fence(NamedTuple):
+    """Of a grant: the ``number``-th of its epoch."""
+
+    epoch: Epoch
+    number: int
+
+
+class Config(NamedTuple):
+    """What an epoch goes by."""
+
+    epoch: Epoch
+    members: tuple[int, ...]
+    permits: int
+    lease: int
+
+
+class Entry(NamedTuple):
+    """Of a ledger: permits that are out. ``lapsing``: nobody renews them any more."""
+
+    node: int
+    fence: Fence
+    permits: int
+    lapsing: bool
+
+
+class Participant(NamedTuple):
+    """Who reported for an epoch, in which life, and its father in the tree of a fixed network."""
+
+    node: int
+    boot: int
+    father: int
+
+
+class FirstLedger(NamedTuple):
+    """With what an epoch begins; it never changes, so anybody may hand it on."""
+
+    epoch: Epoch
+    config: Config
+    participants: tuple[Participant, ...]
+    kept: tuple[Entry, ...]
+
+
+class TokenState(NamedTuple):
+    """The token as recovery sees it: how often it moved, what is free, what is out, how many
+    grants this epoch has made."""
+
+    epoch: Epoch
+    hop: int
+    free: int
+    ledger: tuple[Entry, ...]
+    grants: int
+
+
+class Unaccepted(NamedTuple):
+    """A token that was sent, to whom, and to which life of it; nobody has acknowledged it yet."""
+
+    state: TokenState
+    receiver: int
+    boot: int
+
+
+class Report(NamedTuple):
+    """What a node has when it promises an epoch."""
+
+    boot: int
+    top: Epoch  # the highest answered or adopted
+    adopted: Epoch
+    grants: tuple[tuple[Fence, int], ...]  # under valid leases, with their permits
+    hop_seen: tuple[Epoch, int]
+    token: TokenState | None  # surrendered
+    unaccepted: Unaccepted | None
+    config: Config  # of the latest epoch adopted, in this life or an earlier one
+
+
+class Seal:
+    """What recovery adds to a message of the algorithm inside.
+
+    It is for that epoch and that life of the receiver only. A token's ``state`` goes with it, and
+    what is ``left`` of its lease at sending; whoever carries it fills in ``travelled``, an upper
+    bound of the time under way. ``returned``: grants whose permits it brings back.
+    """
+
+    def __init__(
+        self,
+        epoch: Epoch,
+        boot: int,
+        state: TokenState | None = None,
+        left: int = 0,
+        returned: tuple[tuple[Fence, int], ...] = (),
+        travelled: int = 0,
+    ) -> None:
+        self.epoch = epoch
+        self.boot = boot
+        self.state = state
+        self.left = left
+        self.returned = returned
+        self.travelled = travelled
+
+    def freeze(self) -> tuple[object, ...]:
+        return (self.epoch, self.boot, self.state, self.left, self.returned, self.travelled)
+
+
+Change = tuple[bool, int]
+"""Of the members: is this node to be added (or else removed)?"""
+
+FENCE_BITS = 23
+"""Of the number of a fence, for the count of grants in an epoch. With 30 more for the epoch it
+fits into 53, which is what JSON carries everywhere."""
+MOST_GRANTS = 2**FENCE_BITS - 1
+"""In one epoch; :mod:`.pace` begins another long before."""
+
+NO_EPOCH = Epoch(0, -1, 0)
+NEVER = 0
+MINTING = -1
+"""In the place of a hop: the sender will have the token soon."""
+GRANTS = -2
+"""In the place of a hop: the sender has grants only."""
+
+
+def fence_number(fence: Fence) -> int:
+    """The fence as one integer that grows as it does, for resources that compare numbers.
+
+    A member promises each counter once, so that of two epochs with the same counter only one
+    can have a quorum, and grants: the counter alone tells epochs apart."""
+    return fence.epoch.counter << FENCE_BITS | fence.number
+
+
+def majority(members: tuple[int, ...]) -> int:
+    return len(members) // 2 + 1
