@@ -62,3 +62,41 @@ def test_a_withdrawal_that_overtakes_its_request_is_remembered() -> None:
     holder.receive(Request(0, 1, 1, 2, 9, 9, 0, 0))  # ... than these two permits
     holder.request(2, 1, 1)
     assert [effect.client for effect in out if isinstance(effect, Enter)] == [1, 2]
+
+
+# -- requests that are resumed in a new pool ------------------------------------------------
+
+
+def test_a_resumed_request_keeps_the_rank_that_it_has_waited_for() -> None:
+    out: list[Effect] = []
+    holder = DirectNode(0, out, 1, 10)
+    holder.request(1, 1, 5)
+    holder.request(2, 1, 3)
+    for inside, client in [(1, 11), (11, 12), (12, 13)]:
+        holder.request(client, 1, 5)
+        holder.release(inside)
+    assert (holder.waited(2), holder.waited(13), holder.waited(99)) == (3, 0, 0)  # 13 is inside
+
+    heir = DirectNode(0, [], 1, 10)
+    heir.request(9, 1, 0)  # inside
+    heir.request(3, 1, 3)
+    heir.resume(2, 1, 3, holder.waited(2))
+    assert [entry.client for entry in heir.own.entries] == [2, 3]
+    assert (heir.waited(2), heir.waited(3)) == (3, 0)
+
+
+def test_what_it_has_waited_for_is_known_without_the_token() -> None:
+    out: list[Effect] = []
+    asker = DirectNode(1, out, 1, 10)
+    asker.resume(1, 1, 2, 7)
+    assert [asker.waited(1)] == [7]
+    request = out[0]
+    assert isinstance(request, Request) and request.rank == 2 * 10 + 7
+    asker.receive(Request(1, 2, 1, 1, 9, 90, 0, 4))  # from a node that knows of four grants
+    assert asker.waited(1) == 11
+
+
+def test_nothing_is_resumed_where_requests_do_not_age() -> None:
+    node = DirectNode(1, [], 1, 0)
+    node.resume(1, 1, 2, 7)
+    assert (node.waited(1), node.own.first().rank) == (0, 2)

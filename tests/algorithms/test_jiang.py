@@ -105,6 +105,45 @@ def test_two_that_wait_for_permits_do_not_overtake_each_other_for_ever(ageing):
     assert run.measures.entries == 1500
 
 
+# -- requests that are resumed in a new pool ------------------------------------------------
+
+
+def alone(ageing, patience=10):
+    """A holder without neighbours."""
+    from meshlock.algorithms.registry import find, settle
+
+    entry = find("jiang")
+    options = settle(entry, {"ageing": ageing, "patience": str(patience)})
+    return entry.join(0, True, 1, options, [])
+
+
+@pytest.mark.parametrize(("ageing", "waited"), [("stamped", 4), ("printed", 4), ("none", 0)])
+def test_a_resumed_request_keeps_the_rank_that_it_has_waited_for(ageing, waited):
+    holder, heir = alone(ageing), alone(ageing)
+    holder.request(1, 1, 5)
+    holder.request(2, 1, 3)
+    for inside, client in [(1, 11), (11, 12), (12, 13), (13, 14)]:
+        holder.request(client, 1, 5)
+        holder.release(inside)
+    assert (holder.waited(2), holder.waited(14), holder.waited(99)) == (waited, 0, 0)  # 14: inside
+
+    heir.request(9, 1, 0)  # inside
+    heir.request(3, 1, 3)
+    heir.resume(2, 1, 3, holder.waited(2))
+    first, second = (2, 3) if waited else (3, 2)
+    assert [entry.client for entry in heir.queue.entries] == [first, second]
+    assert (heir.waited(2), heir.waited(3)) == (waited, 0)
+
+
+def test_one_that_has_waited_longer_than_a_step_of_priority_goes_first():
+    heir = alone("stamped")
+    heir.request(9, 1, 0)  # inside
+    heir.request(1, 1, 4)
+    heir.resume(2, 1, 3, 11)
+    heir.release(9)
+    assert list(heir.clients) == [2]
+
+
 # -- reductions -------------------------------------------------------------------------
 
 

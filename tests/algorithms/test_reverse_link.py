@@ -2,11 +2,14 @@
 
 import io
 import json
+from random import Random
 
 import networkx
 import pytest
 from random_walk import walk
 
+from meshlock.algorithms.interface import Enter
+from meshlock.algorithms.registry import find
 from meshlock.algorithms.reverse_link import ReverseLinkNode, Token
 from meshlock.simulate.director import play
 from meshlock.simulate.settings import Settings, simulation
@@ -82,7 +85,7 @@ def test_a_node_that_knew_no_neighbour_asks_as_soon_as_it_knows_one():
 
 
 def test_a_token_that_could_not_be_delivered_goes_to_the_next_in_line():
-    giver = ReverseLinkNode(0, [], (0, 0, 0), {1: (0, 1, 1), 2: (0, 1, 2)})
+    giver = ReverseLinkNode(0, [], (0, 0, 0), True, {1: (0, 1, 1), 2: (0, 1, 2)})
     giver.request(7, 1, 0)
     for sender in (1, 2):
         giver.requested(sender, (0, 1, sender))
@@ -128,3 +131,72 @@ def test_jiang_with_one_permit_and_equal_priorities_is_reverse_link(workload):
         base = entries(algorithm="reverse-link", **given)
         assert len(base[0]) == 200
         assert entries(algorithm="jiang", moves="broadcast", ageing="none", **given) == base
+
+
+# -- nodes that join ------------------------------------------------------------------------
+
+
+class Newcomers:
+    """Nodes that are born without links, get them one by one, and ask whenever they like."""
+
+    def __init__(self, numbers, chance):
+        self.chance = chance
+        self.out = []
+        join = find("reverse-link").join
+        self.nodes = {n: join(n, n == numbers[0], 1, {}, self.out) for n in numbers}
+        self.lines = {}  # (sender, receiver): messages on their way
+        self.inside = []
+        self.entered = []
+
+    def call(self, number, handler, *given):
+        getattr(self.nodes[number], handler)(*given)
+        for effect in self.out:
+            if isinstance(effect, Enter):
+                self.inside.append(number)
+                self.entered.append(number)
+            else:
+                self.lines.setdefault((number, effect.receiver), []).append(effect)
+        self.out.clear()
+        assert len(self.inside) <= 1
+        on_the_way = [each for line in self.lines.values() for each in line]
+        assert sum(each.tokens() for each in [*self.nodes.values(), *on_the_way]) == 1
+
+    def link(self, one, other):
+        self.call(one, "link_up", other)
+        self.call(other, "link_up", one)
+
+    def settle(self):
+        for _ in range(10_000):
+            busy = [pair for pair, line in sorted(self.lines.items()) if line]
+            if not busy and not self.inside:
+                return
+            if self.inside and (not busy or self.chance.random() < 0.2):
+                self.call(self.inside[0], "release", self.inside.pop(0))
+            else:
+                sender, receiver = self.chance.choice(busy)
+                self.call(receiver, "receive", self.lines[sender, receiver].pop(0))
+        raise AssertionError("they climb for ever")
+
+
+def test_a_founder_is_served_alone_and_a_newcomer_waits_for_its_first_link():
+    pool = Newcomers([7, 3], Random(0))
+    pool.call(7, "request", 7, 1, 0)
+    pool.call(3, "request", 3, 1, 0)
+    assert pool.entered == [7]
+    pool.settle()
+    pool.link(7, 3)
+    pool.settle()
+    assert pool.entered == [7, 3]
+
+
+def test_nodes_that_join_a_pool_one_by_one_are_all_served():
+    for seed in range(200):
+        chance = Random(seed)
+        numbers = chance.sample(range(100), 6)
+        pool = Newcomers(numbers, chance)
+        for place, number in enumerate(numbers):
+            for other in chance.sample(numbers[:place], min(place, chance.randint(1, 2))):
+                pool.link(other, number)
+            pool.call(number, "request", number, 1, 0)
+        pool.settle()
+        assert sorted(pool.entered) == sorted(numbers), seed

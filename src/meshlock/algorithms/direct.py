@@ -156,7 +156,10 @@ class DirectNode(Node):
     # -- clients --------------------------------------------------------------------------
 
     def request(self, client: int, want: int, priority: int) -> None:
-        rank = priority * self.weight - self.grants if self.weight > 0 else priority
+        self.resume(client, want, priority, 0)
+
+    def resume(self, client: int, want: int, priority: int, age: int) -> None:
+        rank = priority * self.weight - self.grants + age if self.weight > 0 else priority
         entry = Entry(NIL, client, want, priority, rank)
         self.own.push(entry)
         if self.own.first() is entry:
@@ -298,6 +301,13 @@ class DirectNode(Node):
 
     def free_permits(self) -> int:
         return self.free
+
+    def waited(self, client: int) -> int:
+        if self.weight > 0:
+            for entry in self.own.entries:
+                if entry.client == client:
+                    return self.grants + entry.rank - entry.priority * self.weight
+        return 0
 
     def known_priority(self) -> int | None:
         return max([asked[3] for asked in self.queue], default=None)

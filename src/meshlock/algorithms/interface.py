@@ -145,6 +145,13 @@ class Node:
         """A client of this node asks for ``want`` permits."""
         raise NotImplementedError
 
+    def resume(self, client: int, want: int, priority: int, age: int) -> None:
+        """A client asks that has waited for ``age`` grants already, at a node before this one.
+
+        What that is worth is the algorithm's own business; to most it is a request like any.
+        """
+        self.request(client, want, priority)
+
     def release(self, client: int) -> None:
         """A client that was let in gives all its permits back."""
         raise NotImplementedError
@@ -211,6 +218,11 @@ class Node:
     def altitude(self) -> tuple[int, int, int] | None:
         """How high this node is, where nodes have heights."""
         return None
+
+    def waited(self, client: int) -> int:
+        """How many grants this waiting client has seen, as far as known here: its age for
+        :meth:`resume`. 0 where requests do not age."""
+        return 0
 
     def known_priority(self) -> int | None:
         """The highest priority this node knows to be waiting, if it keeps priorities."""

@@ -258,7 +258,12 @@ class JiangNode(Node):
     # -- clients --------------------------------------------------------------------
 
     def request(self, client: int, want: int, priority: int) -> None:
+        self.resume(client, want, priority, 0)
+
+    def resume(self, client: int, want: int, priority: int, age: int) -> None:
         rank = priority * self.rules.patience
+        if self.rules.ageing != UNAGED:
+            rank += age
         if self.rules.ageing == STAMPED:
             rank -= self.grants
         self.queue.push(Entry(NIL, client, want, priority, rank))
@@ -665,6 +670,13 @@ class JiangNode(Node):
 
     def free_permits(self) -> int:
         return self.t + self.stranded
+
+    def waited(self, client: int) -> int:
+        for entry in self.queue.entries:
+            if entry.client == client and entry.neighbour == NIL:
+                gained = entry.rank - entry.priority * self.rules.patience
+                return gained + self.grants if self.rules.ageing == STAMPED else gained
+        return 0
 
     def known_priority(self) -> int | None:
         if not self.queue.entries:

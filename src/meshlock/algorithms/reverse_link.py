@@ -119,15 +119,22 @@ class ReverseLinkNode(Node):
     heights: ClassVar[tuple[str, ...]] = ("height", "seen_height", "forming")
 
     def __init__(
-        self, me: int, out: list[Effect], height: Height, seen_height: dict[int, Height]
+        self,
+        me: int,
+        out: list[Effect],
+        height: Height,
+        holder: bool,
+        seen_height: dict[int, Height],
     ) -> None:
         super().__init__(me, out)
         self.inside = False
         self.near: set[int] = set(seen_height)
         self.height = height
         self.seen_height = seen_height
-        self.token_holder = me == 0
-        self.next = me if me == 0 else self.lowest_neighbour()
+        self.token_holder = holder
+        self.next = me if holder else NIL
+        if self.near and not holder:
+            self.next = self.lowest_neighbour()
         self.queue: list[int] = []
         self.link_due: set[int] = set()
         self.forming: dict[int, Height] = {}
@@ -331,8 +338,18 @@ def make(network: Network, permits: int, options: dict[str, str], out: list[Effe
     nodes: list[Node] = []
     for me in range(network.size):
         seen = {v: heights[v] for v in network.neighbours(me)}
-        nodes.append(ReverseLinkNode(me, out, heights[me], seen))
+        nodes.append(ReverseLinkNode(me, out, heights[me], me == 0, seen))
     return nodes
+
+
+def join(
+    number: int, founder: bool, permits: int, options: dict[str, str], out: list[Effect]
+) -> Node:
+    """A node that has no links yet; the holder's first height is below every newcomer's.
+
+    Nodes that are linked to each other but not to the token's part climb until they are.
+    """
+    return ReverseLinkNode(number, out, (0, 0 if founder else 1, number), founder, {})
 
 
 ALGORITHMS: list[Algorithm] = [
@@ -346,5 +363,6 @@ ALGORITHMS: list[Algorithm] = [
         changing_links=True,
         needs_fifo=True,
         structure=("downhill",),
+        join=join,
     ),
 ]

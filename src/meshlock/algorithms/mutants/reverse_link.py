@@ -54,7 +54,7 @@ def nodes_of(kind: type[ReverseLinkNode]) -> Make:
         nodes: list[Node] = []
         for me in range(network.size):
             seen = {v: heights[v] for v in network.neighbours(me)}
-            nodes.append(kind(me, out, heights[me], seen))
+            nodes.append(kind(me, out, heights[me], me == 0, seen))
         return nodes
 
     return make
