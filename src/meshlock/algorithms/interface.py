@@ -161,14 +161,6 @@ class Node:
         be let in, and must leave."""
         return False
 
-    def resume(self, client: int, want: int, priority: int, age: int) -> None:
-        """The same request in a new epoch: it has waited for so many grants already."""
-        self.request(client, want, priority)
-
-    def waited(self, client: int) -> int:
-        """How many grants this client has waited for, as far as is known here."""
-        return 0
-
     def receive(self, message: Message) -> None:
         """A message has arrived."""
         raise NotImplementedError

@@ -24,7 +24,7 @@ from meshlock.errors import Refused
 
 
 def refuse_without_token(algorithm: Algorithm) -> None:
-    """Raise ``Refused`` unless nodes of this algorithm can be replaced by new ones in a new epoch."""
+    """Raise ``Refused`` unless a new epoch can begin with new nodes of this algorithm."""
     if not algorithm.token:
         raise Refused(
             f"{algorithm.name} has no token that recovery could replace: leave out the members, "

@@ -136,10 +136,6 @@ class Layer(Quorum):
         super().__init__(me, out, terms)
         self.pace = Pace(self)
 
-    def restart(self, boot: int, kept: Keep | None, floor: int = 0) -> None:
-        super().restart(boot, kept, floor)
-        self.pace.floor = floor
-
     # -- clients -------------------------------------------------------------------------------
 
     def request(self, client: int, want: int, priority: int) -> None:

@@ -73,7 +73,6 @@ class Pace:
         self.lease = node.terms.lease
         self.grace = self.lease // GRACE
         self.step = self.lease // STEP
-        self.floor = 0  # of epochs' counters: the wall clock, for a node that has no disk
         self.change: Change | None = None  # of the members, to be made when it can be
         self.began = False
         self.woken_at = 0
@@ -209,7 +208,7 @@ class Pace:
         if now >= self.due:
             self.tries += 1
             self.due = now + self.lease // 2 + int(chance * self.lease)
-            node.propose(self.floor, self.change)
+            node.propose(self.change)
             self.quorum_at = -1
             self.close(now)
 

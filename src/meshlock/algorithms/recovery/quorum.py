@@ -38,6 +38,7 @@ class Quorum(Conclusions):
 
     def restart(self, boot: int, kept: Keep | None, floor: int = 0) -> None:
         self.boot = boot
+        self.floor = floor
         if kept is not None:
             self.promised = self.remembered = kept.promised
             if kept.config.epoch > self.config.epoch:
@@ -124,7 +125,7 @@ class Quorum(Conclusions):
         if epoch != self.adopted or epoch != self.promised or confirm.boot != self.boot:
             return
         proposal = self.proposal
-        if proposal is not None and not proposal.confirmed and not self.is_counted(confirm, proposal):
+        if proposal is not None and not self.is_counted(confirm, proposal):
             return
         sent = self.counted_from(confirm.sent)
         self.heard[confirm.sender] = max(sent, self.heard.get(confirm.sender, sent))
@@ -132,6 +133,8 @@ class Quorum(Conclusions):
 
     def is_counted(self, confirm: Confirm, proposal: Proposal) -> bool:
         """A ledger is confirmed only by who promised, and has not forgotten it since."""
+        if proposal.confirmed:
+            return True
         report = proposal.reports.get(confirm.sender)
         return proposal.closed and report is not None and report.boot == confirm.mine
 
@@ -170,14 +173,14 @@ class Quorum(Conclusions):
 
     # -- promises ------------------------------------------------------------------------------
 
-    def propose(self, floor: int = 0, change: Change | None = None) -> None:
-        """``floor``: the wall clock, where promises are not on disk; else 0. ``change``: of the
-        members; it is made only from an epoch that is surely confirmed, see :meth:`may_change`."""
+    def propose(self, change: Change | None = None) -> None:
+        """``change``: of the members; it is made only from an epoch that is surely confirmed, see
+        :meth:`may_change`."""
         if not self.votes():
             return
         if change is not None and not self.may_change():
             change = None
-        epoch = self.next_epoch(floor)
+        epoch = self.next_epoch()
         report = self.promise(epoch)
         self.proposal = Proposal(epoch, change)
         self.proposal.reports[self.me] = report
@@ -214,8 +217,8 @@ class Quorum(Conclusions):
         token = self.token
         return token is not None and token.epoch == self.promised and token.until > self.now
 
-    def next_epoch(self, floor: int) -> Epoch:
-        counter = max(self.promised.counter, self.highest.counter, floor)
+    def next_epoch(self) -> Epoch:
+        counter = max(self.promised.counter, self.highest.counter, self.floor)
         return Epoch(counter + 1, self.me, self.boot)
 
     def receive_propose(self, propose: Propose) -> None:
@@ -226,6 +229,8 @@ class Quorum(Conclusions):
         if not self.fits(propose.config):
             self.out.append(Conflict(propose.sender, propose.config))
             self.send(Refuse(propose.sender, self.config))
+        elif self.member and propose.epoch.counter <= self.floor:
+            self.send(Higher(propose.sender, Epoch(self.floor, NIL, 0)))  # what we forgot is lower
         elif propose.epoch.counter > self.promised.counter:  # once per counter: fence_number
             report = self.promise(propose.epoch)
             self.send(Promise(propose.sender, propose.epoch, report))

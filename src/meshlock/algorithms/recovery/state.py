@@ -144,6 +144,7 @@ class State(Leased):
     def __init__(self, me: int, out: list[Effect], terms: Terms) -> None:
         super().__init__(me, out)
         self.terms = terms
+        self.floor = 0  # of epochs' counters: the wall clock, where there is no disk
         self.remembered = NO_EPOCH  # the epoch that the disk knew when this life began
         self.promised = NO_EPOCH
         self.config = Config(NO_EPOCH, terms.members, terms.permits, terms.lease)
@@ -209,7 +210,7 @@ class State(Leased):
         token, waiting, unaccepted = self.token, self.waiting, self.unaccepted_message
         return (
             self.boot,
-            self.remembered,
+            (self.floor, self.remembered),
             self.promised,
             (self.config.epoch, self.config.members),
             self.answered,
@@ -259,7 +260,7 @@ class State(Leased):
         """Become the node that :meth:`freeze` described, at time 0."""
         self.now = 0
         self.boot = cast(int, state[0])
-        self.remembered = cast(Epoch, state[1])
+        self.floor, self.remembered = cast(tuple[int, Epoch], state[1])
         self.promised = cast(Epoch, state[2])
         epoch, members = cast(tuple[Epoch, tuple[int, ...]], state[3])
         self.config = Config(epoch, members, self.terms.permits, self.terms.lease)
