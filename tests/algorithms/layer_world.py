@@ -75,6 +75,7 @@ class World:
         self.entries = 0
         self.lost = 0
         self.sent: dict[str, int] = {}
+        self.sent_at: dict[int, int] = {}
         self.epochs: set[object] = set()
         for i in range(size):
             self.start(i)
@@ -234,6 +235,8 @@ class World:
 
     def send(self, message: Message) -> None:
         self.sent[message.kind] = self.sent.get(message.kind, 0) + 1
+        if message.seal is not None:
+            self.sent_at[id(message.seal)] = self.now
         a, b = message.sender, message.receiver
         inside = message.seal is not None
         changing = self.terms.algorithm.changing_links
@@ -256,7 +259,7 @@ class World:
     def arrive(self, message: Message) -> None:
         i = message.receiver
         if message.seal is not None:
-            message.seal.travelled = 2 * self.slowest
+            message.seal.travelled = self.now - self.sent_at.pop(id(message.seal)) + 1
         self.call(i).receive(message)
         self.done(i)
 

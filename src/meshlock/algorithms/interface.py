@@ -88,12 +88,16 @@ class Message(Effect):
     counts: ClassVar[tuple[str, ...]] = ()
     """Which fields hold copies of a count that only grows, see :attr:`Node.counts`."""
 
+    serial: int = 0
+    """Set by whoever carries the message: its place in the line."""
+    urgent: bool = True
+    """Else it may wait a moment, to go with another to the same receiver."""
+    seal: Seal | None = None
+    """What recovery adds to a message of the algorithm inside."""
+
     def __init__(self, receiver: int) -> None:
         self.sender = NIL
         self.receiver = receiver
-        self.serial = 0  # set by whoever carries the message: its place in the line
-        self.urgent = True  # else it may wait a moment, to go with another to the same receiver
-        self.seal: Seal | None = None  # what recovery adds to a message of the algorithm inside
 
     def tokens(self) -> int:
         """How many tokens this message carries: 0 or 1."""

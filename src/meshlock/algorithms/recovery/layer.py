@@ -384,6 +384,8 @@ class Layer(Quorum):
             self.wait_for_epoch(message)
             return
         inner = self.inner
+        if seal.epoch < self.adopted:
+            self.inform(message.sender)
         if inner is None or not self.is_of_our_epoch(seal):
             return
         carries = message.tokens() == 1
@@ -394,9 +396,10 @@ class Layer(Quorum):
             return
         if len(seal.returned) > 0:
             self.bring_back(had, seal.returned)
+        sender = message.sender
         self.inside.arriving(message)
-        message.seal = None
         inner.receive(message)
+        message.sender, message.receiver = sender, self.me
         self.carry_out()
 
     def is_of_our_epoch(self, seal: Seal) -> bool:
@@ -611,7 +614,7 @@ class Layer(Quorum):
             return
         fence = message.fence
         if message.epoch < self.adopted:
-            self.send(Returned(message.node, message.epoch, fence))  # it is moot
+            self.inform(message.node)
             return
         if fence in self.stand_ins and fence not in self.lapsing:
             self.leave_stand_in(fence)
@@ -698,10 +701,15 @@ class Layer(Quorum):
         if token is not None:
             self.send(Copy(ask.node, first, token.ledger, token.hop, ask.boot))
             return
-        self.send(Copy(ask.node, first, None, GRANTS, ask.boot))
+        self.inform(ask.node)
         if not self.fixed():
             for node in self.onward():
                 self.send(AskLedger(node, ask.node, ask.boot))
+
+    def inform(self, node: int) -> None:
+        """That node speaks of an epoch that is over (rule 4)."""
+        if self.adopted == self.promised and self.first is not None:
+            self.send(Copy(node, self.first, None, GRANTS, 0))
 
     def died(self, node: int, boot: int) -> bool:
         """Did whom we took for the holder, or the proposer, restart? Then it is neither."""
@@ -712,7 +720,7 @@ class Layer(Quorum):
     def receive_copy(self, copy: Copy) -> None:
         """Like a LEDGER, but it renews nothing: nobody waits for our answer."""
         first = copy.first
-        if copy.boot != self.boot or first.epoch < self.promised:
+        if first.epoch < self.promised or (copy.ledger is not None and copy.boot != self.boot):
             return
         if not self.fits(first.config):
             self.out.append(Conflict(copy.sender, first.config))

@@ -132,8 +132,8 @@ class AskLedger(Message):
 
 
 class Copy(Message):
-    """The first ledger, and from the token's holder the one of now, at that hop, for that boot of
-    the receiver only. It renews nothing."""
+    """The first ledger, for anybody; or from the token's holder, with the ledger of now, at that
+    hop, for that boot of the receiver only. It renews nothing."""
 
     kind: ClassVar[str] = "COPY"
     fields: ClassVar[tuple[str, ...]] = ("first", "ledger", "hop", "boot")

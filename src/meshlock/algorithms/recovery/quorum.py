@@ -248,7 +248,9 @@ class Quorum(Conclusions):
         self.out.append(Conflict(refuse.sender, refuse.config))
 
     def receive_suggest(self, suggest: Suggest) -> None:
-        if suggest.epoch == self.promised and suggest.hop >= self.holder_hop:
+        if suggest.epoch < self.adopted:
+            self.inform(suggest.sender)
+        elif suggest.epoch == self.promised and suggest.hop >= self.holder_hop:
             self.suggested_until = self.now + self.terms.lease // 2
 
     def suggest(self) -> None:
@@ -361,6 +363,9 @@ class Quorum(Conclusions):
             self.send(Confirm(ledger.sender, first.epoch, ledger.boot, ledger.sent, self.boot))
 
     # -- what the layer does -------------------------------------------------------------------
+
+    def inform(self, node: int) -> None:
+        raise NotImplementedError
 
     def ask_ledger(self, node: int) -> None:
         raise NotImplementedError
