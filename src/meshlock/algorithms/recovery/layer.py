@@ -753,7 +753,7 @@ class Layer(Quorum):
         self.send_again()
         self.collect()
         # members hear the holder renew; but that they restarted, others learn by the question
-        missed = self.adopted < self.promised or self.inner is None
+        missed = self.adopted < self.promised or self.inner is None or len(self.waiting) > 0
         if missed and (not self.member or self.adopted == NO_EPOCH < self.promised):
             for member in self.members:
                 if member != self.me and member not in self.unreachable:
