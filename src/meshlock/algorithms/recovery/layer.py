@@ -341,7 +341,7 @@ class Layer(Quorum):
         """Rule 10: a token of which we do not know that it arrived, the very same: it is accepted
         once. On a link that is up it cannot be lost, and must not overtake."""
         sent, message = self.unaccepted, self.unaccepted_message
-        if sent is None or message is None or self.fixed() or sent.receiver in self.linked:
+        if sent is None or message is None or self.fixed or sent.receiver in self.linked:
             return
         if sent.state.epoch != self.promised or self.unaccepted_until <= self.now:
             return
@@ -352,7 +352,7 @@ class Layer(Quorum):
 
     def boot_of(self, node: int) -> int:
         """The life of that participant that takes part in the epoch, as far as we know."""
-        if self.fixed():
+        if self.fixed:
             return self.inside.participants[self.inside.places[node]].boot
         hello = self.hellos.get(node)
         return hello[1] if hello is not None else 0
@@ -380,7 +380,7 @@ class Layer(Quorum):
     def receive_inner(self, message: Message, seal: Seal) -> None:
         if not self.is_addressed(seal):
             return
-        if self.fixed() and seal.epoch > self.adopted and seal.epoch >= self.promised:
+        if self.fixed and seal.epoch > self.adopted and seal.epoch >= self.promised:
             self.wait_for_epoch(message)
             return
         inner = self.inner
@@ -389,7 +389,7 @@ class Layer(Quorum):
         if inner is None or not self.is_of_our_epoch(seal):
             return
         carries = message.tokens() == 1
-        if not self.fixed() and not carries and message.sender not in self.linked:
+        if not self.fixed and not carries and message.sender not in self.linked:
             return  # of a link that has failed since
         had = inner.tokens() > 0
         if carries and not self.accept(message.sender, seal):
@@ -523,11 +523,11 @@ class Layer(Quorum):
         for participant in first.participants:
             if participant.node == self.me:
                 return participant.boot == self.boot
-        return not self.fixed() and NO_EPOCH < self.remembered < first.epoch
+        return not self.fixed and NO_EPOCH < self.remembered < first.epoch
 
     def is_new_to(self, copy: Copy) -> bool:
         """Rule 13."""
-        if self.fixed() or copy.ledger is None or copy.first.epoch.proposer == self.me:
+        if self.fixed or copy.ledger is None or copy.first.epoch.proposer == self.me:
             return False
         epoch = copy.first.epoch
         return all(entry.node != self.me or entry.fence.epoch != epoch for entry in copy.ledger)
@@ -633,7 +633,7 @@ class Layer(Quorum):
 
     def link_up(self, peer: int) -> None:
         self.near.add(peer)
-        if not self.fixed():
+        if not self.fixed:
             self.send(Hello(peer, self.adopted, self.boot, self.inner is not None))
 
     def link_down(self, peer: int) -> None:
@@ -643,7 +643,7 @@ class Layer(Quorum):
 
     def say_hello(self) -> None:
         """Rule 5."""
-        if not self.fixed():
+        if not self.fixed:
             for peer in sorted(self.near):
                 self.send(Hello(peer, self.adopted, self.boot, self.inner is not None))
             for peer in sorted(self.near):
@@ -652,7 +652,7 @@ class Layer(Quorum):
     def receive_hello(self, hello: Hello) -> None:
         peer = hello.sender
         told = (hello.epoch, hello.boot, hello.inside)
-        if self.fixed() or peer not in self.near or self.hellos.get(peer) == told:
+        if self.fixed or peer not in self.near or self.hellos.get(peer) == told:
             return
         self.unlink(peer)
         self.hellos[peer] = told
@@ -702,7 +702,7 @@ class Layer(Quorum):
             self.send(Copy(ask.node, first, token.ledger, token.hop, ask.boot))
             return
         self.inform(ask.node)
-        if not self.fixed():
+        if not self.fixed:
             for node in self.onward():
                 self.send(AskLedger(node, ask.node, ask.boot))
 

@@ -154,15 +154,17 @@ class Copy(Message):
 
 
 class Suggest(Message):
-    """I may not propose an epoch, but there is reason to, as far as I know of this one."""
+    """I may not propose an epoch, but there is reason to: nothing is known of the token since that
+    hop, or wherever it is, permits are ``lost``, or I am left out."""
 
     kind: ClassVar[str] = "SUGGEST"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "hop")
+    fields: ClassVar[tuple[str, ...]] = ("epoch", "hop", "lost")
 
-    def __init__(self, receiver: int, epoch: Epoch, hop: int) -> None:
+    def __init__(self, receiver: int, epoch: Epoch, hop: int, lost: bool) -> None:
         super().__init__(receiver)
         self.epoch = epoch
         self.hop = hop
+        self.lost = lost
 
 
 class Accepted(Message):

@@ -186,7 +186,7 @@ class Pace:
         if not node.member:
             if now >= self.listens_until and (now - self.suggested_at) * 6 >= self.lease:
                 self.suggested_at = now
-                node.suggest()
+                node.suggest(shared == "")
             return
         if not node.votes() or not self.quorum_reached():
             self.reason = ""
@@ -250,7 +250,7 @@ class Pace:
                 or now - self.adopted_at > 2 * node.terms.wait
             ):
                 return "permits that lapsed were not given back"
-        return self.lost_reason(now) or self.wish()
+        return self.participant_reason(now) or self.lost_reason(now) or self.wish()
 
     def lost_reason(self, now: int) -> str:
         """Rule 14: what the algorithm inside cannot get over."""
@@ -261,8 +261,13 @@ class Pace:
             return ""
         if node.inner is None and not node.quiet() and (now - self.adopted_at) * 3 >= self.lease:
             return "this node takes no part in the epoch yet"
-        if node.fixed():
-            for participant in node.first.participants:
+        return ""
+
+    def participant_reason(self, now: int) -> str:
+        """Rule 14: an algorithm for fixed networks cannot do without any participant."""
+        first = self.node.first
+        if self.node.fixed and first is not None and first.epoch == self.node.promised:
+            for participant in first.participants:
                 if self.is_gone(participant.node, now):
                     return f"{self.called(participant.node)} is unreachable"
         return ""
@@ -290,7 +295,7 @@ class Pace:
             return f"{self.called(holder)}, which had the token, is unreachable"
         if node.member and now - node.heard_at >= self.lease:
             return "nothing was heard of the token for a lease"
-        return ""
+        return self.participant_reason(now)
 
     def holder(self) -> int:
         """Who has the token or proposes an epoch, as far as we know."""

@@ -250,14 +250,14 @@ class Quorum(Conclusions):
     def receive_suggest(self, suggest: Suggest) -> None:
         if suggest.epoch < self.adopted:
             self.inform(suggest.sender)
-        elif suggest.epoch == self.promised and suggest.hop >= self.holder_hop:
+        elif suggest.epoch == self.promised and (suggest.hop >= self.holder_hop or suggest.lost):
             self.suggested_until = self.now + self.terms.lease // 2
 
-    def suggest(self) -> None:
+    def suggest(self, lost: bool) -> None:
         """No member ourselves: ask the members for a new epoch."""
         for member in self.members:
             if member not in self.unreachable:
-                self.send(Suggest(member, self.promised, self.holder_hop))
+                self.send(Suggest(member, self.promised, self.holder_hop, lost))
 
     def receive_higher(self, higher: Higher) -> None:
         self.highest = max(self.highest, higher.epoch)
@@ -339,7 +339,7 @@ class Quorum(Conclusions):
 
     def participants(self, reports: dict[int, Report]) -> tuple[Participant, ...]:
         nodes = (self.me, *sorted([node for node in reports if node != self.me]))
-        fathers = self.terms.tree(nodes) if self.fixed() else (NIL,) * len(nodes)
+        fathers = self.terms.tree(nodes) if self.fixed else (NIL,) * len(nodes)
         return tuple(
             [
                 Participant(node, reports[node].boot, father)

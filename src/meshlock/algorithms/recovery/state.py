@@ -144,6 +144,7 @@ class State(Leased):
     def __init__(self, me: int, out: list[Effect], terms: Terms) -> None:
         super().__init__(me, out)
         self.terms = terms
+        self.fixed = not terms.algorithm.changing_links  # the algorithm inside
         self.floor = 0  # of epochs' counters: the wall clock, where there is no disk
         self.remembered = NO_EPOCH  # the epoch that the disk knew when this life began
         self.promised = NO_EPOCH
@@ -194,10 +195,6 @@ class State(Leased):
     @property
     def member(self) -> bool:
         return self.me in self.config.members
-
-    def fixed(self) -> bool:
-        """Is the algorithm inside one for networks that do not change?"""
-        return not self.terms.algorithm.changing_links
 
     def active(self) -> bool:
         """May the algorithm inside be called? Not after a promise (rule 7)."""
