@@ -69,8 +69,10 @@ class Inside:
         self.options = options
         self.out: list[Effect] = []
         self.kinds: dict[str, type[Message]] = {kind.kind: kind for kind in algorithm.kinds}
-        self.places: dict[int, int] = {}
-        self.participants: tuple[Participant, ...] = ()
+        self.fixed = not algorithm.changing_links
+        self.nodes: list[int] = []  # of the participants ...
+        self.places: dict[int, int] = {}  # ... and the same, the other way round
+        self.boots: dict[int, int] = {}
 
     def node(self, first: FirstLedger) -> Node:
         """A new one for the epoch that begins so."""
@@ -86,21 +88,22 @@ class Inside:
         return nodes[self.places[self.me]]
 
     def take_places(self, participants: tuple[Participant, ...]) -> None:
-        self.participants = participants
-        self.places = {one.node: place for place, one in enumerate(participants)}
+        self.nodes = [one.node for one in participants]
+        self.places = {node: place for place, node in enumerate(self.nodes)}
+        self.boots = {one.node: one.boot for one in participants}
 
     # -- places and numbers --------------------------------------------------------------------
 
     def arriving(self, message: Message) -> None:
         """Names for those inside: places, where the network is fixed."""
-        if not self.algorithm.changing_links:
+        if self.fixed:
             message.sender = self.places.get(message.sender, NIL)
             message.receiver = self.places[self.me]
 
     def departing(self, message: Message) -> None:
-        if not self.algorithm.changing_links:
+        if self.fixed:
             message.sender = self.me
-            message.receiver = self.participants[message.receiver].node
+            message.receiver = self.nodes[message.receiver]
 
     def message(self, receiver: int, frozen: Frozen) -> Message:
         """A message of the algorithm inside, by its kind and fields."""

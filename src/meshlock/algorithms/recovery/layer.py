@@ -248,20 +248,35 @@ class Layer(Quorum):
     def carry_out(self) -> None:
         """Do what the node inside asked for, in order, as far as the token's state allows."""
         out = self.inside.out
-        for effect in out:
-            if isinstance(effect, Enter):
-                if effect.client < NIL:
-                    continue  # a stand-in: its entry is in the ledger already
-            elif isinstance(effect, Message):
+        if len(out) == 0:
+            return
+        effects = out[:]
+        out.clear()
+        withheld = self.withheld
+        left: list[tuple[int, Fence, int]] = []
+        for effect in effects:
+            if isinstance(effect, Message):
                 self.inside.departing(effect)
-                if effect.tokens() == 0:
+                carries = effect.tokens() == 1
+                if not carries:
                     returned = self.take_pending(effect.permits())
                     boot = self.boot_of(effect.receiver)
-                    effect.seal = Seal(self.adopted, boot, returned=returned)
-            self.withheld.append(effect)
-        out.clear()
-        if len(self.withheld) > 0:
+                    effect.seal = Seal(self.adopted, boot, None, 0, returned)
+                if len(withheld) > 0 or (carries and not self.may_give(effect)):
+                    withheld.append(effect)
+                elif carries:
+                    self.give(effect)
+                else:
+                    self.out.append(effect)
+            elif isinstance(effect, Enter) and effect.client >= NIL:  # else a stand-in is in
+                if len(withheld) > 0 or not self.may_let_in(effect.client):
+                    withheld.append(effect)
+                else:
+                    left += self.let_in(effect.client)
+        if len(withheld) > 0:
             self.flush()
+        for client, fence, want in left:
+            self.leave_inside(client, fence, want)
 
     def flush(self) -> None:
         """Rule 8."""
@@ -278,7 +293,7 @@ class Layer(Quorum):
             elif isinstance(effect, Message):
                 passes = effect.receiver not in behind
                 if effect.tokens() == 0 and passes:
-                    self.send(effect)
+                    self.out.append(effect)
                     continue
                 if effect.tokens() == 1 and passes and not blocked and self.may_give(effect):
                     self.give(effect)
@@ -334,8 +349,8 @@ class Layer(Quorum):
         self.holder = receiver
         self.holder_hop = token.hop
         self.hear(receiver)
-        message.seal = Seal(self.adopted, boot, token.state(), token.until - self.now)
-        self.send(message)
+        message.seal = Seal(self.adopted, boot, self.unaccepted.state, token.until - self.now)
+        self.out.append(message)
 
     def send_again(self) -> None:
         """Rule 10: a token of which we do not know that it arrived, the very same: it is accepted
@@ -353,7 +368,7 @@ class Layer(Quorum):
     def boot_of(self, node: int) -> int:
         """The life of that participant that takes part in the epoch, as far as we know."""
         if self.fixed:
-            return self.inside.participants[self.inside.places[node]].boot
+            return self.inside.boots[node]
         hello = self.hellos.get(node)
         return hello[1] if hello is not None else 0
 
