@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import ClassVar, cast
 
 from meshlock.algorithms.interface import (
     NIL,
@@ -139,7 +139,41 @@ def thawed_proposal(written: Frozen) -> Proposal:
 
 
 class State(Leased):
-    """The variables, in the order in which they freeze."""
+    """The variables, in the order in which they freeze; ``floor`` with what the disk knew."""
+
+    variables: ClassVar[tuple[str, ...]] = (
+        "boot",
+        "floor",
+        "promised",
+        "config",
+        "answered",
+        "adopted",
+        "first",
+        "highest",
+        "quiet_until",
+        "heard",
+        "grants",
+        "waiting",
+        "token",
+        "hop_seen",
+        "unaccepted",
+        "holder",
+        "returning",
+        "former",
+        "proposal",
+        "lapsed_at",
+        "inner",
+        "serving",
+        "leaving",
+        "stand_ins",
+        "lapsing",
+        "pending",
+        "withheld",
+        "early",
+        "near",
+        "hellos",
+        "linked",
+    )
 
     def __init__(self, me: int, out: list[Effect], terms: Terms) -> None:
         super().__init__(me, out)
