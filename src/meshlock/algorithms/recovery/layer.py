@@ -89,6 +89,7 @@ taken for a later one.
 
 from __future__ import annotations
 
+from meshlock.algorithms.clients import PATIENCE
 from meshlock.algorithms.interface import NIL, Conflict, Effect, Enter, Keep, Lost, Message
 from meshlock.algorithms.recovery.messages import (
     Accepted,
@@ -125,9 +126,6 @@ from meshlock.algorithms.recovery.state import Grant, HeldToken, Proposal, Terms
 
 MOST_EARLY = 1000
 
-PATIENCE = 16
-"""Where clients must queue at their node: one step of priority is worth so many places."""
-
 Returns = tuple[tuple[Fence, int], ...]
 
 
@@ -142,7 +140,8 @@ class Layer(Quorum):
         self.resume(client, want, priority, 0)
 
     def resume(self, client: int, want: int, priority: int, age: int) -> None:
-        self.waiting[client] = (want, priority, age, self.served)
+        self.arrivals += 1
+        self.waiting[client] = (want, priority, age, self.arrivals)
         if self.active():
             self.submit(client)
 
@@ -159,13 +158,13 @@ class Layer(Quorum):
             self.ask_inside(self.serving)
 
     def first_waiting(self) -> int:
-        """The highest priority, with ageing; ties: first come, first served."""
+        """In the order of :class:`~meshlock.algorithms.clients.ClientQueue`."""
         found = NIL
-        highest = 0
-        for client, (_, priority, _, since) in self.waiting.items():
-            rank = priority * PATIENCE - since
-            if found == NIL or rank > highest:
-                found, highest = client, rank
+        lowest = 0
+        for client, (_, priority, _, arrival) in self.waiting.items():
+            rank = arrival - PATIENCE * priority
+            if found == NIL or rank < lowest:
+                found, lowest = client, rank
         return found
 
     def ask_inside(self, client: int) -> None:
@@ -318,7 +317,6 @@ class Layer(Quorum):
         token = self.token
         assert token is not None
         want = self.wants(client)
-        self.served += 1
         token.grants += 1
         token.free -= want
         fence = Fence(token.epoch, token.grants)
@@ -478,9 +476,9 @@ class Layer(Quorum):
     def adopt(self, first: FirstLedger, holder: int) -> None:
         """Rules 2 and 4."""
         if self.inner is not None:
-            for client, (want, priority, age, since) in self.waiting.items():
+            for client, (want, priority, age, arrival) in self.waiting.items():
                 age += self.inner.waited(client)
-                self.waiting[client] = (want, priority, age, since)
+                self.waiting[client] = (want, priority, age, arrival)
         self.config = first.config
         if first.epoch > self.promised:
             self.rise(first.epoch)

@@ -34,7 +34,7 @@ from meshlock.algorithms.recovery.records import (
 
 Waiting = tuple[int, int, int, int]
 """A client that waits: want, priority, for how many grants it had waited when this epoch began,
-and how many its node had made when it asked."""
+its place in the order of arrival."""
 
 
 class Terms:
@@ -191,7 +191,7 @@ class State(Leased):
         self.heard: dict[int, int] = {}
         self.grants: dict[Fence, Grant] = {}
         self.waiting: dict[int, Waiting] = {}
-        self.served = 0  # grants made here, to rank our clients by
+        self.arrivals = 0  # of clients here
         self.token: HeldToken | None = None
         self.hop_seen: tuple[Epoch, int] = (NO_EPOCH, -1)
         self.unaccepted: Unaccepted | None = None
@@ -263,7 +263,7 @@ class State(Leased):
                 )
             ),
             # only how long ago matters
-            tuple([(one, (*waiting[one][:3], waiting[one][3] - self.served)) for one in waiting]),
+            tuple([(one, (*waiting[one][:3], waiting[one][3] - self.arrivals)) for one in waiting]),
             () if token is None else (token.state(), max(0, token.until - now)),
             self.hop_seen,
             ()
@@ -308,7 +308,7 @@ class State(Leased):
             )
         }
         self.waiting = dict(cast(tuple[tuple[int, Waiting], ...], state[11]))
-        self.served = 0
+        self.arrivals = 0
         held = cast(tuple[TokenState, int] | tuple[()], state[12])
         self.token = HeldToken(held[0], held[1]) if held else None
         self.hop_seen = cast(tuple[Epoch, int], state[13])
