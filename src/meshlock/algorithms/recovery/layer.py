@@ -188,10 +188,11 @@ class Layer(Quorum):
         return True
 
     def release(self, client: int) -> None:
-        for fence, grant in list(self.grants.items()):
+        for fence, grant in self.grants.items():
             if grant.client == client:
                 del self.grants[fence]
                 self.end(fence, grant)
+                return
 
     def end(self, fence: Fence, grant: Grant) -> None:
         """A grant is over: the ledger must hear of it, unless its epoch is over too."""
@@ -241,7 +242,7 @@ class Layer(Quorum):
     def absorb(self) -> None:
         """The token is here, and with it all permits that came ahead of it."""
         pending, self.pending = self.pending, {}
-        for fence in pending:
+        for fence in sorted(pending):
             self.strike(fence)
 
     def carry_out(self) -> None:
@@ -614,7 +615,7 @@ class Layer(Quorum):
         if founder == self.me:
             self.leave_stand_in(fence)
         else:
-            self.send(Return(founder, self.adopted, fence, self.me))
+            self.send(Return(founder, self.adopted, fence, self.me, GRANTS))
 
     def leave_stand_in(self, fence: Fence) -> None:
         if fence in self.stand_ins and self.active():
@@ -634,9 +635,9 @@ class Layer(Quorum):
         elif self.token is not None:
             if all(entry.fence != fence for entry in self.token.ledger):
                 self.send(Returned(message.node, message.epoch, fence))
-        elif message.node != self.me:
+        elif message.node != self.me and self.holder_hop > message.hop:
             for node in self.onward():
-                self.send(Return(node, message.epoch, fence, message.node))
+                self.send(Return(node, message.epoch, fence, message.node, self.holder_hop))
 
     def receive_returned(self, message: Returned) -> None:
         if message.epoch == self.adopted:
@@ -702,7 +703,7 @@ class Layer(Quorum):
     # -- what we missed ------------------------------------------------------------------------
 
     def ask_ledger(self, node: int) -> None:
-        self.send(AskLedger(node, self.me, self.boot))
+        self.send(AskLedger(node, self.me, self.boot, GRANTS))
 
     def receive_ask(self, ask: AskLedger) -> None:
         """Anybody knows the first ledger, only the holder what is out now."""
@@ -715,9 +716,9 @@ class Layer(Quorum):
             self.send(Copy(ask.node, first, token.ledger, token.hop, ask.boot))
             return
         self.inform(ask.node)
-        if not self.fixed:
+        if not self.fixed and self.holder_hop > ask.hop:
             for node in self.onward():
-                self.send(AskLedger(node, ask.node, ask.boot))
+                self.send(AskLedger(node, ask.node, ask.boot, self.holder_hop))
 
     def inform(self, node: int) -> None:
         """That node speaks of an epoch that is over (rule 4)."""
@@ -741,7 +742,7 @@ class Layer(Quorum):
         if copy.ledger is not None:
             self.hear(copy.sender)
         if first.epoch > self.adopted:
-            self.adopt(first, copy.sender)
+            self.adopt(first, first.epoch.proposer)
         if self.inner is None and first.epoch == self.adopted and self.is_new_to(copy):
             self.take_part(first)
         if copy.hop > self.holder_hop:
@@ -757,12 +758,12 @@ class Layer(Quorum):
     def repeat(self) -> None:
         """Messages get lost: say again what nobody has acted upon."""
         if self.adopted == self.promised:
-            for fence in list(self.returning):
+            for fence in sorted(self.returning):
                 if fence.epoch != self.adopted:
                     self.return_kept(fence)
                 for node in self.onward():
                     if fence in self.returning:
-                        self.send(Return(node, self.adopted, fence, self.me))
+                        self.send(Return(node, self.adopted, fence, self.me, self.holder_hop))
         self.send_again()
         self.collect()
         # members hear the holder renew; but that they restarted, others learn by the question

@@ -120,15 +120,17 @@ class Hello(Message):
 
 
 class AskLedger(Message):
-    """With what did the epoch begin, and what is out now? That boot of ``node`` wants to know."""
+    """With what did the epoch begin, and what is out now? That boot of ``node`` wants to know.
+    ``hop``: of the pointer to the holder that it followed; it is handed on only along a later one."""
 
     kind: ClassVar[str] = "ASK"
-    fields: ClassVar[tuple[str, ...]] = ("node", "boot")
+    fields: ClassVar[tuple[str, ...]] = ("node", "boot", "hop")
 
-    def __init__(self, receiver: int, node: int, boot: int) -> None:
+    def __init__(self, receiver: int, node: int, boot: int, hop: int) -> None:
         super().__init__(receiver)
         self.node = node
         self.boot = boot
+        self.hop = hop
 
 
 class Copy(Message):
@@ -180,16 +182,18 @@ class Accepted(Message):
 
 
 class Return(Message):
-    """The grant with this fence is over; ``node`` wants to know when it is struck out."""
+    """The grant with this fence is over; ``node`` wants to know when it is struck out. ``hop`` as
+    of ASK."""
 
     kind: ClassVar[str] = "RETURN"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "fence", "node")
+    fields: ClassVar[tuple[str, ...]] = ("epoch", "fence", "node", "hop")
 
-    def __init__(self, receiver: int, epoch: Epoch, fence: Fence, node: int) -> None:
+    def __init__(self, receiver: int, epoch: Epoch, fence: Fence, node: int, hop: int) -> None:
         super().__init__(receiver)
         self.epoch = epoch
         self.fence = fence
         self.node = node
+        self.hop = hop
 
 
 class Returned(Message):

@@ -84,6 +84,7 @@ class Pace:
         self.gone_since: dict[int, int] = {}
         self.epoch = NO_EPOCH  # the one adopted, and since when
         self.adopted_at = 0
+        self.minted_at = -1  # since when its token should be there
         self.unaccepted: Unaccepted | None = None  # the token not accepted, and since when
         self.unaccepted_at = 0
         self.returning_since: dict[Fence, int] = {}
@@ -125,7 +126,13 @@ class Pace:
         if node.adopted != self.epoch:
             self.epoch = node.adopted
             self.adopted_at = now
+            self.minted_at = -1
             self.tries = 0
+        if self.minted_at < 0 and (
+            node.holder_hop >= 0 or now - self.adopted_at >= node.terms.wait
+        ):
+            self.minted_at = now
+        self.look_at_wish()
         if node.unaccepted != self.unaccepted:
             self.unaccepted = node.unaccepted
             self.unaccepted_at = now
@@ -255,11 +262,12 @@ class Pace:
     def lost_reason(self, now: int) -> str:
         """Rule 14: what the algorithm inside cannot get over."""
         node = self.node
-        if any(now - since >= self.lease for since in self.returning_since.values()):
+        if self.minted_at < 0 or node.adopted != node.promised or node.first is None:
+            return ""  # whatever it is, the token may still do it
+        since = min(self.returning_since.values(), default=now)
+        if now - max(since, self.minted_at) >= self.lease:
             return "permits that were given back did not arrive"
-        if node.adopted != node.promised or node.first is None:
-            return ""
-        if node.inner is None and not node.quiet() and (now - self.adopted_at) * 3 >= self.lease:
+        if node.inner is None and not node.quiet() and (now - self.minted_at) * 3 >= self.lease:
             return "this node takes no part in the epoch yet"
         return ""
 
@@ -272,16 +280,17 @@ class Pace:
                     return f"{self.called(participant.node)} is unreachable"
         return ""
 
+    def look_at_wish(self) -> None:
+        """A change that has been made is done; the last member cannot be removed."""
+        if self.change is not None:
+            added, other = self.change
+            members = self.node.members
+            if added == (other in members) or members == (other,):
+                self.change = None
+
     def wish(self) -> str:
         """A change of members is made by whoever has the token: get it first."""
-        change = self.change
-        if change is None or not self.node.member:
-            return ""
-        added, other = change
-        if added == (other in self.node.members):
-            self.change = None
-            return ""
-        return "the members are to change"
+        return "the members are to change" if self.change is not None and self.node.member else ""
 
     def shared_reason(self, now: int) -> str:
         """What others are likely to see as well."""
