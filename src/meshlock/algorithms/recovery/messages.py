@@ -121,7 +121,7 @@ class Hello(Message):
 
 class AskLedger(Message):
     """With what did the epoch begin, and what is out now? That boot of ``node`` wants to know.
-    ``hop``: of the pointer to the holder that it followed; it is handed on only along a later one."""
+    ``hop``: of the pointer to the holder that it followed; only a later one is followed next."""
 
     kind: ClassVar[str] = "ASK"
     fields: ClassVar[tuple[str, ...]] = ("node", "boot", "hop")
