@@ -716,7 +716,8 @@ class Layer(Quorum):
             self.send(Copy(ask.node, first, token.ledger, token.hop, ask.boot))
             return
         self.inform(ask.node)
-        if not self.fixed and self.holder_hop > ask.hop:
+        named = any(one.node == ask.node and one.boot == ask.boot for one in first.participants)
+        if not self.fixed and not named and self.holder_hop > ask.hop:
             for node in self.onward():
                 self.send(AskLedger(node, ask.node, ask.boot, self.holder_hop))
 
@@ -767,11 +768,13 @@ class Layer(Quorum):
         self.send_again()
         self.collect()
         # members hear the holder renew; but that they restarted, others learn by the question
-        missed = self.adopted < self.promised or self.inner is None or len(self.waiting) > 0
+        missed = self.adopted < self.promised or self.inner is None
+        reached = [one for one in self.members if one != self.me and one not in self.unreachable]
         if missed and (not self.member or self.adopted == NO_EPOCH < self.promised):
-            for member in self.members:
-                if member != self.me and member not in self.unreachable:
-                    self.ask_ledger(member)
+            for member in reached:
+                self.ask_ledger(member)
+        elif not self.member and len(self.waiting) > 0 and len(reached) > 0:
+            self.ask_ledger(reached[self.now // self.terms.lease % len(reached)])
 
     # -- time ----------------------------------------------------------------------------------
 
