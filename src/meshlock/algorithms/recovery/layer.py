@@ -48,6 +48,8 @@ inner            the node inside; None: we take no part in the epoch adopted
 stand_ins        at the founder: clients inside that stand for entries of the first ledger
 pending          fences whose permits the node inside has, but not with its token
 withheld         what the node inside has said and must wait for a token that is good
+receipts         who sent us the token, at which hop, and is to be told that it arrived
+struck           what was struck out, and whom to tell
 early            messages for a node inside that is not there yet
 near, hellos     the neighbours, and what they told of their epoch
 ===============  ===========================================================================
@@ -235,9 +237,7 @@ class Layer(Quorum):
         owner = self.token.strike(fence)
         self.returning.pop(fence, None)
         if owner not in (NIL, self.me):
-            returned = Returned(owner, self.adopted, fence)
-            returned.urgent = False
-            self.send(returned)
+            self.struck[owner] = (*self.struck.get(owner, ()), fence)
 
     def absorb(self) -> None:
         """The token is here, and with it all permits that came ahead of it."""
@@ -445,9 +445,7 @@ class Layer(Quorum):
         self.holder = self.me
         self.holder_hop = state.hop
         self.hear(self.me)
-        accepted = Accepted(sender, state.epoch, state.hop)
-        accepted.urgent = False
-        self.send(accepted)
+        self.receipts[sender] = state.hop
         self.absorb()
         out = [entry.fence for entry in self.token.ledger]
         for fence in [fence for fence in self.returning if fence not in out]:
@@ -502,6 +500,8 @@ class Layer(Quorum):
         self.lapsing = set()
         self.pending = {}
         self.withheld = []
+        self.receipts = {}
+        self.struck = {}
         self.linked = set()
         self.settle(first.kept)
         if self.may_take_part(first):
@@ -634,14 +634,24 @@ class Layer(Quorum):
             self.leave_stand_in(fence)
         elif self.token is not None:
             if all(entry.fence != fence for entry in self.token.ledger):
-                self.send(Returned(message.node, message.epoch, fence))
+                self.send(Returned(message.node, message.epoch, (fence,)))
         elif message.node != self.me and self.holder_hop > message.hop:
             for node in self.onward():
                 self.send(Return(node, message.epoch, fence, message.node, self.holder_hop))
 
     def receive_returned(self, message: Returned) -> None:
         if message.epoch == self.adopted:
-            self.returning.pop(message.fence, None)
+            for fence in message.fences:
+                self.returning.pop(fence, None)
+
+    def acknowledge(self) -> None:
+        """What arrived and what was struck out: nobody waits for that, so it goes together."""
+        for sender, hop in sorted(self.receipts.items()):
+            self.send(Accepted(sender, self.adopted, hop))
+        for owner, fences in sorted(self.struck.items()):
+            self.send(Returned(owner, self.adopted, fences))
+        self.receipts = {}
+        self.struck = {}
 
     # -- links ---------------------------------------------------------------------------------
 
@@ -785,7 +795,8 @@ class Layer(Quorum):
         return self.pace.wake_at()
 
     def expire(self) -> None:
-        """End what is over."""
+        """End what is over, and acknowledge what came."""
+        self.acknowledge()
         for fence, grant in sorted(self.grants.items()):
             if grant.until <= self.now:
                 del self.grants[fence]

@@ -197,15 +197,15 @@ class Return(Message):
 
 
 class Returned(Message):
-    """It is struck out of the ledger."""
+    """They are struck out of the ledger."""
 
     kind: ClassVar[str] = "RETURNED"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "fence")
+    fields: ClassVar[tuple[str, ...]] = ("epoch", "fences")
 
-    def __init__(self, receiver: int, epoch: Epoch, fence: Fence) -> None:
+    def __init__(self, receiver: int, epoch: Epoch, fences: tuple[Fence, ...]) -> None:
         super().__init__(receiver)
         self.epoch = epoch
-        self.fence = fence
+        self.fences = fences
 
 
 KINDS: list[type[Message]] = [

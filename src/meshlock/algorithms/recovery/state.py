@@ -169,6 +169,8 @@ class State(Leased):
         "lapsing",
         "pending",
         "withheld",
+        "receipts",
+        "struck",
         "early",
         "near",
         "hellos",
@@ -212,6 +214,8 @@ class State(Leased):
         self.lapsing: set[Fence] = set()  # of those: what ends when its lease must be over
         self.pending: dict[Fence, int] = {}
         self.withheld: list[Effect] = []
+        self.receipts: dict[int, int] = {}
+        self.struck: dict[int, tuple[Fence, ...]] = {}
         self.early: list[Message] = []
         self.near: set[int] = set()
         self.hellos: dict[int, tuple[Epoch, int, bool]] = {}
@@ -281,6 +285,8 @@ class State(Leased):
             tuple(sorted(self.lapsing)),
             tuple(sorted(self.pending.items())),
             tuple([frozen_effect(effect) for effect in self.withheld]),
+            tuple(sorted(self.receipts.items())),
+            tuple(sorted(self.struck.items())),
             tuple([frozen_effect(message) for message in self.early]),
             tuple(sorted(self.near)),
             tuple(sorted(self.hellos.items())),
@@ -341,13 +347,15 @@ class State(Leased):
         self.withheld = [
             self.thawed_effect(written) for written in cast(tuple[Frozen, ...], state[26])
         ]
+        self.receipts = dict(cast(tuple[tuple[int, int], ...], state[27]))
+        self.struck = dict(cast(tuple[tuple[int, tuple[Fence, ...]], ...], state[28]))
         self.early = [
             cast(Message, self.thawed_effect(written))
-            for written in cast(tuple[Frozen, ...], state[27])
+            for written in cast(tuple[Frozen, ...], state[29])
         ]
-        self.near = set(cast(tuple[int, ...], state[28]))
-        self.hellos = dict(cast(tuple[tuple[int, tuple[Epoch, int, bool]], ...], state[29]))
-        self.linked = set(cast(tuple[int, ...], state[30]))
+        self.near = set(cast(tuple[int, ...], state[30]))
+        self.hellos = dict(cast(tuple[tuple[int, tuple[Epoch, int, bool]], ...], state[31]))
+        self.linked = set(cast(tuple[int, ...], state[32]))
         self.unreachable = set()
         self.heard_of = NIL
         self.heard_at = NEVER
