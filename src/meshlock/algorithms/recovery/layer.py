@@ -107,6 +107,7 @@ from meshlock.algorithms.recovery.messages import (
     Renew,
     Return,
     Returned,
+    Sent,
     Suggest,
 )
 from meshlock.algorithms.recovery.pace import Pace
@@ -353,11 +354,14 @@ class Layer(Quorum):
 
     def send_again(self) -> None:
         """Rule 10: a token of which we do not know that it arrived, the very same: it is accepted
-        once. On a link that is up it cannot be lost, and must not overtake."""
+        once. Where it cannot be lost, and must not overtake, ask."""
         sent, message = self.unaccepted, self.unaccepted_message
-        if sent is None or message is None or self.fixed or sent.receiver in self.linked:
+        if sent is None or message is None or sent.state.epoch != self.promised:
             return
-        if sent.state.epoch != self.promised or self.unaccepted_until <= self.now:
+        if self.fixed or sent.receiver in self.linked:
+            self.send(Sent(sent.receiver, sent.state.epoch, sent.state.hop))
+            return
+        if self.unaccepted_until <= self.now:
             return
         again = self.inside.message(sent.receiver, message.freeze())
         left = self.unaccepted_until - self.now
@@ -459,6 +463,10 @@ class Layer(Quorum):
 
     def arrives_until(self, seal: Seal) -> int:
         return self.now + seal.left - seal.travelled
+
+    def receive_sent(self, sent: Sent) -> None:
+        if self.hop_seen >= (sent.epoch, sent.hop):
+            self.send(Accepted(sent.sender, sent.epoch, sent.hop))
 
     def receive_accepted(self, accepted: Accepted) -> None:
         """The sender of a token never takes it back; it only learns that it has arrived."""
@@ -828,6 +836,8 @@ class Layer(Quorum):
             self.receive_accepted(message)
         elif isinstance(message, Returned):
             self.receive_returned(message)
+        elif isinstance(message, Sent):
+            self.receive_sent(message)
         elif isinstance(message, Return):
             self.receive_return(message)
         elif isinstance(message, Hello):

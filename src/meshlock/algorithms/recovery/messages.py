@@ -169,6 +169,18 @@ class Suggest(Message):
         self.lost = lost
 
 
+class Sent(Message):
+    """A token of that epoch and hop was sent to you: has it arrived?"""
+
+    kind: ClassVar[str] = "SENT"
+    fields: ClassVar[tuple[str, ...]] = ("epoch", "hop")
+
+    def __init__(self, receiver: int, epoch: Epoch, hop: int) -> None:
+        super().__init__(receiver)
+        self.epoch = epoch
+        self.hop = hop
+
+
 class Accepted(Message):
     """The token of that epoch and hop is here."""
 
@@ -220,6 +232,7 @@ KINDS: list[type[Message]] = [
     AskLedger,
     Copy,
     Suggest,
+    Sent,
     Accepted,
     Return,
     Returned,

@@ -56,6 +56,7 @@ STEP = 20
 
 WAKES = 30
 """Per lease."""
+SUGGESTED = "a node that is no member misses the token or permits, or is left out"
 
 
 def by_number(node: int) -> str:
@@ -251,6 +252,8 @@ class Pace:
             return "the epoch has made about as many grants as its fences can count"
         if node.disagrees():
             return "the token and its ledger disagree"
+        if now < node.suggested_until:
+            return SUGGESTED
         for entry in token.ledger:
             if not entry.lapsing and self.is_gone(entry.node, now):
                 return f"{self.called(entry.node)} has permits and is unreachable"
@@ -300,7 +303,7 @@ class Pace:
         if node.proposal is not None or node.token is not None:
             return ""
         if now < node.suggested_until:
-            return "a node that is no member has seen that the token or permits are lost"
+            return SUGGESTED
         holder = self.holder()
         if holder != NIL and self.is_gone(holder, now):
             return f"{self.called(holder)}, which had the token, is unreachable"

@@ -114,6 +114,10 @@ class Quorum(Conclusions):
         if epoch == self.adopted and hop > self.holder_hop:
             self.holder = holder
             self.holder_hop = hop
+        sent = self.unaccepted
+        if sent is not None and epoch == sent.state.epoch and hop >= sent.state.hop:
+            self.unaccepted = None
+            self.unaccepted_message = None
 
     def answer(self, epoch: Epoch) -> None:
         """Answering is a promise."""
@@ -248,9 +252,10 @@ class Quorum(Conclusions):
         self.out.append(Conflict(refuse.sender, refuse.config))
 
     def receive_suggest(self, suggest: Suggest) -> None:
+        lost = suggest.lost or (self.token is None and suggest.hop >= self.holder_hop)
         if suggest.epoch < self.adopted:
             self.inform(suggest.sender)
-        elif suggest.epoch == self.promised and (suggest.hop >= self.holder_hop or suggest.lost):
+        elif suggest.epoch == self.promised and lost:
             self.suggested_until = self.now + self.terms.lease // 2
 
     def suggest(self, lost: bool) -> None:
