@@ -792,7 +792,7 @@ class Layer(Quorum):
             for member in reached:
                 self.ask_ledger(member)
         elif not self.member and len(self.waiting) > 0 and len(reached) > 0:
-            self.ask_ledger(reached[self.now // self.terms.lease % len(reached)])
+            self.ask_ledger(reached[self.me % len(reached)])
 
     # -- time ----------------------------------------------------------------------------------
 
