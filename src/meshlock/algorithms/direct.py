@@ -36,13 +36,12 @@ delay T with k = 1.
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from meshlock.algorithms.interface import (
     NIL,
     Algorithm,
     Effect,
-    Frozen,
     Message,
     Network,
     Node,
@@ -56,17 +55,6 @@ Asked = tuple[int, int, int, int, int]
 class Request(Message):
     """REQUEST: ``asker`` wants this much now, or nothing any more; ``hop``: of the pointer that
     it followed."""
-
-    kind: ClassVar[str] = "REQUEST"
-    fields: ClassVar[tuple[str, ...]] = (
-        "asker",
-        "number",
-        "want",
-        "priority",
-        "rank",
-        "hop",
-        "grants",
-    )
 
     def __init__(
         self,
@@ -92,9 +80,6 @@ class Request(Message):
 class Token(Message):
     """TOKEN: so many permits are free, and these wait, the first in rank first."""
 
-    kind: ClassVar[str] = "TOKEN"
-    fields: ClassVar[tuple[str, ...]] = ("hop", "free", "grants", "queue")
-
     def __init__(
         self, receiver: int, hop: int, free: int, grants: int, queue: tuple[Asked, ...]
     ) -> None:
@@ -114,9 +99,6 @@ class Token(Message):
 class Release(Message):
     """RELEASE: so many permits on their way back to the token."""
 
-    kind: ClassVar[str] = "RELEASE"
-    fields: ClassVar[tuple[str, ...]] = ("count", "hop", "grants")
-
     def __init__(self, receiver: int, count: int, hop: int, grants: int) -> None:
         super().__init__(receiver)
         self.count = count
@@ -128,17 +110,7 @@ class Release(Message):
 
 
 class DirectNode(Node):
-    variables: ClassVar[tuple[str, ...]] = (
-        "holder",
-        "hop",
-        "pointer",
-        "free",
-        "grants",
-        "queue",
-        "own",
-        "number",
-        "clients",
-    )
+    no_state: ClassVar[tuple[str, ...]] = ("weight",)
 
     def __init__(self, me: int, out: list[Effect], permits: int, patience: int) -> None:
         super().__init__(me, out)
@@ -311,30 +283,6 @@ class DirectNode(Node):
 
     def known_priority(self) -> int | None:
         return max([asked[3] for asked in self.queue], default=None)
-
-    def freeze(self) -> Frozen:
-        return (
-            self.holder,
-            self.hop,
-            self.pointer,
-            self.free,
-            self.grants,
-            tuple(self.queue),
-            self.own.freeze(),
-            self.number,
-            tuple(sorted(self.clients.items())),
-        )
-
-    def thaw(self, state: Frozen) -> None:
-        self.holder = cast(bool, state[0])
-        self.hop = cast(int, state[1])
-        self.pointer = cast(int, state[2])
-        self.free = cast(int, state[3])
-        self.grants = cast(int, state[4])
-        self.queue = list(cast(tuple[Asked, ...], state[5]))
-        self.own.thaw(cast(tuple[tuple[int, int, int, int, int], ...], state[6]))
-        self.number = cast(int, state[7])
-        self.clients = dict(cast(tuple[tuple[int, int], ...], state[8]))
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:

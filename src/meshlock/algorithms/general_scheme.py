@@ -44,16 +44,16 @@ The numbers in brackets are those of the report's text. Its printing errors (``=
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from meshlock.algorithms.interface import (
     NIL,
     Algorithm,
     Effect,
-    Frozen,
     Message,
     Network,
     Node,
+    TokenMessage,
 )
 from meshlock.algorithms.queues import Fifo, Lift
 
@@ -63,8 +63,6 @@ PROXY, TRANSIT = 0, 1
 class Request(Message):
     """request(origin): origin wants the token."""
 
-    kind: ClassVar[str] = "REQUEST"
-    fields: ClassVar[tuple[str, ...]] = ("origin",)
     names: ClassVar[tuple[str, ...] | None] = ("origin",)
 
     def __init__(self, receiver: int, origin: int) -> None:
@@ -72,22 +70,14 @@ class Request(Message):
         self.origin = origin
 
 
-class Token(Message):
+class Token(TokenMessage):
     """token(lender): to be given back to the lender, or kept if that is NIL."""
 
-    kind: ClassVar[str] = "TOKEN"
-    fields: ClassVar[tuple[str, ...]] = ("lender",)
     names: ClassVar[tuple[str, ...] | None] = ("lender",)
 
     def __init__(self, receiver: int, lender: int) -> None:
         super().__init__(receiver)
         self.lender = lender
-
-    def tokens(self) -> int:
-        return 1
-
-    def permits(self) -> int:
-        return 1
 
 
 class Behaviour:
@@ -136,15 +126,7 @@ class Chosen(Behaviour):
 
 
 class SchemeNode(Node):
-    variables: ClassVar[tuple[str, ...]] = (
-        "token_here",
-        "asked",
-        "father",
-        "lender",
-        "mandator",
-        "waiting",
-        "client",
-    )
+    no_state: ClassVar[tuple[str, ...]] = ("behaviour", "chosen")
     names: ClassVar[tuple[str, ...] | None] = ("father", "lender", "mandator", "waiting")
     choice_names: ClassVar[tuple[str, ...]] = ("proxy", "transit")
 
@@ -157,10 +139,10 @@ class SchemeNode(Node):
         self.father = father
         self.lender = me if father == NIL else NIL
         self.mandator = NIL
-        self.behaviour = behaviour
-        self.chosen = PROXY
         self.waiting = waiting
         self.client = NIL  # who of this node wants in, or is in
+        self.behaviour = behaviour
+        self.chosen = PROXY  # by the outside, anew before every handler
 
     # -- the four events of the paper ---------------------------------------------
 
@@ -269,26 +251,6 @@ class SchemeNode(Node):
 
     def free_permits(self) -> int:
         return 1 if self.token_here and not self.asked else 0
-
-    def freeze(self) -> Frozen:
-        return (
-            self.token_here,
-            self.asked,
-            self.father,
-            self.lender,
-            self.mandator,
-            self.waiting.freeze(),
-            self.client,
-        )
-
-    def thaw(self, state: Frozen) -> None:
-        self.token_here = cast(bool, state[0])
-        self.asked = cast(bool, state[1])
-        self.father = cast(int, state[2])
-        self.lender = cast(int, state[3])
-        self.mandator = cast(int, state[4])
-        self.waiting.thaw(cast(tuple[int, ...], state[5]))
-        self.client = cast(int, state[6])
 
 
 def tree(

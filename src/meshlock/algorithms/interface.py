@@ -17,9 +17,11 @@ nor pay for them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from inspect import signature
+from typing import ClassVar, Final
 
 from meshlock.algorithms.recovery.records import Config, Epoch, Seal
+from meshlock.algorithms.variables import Variables
 
 NIL = -1
 """The paper's *nil*: no node, no client."""
@@ -74,13 +76,14 @@ class Message(Effect):
     """What one node says to another; each kind is a subclass.
 
     ``receiver`` is given by whoever writes the message, ``sender`` is filled in by
-    :meth:`Node.send`. The remaining attributes are the message's own and are named
-    in ``fields``, in the order in which the constructor takes them (after the
-    receiver).
+    :meth:`Node.send`. The remaining attributes are the message's own: what the constructor
+    takes after the receiver.
     """
 
     kind: ClassVar[str] = "?"
+    """The name of the class in capitals, if the class says nothing else."""
     fields: ClassVar[tuple[str, ...]] = ()
+    """The message's own attributes, in the order in which the constructor takes them."""
     names: ClassVar[tuple[str, ...] | None] = None
     """Which fields hold nodes' numbers, as names that may be exchanged; None: not said."""
     heights: ClassVar[tuple[str, ...]] = ()
@@ -94,6 +97,11 @@ class Message(Effect):
     """Else it may wait a moment, to go with another to the same receiver."""
     seal: Seal | None = None
     """What recovery adds to a message of the algorithm inside."""
+
+    def __init_subclass__(cls) -> None:
+        if "kind" not in vars(cls):
+            cls.kind = cls.__name__.upper()
+        cls.fields = tuple(signature(cls).parameters)[1:]
 
     def __init__(self, receiver: int) -> None:
         self.sender = NIL
@@ -116,14 +124,28 @@ class Message(Effect):
         return (self.kind, *[getattr(self, name) for name in self.fields])
 
 
+class TokenMessage(Message):
+    """The token on its way, and with it the only permit."""
+
+    def tokens(self) -> int:
+        return 1
+
+    def permits(self) -> int:
+        return 1
+
+
+VARIABLES: Final[dict[type, Variables]] = {}
+"""Of each kind of node that has been asked for its state."""
+
+
 class Node:
     """One participant: its variables, its handlers, and the list for its effects.
 
-    ``variables`` names what :meth:`freeze` returns, in the same order; all the rest
-    of a node is fixed at its birth.
+    Its state is what its ``__init__`` assigns, but for what is named in ``no_state``.
     """
 
-    variables: ClassVar[tuple[str, ...]] = ()
+    no_state: ClassVar[tuple[str, ...]] = ()
+    """What is no variable: what is fixed at its birth, and what can be found from the others."""
     names: ClassVar[tuple[str, ...] | None] = None
     """Which variables hold nodes' numbers, as names that may be exchanged; None: not said."""
     heights: ClassVar[tuple[str, ...]] = ()
@@ -224,13 +246,25 @@ class Node:
         """The highest priority this node knows to be waiting, if it keeps priorities."""
         return None
 
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """What :meth:`freeze` returns, by name."""
+        return self.declared().names
+
     def freeze(self) -> Frozen:
         """The node's whole state as a hashable value."""
-        raise NotImplementedError
+        return self.declared().freeze(self)
 
     def thaw(self, state: Frozen) -> None:
-        """Become the node that :meth:`freeze` described."""
-        raise NotImplementedError
+        """Become the node that :meth:`freeze` described; what is no state may need an override."""
+        self.declared().thaw(self, state)
+
+    def declared(self) -> Variables:
+        kind = type(self)
+        known = VARIABLES.get(kind)
+        if known is None:
+            known = VARIABLES[kind] = Variables(self, ("me", "out", *self.no_state))
+        return known
 
     # -- effects ----------------------------------------------------------------
 

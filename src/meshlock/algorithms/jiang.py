@@ -66,7 +66,7 @@ silent and the degree if broadcast.
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from meshlock.algorithms.interface import (
     NIL,
@@ -100,9 +100,6 @@ class Token(Signal):
     """TOKEN(t): t permits are free. With backfill: ``passed`` clients of lower rank than
     ``blocked`` have been let in since that one had to wait for permits."""
 
-    kind: ClassVar[str] = "TOKEN"
-    fields: ClassVar[tuple[str, ...]] = ("height", "grants", "t", "passed", "blocked")
-
     def __init__(
         self, receiver: int, height: Height, grants: int, t: int, passed: int, blocked: int | None
     ) -> None:
@@ -124,8 +121,6 @@ class Token(Signal):
 class Asking(Signal):
     """What the sender asks for: the priority, rank and want of its front."""
 
-    fields: ClassVar[tuple[str, ...]] = ("height", "grants", "priority", "rank", "want")
-
     def __init__(
         self, receiver: int, height: Height, grants: int, priority: int, rank: int, want: int
     ) -> None:
@@ -141,20 +136,13 @@ class Asking(Signal):
 class Request(Asking):
     """REQUEST: the sender asks for the token."""
 
-    kind: ClassVar[str] = "REQUEST"
-
 
 class Update(Asking):
     """UPDATE: the sender's request is now this; with want 0 it asks for nothing any more."""
 
-    kind: ClassVar[str] = "UPDATE"
-
 
 class Release(Signal):
     """RELEASE(r): r permits on their way back to the token."""
-
-    kind: ClassVar[str] = "RELEASE"
-    fields: ClassVar[tuple[str, ...]] = ("height", "grants", "r")
 
     def __init__(self, receiver: int, height: Height, grants: int, r: int) -> None:
         super().__init__(receiver, height, grants)
@@ -167,16 +155,10 @@ class Release(Signal):
 class Link(Signal):
     """LINK: the sender's height."""
 
-    kind: ClassVar[str] = "LINK"
-    fields: ClassVar[tuple[str, ...]] = ("height", "grants")
-
 
 class Call(Signal):
     """CALL: ``node`` gave up climbing and asks, for the ``number``-th time, whether the token
     can be reached. ``answered``: it can."""
-
-    kind: ClassVar[str] = "CALL"
-    fields: ClassVar[tuple[str, ...]] = ("height", "grants", "node", "number", "answered")
 
     def __init__(
         self, receiver: int, height: Height, grants: int, node: int, number: int, answered: bool
@@ -200,27 +182,7 @@ class Rules:
 
 
 class JiangNode(Node):
-    variables: ClassVar[tuple[str, ...]] = (
-        "holder",
-        "t",
-        "height",
-        "next",
-        "queue",
-        "clients",
-        "views",
-        "unheard",
-        "owed",
-        "forming",
-        "told",
-        "stranded",
-        "raises",
-        "calls",
-        "answers",
-        "grants",
-        "aged",
-        "passed",
-        "blocked",
-    )
+    no_state: ClassVar[tuple[str, ...]] = ("rules", "asking", "lower")
     heights: ClassVar[tuple[str, ...]] = ("height", "views", "forming")
     counts: ClassVar[tuple[str, ...]] = ("grants", "aged")
     ranks: ClassVar[dict[str, int]] = {"queue": 4, "told": 1, "blocked": 0}
@@ -235,25 +197,22 @@ class JiangNode(Node):
         self.height = height
         self.next = me if holder else NIL
         self.queue = Ranked()
-        self.asking: dict[int, Entry] = {}  # neighbour: its entry in the queue
         self.clients: dict[int, int] = {}  # those inside, and what they hold
         self.views: dict[int, Height] = {}
         self.unheard: set[int] = set()
         self.owed: set[int] = set()  # gave us the token, have not heard from us since
         self.forming: dict[int, Height] = {}
-        self.lower = NIL  # the lowest neighbour when we last looked: no state, only a hint
-        self.told = False  # next holds a request of ours ...
-        self.told_priority = 0  # ... which says this
-        self.told_rank = 0
-        self.told_want = 0
+        self.told: tuple[int, ...] = ()  # priority, rank and want of our request that next holds
         self.stranded = 0  # permits to be released that have no way to go yet
         self.raises = 0  # since a link of ours changed or the token was heard of
         self.calls: dict[int, int] = {}  # nodes that gave up climbing: their last call
         self.answers: dict[int, int] = {}  # the last of their calls that the token has answered
         self.grants = 0  # as far as we know; exact with the token
-        self.aged = 0  # grants when the queue was aged last
+        self.aged = 0 if rules.ageing == PRINTED else None  # grants when the queue was aged last
         self.passed = 0
         self.blocked: int | None = None
+        self.asking: dict[int, Entry] = {}  # neighbour: its entry in the queue
+        self.lower = NIL  # the lowest neighbour when we last looked: only a hint
 
     # -- clients --------------------------------------------------------------------
 
@@ -331,7 +290,7 @@ class JiangNode(Node):
         if self.next != giver:  # R10: who else holds our request may be below us by the time ...
             self.take_back()  # ... it hears how low we are, and would keep it
         self.next = self.me  # R7
-        self.told = False
+        self.told = ()
         if self.rules.moves == BROADCAST:
             self.announce()
         elif self.rules.moves == QUIET and giver in self.views:  # R9: the giver waits for it
@@ -377,7 +336,7 @@ class JiangNode(Node):
             self.passed = message.passed
             self.blocked = message.blocked
             self.next = self.me
-            self.told = False
+            self.told = ()
         elif isinstance(message, Release):
             if self.holder:
                 self.t += message.r
@@ -398,7 +357,7 @@ class JiangNode(Node):
             self.delete(peer)
             if self.next == peer:  # R6
                 self.next = NIL
-                self.told = False
+                self.told = ()
             self.raises = 0
         self.act()
 
@@ -483,13 +442,14 @@ class JiangNode(Node):
             self.ask(self.lowest())
         else:
             front = self.queue.entries[0]
+            priority, rank, want = self.told
             if (
-                front.priority != self.told_priority
-                or front.rank // self.rules.patience != self.told_rank // self.rules.patience
-                or (self.rules.backfill > 0 and front.want != self.told_want)
+                front.priority != priority
+                or front.rank // self.rules.patience != rank // self.rules.patience
+                or (self.rules.backfill > 0 and front.want != want)
             ):  # R4, but not for a rank within the same step of priority: the steps are the
-                # same everywhere, so what is left untold does not add up from hop to hop
-                self.tell(front)
+                # same everywhere, so what is left unsaid does not add up from hop to hop
+                self.remember(front)
                 rank = front.rank
                 self.send(
                     Update(self.next, self.height, self.grants, front.priority, rank, front.want)
@@ -499,14 +459,12 @@ class JiangNode(Node):
         """forwardRequest, to j."""
         front = self.queue.entries[0]
         self.next = j
-        self.tell(front)
+        self.remember(front)
         self.send(Request(j, self.height, self.grants, front.priority, front.rank, front.want))
 
-    def tell(self, front: Entry) -> None:
-        self.told = True
-        self.told_priority = front.priority
-        self.told_rank = front.rank
-        self.told_want = front.want
+    def remember(self, front: Entry) -> None:
+        """What our request says from now on."""
+        self.told = (front.priority, front.rank, front.want)
 
     def take_back(self) -> None:
         """Withdraw our request: nobody waits any more, or it is served by way of another (R10).
@@ -518,7 +476,7 @@ class JiangNode(Node):
         right behind the REQUEST.
         """
         if self.told:
-            self.told = False
+            self.told = ()
             self.send(Update(self.next, self.height, self.grants, 0, 0, 0))
 
     def send(self, message: Message) -> None:
@@ -652,7 +610,7 @@ class JiangNode(Node):
     def age(self) -> None:
         """Printed ageing, but once per grant: with every hop counted, two that wait for
         permits overtake each other for ever, and RELEASE never catches the token."""
-        if self.rules.ageing == PRINTED and self.grants > self.aged:
+        if self.aged is not None and self.grants > self.aged:
             self.aged = self.grants
             for entry in self.queue.entries:
                 entry.rank += 1
@@ -683,55 +641,9 @@ class JiangNode(Node):
             return None
         return max([entry.priority for entry in self.queue.entries])
 
-    def freeze(self) -> Frozen:
-        told = (self.told_priority, self.told_rank, self.told_want) if self.told else ()
-        return (
-            self.holder,
-            self.t,
-            self.height,
-            self.next,
-            self.queue.freeze(),
-            tuple(sorted(self.clients.items())),
-            tuple(sorted(self.views.items())),
-            tuple(sorted(self.unheard)),
-            tuple(sorted(self.owed)),
-            tuple(sorted(self.forming.items())),
-            told,
-            self.stranded,
-            self.raises,
-            tuple(sorted(self.calls.items())),
-            tuple(sorted(self.answers.items())),
-            self.grants,
-            self.aged if self.rules.ageing == PRINTED else None,
-            self.passed,
-            self.blocked,
-        )
-
     def thaw(self, state: Frozen) -> None:
-        self.holder = cast(bool, state[0])
-        self.t = cast(int, state[1])
-        self.height = cast(Height, state[2])
-        self.next = cast(int, state[3])
-        self.queue.thaw(cast(tuple[tuple[int, int, int, int, int], ...], state[4]))
+        super().thaw(state)
         self.asking = {e.neighbour: e for e in self.queue.entries if e.neighbour != NIL}
-        self.clients = dict(cast(tuple[tuple[int, int], ...], state[5]))
-        self.views = dict(cast(tuple[tuple[int, Height], ...], state[6]))
-        self.unheard = set(cast(tuple[int, ...], state[7]))
-        self.owed = set(cast(tuple[int, ...], state[8]))
-        self.forming = dict(cast(tuple[tuple[int, Height], ...], state[9]))
-        told = cast(tuple[int, ...], state[10])
-        self.told = len(told) > 0
-        if self.told:
-            self.told_priority, self.told_rank, self.told_want = told[0], told[1], told[2]
-        self.stranded = cast(int, state[11])
-        self.raises = cast(int, state[12])
-        self.calls = dict(cast(tuple[tuple[int, int], ...], state[13]))
-        self.answers = dict(cast(tuple[tuple[int, int], ...], state[14]))
-        self.grants = cast(int, state[15])
-        aged = cast("int | None", state[16])
-        self.aged = 0 if aged is None else aged
-        self.passed = cast(int, state[17])
-        self.blocked = cast("int | None", state[18])
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:

@@ -60,13 +60,12 @@ text leaves something open, it is read thus:
 from __future__ import annotations
 
 from math import floor
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from meshlock.algorithms.interface import (
     NIL,
     Algorithm,
     Effect,
-    Frozen,
     Message,
     Network,
     Node,
@@ -80,9 +79,6 @@ EPSILON = 0.001
 
 class Token(Message):
     """TOKEN(t): the right to let clients in, and t free permits."""
-
-    kind: ClassVar[str] = "TOKEN"
-    fields: ClassVar[tuple[str, ...]] = ("free", "height")
 
     def __init__(self, receiver: int, free: int, height: Height) -> None:
         super().__init__(receiver)
@@ -99,9 +95,6 @@ class Token(Message):
 class Request(Message):
     """REQUEST(i, R) from i: the token is wanted here, by somebody of priority R."""
 
-    kind: ClassVar[str] = "REQUEST"
-    fields: ClassVar[tuple[str, ...]] = ("priority", "height")
-
     def __init__(self, receiver: int, priority: float, height: Height) -> None:
         super().__init__(receiver)
         self.priority = priority
@@ -110,9 +103,6 @@ class Request(Message):
 
 class Release(Message):
     """RELEASE(r): r permits on their way back to the token."""
-
-    kind: ClassVar[str] = "RELEASE"
-    fields: ClassVar[tuple[str, ...]] = ("returned", "height")
 
     def __init__(self, receiver: int, returned: int, height: Height) -> None:
         super().__init__(receiver)
@@ -126,9 +116,6 @@ class Release(Message):
 class Update(Message):
     """UPDATE(i, S) from i: what I asked you for has become as urgent as S."""
 
-    kind: ClassVar[str] = "UPDATE"
-    fields: ClassVar[tuple[str, ...]] = ("priority", "height")
-
     def __init__(self, receiver: int, priority: float, height: Height) -> None:
         super().__init__(receiver)
         self.priority = priority
@@ -138,31 +125,13 @@ class Update(Message):
 class Link(Message):
     """LINK: this is my height now."""
 
-    kind: ClassVar[str] = "LINK"
-    fields: ClassVar[tuple[str, ...]] = ("height",)
-
     def __init__(self, receiver: int, height: Height) -> None:
         super().__init__(receiver)
         self.height = height
 
 
 class PrintedNode(Node):
-    variables: ClassVar[tuple[str, ...]] = (
-        "state",
-        "near",
-        "height",
-        "seen_height",
-        "next",
-        "token_holder",
-        "free",
-        "queue",
-        "link_due",
-        "forming",
-        "waiting",
-        "client",
-        "want",
-        "priority",
-    )
+    no_state: ClassVar[tuple[str, ...]] = ("recheck",)
 
     def __init__(
         self,
@@ -178,8 +147,8 @@ class PrintedNode(Node):
         self.near: set[int] = set(seen_height)
         self.height = height
         self.seen_height = seen_height
-        self.token_holder = me == 0
         self.next = me if me == 0 else self.lowest_neighbour()
+        self.token_holder = me == 0
         self.free = permits if me == 0 else 0
         self.queue: list[tuple[int, float]] = []
         self.link_due: set[int] = set()
@@ -431,40 +400,6 @@ class PrintedNode(Node):
 
     def known_priority(self) -> int | None:
         return floor(self.queue[0][1]) if self.queue else None
-
-    def freeze(self) -> Frozen:
-        return (
-            self.state,
-            tuple(sorted(self.near)),
-            self.height,
-            tuple(sorted(self.seen_height.items())),
-            self.next,
-            self.token_holder,
-            self.free,
-            tuple(self.queue),
-            tuple(sorted(self.link_due)),
-            tuple(sorted(self.forming.items())),
-            self.waiting,
-            self.client,
-            self.want,
-            self.priority,
-        )
-
-    def thaw(self, state: Frozen) -> None:
-        self.state = cast(int, state[0])
-        self.near = set(cast(tuple[int, ...], state[1]))
-        self.height = cast(Height, state[2])
-        self.seen_height = dict(cast(tuple[tuple[int, Height], ...], state[3]))
-        self.next = cast(int, state[4])
-        self.token_holder = cast(bool, state[5])
-        self.free = cast(int, state[6])
-        self.queue = list(cast(tuple[tuple[int, float], ...], state[7]))
-        self.link_due = set(cast(tuple[int, ...], state[8]))
-        self.forming = dict(cast(tuple[tuple[int, Height], ...], state[9]))
-        self.waiting = cast(bool, state[10])
-        self.client = cast(int, state[11])
-        self.want = cast(int, state[12])
-        self.priority = cast(int, state[13])
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:

@@ -33,13 +33,12 @@ delay T; wait at light load 2T.
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from meshlock.algorithms.interface import (
     NIL,
     Algorithm,
     Effect,
-    Frozen,
     Message,
     Network,
     Node,
@@ -49,8 +48,6 @@ from meshlock.algorithms.interface import (
 class Stamped(Message):
     """What every message carries: the sender's clock."""
 
-    fields: ClassVar[tuple[str, ...]] = ("stamp",)
-
     def __init__(self, receiver: int, stamp: int) -> None:
         super().__init__(receiver)
         self.stamp = stamp
@@ -59,23 +56,17 @@ class Stamped(Message):
 class Request(Stamped):
     """The sender wants to enter, since this stamp."""
 
-    kind: ClassVar[str] = "REQUEST"
-
 
 class Ack(Stamped):
     """The sender has put our request into its queue."""
-
-    kind: ClassVar[str] = "ACK"
 
 
 class Release(Stamped):
     """The sender has left."""
 
-    kind: ClassVar[str] = "RELEASE"
-
 
 class LamportNode(Node):
-    variables: ClassVar[tuple[str, ...]] = ("clock", "queue", "heard", "inside", "client")
+    no_state: ClassVar[tuple[str, ...]] = ("size",)
 
     def __init__(self, me: int, out: list[Effect], size: int) -> None:
         super().__init__(me, out)
@@ -143,16 +134,6 @@ class LamportNode(Node):
         return all(self.heard[site] for site in range(self.size) if site != self.me)
 
     # -- observers ----------------------------------------------------------------------
-
-    def freeze(self) -> Frozen:
-        return (self.clock, tuple(self.queue), tuple(self.heard), self.inside, self.client)
-
-    def thaw(self, state: Frozen) -> None:
-        self.clock = cast(int, state[0])
-        self.queue = list(cast(tuple[int, ...], state[1]))
-        self.heard = list(cast(tuple[bool, ...], state[2]))
-        self.inside = cast(bool, state[3])
-        self.client = cast(int, state[4])
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:

@@ -32,33 +32,25 @@ synchronisation delay T to (N - 1)T; wait at light load about NT/2.
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from meshlock.algorithms.interface import (
     NIL,
     Algorithm,
     Effect,
-    Frozen,
     Message,
     Network,
     Node,
+    TokenMessage,
 )
 
 
-class Token(Message):
+class Token(TokenMessage):
     """The permission to enter, on its way round."""
-
-    kind: ClassVar[str] = "TOKEN"
-
-    def tokens(self) -> int:
-        return 1
-
-    def permits(self) -> int:
-        return 1
 
 
 class RingNode(Node):
-    variables: ClassVar[tuple[str, ...]] = ("token_here", "client")
+    no_state: ClassVar[tuple[str, ...]] = ("successor",)
 
     def __init__(self, me: int, out: list[Effect], size: int) -> None:
         super().__init__(me, out)
@@ -98,13 +90,6 @@ class RingNode(Node):
 
     def free_permits(self) -> int:
         return 1 if self.token_here and self.client == NIL else 0
-
-    def freeze(self) -> Frozen:
-        return (self.token_here, self.client)
-
-    def thaw(self, state: Frozen) -> None:
-        self.token_here = cast(bool, state[0])
-        self.client = cast(int, state[1])
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:

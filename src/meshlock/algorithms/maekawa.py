@@ -50,13 +50,12 @@ delay 2T (T if the next site is itself the common member); wait at light load 2T
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from meshlock.algorithms.interface import (
     NIL,
     Algorithm,
     Effect,
-    Frozen,
     Message,
     Network,
     Node,
@@ -93,9 +92,6 @@ def quorum(me: int, size: int) -> tuple[int, ...]:
 class Request(Message):
     """The sender wants to enter, with this number."""
 
-    kind: ClassVar[str] = "REQUEST"
-    fields: ClassVar[tuple[str, ...]] = ("number",)
-
     def __init__(self, receiver: int, number: int) -> None:
         super().__init__(receiver)
         self.number = number
@@ -104,31 +100,21 @@ class Request(Message):
 class Locked(Message):
     """The sender has voted for us."""
 
-    kind: ClassVar[str] = "LOCKED"
-
 
 class Release(Message):
     """The sender has left and needs our vote no more."""
-
-    kind: ClassVar[str] = "RELEASE"
 
 
 class Failed(Message):
     """The sender cannot vote for us yet: an earlier request is in our way."""
 
-    kind: ClassVar[str] = "FAILED"
-
 
 class Inquire(Message):
     """The sender would like to have its vote back, for an earlier request."""
 
-    kind: ClassVar[str] = "INQUIRE"
-
 
 class Yield(Message):
     """The sender gives the vote back and lines up again."""
-
-    kind: ClassVar[str] = "YIELD"
 
 
 Ballot = tuple[int, int]
@@ -140,18 +126,7 @@ NOBODY: Ballot = (0, NIL)
 class MaekawaNode(Node):
     """A site that asks its quorum, and a member of other sites' quorums."""
 
-    variables: ClassVar[tuple[str, ...]] = (
-        "highest",
-        "number",
-        "votes",
-        "failed",
-        "inquiries",
-        "inside",
-        "client",
-        "voted",
-        "queue",
-        "inquired",
-    )
+    no_state: ClassVar[tuple[str, ...]] = ("quorum", "own")
 
     def __init__(self, me: int, out: list[Effect], size: int) -> None:
         super().__init__(me, out)
@@ -280,32 +255,6 @@ class MaekawaNode(Node):
         self.send(Locked(ballot[1]))
 
     # -- observers ------------------------------------------------------------------------
-
-    def freeze(self) -> Frozen:
-        return (
-            self.highest,
-            self.number,
-            tuple(self.votes),
-            tuple(self.failed),
-            tuple(self.inquiries),
-            self.inside,
-            self.client,
-            self.voted,
-            tuple(self.queue),
-            self.inquired,
-        )
-
-    def thaw(self, state: Frozen) -> None:
-        self.highest = cast(int, state[0])
-        self.number = cast(int, state[1])
-        self.votes = list(cast(tuple[int, ...], state[2]))
-        self.failed = list(cast(tuple[int, ...], state[3]))
-        self.inquiries = list(cast(tuple[int, ...], state[4]))
-        self.inside = cast(bool, state[5])
-        self.client = cast(int, state[6])
-        self.voted = cast(Ballot, state[7])
-        self.queue = list(cast(tuple[Ballot, ...], state[8]))
-        self.inquired = cast(bool, state[9])
 
 
 class BareNode(MaekawaNode):

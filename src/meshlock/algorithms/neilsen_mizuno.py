@@ -32,45 +32,30 @@ FOLLOW                  follow                  who is to have the token after u
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
-
 from meshlock.algorithms.interface import (
     NIL,
     Algorithm,
     Effect,
-    Frozen,
     Message,
     Network,
     Node,
+    TokenMessage,
 )
 
 
 class Request(Message):
     """REQUEST(X, Y): neighbour X, the sender, passes on that Y, the origin, wants to enter."""
 
-    kind: ClassVar[str] = "REQUEST"
-    fields: ClassVar[tuple[str, ...]] = ("origin",)
-
     def __init__(self, receiver: int, origin: int) -> None:
         super().__init__(receiver)
         self.origin = origin
 
 
-class Token(Message):
+class Token(TokenMessage):
     """PRIVILEGE."""
-
-    kind: ClassVar[str] = "TOKEN"
-
-    def tokens(self) -> int:
-        return 1
-
-    def permits(self) -> int:
-        return 1
 
 
 class NeilsenMizunoNode(Node):
-    variables: ClassVar[tuple[str, ...]] = ("holding", "inside", "next", "follow", "client")
-
     def __init__(self, me: int, out: list[Effect], father: int) -> None:
         super().__init__(me, out)
         self.holding = father == NIL
@@ -125,16 +110,6 @@ class NeilsenMizunoNode(Node):
 
     def free_permits(self) -> int:
         return 1 if self.holding else 0
-
-    def freeze(self) -> Frozen:
-        return (self.holding, self.inside, self.next, self.follow, self.client)
-
-    def thaw(self, state: Frozen) -> None:
-        self.holding = cast(bool, state[0])
-        self.inside = cast(bool, state[1])
-        self.next = cast(int, state[2])
-        self.follow = cast(int, state[3])
-        self.client = cast(int, state[4])
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:

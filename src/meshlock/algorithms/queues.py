@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from typing import cast
 
-class Fifo:
+
+class Queue:
+    """Part of a node's state: it is frozen and thawed with the node."""
+
+    __slots__ = ()
+
+    def freeze(self) -> tuple[object, ...]:
+        raise NotImplementedError
+
+    def thaw(self, frozen: tuple[object, ...]) -> None:
+        raise NotImplementedError
+
+
+class Fifo(Queue):
     """First in, first out, in constant time however many wait.
 
     A list with a moving head: ``list.pop(0)`` would cost as much as the queue is
@@ -48,8 +62,8 @@ class Fifo:
     def freeze(self) -> tuple[int, ...]:
         return tuple(self.items[self.head :])
 
-    def thaw(self, items: tuple[int, ...]) -> None:
-        self.items = list(items)
+    def thaw(self, frozen: tuple[object, ...]) -> None:
+        self.items = list(cast(tuple[int, ...], frozen))
         self.head = 0
 
 
@@ -96,10 +110,10 @@ class Lift(Fifo):
     def freeze(self) -> tuple[int, ...]:
         return (1 if self.own else 0, 1 if self.lifted else 0, *super().freeze())
 
-    def thaw(self, items: tuple[int, ...]) -> None:
-        super().thaw(items[2:])
-        self.own = items[0] == 1
-        self.lifted = items[1] == 1
+    def thaw(self, frozen: tuple[object, ...]) -> None:
+        super().thaw(frozen[2:])
+        self.own = frozen[0] == 1
+        self.lifted = frozen[1] == 1
 
 
 class Entry:
@@ -120,7 +134,7 @@ class Entry:
         return (self.neighbour, self.client, self.want, self.priority, self.rank)
 
 
-class Ranked:
+class Ranked(Queue):
     """Entries in order of rank; those of one rank in the order in which they came."""
 
     def __init__(self) -> None:
@@ -156,11 +170,12 @@ class Ranked:
                 high = middle
         return low
 
-    def freeze(self) -> tuple[tuple[int, int, int, int, int], ...]:
+    def freeze(self) -> tuple[object, ...]:
         return tuple([entry.freeze() for entry in self.entries])
 
-    def thaw(self, entries: tuple[tuple[int, int, int, int, int], ...]) -> None:
+    def thaw(self, frozen: tuple[object, ...]) -> None:
         self.entries = []
         self.arrivals = 0
-        for neighbour, client, want, priority, rank in entries:
+        rows = cast(tuple[tuple[int, int, int, int, int], ...], frozen)
+        for neighbour, client, want, priority, rank in rows:
             self.push(Entry(neighbour, client, want, priority, rank))

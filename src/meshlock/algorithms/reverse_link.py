@@ -48,13 +48,12 @@ that have no other way down would climb above each other until it comes.
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from meshlock.algorithms.interface import (
     NIL,
     Algorithm,
     Effect,
-    Frozen,
     Message,
     Network,
     Node,
@@ -63,15 +62,17 @@ from meshlock.algorithms.interface import (
 Height = tuple[int, int, int]
 
 
-class Token(Message):
-    kind: ClassVar[str] = "TOKEN"
-    fields: ClassVar[tuple[str, ...]] = ("height",)
+class Signal(Message):
+    """Every message says how high its sender is."""
+
     heights: ClassVar[tuple[str, ...]] = ("height",)
 
     def __init__(self, receiver: int, height: Height) -> None:
         super().__init__(receiver)
         self.height = height
 
+
+class Token(Signal):
     def tokens(self) -> int:
         return 1
 
@@ -79,43 +80,15 @@ class Token(Message):
         return 1
 
 
-class Request(Message):
+class Request(Signal):
     """The sender wants the token, for itself or for somebody who asked it."""
 
-    kind: ClassVar[str] = "REQUEST"
-    fields: ClassVar[tuple[str, ...]] = ("height",)
-    heights: ClassVar[tuple[str, ...]] = ("height",)
 
-    def __init__(self, receiver: int, height: Height) -> None:
-        super().__init__(receiver)
-        self.height = height
-
-
-class Link(Message):
+class Link(Signal):
     """This is my height now."""
-
-    kind: ClassVar[str] = "LINK"
-    fields: ClassVar[tuple[str, ...]] = ("height",)
-    heights: ClassVar[tuple[str, ...]] = ("height",)
-
-    def __init__(self, receiver: int, height: Height) -> None:
-        super().__init__(receiver)
-        self.height = height
 
 
 class ReverseLinkNode(Node):
-    variables: ClassVar[tuple[str, ...]] = (
-        "inside",
-        "near",
-        "height",
-        "seen_height",
-        "next",
-        "token_holder",
-        "queue",
-        "link_due",
-        "forming",
-        "client",
-    )
     heights: ClassVar[tuple[str, ...]] = ("height", "seen_height", "forming")
 
     def __init__(
@@ -131,10 +104,10 @@ class ReverseLinkNode(Node):
         self.near: set[int] = set(seen_height)
         self.height = height
         self.seen_height = seen_height
-        self.token_holder = holder
         self.next = me if holder else NIL
         if self.near and not holder:
             self.next = self.lowest_neighbour()
+        self.token_holder = holder
         self.queue: list[int] = []
         self.link_due: set[int] = set()
         self.forming: dict[int, Height] = {}
@@ -289,32 +262,6 @@ class ReverseLinkNode(Node):
 
     def free_permits(self) -> int:
         return 1 if self.token_holder and not self.inside else 0
-
-    def freeze(self) -> Frozen:
-        return (
-            self.inside,
-            tuple(sorted(self.near)),
-            self.height,
-            tuple(sorted(self.seen_height.items())),
-            self.next,
-            self.token_holder,
-            tuple(self.queue),
-            tuple(sorted(self.link_due)),
-            tuple(sorted(self.forming.items())),
-            self.client,
-        )
-
-    def thaw(self, state: Frozen) -> None:
-        self.inside = cast(bool, state[0])
-        self.near = set(cast(tuple[int, ...], state[1]))
-        self.height = cast(Height, state[2])
-        self.seen_height = dict(cast(tuple[tuple[int, Height], ...], state[3]))
-        self.next = cast(int, state[4])
-        self.token_holder = cast(bool, state[5])
-        self.queue = list(cast(tuple[int, ...], state[6]))
-        self.link_due = set(cast(tuple[int, ...], state[7]))
-        self.forming = dict(cast(tuple[tuple[int, Height], ...], state[8]))
-        self.client = cast(int, state[9])
 
 
 def first_heights(network: Network) -> list[Height]:

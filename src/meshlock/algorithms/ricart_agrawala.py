@@ -31,13 +31,12 @@ delay T; wait at light load 2T.
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from meshlock.algorithms.interface import (
     NIL,
     Algorithm,
     Effect,
-    Frozen,
     Message,
     Network,
     Node,
@@ -47,9 +46,6 @@ from meshlock.algorithms.interface import (
 class Request(Message):
     """The sender wants to enter, with this number."""
 
-    kind: ClassVar[str] = "REQUEST"
-    fields: ClassVar[tuple[str, ...]] = ("number",)
-
     def __init__(self, receiver: int, number: int) -> None:
         super().__init__(receiver)
         self.number = number
@@ -58,17 +54,9 @@ class Request(Message):
 class Reply(Message):
     """The sender agrees."""
 
-    kind: ClassVar[str] = "REPLY"
-
 
 class RicartAgrawalaNode(Node):
-    variables: ClassVar[tuple[str, ...]] = (
-        "number",
-        "highest",
-        "outstanding",
-        "deferred",
-        "client",
-    )
+    no_state: ClassVar[tuple[str, ...]] = ("size",)
 
     def __init__(self, me: int, out: list[Effect], size: int) -> None:
         super().__init__(me, out)
@@ -115,16 +103,6 @@ class RicartAgrawalaNode(Node):
         return self.number < number or (self.number == number and self.me < site)
 
     # -- observers ----------------------------------------------------------------------
-
-    def freeze(self) -> Frozen:
-        return (self.number, self.highest, self.outstanding, tuple(self.deferred), self.client)
-
-    def thaw(self, state: Frozen) -> None:
-        self.number = cast(int, state[0])
-        self.highest = cast(int, state[1])
-        self.outstanding = cast(int, state[2])
-        self.deferred = list(cast(tuple[int, ...], state[3]))
-        self.client = cast(int, state[4])
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:

@@ -55,7 +55,7 @@ synchronisation delay one message delay T; mean wait at light load 2T(1-1/N).
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from meshlock.algorithms.interface import (
     NIL,
@@ -65,6 +65,7 @@ from meshlock.algorithms.interface import (
     Message,
     Network,
     Node,
+    TokenMessage,
 )
 
 REQUESTING, EXECUTING, HOLDING, NONE = "R", "E", "H", "N"
@@ -73,40 +74,22 @@ REQUESTING, EXECUTING, HOLDING, NONE = "R", "E", "H", "N"
 class Request(Message):
     """REQUEST(i, sn): the sender asks for the sn-th time."""
 
-    kind: ClassVar[str] = "REQUEST"
-    fields: ClassVar[tuple[str, ...]] = ("number",)
-
     def __init__(self, receiver: int, number: int) -> None:
         super().__init__(receiver)
         self.number = number
 
 
-class Token(Message):
+class Token(TokenMessage):
     """The token with its vectors TSV and TSN."""
-
-    kind: ClassVar[str] = "TOKEN"
-    fields: ClassVar[tuple[str, ...]] = ("states", "numbers")
 
     def __init__(self, receiver: int, states: str, numbers: tuple[int, ...]) -> None:
         super().__init__(receiver)
         self.states = states
         self.numbers = numbers
 
-    def tokens(self) -> int:
-        return 1
-
-    def permits(self) -> int:
-        return 1
-
 
 class SinghalNode(Node):
-    variables: ClassVar[tuple[str, ...]] = (
-        "states",
-        "numbers",
-        "token_states",
-        "token_numbers",
-        "client",
-    )
+    no_state: ClassVar[tuple[str, ...]] = ("size", "fair")
 
     def __init__(self, me: int, out: list[Effect], size: int, fair: bool) -> None:
         super().__init__(me, out)
@@ -217,20 +200,10 @@ class SinghalNode(Node):
         return 1 if self.states[self.me] == HOLDING else 0
 
     def freeze(self) -> Frozen:
-        return (
-            "".join(self.states),
-            tuple(self.numbers),
-            "".join(self.token_states),
-            tuple(self.token_numbers),
-            self.client,
-        )
-
-    def thaw(self, state: Frozen) -> None:
-        self.states = list(cast(str, state[0]))
-        self.numbers = list(cast(tuple[int, ...], state[1]))
-        self.token_states = list(cast(str, state[2]))
-        self.token_numbers = list(cast(tuple[int, ...], state[3]))
-        self.client = cast(int, state[4])
+        """The guesses are written as words, one letter for each site."""
+        words = {"states": "".join(self.states), "token_states": "".join(self.token_states)}
+        found = zip(self.variables, super().freeze(), strict=True)
+        return tuple([words.get(name, value) for name, value in found])
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:

@@ -32,57 +32,38 @@ synchronisation delay one message delay T.
 
 from __future__ import annotations
 
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from meshlock.algorithms.interface import (
     NIL,
     Algorithm,
     Effect,
-    Frozen,
     Message,
     Network,
     Node,
+    TokenMessage,
 )
 
 
 class Request(Message):
     """REQUEST(j, n): the sender asks for the n-th time."""
 
-    kind: ClassVar[str] = "REQUEST"
-    fields: ClassVar[tuple[str, ...]] = ("number",)
-
     def __init__(self, receiver: int, number: int) -> None:
         super().__init__(receiver)
         self.number = number
 
 
-class Token(Message):
+class Token(TokenMessage):
     """PRIVILEGE(Q, LN)."""
-
-    kind: ClassVar[str] = "TOKEN"
-    fields: ClassVar[tuple[str, ...]] = ("queue", "served")
 
     def __init__(self, receiver: int, queue: tuple[int, ...], served: tuple[int, ...]) -> None:
         super().__init__(receiver)
         self.queue = queue
         self.served = served
 
-    def tokens(self) -> int:
-        return 1
-
-    def permits(self) -> int:
-        return 1
-
 
 class SuzukiKasamiNode(Node):
-    variables: ClassVar[tuple[str, ...]] = (
-        "token_here",
-        "requesting",
-        "asked",
-        "served",
-        "queue",
-        "client",
-    )
+    no_state: ClassVar[tuple[str, ...]] = ("size",)
 
     def __init__(self, me: int, out: list[Effect], size: int) -> None:
         super().__init__(me, out)
@@ -144,24 +125,6 @@ class SuzukiKasamiNode(Node):
 
     def free_permits(self) -> int:
         return 1 if self.token_here and not self.requesting else 0
-
-    def freeze(self) -> Frozen:
-        return (
-            self.token_here,
-            self.requesting,
-            tuple(self.asked),
-            tuple(self.served),
-            tuple(self.queue),
-            self.client,
-        )
-
-    def thaw(self, state: Frozen) -> None:
-        self.token_here = cast(bool, state[0])
-        self.requesting = cast(bool, state[1])
-        self.asked = list(cast(tuple[int, ...], state[2]))
-        self.served = list(cast(tuple[int, ...], state[3]))
-        self.queue = list(cast(tuple[int, ...], state[4]))
-        self.client = cast(int, state[5])
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:

@@ -56,7 +56,7 @@ class SwallowsUpdatesOfItsFront(JiangNode):
         front = self.queue.first().neighbour if len(self.queue) > 0 else NIL
         super().receive_update(update)
         if front == update.sender and len(self.queue) > 0 and self.told:
-            self.tell(self.queue.first())
+            self.remember(self.queue.first())
 
 
 class DoesNotLookAgain(JiangNode):
@@ -85,7 +85,7 @@ class KeepsADeadNext(JiangNode):
         told, asked = self.told, self.next
         super().link_down(peer)
         if told and asked == peer and len(self.views) == 0:
-            self.told, self.next = True, peer
+            self.told, self.next = told, peer
 
     def see(self, j: int, height: Height) -> None:
         self.views[j] = height
@@ -101,8 +101,8 @@ class TellsOnlyRises(JiangNode):
     """J9: when the front of the queue falls, whoever holds our request is not told."""
 
     def pursue(self) -> None:
-        fallen = len(self.queue) > 0 and self.queue.first().rank < self.told_rank
-        if not (self.told and fallen and self.stranded == 0 and self.has_lower()):
+        fallen = self.told and len(self.queue) > 0 and self.queue.first().rank < self.told[1]
+        if not (fallen and self.stranded == 0 and self.has_lower()):
             super().pursue()
 
 

@@ -7,6 +7,8 @@ printed, or, for R9 to R11, as it was before the repair was found.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from meshlock.algorithms.interface import NIL, Effect, Frozen, Message, Network, Node
 from meshlock.algorithms.jiang import (
     BROADCAST,
@@ -49,6 +51,14 @@ UNDONE: dict[str, str] = {
 class JiangWithout(JiangNode):
     """A node that lacks the repairs in ``undone``; R9 is an option of all nodes, see below."""
 
+    no_state: ClassVar[tuple[str, ...]] = (
+        *JiangNode.no_state,
+        "undone",
+        "looking",
+        "token_came",
+        "giving",
+    )
+
     def __init__(
         self,
         me: int,
@@ -60,7 +70,7 @@ class JiangWithout(JiangNode):
     ) -> None:
         super().__init__(me, out, rules, height, holder)
         self.undone = undone
-        # only while a handler runs: no state
+        # only while a handler runs:
         self.looking = True
         self.token_came = False
         self.giving: Entry | None = None
@@ -120,7 +130,7 @@ class JiangWithout(JiangNode):
 
     def pursue(self) -> None:
         if "R4" in self.undone and self.told and self.queue.entries:
-            self.tell(self.queue.entries[0])  # as if it had been told
+            self.remember(self.queue.entries[0])  # as if it had been sent
         super().pursue()
         if "R6" in self.undone and len(self.views) == 0:
             self.stranded = 0
@@ -132,7 +142,7 @@ class JiangWithout(JiangNode):
         if not here and "R10" in self.undone:
             if self.told and self.holder and self.rules.moves != BROADCAST:
                 self.link(self.next)  # which was thought to be enough
-            self.told = False
+            self.told = ()
             return
         super().take_back()
 
@@ -147,11 +157,11 @@ class JiangWithout(JiangNode):
             self.next = message.receiver
 
     def link_down(self, peer: int) -> None:
-        asked = self.told and self.next == peer
+        told = self.told if self.next == peer else ()
         super().link_down(peer)
-        if "R6" in self.undone and asked and not self.holder and len(self.views) == 0:
+        if "R6" in self.undone and told and not self.holder and len(self.views) == 0:
             self.next = peer
-            self.told = True
+            self.told = told
 
     # -- what neighbours say -----------------------------------------------------------
 
