@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import ClassVar
 
-from meshlock.algorithms.interface import Algorithm, Effect, Frozen, Message, Network, Node
+from meshlock.algorithms.interface import Algorithm, Effect, Message, Network, Node
 from meshlock.simulate.changing import ChangingSimulation
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.links.at_once import AtOnce
@@ -17,9 +17,6 @@ from meshlock.trace.writer import TraceWriter
 
 
 class Word(Message):
-    kind: ClassVar[str] = "WORD"
-    fields: ClassVar[tuple[str, ...]] = ("text",)
-
     def __init__(self, receiver: int, text: str) -> None:
         super().__init__(receiver)
         self.text = text
@@ -34,7 +31,7 @@ class Talker(Node):
     Words in capitals carry a permit, and so does a talker's purse.
     """
 
-    variables: ClassVar[tuple[str, ...]] = ("purse",)
+    no_state: ClassVar = ("says", "heard")
 
     def __init__(self, me: int, out: list[Effect], says: dict[str, str], heard: list[str]) -> None:
         super().__init__(me, out)
@@ -79,9 +76,6 @@ class Talker(Node):
 
     def tokens(self) -> int:
         return 1 if self.me == 0 else 0
-
-    def freeze(self) -> Frozen:
-        return (self.purse,)
 
 
 class Play:

@@ -38,14 +38,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import (
-    NIL,
-    Algorithm,
-    Effect,
-    Message,
-    Network,
-    Node,
-)
+from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
 from meshlock.algorithms.queues import Entry, Ranked
 
 Asked = tuple[int, int, int, int, int]
@@ -110,7 +103,7 @@ class Release(Message):
 
 
 class DirectNode(Node):
-    no_state: ClassVar[tuple[str, ...]] = ("weight",)
+    no_state: ClassVar = ("weight",)
 
     def __init__(self, me: int, out: list[Effect], permits: int, patience: int) -> None:
         super().__init__(me, out)

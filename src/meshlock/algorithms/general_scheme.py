@@ -63,7 +63,7 @@ PROXY, TRANSIT = 0, 1
 class Request(Message):
     """request(origin): origin wants the token."""
 
-    names: ClassVar[tuple[str, ...] | None] = ("origin",)
+    names: ClassVar = ("origin",)
 
     def __init__(self, receiver: int, origin: int) -> None:
         super().__init__(receiver)
@@ -73,7 +73,7 @@ class Request(Message):
 class Token(TokenMessage):
     """token(lender): to be given back to the lender, or kept if that is NIL."""
 
-    names: ClassVar[tuple[str, ...] | None] = ("lender",)
+    names: ClassVar = ("lender",)
 
     def __init__(self, receiver: int, lender: int) -> None:
         super().__init__(receiver)
@@ -126,9 +126,9 @@ class Chosen(Behaviour):
 
 
 class SchemeNode(Node):
-    no_state: ClassVar[tuple[str, ...]] = ("behaviour", "chosen")
-    names: ClassVar[tuple[str, ...] | None] = ("father", "lender", "mandator", "waiting")
-    choice_names: ClassVar[tuple[str, ...]] = ("proxy", "transit")
+    no_state: ClassVar = ("behaviour", "chosen")
+    names: ClassVar = ("father", "lender", "mandator", "waiting")
+    choice_names: ClassVar = ("proxy", "transit")
 
     def __init__(
         self, me: int, out: list[Effect], father: int, behaviour: Behaviour, waiting: Fifo

@@ -6,7 +6,7 @@ blocks, and speaks only by appending effects to ``out``: a :class:`Message` to b
 carried to another node, or an :class:`Enter` that lets a client in. "Wait until" in a
 paper is a state here.
 
-Whoever runs the node (simulator, checker, live adapter) hands it the list ``out``,
+Whoever runs the node (simulator, checker, live adapter) gives it the list ``out``,
 calls one handler, and then carries out what the list holds, in order.
 
 Time, crashes and disks concern only nodes whose permits are under leases
@@ -94,7 +94,7 @@ class Message(Effect):
     serial: int = 0
     """Set by whoever carries the message: its place in the line."""
     urgent: bool = True
-    """Else it may wait a moment, to go with another to the same receiver."""
+    """Else it may wait a little, to go with another to the same receiver."""
     seal: Seal | None = None
     """What recovery adds to a message of the algorithm inside."""
 
@@ -179,7 +179,7 @@ class Node:
         self.request(client, want, priority)
 
     def release(self, client: int) -> None:
-        """A client that was let in gives all its permits back."""
+        """A client that was let in releases all its permits."""
         raise NotImplementedError
 
     def withdraw(self, client: int) -> bool:

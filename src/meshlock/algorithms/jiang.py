@@ -14,10 +14,10 @@ priority, and asks its lowest neighbour for the token on behalf of its front. Th
 lets its own clients in while t suffices and else passes the token to the neighbour at its
 front. Receiving the token makes a node lower than the giver. A node that finds itself
 without a lower neighbour raises itself above its lowest one (partial reversal), and
-whoever finds the link to the node it asked reversed or gone asks again elsewhere. Permits
+whoever finds the link to the node it asked reversed or failed asks again elsewhere. Permits
 come home by RELEASE, which flows downhill to the token.
 
-**Assumptions.** Links are FIFO and tell of their forming and failing; no node crashes. A
+**Assumptions.** Links are FIFO, both ends notice when they form and fail; no node crashes. A
 network in several parts is allowed: the part with the token goes on.
 
 =====================  ================  =================================================
@@ -30,7 +30,7 @@ height                 height            (h1, h2, id), compared in that order
 tokenHolder, t         holder, t         we have the token, and so many permits are free
 next                   next              who holds our REQUEST; ourselves with the token
 Q                      queue             one entry per neighbour and per waiting client
-receivedLINK[j]=false  unheard           gave j the token, has not heard from it since
+receivedLINK[j]=false  unheard           gave j the token, nothing has come from it since
 forming, formHeight    forming           links just formed: our height when we announced it
 =====================  ================  =================================================
 
@@ -41,12 +41,12 @@ Repairs, each marked where it acts (numbers as in docs/what-is-wrong.md):
 R1 waiting is a state and is looked at again when permits come back; R2 a waiting holder
 yields only to a higher request and keeps its own in the queue, and the token stays where
 it is while no permit is free; R3 one entry per neighbour, in order; R4 every rise *and
-fall* of our front is told to whoever holds our request, and an empty queue withdraws it;
+fall* of our front is sent to whoever holds our request, and an empty queue withdraws it;
 R5 RELEASE finds its way without touching ``next``; R6 a failed link clears ``next``, and
 what cannot be sent is kept until it can; R7 ``next`` is ourselves with the token; R8 a
-REQUEST from before the token is ignored; R9 a token that moves tells only who must know; R10
-a request that moves elsewhere, or is served by way of another, is withdrawn where it was;
-R11 whoever holds the token, however it came, answers those who called for it.
+REQUEST from before the token is ignored; R9 a token that moves is announced only to
+who must know; R10 a request that moves elsewhere, or is served by way of another, is withdrawn
+where it was; R11 whoever holds the token, however it came, answers those who called for it.
 
 **Ageing.** *stamped*: a request's rank is priority * patience - (grants made when it was
 born), so among requests of one age a higher priority wins, and every ``patience`` grants
@@ -68,15 +68,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import (
-    NIL,
-    Algorithm,
-    Effect,
-    Frozen,
-    Message,
-    Network,
-    Node,
-)
+from meshlock.algorithms.interface import NIL, Algorithm, Effect, Frozen, Message, Network, Node
 from meshlock.algorithms.queues import Entry, Ranked
 from meshlock.algorithms.reverse_link import Height, first_heights
 
@@ -85,10 +77,10 @@ QUIET, BROADCAST, SILENT = 0, 1, 2
 
 
 class Signal(Message):
-    """Every message tells its sender's height, and how many grants it knows of."""
+    """Every message carries its sender's height, and how many grants it knows of."""
 
-    heights: ClassVar[tuple[str, ...]] = ("height",)
-    counts: ClassVar[tuple[str, ...]] = ("grants",)
+    heights: ClassVar = ("height",)
+    counts: ClassVar = ("grants",)
 
     def __init__(self, receiver: int, height: Height, grants: int) -> None:
         super().__init__(receiver)
@@ -183,9 +175,9 @@ class Rules:
 
 class JiangNode(Node):
     no_state: ClassVar[tuple[str, ...]] = ("rules", "asking", "lower")
-    heights: ClassVar[tuple[str, ...]] = ("height", "views", "forming")
-    counts: ClassVar[tuple[str, ...]] = ("grants", "aged")
-    ranks: ClassVar[dict[str, int]] = {"queue": 4, "told": 1, "blocked": 0}
+    heights: ClassVar = ("height", "views", "forming")
+    counts: ClassVar = ("grants", "aged")
+    ranks: ClassVar = {"queue": 4, "told": 1, "blocked": 0}
 
     def __init__(
         self, me: int, out: list[Effect], rules: Rules, height: Height, holder: bool
@@ -200,11 +192,11 @@ class JiangNode(Node):
         self.clients: dict[int, int] = {}  # those inside, and what they hold
         self.views: dict[int, Height] = {}
         self.unheard: set[int] = set()
-        self.owed: set[int] = set()  # gave us the token, have not heard from us since
+        self.owed: set[int] = set()  # gave us the token, nothing went to them since
         self.forming: dict[int, Height] = {}
         self.told: tuple[int, ...] = ()  # priority, rank and want of our request that next holds
         self.stranded = 0  # permits to be released that have no way to go yet
-        self.raises = 0  # since a link of ours changed or the token was heard of
+        self.raises = 0  # since a link of ours changed or the token was found
         self.calls: dict[int, int] = {}  # nodes that gave up climbing: their last call
         self.answers: dict[int, int] = {}  # the last of their calls that the token has answered
         self.grants = 0  # as far as we know; exact with the token
@@ -217,16 +209,19 @@ class JiangNode(Node):
     # -- clients --------------------------------------------------------------------
 
     def request(self, client: int, want: int, priority: int) -> None:
-        self.resume(client, want, priority, 0)
+        self.queue.push(Entry(NIL, client, want, priority, self.rank(priority, 0)))
+        self.act()
 
     def resume(self, client: int, want: int, priority: int, age: int) -> None:
-        rank = priority * self.rules.patience
-        if self.rules.ageing != UNAGED:
-            rank += age
-        if self.rules.ageing == STAMPED:
-            rank -= self.grants
-        self.queue.push(Entry(NIL, client, want, priority, rank))
+        self.queue.push(Entry(NIL, client, want, priority, self.rank(priority, age)))
         self.act()
+
+    def rank(self, priority: int, age: int) -> int:
+        """Of a request that is made now, or was so many grants ago."""
+        rank = priority * self.rules.patience
+        if self.rules.ageing == STAMPED:
+            return rank + age - self.grants
+        return rank + age if self.rules.ageing == PRINTED else rank
 
     def release(self, client: int) -> None:
         self.age()
@@ -288,7 +283,7 @@ class JiangNode(Node):
             self.owed.add(giver)
         self.height = (token.height[0], token.height[1] - 1, self.me)
         if self.next != giver:  # R10: who else holds our request may be below us by the time ...
-            self.take_back()  # ... it hears how low we are, and would keep it
+            self.take_back()  # ... it learns how low we are, and would keep it
         self.next = self.me  # R7
         self.told = ()
         if self.rules.moves == BROADCAST:
@@ -470,9 +465,9 @@ class JiangNode(Node):
         """Withdraw our request: nobody waits any more, or it is served by way of another (R10).
 
         We shall ask elsewhere because whoever we asked is above us: it dropped our request, or
-        will; or the token has come from another, and it will hear that we are below it. But when
-        our REQUEST, or that news, reaches it, it may have had the token itself and be below us,
-        and then it would keep what is asked for elsewhere, or by nobody. This UPDATE comes
+        will; or the token has come from another, and it will learn that we are below it. But when
+        our REQUEST, or our new height, reaches it, it may have had the token itself and be below
+        us, and then it would keep what is asked for elsewhere, or by nobody. This UPDATE comes
         right behind the REQUEST.
         """
         if self.told:
@@ -505,7 +500,7 @@ class JiangNode(Node):
         """j says how high it is; who is below us cannot ask us, nor we who is above.
 
         Until it has the token that we gave it, j is higher than we were; from then on it is
-        no higher than that token made it, unless it climbs, which it tells.
+        no higher than that token made it, unless it climbs, which it announces.
         """
         if j in self.unheard:
             if height > self.views[j]:
@@ -522,7 +517,7 @@ class JiangNode(Node):
         if self.raises >= self.rules.raises:
             self.call_out()
             return
-        for j in sorted(self.owed):  # who gave us the token must hear of it from below
+        for j in sorted(self.owed):  # who gave us the token must learn of it from below
             self.link(j)
         self.raises += 1
         self.take_back()

@@ -33,7 +33,7 @@ next               next               whom we asked, or gave the token to, last
 tokenHolder        token_holder       we have the token
 t (of TOKEN)       free               free permits, while we have the token
 Q                  queue              (node, priority), the most urgent first
-not receivedLINK   link_due           gave it the token and have not heard its new height
+not receivedLINK   link_due           gave it the token, its new height has not come yet
 forming,           forming            link just formed: our height when we noticed
 formHeight
 h, R               want, priority     what our client asked for
@@ -62,14 +62,7 @@ from __future__ import annotations
 from math import floor
 from typing import ClassVar
 
-from meshlock.algorithms.interface import (
-    NIL,
-    Algorithm,
-    Effect,
-    Message,
-    Network,
-    Node,
-)
+from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
 from meshlock.algorithms.reverse_link import Height, first_heights
 
 NCS, ES, CS = 0, 1, 2
@@ -131,7 +124,7 @@ class Link(Message):
 
 
 class PrintedNode(Node):
-    no_state: ClassVar[tuple[str, ...]] = ("recheck",)
+    no_state: ClassVar = ("recheck",)
 
     def __init__(
         self,
@@ -206,7 +199,7 @@ class PrintedNode(Node):
         self.free = free
         self.seen_height[j] = height  # TOKEN 2
         self.height = (height[0], height[1] - 1, self.me)  # TOKEN 3, TOKEN 4
-        self.tell_height()  # TOKEN 5
+        self.send_height()  # TOKEN 5
         if self.queue:  # TOKEN 6
             self.give_token_to_front_of_queue()
 
@@ -278,7 +271,7 @@ class PrintedNode(Node):
         self.near.discard(peer)  # failure 1
         self.delete(peer)  # failure 2
         self.link_due.discard(peer)  # failure 3
-        self.forming.pop(peer, None)  # a link that is gone is not forming
+        self.forming.pop(peer, None)  # a link that has failed is not forming
         if not self.token_holder:  # failure 4
             if self.is_lowest():  # failure 5
                 self.raise_height()
@@ -344,7 +337,7 @@ class PrintedNode(Node):
         level = [self.seen_height[v][1] for v in self.near if self.seen_height[v][0] == first]
         second = min(level) - 1 if level else self.height[1]  # raiseHeight 2, raiseHeight 3
         self.height = (first, second, self.me)
-        self.tell_height()  # raiseHeight 4
+        self.send_height()  # raiseHeight 4
         for v in sorted(self.near):  # raiseHeight 5
             if self.height > self.seen_height[v]:
                 self.delete(v)
@@ -383,7 +376,7 @@ class PrintedNode(Node):
     def lowest_neighbour(self) -> int:
         return min([self.seen_height[v] for v in self.near])[2]
 
-    def tell_height(self) -> None:
+    def send_height(self) -> None:
         for v in sorted(self.near):
             self.send(Link(v, self.height))
 

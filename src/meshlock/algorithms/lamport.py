@@ -35,14 +35,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import (
-    NIL,
-    Algorithm,
-    Effect,
-    Message,
-    Network,
-    Node,
-)
+from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
 
 
 class Stamped(Message):
@@ -66,7 +59,7 @@ class Release(Stamped):
 
 
 class LamportNode(Node):
-    no_state: ClassVar[tuple[str, ...]] = ("size",)
+    no_state: ClassVar = ("size",)
 
     def __init__(self, me: int, out: list[Effect], size: int) -> None:
         super().__init__(me, out)

@@ -50,7 +50,7 @@ class Token(TokenMessage):
 
 
 class RingNode(Node):
-    no_state: ClassVar[tuple[str, ...]] = ("successor",)
+    no_state: ClassVar = ("successor",)
 
     def __init__(self, me: int, out: list[Effect], size: int) -> None:
         super().__init__(me, out)

@@ -13,8 +13,8 @@ it free. Two quorums share a member, so two sites cannot both have all their vot
 That much can deadlock: three sites, each with a vote that another one needs. So requests are
 numbered, lower first, and a member that has voted for a later request than one that has come
 in asks its vote back (INQUIRE). The site that has the vote keeps it if it enters, and gives
-it back (YIELD) as soon as it knows that it cannot enter yet: because some member has told it
-that an earlier request is in its way (FAILED), or because it has yielded another vote.
+it back (YIELD) as soon as it knows that it cannot enter yet: because some member has sent
+FAILED, an earlier request being in its way, or because it has yielded another vote.
 
 **Assumptions.** A complete graph; reliable **FIFO** channels (an INQUIRE must not overtake
 the vote that it asks back); no crash; a client leaves in finite time.
@@ -34,8 +34,8 @@ waiting queue           queue                   the same of those who wait for i
 ======================  ======================  ==========================================
 
 **Departure.** Sanders: when a still earlier request arrives, a member must send FAILED also
-to the one that was first in line until now, if that was earlier than its vote; it was told
-nothing then, and would keep votes that others wait for.
+to the one that was first in line until now, if that was earlier than its vote; nothing was
+sent to it then, and it would keep votes that others wait for.
 
 **Quorums.** The planes of :data:`PLANES` where there is one for N sites: each quorum has
 about √N members, any two share exactly one. For all other N a grid: the sites fill rows of
@@ -44,7 +44,7 @@ site in j's column, then it is the last row, cut short; then j stands in a full 
 meets i's column. So any two quorums intersect for any N.
 
 **Cost**, K being the quorum's size: 3(K - 1) messages per entry without contention, up to
-6(K - 1) with, 4(K - 1) at saturation, where every request is told FAILED once; synchronisation
+6(K - 1) with, 4(K - 1) at saturation, where every request gets FAILED once; synchronisation
 delay 2T (T if the next site is itself the common member); wait at light load 2T.
 """
 
@@ -52,14 +52,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import (
-    NIL,
-    Algorithm,
-    Effect,
-    Message,
-    Network,
-    Node,
-)
+from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
 
 PLANES: dict[int, tuple[int, ...]] = {
     3: (0, 1),
@@ -126,7 +119,7 @@ NOBODY: Ballot = (0, NIL)
 class MaekawaNode(Node):
     """A site that asks its quorum, and a member of other sites' quorums."""
 
-    no_state: ClassVar[tuple[str, ...]] = ("quorum", "own")
+    no_state: ClassVar = ("quorum", "own")
 
     def __init__(self, me: int, out: list[Effect], size: int) -> None:
         super().__init__(me, out)
@@ -141,7 +134,7 @@ class MaekawaNode(Node):
         self.voted: Ballot = NOBODY
         self.queue: list[Ballot] = []
         self.inquired = False
-        self.own: list[Message] = []  # what we say to ourselves; empty between handlers
+        self.own: list[Message] = []  # what we send to ourselves; empty between handlers
 
     # -- a site and itself as a member of its own quorum ----------------------------------
 
@@ -152,9 +145,9 @@ class MaekawaNode(Node):
         else:
             super().send(message)
 
-    def hear_myself(self) -> None:
+    def handle_own(self) -> None:
         while self.own:
-            self.hear(self.own.pop(0))
+            self.handle(self.own.pop(0))
 
     # -- the site that asks ---------------------------------------------------------------
 
@@ -164,7 +157,7 @@ class MaekawaNode(Node):
         self.number = self.highest
         for member in self.quorum:
             self.send(Request(member, self.number))
-        self.hear_myself()
+        self.handle_own()
 
     def release(self, client: int) -> None:
         self.client = NIL
@@ -173,13 +166,13 @@ class MaekawaNode(Node):
         self.votes = []
         for member in self.quorum:
             self.send(Release(member))
-        self.hear_myself()
+        self.handle_own()
 
     def receive(self, message: Message) -> None:
-        self.hear(message)
-        self.hear_myself()
+        self.handle(message)
+        self.handle_own()
 
-    def hear(self, message: Message) -> None:
+    def handle(self, message: Message) -> None:
         other = message.sender
         if isinstance(message, Request):
             self.asked(message.number, other)
@@ -232,15 +225,15 @@ class MaekawaNode(Node):
             return
         self.queue = sorted([*self.queue, (number, site)])
         if self.queue[0] == (number, site) and self.queue[0] < self.voted:
-            self.tell_the_overtaken()
+            self.fail_the_overtaken()
             if not self.inquired:
                 self.inquired = True
                 self.send(Inquire(self.voted[1]))
         else:
             self.send(Failed(site))
 
-    def tell_the_overtaken(self) -> None:
-        """Sanders: who was first in line until now has been told nothing if it had hope."""
+    def fail_the_overtaken(self) -> None:
+        """Sanders: who was first in line until now has had no answer if it had hope."""
         if len(self.queue) > 1 and self.queue[1] < self.voted:
             self.send(Failed(self.queue[1][1]))
 

@@ -14,7 +14,7 @@ queues, and whoever receives it goes below the giver, which turns the links arou
 that finds itself without a lower neighbour rises above its lowest one (partial reversal of
 Gafni and Bertsekas). Whoever sees the link to the node it asked turn or fail asks anew.
 
-**Assumptions.** Links are two-way and FIFO, and tell both ends when they form and fail;
+**Assumptions.** Links are two-way and FIFO, both ends notice when they form and fail;
 what is on a failing link still arrives, or a TOKEN comes back; no crash. One client per
 node at a time.
 
@@ -29,7 +29,7 @@ next               next               whom we asked; ourselves with the token; N
                                       link to whom we asked has failed
 tokenHolder        token_holder       we have the token
 Q                  queue              who asked, in order of arrival, nobody twice
-not receivedLI     link_due           gave it the token and have not heard its new height
+not receivedLI     link_due           gave it the token, its new height has not come yet
 forming,           forming            link just formed: our height when we noticed
 formHeight
 LinkInfo           LINK               as Jiang calls it
@@ -50,14 +50,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import (
-    NIL,
-    Algorithm,
-    Effect,
-    Message,
-    Network,
-    Node,
-)
+from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
 
 Height = tuple[int, int, int]
 
@@ -65,7 +58,7 @@ Height = tuple[int, int, int]
 class Signal(Message):
     """Every message says how high its sender is."""
 
-    heights: ClassVar[tuple[str, ...]] = ("height",)
+    heights: ClassVar = ("height",)
 
     def __init__(self, receiver: int, height: Height) -> None:
         super().__init__(receiver)
@@ -89,7 +82,7 @@ class Link(Signal):
 
 
 class ReverseLinkNode(Node):
-    heights: ClassVar[tuple[str, ...]] = ("height", "seen_height", "forming")
+    heights: ClassVar = ("height", "seen_height", "forming")
 
     def __init__(
         self,
@@ -154,7 +147,7 @@ class ReverseLinkNode(Node):
         self.next = self.me
         self.seen_height[j] = height
         self.height = (height[0], height[1] - 1, self.me)
-        self.tell_height()
+        self.send_height()
         self.give_token_to_next()
 
     def link(self, j: int, height: Height) -> None:
@@ -205,7 +198,7 @@ class ReverseLinkNode(Node):
             self.forward_request()
 
     def must_ask_again(self) -> bool:
-        """Somebody waits, and whom we asked is gone or has come to be above us."""
+        """Somebody waits, and the link to whom we asked has failed or turned."""
         if not self.queue or self.next == self.me:
             return False
         return self.next == NIL or self.height < self.seen_height[self.next]
@@ -234,7 +227,7 @@ class ReverseLinkNode(Node):
         first = 1 + min([self.seen_height[v][0] for v in self.near])
         level = [self.seen_height[v][1] for v in self.near if self.seen_height[v][0] == first]
         self.height = (first, min(level) - 1 if level else self.height[1], self.me)
-        self.tell_height()
+        self.send_height()
         for v in sorted(self.near):
             if self.height > self.seen_height[v]:
                 self.delete(v)
@@ -248,7 +241,7 @@ class ReverseLinkNode(Node):
     def lowest_neighbour(self) -> int:
         return min([self.seen_height[v] for v in self.near])[2]
 
-    def tell_height(self) -> None:
+    def send_height(self) -> None:
         for v in sorted(self.near):
             self.send(Link(v, self.height))
 

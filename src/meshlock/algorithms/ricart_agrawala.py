@@ -33,14 +33,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from meshlock.algorithms.interface import (
-    NIL,
-    Algorithm,
-    Effect,
-    Message,
-    Network,
-    Node,
-)
+from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
 
 
 class Request(Message):
@@ -56,7 +49,7 @@ class Reply(Message):
 
 
 class RicartAgrawalaNode(Node):
-    no_state: ClassVar[tuple[str, ...]] = ("size",)
+    no_state: ClassVar = ("size",)
 
     def __init__(self, me: int, out: list[Effect], size: int) -> None:
         super().__init__(me, out)

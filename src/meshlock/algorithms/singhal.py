@@ -12,7 +12,7 @@ guesses start as a staircase (site i believes that all sites below i are request
 site 0 has the token), so of any two sites at least one would ask the other. Every step
 keeps that: who learns of a request while requesting itself asks back if it has not asked
 that site already. The token carries guesses too; a site that leaves compares them with its
-own, keeps whichever has the higher sequence number, and hands the token to a requesting
+own, keeps whichever has the higher sequence number, and passes the token to a requesting
 site. Old requests are known by their sequence number and dropped.
 
 **Assumptions.** A complete graph; reliable channels, **not** FIFO (each request carries its
@@ -43,7 +43,7 @@ number (docs/algorithms/singhal.md) marks what was added:
 - S5 a repair. The token may overtake a REQUEST that is still on its way to us from a site
   that has been served since; once the token has raised our number of that site, the late
   REQUEST is dropped, and then neither of the two would ask the other any more. With three
-  sites and two requests each that ends in a deadlock, on FIFO links too. So the token's news
+  sites and two requests each that ends in a deadlock, on FIFO links too. So what the token knows
   of a request that has not reached us counts as that REQUEST, come while we are requesting:
   we ask back. It costs what the REQUEST would have cost, and nothing when none is late.
 
@@ -89,7 +89,7 @@ class Token(TokenMessage):
 
 
 class SinghalNode(Node):
-    no_state: ClassVar[tuple[str, ...]] = ("size", "fair")
+    no_state: ClassVar = ("size", "fair")
 
     def __init__(self, me: int, out: list[Effect], size: int, fair: bool) -> None:
         super().__init__(me, out)

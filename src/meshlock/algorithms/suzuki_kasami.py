@@ -63,7 +63,7 @@ class Token(TokenMessage):
 
 
 class SuzukiKasamiNode(Node):
-    no_state: ClassVar[tuple[str, ...]] = ("size",)
+    no_state: ClassVar = ("size",)
 
     def __init__(self, me: int, out: list[Effect], size: int) -> None:
         super().__init__(me, out)

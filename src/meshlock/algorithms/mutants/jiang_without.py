@@ -51,7 +51,7 @@ UNDONE: dict[str, str] = {
 class JiangWithout(JiangNode):
     """A node that lacks the repairs in ``undone``; R9 is an option of all nodes, see below."""
 
-    no_state: ClassVar[tuple[str, ...]] = (
+    no_state: ClassVar = (
         *JiangNode.no_state,
         "undone",
         "looking",

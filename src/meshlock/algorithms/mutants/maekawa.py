@@ -24,25 +24,25 @@ class VotesForAll(MaekawaNode):
 
 
 class WithoutSanders(MaekawaNode):
-    def tell_the_overtaken(self) -> None:
+    def fail_the_overtaken(self) -> None:
         pass
 
 
 class ForgetsWhoYields(MaekawaNode):
-    def hear(self, message: Message) -> None:
+    def handle(self, message: Message) -> None:
         if isinstance(message, Yield):
             self.vote_for_next()
         else:
-            super().hear(message)
+            super().handle(message)
 
 
 class VotesOnce(MaekawaNode):
-    def hear(self, message: Message) -> None:
+    def handle(self, message: Message) -> None:
         if isinstance(message, Release):
             self.voted = NOBODY
             self.inquired = False
         else:
-            super().hear(message)
+            super().handle(message)
 
 
 class YieldsWhileInside(MaekawaNode):

@@ -37,7 +37,7 @@ class ForgetsAFailedLink(ReverseLinkNode):
 
 class DoesNotClimb(ReverseLinkNode):
     def raise_height(self) -> None:
-        self.tell_height()
+        self.send_height()
 
 
 class StaysWhereItWas(ReverseLinkNode):

@@ -21,9 +21,6 @@ from meshlock.algorithms.recovery.records import (
 class Propose(Message):
     """Promise this epoch, and report."""
 
-    kind: ClassVar[str] = "PROPOSE"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "config")
-
     def __init__(self, receiver: int, epoch: Epoch, config: Config) -> None:
         super().__init__(receiver)
         self.epoch = epoch
@@ -32,9 +29,6 @@ class Propose(Message):
 
 class Promise(Message):
     """Yes: nothing lower any more; and this is what I have."""
-
-    kind: ClassVar[str] = "PROMISE"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "report")
 
     def __init__(self, receiver: int, epoch: Epoch, report: Report) -> None:
         super().__init__(receiver)
@@ -45,9 +39,6 @@ class Promise(Message):
 class Refuse(Message):
     """No: your configuration is not mine, which is this."""
 
-    kind: ClassVar[str] = "REFUSE"
-    fields: ClassVar[tuple[str, ...]] = ("config",)
-
     def __init__(self, receiver: int, config: Config) -> None:
         super().__init__(receiver)
         self.config = config
@@ -56,9 +47,6 @@ class Refuse(Message):
 class Higher(Message):
     """No: I have promised this epoch already."""
 
-    kind: ClassVar[str] = "HIGHER"
-    fields: ClassVar[tuple[str, ...]] = ("epoch",)
-
     def __init__(self, receiver: int, epoch: Epoch) -> None:
         super().__init__(receiver)
         self.epoch = epoch
@@ -66,9 +54,6 @@ class Higher(Message):
 
 class Ledger(Message):
     """With this the epoch begins; also its first renewal, sent at that time by that boot."""
-
-    kind: ClassVar[str] = "LEDGER"
-    fields: ClassVar[tuple[str, ...]] = ("first", "boot", "sent")
 
     def __init__(self, receiver: int, first: FirstLedger, boot: int, sent: int) -> None:
         super().__init__(receiver)
@@ -81,9 +66,6 @@ class Renew(Message):
     """Is this epoch still the highest you know? Sent by that boot, at that time. ``hop``: that
     of the sender's token, or MINTING or GRANTS."""
 
-    kind: ClassVar[str] = "RENEW"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "boot", "hop", "sent")
-
     def __init__(self, receiver: int, epoch: Epoch, boot: int, hop: int, sent: int) -> None:
         super().__init__(receiver)
         self.epoch = epoch
@@ -95,9 +77,6 @@ class Renew(Message):
 class Confirm(Message):
     """Yes: to what that boot sent at that time; ``mine`` is the boot that says so."""
 
-    kind: ClassVar[str] = "CONFIRM"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "boot", "sent", "mine")
-
     def __init__(self, receiver: int, epoch: Epoch, boot: int, sent: int, mine: int) -> None:
         super().__init__(receiver)
         self.epoch = epoch
@@ -108,9 +87,6 @@ class Confirm(Message):
 
 class Hello(Message):
     """Over a link: which epoch this boot has adopted, and whether it takes part in it."""
-
-    kind: ClassVar[str] = "HELLO"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "boot", "inside")
 
     def __init__(self, receiver: int, epoch: Epoch, boot: int, inside: bool) -> None:
         super().__init__(receiver)
@@ -124,7 +100,6 @@ class AskLedger(Message):
     ``hop``: of the pointer to the holder that it followed; only a later one is followed next."""
 
     kind: ClassVar[str] = "ASK"
-    fields: ClassVar[tuple[str, ...]] = ("node", "boot", "hop")
 
     def __init__(self, receiver: int, node: int, boot: int, hop: int) -> None:
         super().__init__(receiver)
@@ -136,9 +111,6 @@ class AskLedger(Message):
 class Copy(Message):
     """The first ledger, for anybody; or from the token's holder, with the ledger of now, at that
     hop, for that boot of the receiver only. It renews nothing."""
-
-    kind: ClassVar[str] = "COPY"
-    fields: ClassVar[tuple[str, ...]] = ("first", "ledger", "hop", "boot")
 
     def __init__(
         self,
@@ -159,9 +131,6 @@ class Suggest(Message):
     """I may not propose an epoch, but there is reason to: nothing is known of the token since that
     hop, or wherever it is, permits are ``lost``, or I am left out."""
 
-    kind: ClassVar[str] = "SUGGEST"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "hop", "lost")
-
     def __init__(self, receiver: int, epoch: Epoch, hop: int, lost: bool) -> None:
         super().__init__(receiver)
         self.epoch = epoch
@@ -172,9 +141,6 @@ class Suggest(Message):
 class Sent(Message):
     """A token of that epoch and hop was sent to you: has it arrived?"""
 
-    kind: ClassVar[str] = "SENT"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "hop")
-
     def __init__(self, receiver: int, epoch: Epoch, hop: int) -> None:
         super().__init__(receiver)
         self.epoch = epoch
@@ -183,9 +149,6 @@ class Sent(Message):
 
 class Accepted(Message):
     """The token of that epoch and hop is here."""
-
-    kind: ClassVar[str] = "ACCEPTED"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "hop")
 
     def __init__(self, receiver: int, epoch: Epoch, hop: int) -> None:
         super().__init__(receiver)
@@ -197,9 +160,6 @@ class Return(Message):
     """The grant with this fence is over; ``node`` wants to know when it is struck out. ``hop`` as
     of ASK."""
 
-    kind: ClassVar[str] = "RETURN"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "fence", "node", "hop")
-
     def __init__(self, receiver: int, epoch: Epoch, fence: Fence, node: int, hop: int) -> None:
         super().__init__(receiver)
         self.epoch = epoch
@@ -210,9 +170,6 @@ class Return(Message):
 
 class Returned(Message):
     """They are struck out of the ledger."""
-
-    kind: ClassVar[str] = "RETURNED"
-    fields: ClassVar[tuple[str, ...]] = ("epoch", "fences")
 
     def __init__(self, receiver: int, epoch: Epoch, fences: tuple[Fence, ...]) -> None:
         super().__init__(receiver)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, cast
+from typing import cast
 
 from meshlock.algorithms.interface import (
     NIL,
@@ -138,44 +138,46 @@ def thawed_proposal(written: Frozen) -> Proposal:
     return proposal
 
 
-class State(Leased):
-    """The variables, in the order in which they freeze; ``floor`` with what the disk knew."""
+VARIABLES = (
+    "boot",
+    "floor",
+    "promised",
+    "config",
+    "answered",
+    "adopted",
+    "first",
+    "highest",
+    "quiet_until",
+    "heard",
+    "grants",
+    "waiting",
+    "token",
+    "hop_seen",
+    "unaccepted",
+    "holder",
+    "returning",
+    "former",
+    "proposal",
+    "lapsed_at",
+    "inner",
+    "serving",
+    "leaving",
+    "stand_ins",
+    "lapsing",
+    "pending",
+    "withheld",
+    "receipts",
+    "struck",
+    "early",
+    "near",
+    "hellos",
+    "linked",
+)
+"""In the order in which they freeze; ``floor`` with what the disk knew."""
 
-    variables: ClassVar[tuple[str, ...]] = (
-        "boot",
-        "floor",
-        "promised",
-        "config",
-        "answered",
-        "adopted",
-        "first",
-        "highest",
-        "quiet_until",
-        "heard",
-        "grants",
-        "waiting",
-        "token",
-        "hop_seen",
-        "unaccepted",
-        "holder",
-        "returning",
-        "former",
-        "proposal",
-        "lapsed_at",
-        "inner",
-        "serving",
-        "leaving",
-        "stand_ins",
-        "lapsing",
-        "pending",
-        "withheld",
-        "receipts",
-        "struck",
-        "early",
-        "near",
-        "hellos",
-        "linked",
-    )
+
+class State(Leased):
+    """The variables. Their values freeze with all times relative to now, so not as others do."""
 
     def __init__(self, me: int, out: list[Effect], terms: Terms) -> None:
         super().__init__(me, out)
@@ -225,6 +227,10 @@ class State(Leased):
         self.heard_at = NEVER
         self.suggested_until = NEVER  # somebody who may not propose sees a reason to
         self.crossed = False  # another proposal has the number of ours: neither may succeed
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return VARIABLES
 
     @property
     def members(self) -> tuple[int, ...]:
