@@ -126,8 +126,6 @@ class LamportNode(Node):
     def nothing_older_can_come(self) -> bool:
         return all(self.heard[site] for site in range(self.size) if site != self.me)
 
-    # -- observers ----------------------------------------------------------------------
-
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
     return [LamportNode(me, out, network.size) for me in range(network.size)]

@@ -247,8 +247,6 @@ class MaekawaNode(Node):
         self.voted = ballot
         self.send(Locked(ballot[1]))
 
-    # -- observers ------------------------------------------------------------------------
-
 
 class BareNode(MaekawaNode):
     """Votes and nothing else: no vote is ever asked back, so it can deadlock."""

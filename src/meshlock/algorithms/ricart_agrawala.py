@@ -95,8 +95,6 @@ class RicartAgrawalaNode(Node):
         """Does our request come before this one?"""
         return self.number < number or (self.number == number and self.me < site)
 
-    # -- observers ----------------------------------------------------------------------
-
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
     return [RicartAgrawalaNode(me, out, network.size) for me in range(network.size)]
