@@ -267,11 +267,12 @@ class DirectNode(Node):
     def free_permits(self) -> int:
         return self.free
 
-    def waited(self, client: int) -> int:
+    def waited(self, client: int, grants: int = 0) -> int:
         if self.weight > 0:
             for entry in self.own.entries:
                 if entry.client == client:
-                    return self.grants + entry.rank - entry.priority * self.weight
+                    made = max(grants, self.grants)
+                    return made + entry.rank - entry.priority * self.weight
         return 0
 
     def known_priority(self) -> int | None:

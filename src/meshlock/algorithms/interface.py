@@ -237,9 +237,9 @@ class Node:
         """How high this node is, where nodes have heights."""
         return None
 
-    def waited(self, client: int) -> int:
-        """How many grants this waiting client has seen, as far as known here: its age for
-        :meth:`resume`. 0 where requests do not age."""
+    def waited(self, client: int, grants: int = 0) -> int:
+        """How many grants this waiting client has seen, as far as known here, if at least so many
+        were made in all: its age for :meth:`resume`. 0 where requests do not age."""
         return 0
 
     def known_priority(self) -> int | None:

@@ -624,11 +624,12 @@ class JiangNode(Node):
     def free_permits(self) -> int:
         return self.t + self.stranded
 
-    def waited(self, client: int) -> int:
+    def waited(self, client: int, grants: int = 0) -> int:
         for entry in self.queue.entries:
             if entry.client == client and entry.neighbour == NIL:
                 gained = entry.rank - entry.priority * self.rules.patience
-                return gained + self.grants if self.rules.ageing == STAMPED else gained
+                made = max(grants, self.grants)
+                return gained + made if self.rules.ageing == STAMPED else gained
         return 0
 
     def known_priority(self) -> int | None:

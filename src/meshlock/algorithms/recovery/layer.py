@@ -269,7 +269,7 @@ class Layer(Quorum):
                     self.give(effect)
                 else:
                     self.out.append(effect)
-            elif isinstance(effect, Enter) and effect.client >= NIL:  # else a stand-in is in
+            elif isinstance(effect, Enter) and self.is_awaited(effect.client):
                 if len(withheld) > 0 or not self.may_let_in(effect.client):
                     withheld.append(effect)
                 else:
@@ -310,6 +310,10 @@ class Layer(Quorum):
         if token is None or not self.usable() or token.grants >= MOST_GRANTS:
             return False
         return self.wants(client) <= token.free
+
+    def is_awaited(self, client: int) -> bool:
+        """Not a stand-in, which has its entry already, and nobody whom an algorithm makes up."""
+        return client in self.waiting or client in self.leaving
 
     def wants(self, client: int) -> int:
         return self.waiting[client][0] if client in self.waiting else self.leaving[client]
@@ -482,10 +486,7 @@ class Layer(Quorum):
 
     def adopt(self, first: FirstLedger, holder: int) -> None:
         """Rules 2 and 4."""
-        if self.inner is not None:
-            for client, (want, priority, age, arrival) in self.waiting.items():
-                age += self.inner.waited(client)
-                self.waiting[client] = (want, priority, age, arrival)
+        self.age(first)
         self.config = first.config
         if first.epoch > self.promised:
             self.rise(first.epoch)
@@ -519,6 +520,15 @@ class Layer(Quorum):
             self.say_hello()
         if holder != self.me:
             self.repeat()
+
+    def age(self, first: FirstLedger) -> None:
+        """Who waits takes its age along, in grants of all nodes if the old token was found."""
+        if self.inner is not None and self.first is not None:
+            known = first.before == self.adopted
+            grants = self.first.stand_ins + first.grants if known else 0
+            for client, (want, priority, age, arrival) in self.waiting.items():
+                age = max(age, self.inner.waited(client, grants))
+                self.waiting[client] = (want, priority, age, arrival)
 
     def settle(self, entries: tuple[Entry, ...]) -> None:
         """Go on with what the ledger says is ours; what we do not hold, or not any more, is
@@ -880,9 +890,9 @@ class Layer(Quorum):
     def altitude(self) -> tuple[int, int, int] | None:
         return self.inner.altitude() if self.inner is not None else None
 
-    def waited(self, client: int) -> int:
+    def waited(self, client: int, grants: int = 0) -> int:
         age = self.waiting[client][2] if client in self.waiting else 0
-        return age + (self.inner.waited(client) if self.inner is not None else 0)
+        return max(age, self.inner.waited(client, grants) if self.inner is not None else 0)
 
     def disagrees(self) -> bool:
         """Is the token here, but not for the node inside, or with other permits?"""

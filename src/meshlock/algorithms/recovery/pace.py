@@ -97,7 +97,7 @@ class Pace:
         node, token = self.node, self.node.token
         due = node.now + max(1, self.lease // WAKES)
         if token is not None and 0 < (token.until - node.now) * 2 < self.lease:
-            due = max(node.now, self.renewed_at + self.lease // 6)  # it may not stay for long
+            due = min(due, max(node.now, self.renewed_at + self.lease // 6 + 1))  # it may not stay
         for grant in node.grants.values():
             due = min(due, max(node.now, grant.until))
         return due

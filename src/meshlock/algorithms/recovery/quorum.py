@@ -20,6 +20,7 @@ from meshlock.algorithms.recovery.records import (
     GRANTS,
     MINTING,
     NEVER,
+    NO_EPOCH,
     Change,
     Config,
     Entry,
@@ -332,7 +333,16 @@ class Quorum(Conclusions):
         proposal.lapsing = self.lapse(reports, kept, proposal.usable)
         members = self.members_after(proposal)
         config = Config(proposal.epoch, members, self.config.permits, self.config.lease)
-        first = FirstLedger(proposal.epoch, config, self.participants(reports), self.told(proposal))
+        usable = proposal.usable
+        first = FirstLedger(
+            proposal.epoch,
+            config,
+            self.participants(reports),
+            self.told(proposal),
+            len(proposal.kept) + len(proposal.lapsing),
+            usable.epoch if usable is not None else NO_EPOCH,
+            usable.grants if usable is not None else 0,
+        )
         proposal.closed = True
         proposal.closed_at = self.now
         self.adopt(first, self.me)

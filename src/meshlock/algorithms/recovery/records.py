@@ -53,6 +53,9 @@ class FirstLedger(NamedTuple):
     config: Config
     participants: tuple[Participant, ...]
     kept: tuple[Entry, ...]
+    stand_ins: int  # how many clients of the founder stand for entries, kept or lapsing
+    before: Epoch  # whose token was surrendered ...
+    grants: int  # ... after so many grants, for the age of those who wait
 
 
 class TokenState(NamedTuple):
