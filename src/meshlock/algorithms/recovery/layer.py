@@ -287,6 +287,8 @@ class Layer(Quorum):
         left: list[tuple[int, Fence, int]] = []
         for effect in withheld:
             if isinstance(effect, Enter):
+                if not self.is_awaited(effect.client):
+                    continue
                 if not blocked and self.may_let_in(effect.client):
                     left += self.let_in(effect.client)
                     continue
