@@ -30,8 +30,8 @@ NETWORKS: list[tuple[str, list[str]]] = [
     ("line, 8 nodes", ["--topology", "line", "--nodes", "8"]),
 ]
 USUAL = ["--delay", "0.005", "--lease", "3", "--members", "5", "--clock-skew", "0.01"]
-BUSY = ["--workload", "saturated", "--hold", "0.001", "--requests", "4000"]
-IDLE = ["--workload", "poisson:0.02", "--hold", "0.001", "--requests", "1000"]
+BUSY = ["--workload", "saturated", "--hold", "0.001", "--requests", "1000"]
+IDLE = ["--workload", "poisson:0.1", "--hold", "0.001", "--requests", "300"]
 MOVING = ["--mobility", "flips:1", "--topology", "links:24", "--nodes", "16"]
 CRASHING = ["--crashes", "20,5", "--hold", "exp:0.1", "--workload", "poisson:0.5"]
 
@@ -63,7 +63,8 @@ def middle(results: list[dict[str, object]], *keys: str) -> float:
 
 
 def throughput(results: list[dict[str, object]]) -> float:
-    return middle(results, "entries") / middle(results, "sim_time")
+    since_birth = middle(results, "sim_time") - middle(results, "recovery", "birth")
+    return middle(results, "entries") / since_birth
 
 
 def still() -> list[str]:
@@ -80,7 +81,7 @@ def still() -> list[str]:
                 ("busy: hops per entry", [middle(b, "link_crossings_per_entry") for b in busy], 1),
                 ("busy: entries per second", [throughput(b) for b in busy], 1),
                 ("busy: hand-over, ms", [1e3 * middle(b, "sync_delay_mean") for b in busy], 1),
-                ("idle: wait, ms", [1e3 * middle(b, "waiting", "mean") for b in idle], 1),
+                ("idle: median wait, ms", [1e3 * middle(b, "waiting", "p50") for b in idle], 1),
             ]
             for what, values, digits in rows:
                 lines.append(
@@ -100,7 +101,7 @@ def moving() -> list[str]:
     ]
     for k in ("1", "3"):
         want = ["--permits", k, "--want", "1" if k == "1" else "1-3"]
-        load = ["--workload", "saturated", "--hold", "0.02", "--requests", "4000"]
+        load = ["--workload", "saturated", "--hold", "0.02", "--requests", "1000"]
         found = [run(USUAL, MOVING, want, load, one) for _, one in ALGORITHMS]
         hops = [middle(b, "link_crossings_per_entry") for b in found]
         changes = [2.0 * 24 * middle(b, "sim_time") / middle(b, "entries") for b in found]

@@ -17,11 +17,10 @@ nor pay for them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import signature
 from typing import ClassVar, Final
 
 from meshlock.algorithms.recovery.records import Config, Epoch, Seal
-from meshlock.algorithms.variables import Variables
+from meshlock.algorithms.variables import Variables, parameters
 
 NIL = -1
 """The paper's *nil*: no node, no client."""
@@ -101,7 +100,7 @@ class Message(Effect):
     def __init_subclass__(cls) -> None:
         if "kind" not in vars(cls):
             cls.kind = cls.__name__.upper()
-        cls.fields = tuple(signature(cls).parameters)[1:]
+        cls.fields = parameters(cls)[1:]
 
     def __init__(self, receiver: int) -> None:
         self.sender = NIL
