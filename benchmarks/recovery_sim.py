@@ -14,9 +14,8 @@ from pathlib import Path
 from statistics import median
 
 from meshlock.simulate.faults import Faults
-from meshlock.simulate.recovering import Recovering
-from meshlock.simulate.recovery_settings import recovering
-from meshlock.simulate.settings import Settings
+from meshlock.simulate.recovery import RecoverySimulation
+from meshlock.simulate.settings import Settings, simulation
 from meshlock.topology.mobility import one_simulator
 
 Given = dict[str, str | int]
@@ -86,11 +85,13 @@ def moving(spec: str) -> list[tuple[str, Given]]:
     ]
 
 
-def prepared(given: Given) -> Recovering:
-    return recovering(Settings({**USUAL, **given}), None)
+def prepared(given: Given) -> RecoverySimulation:
+    run = simulation(Settings({**USUAL, **given}), None)
+    assert isinstance(run, RecoverySimulation)
+    return run
 
 
-def finished(run: Recovering) -> Recovering:
+def finished(run: RecoverySimulation) -> RecoverySimulation:
     run.start()
     while run.run(100_000):
         pass
@@ -112,7 +113,7 @@ def spread(times: dict[str, float]) -> str:
     return f"{times['count']}, {times['median']:.1f}, {times['worst']:.1f}"
 
 
-def row(name: str, run: Recovering, cpu: float) -> str:
+def row(name: str, run: RecoverySimulation, cpu: float) -> str:
     found, measures = run.figures(), run.measures
     share = found["served_share"]
     return (
@@ -129,18 +130,19 @@ def row(name: str, run: Recovering, cpu: float) -> str:
 
 def kill(whom: str, runs: int) -> None:
     took: list[float] = []
-    lost = outage = 0
+    lost = 0
+    outage = 0.0
     for seed in range(1, runs + 1):
         run = prepared({"until": "120", "seed": seed})
         run.faults = Faults(seed, kill=whom, kill_at=60.0)
         finished(run)
-        took.append(run.replaced_after / 1000 if run.replaced_after >= 0 else float("inf"))
+        took.append(run.replaced_after if run.replaced_after >= 0 else float("inf"))
         lost += run.recovery.lost_grants
-        outage = max(outage, max(run.recovery.outages, default=0))
+        outage = max(outage, max(run.recovery.outages, default=0.0))
     print(
         f"{whom} killed, {runs} runs, leases of 3 s: a usable token without what it held after "
         f"{min(took):.1f} to {max(took):.1f} s, median {median(took):.1f} s; grants lost by "
-        f"others: {lost}; longest time without a usable token: {outage / 1000:.1f} s"
+        f"others: {lost}; longest time without a usable token: {outage:.1f} s"
     )
 
 

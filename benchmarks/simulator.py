@@ -32,6 +32,7 @@ def simulated(algorithm: str, nodes: int, requests: int, load: str) -> dict[str,
     from meshlock.algorithms.registry import find, settle
     from meshlock.simulate.durations import Duration
     from meshlock.simulate.engine import Simulation
+    from meshlock.simulate.run_setup import RunSetup
     from meshlock.simulate.workload import Workload
     from meshlock.topology.graphs import BinaryTree
 
@@ -39,15 +40,15 @@ def simulated(algorithm: str, nodes: int, requests: int, load: str) -> dict[str,
     think = Duration("uniform", 0.5 * pause, 1.5 * pause, Random("1:think")) if pause else None
     entry = find(algorithm)
     run = Simulation(
-        entry,
-        settle(entry, {}),
-        BinaryTree(nodes),
-        1,
-        Workload(requests, 1, False, think, (1, 1), (0, 0), None, 1),
-        Duration("uniform", 0.5, 1.5, Random("1:delay")),
-        Duration("constant", 0.1, 0.1, Random("1:hold")),
-        True,
-        1,
+        RunSetup(
+            entry,
+            settle(entry, {}),
+            BinaryTree(nodes),
+            1,
+            Workload(requests, 1, False, think, (1, 1), (0, 0), None, 1),
+            Duration("uniform", 0.5, 1.5, Random("1:delay")),
+            Duration("constant", 0.1, 0.1, Random("1:hold")),
+        )
     )
     gc.collect()
     gc.freeze()
@@ -101,6 +102,7 @@ def million(nodes: int) -> dict[str, float]:
     from meshlock.algorithms.registry import find, settle
     from meshlock.simulate.durations import Duration
     from meshlock.simulate.engine import Simulation
+    from meshlock.simulate.run_setup import RunSetup
     from meshlock.simulate.workload import Workload
     from meshlock.topology.graphs import Complete
 
@@ -109,7 +111,7 @@ def million(nodes: int) -> dict[str, float]:
     second = Duration("constant", 1.0, 1.0, Random(1))
     work = Workload(300_000, 1, True, None, (1, 1), (0, 0), None, 1)
     options = settle(entry, {"start": "binary"})
-    run = Simulation(entry, options, network, 1, work, second, second, False, 1)
+    run = Simulation(RunSetup(entry, options, network, 1, work, second, second, fifo=False))
     gc.collect()
     gc.freeze()
     gc.disable()

@@ -21,7 +21,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from meshlock.simulate.changing import ChangingSimulation
+from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.settings import Settings, simulation
 
 MOST_EVENTS = 300_000
@@ -121,7 +121,7 @@ def play(given: dict[str, Any]) -> tuple[str, int, str]:
         return "stuck", run.measures.entries, str(stuck)
     if violated:
         return "out of order", run.measures.entries, str(violated)
-    changes = run.ups + run.downs if isinstance(run, ChangingSimulation) else 0
+    changes = run.ups + run.downs if isinstance(run, MobileSimulation) else 0
     return "ok", run.measures.entries, "changed" if changes else ""
 
 

@@ -12,10 +12,13 @@ from __future__ import annotations
 import sys
 from random import Random
 
-from meshlock.simulate.recovery_settings import recovering
-from meshlock.simulate.settings import Settings
+from meshlock.simulate.recovery import RecoverySimulation
+from meshlock.simulate.settings import Settings, simulation
 
 Given = dict[str, str | int]
+
+ONE_PERMIT = ["reverse-link", "naimi-trehel", "raymond", "centralized", "suzuki-kasami"]
+ONE_PERMIT += ["neilsen-mizuno"]
 
 STORM = 20_000
 """More than this on the heap of so small a pool is a storm of messages."""
@@ -24,7 +27,11 @@ STORM = 20_000
 def setup(number: int) -> Given:
     draw = Random(number)
     nodes, permits = draw.randint(2, 9), draw.randint(1, 4)
+    algorithm = draw.choice(["jiang", "direct", *ONE_PERMIT])
+    if algorithm in ONE_PERMIT:
+        permits = 1
     given: Given = {
+        "algorithm": algorithm,
         "nodes": nodes,
         "topology": draw.choice(["ring", "complete", "line", "star", "random:0.5", "tree"]),
         "permits": permits,
@@ -42,6 +49,7 @@ def setup(number: int) -> Given:
         "until": "200000",
     }
     if draw.random() < 0.6:
+        given["disks-lost"] = draw.choice(["0", "0", "0.3"])
         given["crashes"] = draw.choice(["300", "1000", "3000", "500,50", "500,2000"])
     if draw.random() < 0.6:
         given["cuts"] = draw.choice(["500,100", "1000,500", "3000,3000"])
@@ -57,7 +65,8 @@ def main() -> int:
     first, last = numbers[0], numbers[-1] if len(numbers) > 1 else numbers[0] + 1
     wrong = requests = epochs = crashes = cuts = 0
     for number in range(first, last):
-        run = recovering(Settings(setup(number)), None)
+        run = simulation(Settings(setup(number)), None)
+        assert isinstance(run, RecoverySimulation)
         run.start()
         storm = False
         while run.run(2000):
@@ -67,7 +76,7 @@ def main() -> int:
         if not storm:
             run.finish()
         requests += run.measures.requested
-        epochs += run.monitor.epochs
+        epochs += run.lives.monitor.epochs
         crashes += run.recovery.crashes
         cuts += run.recovery.cuts
         if storm or run.monitor.violated:

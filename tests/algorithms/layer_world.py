@@ -107,10 +107,7 @@ class World:
                     fathers[other] = one
                     line.append(other)
         return tuple(
-            [
-                NIL if one == nodes[0] else nodes.index(fathers.get(one, nodes[0]))
-                for one in nodes
-            ]
+            [NIL if one == nodes[0] else nodes.index(fathers.get(one, nodes[0])) for one in nodes]
         )
 
     def set_link(self, a: int, b: int, up: bool) -> None:

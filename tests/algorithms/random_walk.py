@@ -50,13 +50,13 @@ def walk(algorithm, seed, requests=12, changes=0, most_permits=4, option=None, l
             break
         deed, whom = chance.choice(deeds)
         if deed == "leave":
-            run.leaves(whom)
+            run.release(whom)
         elif deed == "deliver":
-            run.deliver(run.first(whom))
+            run.deliver_at(run.first(whom))
         elif deed == "request":
             requests -= 1
             want = chance.randint(1, run.scenario.permits)
-            run.request(whom, want, chance.randint(1, 9))
+            run.ask(whom, want, chance.randint(1, 9))
         else:
             changes -= 1
             flip(run, chance)

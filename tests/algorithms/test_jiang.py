@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from meshlock.algorithms.interface import Message
-from meshlock.simulate.changing import ChangingSimulation
+from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.settings import Settings, simulation
 from runs import finished, per_entry
 
@@ -353,4 +353,4 @@ def test_random_runs_are_safe_live_and_lose_nothing(
     assert sum(node.tokens() for node in run.nodes) == 1 or run.in_flight
     if run.in_flight == 0:
         assert sum(node.free_permits() for node in run.nodes) == permits
-    assert isinstance(run, ChangingSimulation) == (mobility != "none")
+    assert isinstance(run, MobileSimulation) == (mobility != "none")

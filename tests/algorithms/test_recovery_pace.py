@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from meshlock.algorithms.recovery.node import Pool, RecoveryNode
+
 from meshlock.algorithms.interface import Effect, Message
 from meshlock.algorithms.recovery.messages import (
     NO_EPOCH,
@@ -14,7 +16,6 @@ from meshlock.algorithms.recovery.messages import (
     Misfit,
     Token,
 )
-from meshlock.algorithms.recovery.node import Pool, RecoveryNode
 from meshlock.algorithms.recovery.pace import Pace
 
 LEASE, WAIT, POLL, NOTICE = 3000, 3060, 100, 500

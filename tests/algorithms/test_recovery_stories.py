@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from meshlock.algorithms.recovery.node import Pool, RecoveryNode
+
 from meshlock.algorithms.interface import Effect, Message
 from meshlock.algorithms.recovery.messages import (
     GRANTS,
@@ -18,7 +20,6 @@ from meshlock.algorithms.recovery.messages import (
     Still,
     fence_number,
 )
-from meshlock.algorithms.recovery.node import Pool, RecoveryNode
 
 LEASE, WAIT = 900, 1000
 

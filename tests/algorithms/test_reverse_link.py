@@ -11,7 +11,7 @@ from random_walk import walk
 from meshlock.algorithms.interface import Enter
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.reverse_link import ReverseLinkNode, Token
-from meshlock.simulate.director import play
+from meshlock.simulate.player import play
 from meshlock.simulate.settings import Settings, simulation
 from meshlock.trace.writer import TraceWriter
 from runs import finished, per_entry

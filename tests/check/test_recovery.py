@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from meshlock.algorithms.recovery.node import RecoveryNode
+
 from meshlock.check.explorer import Explorer
 from meshlock.check.recovery import Bounds, RecoveryModel, Unplayable
 from meshlock.check.recovery_mutants import MUTANTS, RecoveryMutant

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 COMMAND = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
 POOL = """simulate --nodes 5 --permits 2 --want 1-2 --members all --workload poisson:0.02
     --requests 200 --crashes 500 --cuts 1000,300 --seed 3"""
@@ -19,7 +21,7 @@ def test_a_pool_that_recovers_is_reported_traced_and_judged(tmp_path):
     result = meshlock(*POOL.split(), *more)
     assert (result.returncode, result.stderr) == (0, "")
     figures = json.loads(result.stdout)
-    assert figures["algorithm"] == "direct"
+    assert figures["algorithm"] == "jiang"
     found = figures["recovery"]
     assert figures["violated"] == [] and figures["deterministic"]
     assert figures["requested"] == 200 == figures["entries"] + found["lost_requests"]
@@ -32,7 +34,7 @@ def test_a_pool_that_recovers_is_reported_traced_and_judged(tmp_path):
     assert found.keys() >= promised
     verdict = json.loads(meshlock("audit", str(trace), "--json").stdout)
     assert verdict["holds"] and verdict["not_judged"] == []
-    assert verdict["algorithm"] == "direct"
+    assert verdict["algorithm"] == "jiang"
     assert verdict["entries"] == figures["entries"]
     for kind in ("mermaid", "shiviz", "csv"):
         written = tmp_path / f"run.{kind}"
@@ -48,11 +50,38 @@ def test_people_are_told_what_runs():
     assert "no violation of safety, leases, fences" in words
 
 
-def test_states_of_such_nodes_are_not_recorded(tmp_path):
-    more = ["--trace", str(tmp_path / "run.jsonl"), "--trace-states"]
-    result = meshlock(*POOL.split(), *more)
+TOKENS = ["jiang", "reverse-link", "naimi-trehel", "raymond", "centralized"]
+TOKENS += ["suzuki-kasami", "neilsen-mizuno", "direct"]
+
+
+@pytest.mark.parametrize("algorithm", TOKENS)
+def test_every_token_algorithm_survives_crashes_and_cuts(algorithm):
+    given = f"simulate --algorithm {algorithm} --nodes 9 --topology grid:3x3 --members all --json"
+    faults = "--crashes 2000 --cuts 3000,500 --workload poisson:0.01 --requests 600 --clients 2"
+    result = meshlock(*given.split(), *faults.split())
+    assert (result.returncode, result.stderr) == (0, "")
+    figures = json.loads(result.stdout)
+    assert figures["algorithm"] == algorithm
+    assert figures["violated"] == [] and figures["unserved"] == 0
+    assert figures["recovery"]["unserved_with_path"] == 0
+    assert figures["recovery"]["late_with_path"] == 0
+    assert figures["entries"] + figures["recovery"]["lost_requests"] == 600
+
+
+def test_a_run_with_states_is_played_again(tmp_path):
+    trace = tmp_path / "run.jsonl"
+    result = meshlock(*POOL.split(), "--trace", str(trace), "--trace-states")
+    assert result.returncode == 0
+    assert '"state":{' in trace.read_text()
+    again = meshlock("replay", str(trace), "--json")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert len(json.loads(again.stdout)["entries"]) > 150
+
+
+def test_a_token_is_needed():
+    result = meshlock("simulate", "--algorithm", "maekawa", "--nodes", "4", "--members", "all")
     assert result.returncode == 2
-    assert "leave out --trace-states" in result.stderr
+    assert "maekawa has no token that recovery could replace" in result.stderr
 
 
 def test_crashes_need_members():
@@ -61,6 +90,6 @@ def test_crashes_need_members():
     assert result.stderr.startswith("meshlock: --crashes is for nodes that recover")
 
 
-def test_direct_without_members_is_another_edition():
+def test_without_members_nothing_recovers():
     found = json.loads(meshlock("simulate", "--algorithm", "direct", "--json").stdout)
     assert found["algorithm"] == "direct" and "recovery" not in found

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from meshlock.algorithms.recovery.node import Pool, RecoveryNode
+
 from meshlock.algorithms.interface import Effect
 from meshlock.algorithms.recovery.messages import GRANTS, Asked, Epoch, Request, Token
-from meshlock.algorithms.recovery.node import Pool, RecoveryNode
 from meshlock.live.pools.waiting_ahead import WaitingAhead
 
 EPOCH: Epoch = (7, 1, 11)

@@ -17,7 +17,7 @@ from meshlock.check.verdict import Checking
 from meshlock.live.interfaces.node import Node
 from meshlock.live.pools.pool import Pool
 from meshlock.properties.promises import promises
-from meshlock.simulate.director import Director
+from meshlock.simulate.player import Player
 from meshlock.simulate.scenario import Scenario
 from meshlock.trace.audit import Audit
 from meshlock.trace.merge import merge
@@ -115,7 +115,7 @@ def test_a_scenario_with_backfill_is_not_judged_by_order(tmp_path: Path) -> None
     path = tmp_path / "played.jsonl"
     with path.open("wb") as file:
         scenario = Scenario("overtaking", OVERTAKING)
-        outcome = Director(scenario, find("jiang"), TraceWriter(file, True)).play()
+        outcome = Player(scenario, find("jiang"), TraceWriter(file, True)).play()
     assert outcome.entries == [0, 0, 2, 1]  # 2 overtook
     assert outcome.violated == judge(path).monitor.violated == {}
 

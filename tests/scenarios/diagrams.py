@@ -3,7 +3,7 @@
 import io
 import json
 
-from meshlock.simulate.director import play
+from meshlock.simulate.player import play
 from meshlock.trace.writer import TraceWriter
 
 SHOWN = {

@@ -8,7 +8,7 @@ import pytest
 
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
-from meshlock.simulate.director import Director
+from meshlock.simulate.player import Player
 from meshlock.simulate.scenario import Scenario
 from meshlock.simulate.schedule import read
 from meshlock.simulate.settings import Settings, simulation
@@ -20,7 +20,7 @@ LINE = "nodes 4\nlinks 0-1 1-2 2-3\n"
 
 
 def played(deeds, algorithm="general-scheme", trace=None, options=None):
-    return Director(Scenario("open", LINE + deeds), find(algorithm), trace, options).play()
+    return Player(Scenario("open", LINE + deeds), find(algorithm), trace, options).play()
 
 
 def test_all_proxy_is_one_draw_among_many():
@@ -72,7 +72,7 @@ def test_the_trace_tells_the_choices_so_that_it_can_be_played_again(tmp_path):
     outcome = saved(tmp_path / "drawn.jsonl", deeds)
     schedule, entries = read(Trace(tmp_path / "drawn.jsonl"))
     assert entries == outcome.entries == schedule.play(strict=True).outcome().entries
-    again = Director(Scenario("again", schedule.script("again")), find("general-scheme")).play()
+    again = Player(Scenario("again", schedule.script("again")), find("general-scheme")).play()
     told = [line for line in outcome.transcript.splitlines() if not line.startswith(">")]
     retold = [line for line in again.transcript.splitlines() if not line.startswith(">")]
     assert [line.replace(", drawn", "") for line in told] == retold

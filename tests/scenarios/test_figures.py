@@ -6,7 +6,7 @@ import pytest
 
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
-from meshlock.simulate.director import Director, play
+from meshlock.simulate.player import Player, play
 from meshlock.simulate.scenario import Scenario, names
 
 TRANSCRIPTS = Path(__file__).parent / "figures"
@@ -40,7 +40,7 @@ def test_the_example_of_figures_2_and_3_in_the_numbers_of_the_figures():
 def test_if_all_are_transit_the_last_keeps_the_token_as_the_report_remarks():
     text = "nodes 8\nnumbered from 1\ntree 8>7>6>5>4>3>2>1\nbehaviour transit\n"
     text += "request 8\nfinish\nexpect token 8\nexpect tree 1>8 2>8 3>8 4>8 5>8 6>8 7>8\n"
-    assert Director(Scenario("transit", text), find("general-scheme")).play().good
+    assert Player(Scenario("transit", text), find("general-scheme")).play().good
 
 
 def test_without_the_link_there_is_no_short_cut():

@@ -8,7 +8,7 @@ import pytest
 from diagrams import diagram
 
 from meshlock.algorithms.registry import find
-from meshlock.simulate.director import Director, play
+from meshlock.simulate.player import Player, play
 from meshlock.simulate.scenario import Scenario, names, scenario
 
 ERRATA = [name for name in names() if name.startswith("J")]
@@ -57,10 +57,10 @@ def test_the_scripts_of_the_how_to_can_be_played():
     page = PAGES / "how-to" / "scenarios.md"
     blocks = re.findall(r"(?:^(?:    .*)?\n)+", page.read_text(encoding="utf-8"), re.MULTILINE)
     scripts = [dedent(block) for block in blocks if "    nodes " in block]
-    assert len(scripts) == 2
+    assert len(scripts) == 3
     for text in scripts:
         script = Scenario("how-to", text)
-        outcome = Director(script, find(script.algorithm)).play()
+        outcome = Player(script, find(script.algorithm)).play()
         assert outcome.good, outcome.transcript
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from meshlock.simulate.director import play
+from meshlock.simulate.player import play
 
 TRANSCRIPTS = Path(__file__).parent / "undone"
 

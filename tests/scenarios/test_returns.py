@@ -3,7 +3,7 @@
 import io
 
 from meshlock.algorithms.registry import find
-from meshlock.simulate.director import Director
+from meshlock.simulate.player import Player
 from meshlock.simulate.scenario import Scenario
 from meshlock.simulate.schedule import read
 from meshlock.trace.audit import Audit
@@ -14,7 +14,7 @@ RING = "nodes 3\nlinks 0-1 1-2 0-2\npermits 2\nfailures return\n"
 
 
 def played(deeds, trace=None):
-    return Director(Scenario("returns", RING + deeds), find("jiang"), trace).play()
+    return Player(Scenario("returns", RING + deeds), find("jiang"), trace).play()
 
 
 def test_a_token_comes_back_and_goes_another_way():
@@ -42,7 +42,7 @@ def test_permits_on_their_way_home_come_back():
 def test_drained_links_are_as_before():
     script = RING.replace("failures return\n", "")
     deeds = "request 1\ndeliver 1->0\nlink down 0-1\nexpect inside 1\n"
-    outcome = Director(Scenario("drains", script + deeds), find("jiang")).play()
+    outcome = Player(Scenario("drains", script + deeds), find("jiang")).play()
     assert "comes back" not in outcome.transcript and not outcome.unmet
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
-from meshlock.simulate.director import Director, play
+from meshlock.simulate.player import Player, play
 from meshlock.simulate.scenario import Scenario, names
 
 TRANSCRIPTS = Path(__file__).parent / "printed"
@@ -63,7 +63,7 @@ def test_j5_is_a_fault_of_the_appendix_alone():
     """The prose lets the RELEASE wake whoever waits for it."""
     text = "nodes 3\nlinks 0-1 1-2\npermits 1\nrequest 2 priority 5\ndeliver 2->1\n"
     text += "request 1 priority 6\nfinish\nexpect served\n"
-    by_prose = Director(Scenario("prose", text), find("jiang-printed")).play()
+    by_prose = Player(Scenario("prose", text), find("jiang-printed")).play()
     assert by_prose.good
     assert by_prose.entries == [1, 2]
 
@@ -72,14 +72,14 @@ def test_j8_heals_by_accident_when_only_one_request_is_queued():
     text = "nodes 3\nlinks 0-1 0-2\npermits 1\nunordered jiang-printed\n"
     text += "request 0\nrequest 1 priority 5\nsettle\nrequest 2 priority 4\nsettle\n"
     text += "leave 0\novertake 0->1\nfinish\nexpect served\n"
-    assert Director(Scenario("two", text), find("jiang-printed")).play().good
+    assert Player(Scenario("two", text), find("jiang-printed")).play().good
 
 
 def test_links_keep_the_order_for_whoever_needs_it():
     text = "nodes 3\nlinks 0-1 0-2\npermits 1\n"
     text += "request 0\nrequest 1 priority 5\nsettle\nrequest 2 priority 4\nsettle\n"
     text += "leave 0\novertake 0->1\nfinish\nexpect served\n"
-    outcome = Director(Scenario("ordered", text), find("jiang-printed")).play()
+    outcome = Player(Scenario("ordered", text), find("jiang-printed")).play()
     assert "keeps the order" in outcome.transcript
 
 
@@ -88,7 +88,8 @@ WRONG = [
     ("nodes 2\nlinks 0-1\nrequest 2", "line 3: there is no node 2"),
     ("nodes 2\nlinks 0:1", "should be a link such as 0-1"),
     ("nodes 2\nlinks 0-1\nrequest 0 want many", "'many' should be a whole number"),
-    ("nodes 2\nlinks 0-1\nrequest 0\nrequest 0", "line 4: Node 0 has a client already"),
+    ("nodes 2\nlinks 0-1\ncrash 0", "line 3: Only nodes of a pool with members crash"),
+    ("nodes 2\nmembers 3", "line 2: members are 'all' or 1 to 2 of the nodes"),
     ("nodes 2\nlinks 0-1\ndeliver 0->1", "line 3: Nothing is on the way 0->1"),
     ("nodes 2\nlinks 0-1\nlink down 0-0", "line 3: There is no link 0-0"),
     ("nodes 2\nlinks 0-1\ndance", "cannot do 'dance'"),
@@ -112,7 +113,7 @@ WRONG = [
 @pytest.mark.parametrize(("text", "said"), WRONG)
 def test_a_wrong_script_is_refused_with_its_line(text, said):
     with pytest.raises(Refused, match=said.replace("(", r"\(")):
-        Director(Scenario("wrong", text), find("jiang-printed")).play()
+        Player(Scenario("wrong", text), find("jiang-printed")).play()
 
 
 def test_any_algorithm_that_can_serve_the_set_up_can_play():

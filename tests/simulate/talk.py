@@ -6,13 +6,16 @@ from random import Random
 from typing import ClassVar
 
 from meshlock.algorithms.interface import Algorithm, Effect, Message, Network, Node
-from meshlock.simulate.changing import ChangingSimulation
+from meshlock.properties.promises import Promises
 from meshlock.simulate.durations import Duration
+from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.links.at_once import AtOnce
 from meshlock.simulate.links.custody import Custody
+from meshlock.simulate.run_setup import RunSetup
 from meshlock.simulate.workload import Workload
 from meshlock.topology.mobility.changes import Change, LinkChange, Planned
 from meshlock.topology.mobility.live_graph import LiveGraph
+from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter
 
 
@@ -105,28 +108,38 @@ class Play:
             one, other = pair.split("-")
             planned.append(LinkChange(float(time), word == "up", int(one), int(other)))
         graph = LiveGraph(3, links)
-        common = (
-            Algorithm("talk", "Talk", "here", "k", make, (Word,), changing_links=True),
+        algorithm = Algorithm("talk", "Talk", "here", "k", make, (Word,), changing_links=True)
+        setup = RunSetup(
+            algorithm,
             {},
             graph,
             9,
             Workload(1, 1, False, None, (1, 1), (0, 0), None, 1),
             constant(10.0),
             constant(100.0),
-            True,
-            1,
-            Planned(planned),
+            changes=Planned(planned),
+            trace=trace,
         )
-        self.run: ChangingSimulation
+        self.run: MobileSimulation
         if failures == "custody":
-            self.run = Custody(*common, Listed(notices), trace)
+            self.run = Custody(setup, Listed(notices))
             deaths = [0.0 if dies else 0.9 for dies in dead]
             self.run.dies = lambda: deaths.pop(0)
         else:
-            self.run = AtOnce(*common, failures == "return", trace)
+            self.run = AtOnce(setup, failures == "return")
         if trace is not None:
-            setup = {"algorithm": "talk", "balanced": True, "ordered": False}
-            trace.begin(setup, graph, list(graph.links()), 9, self.run.nodes)
+            promised = Promises(ordered=False, balanced=True, ageing=0.0)
+            links = list(graph.links())
+            about = TraceSetup(
+                source="test",
+                algorithm="talk",
+                options={},
+                promised=promised,
+                permits=9,
+                nodes=3,
+                links=links,
+            )
+            trace.begin(about, self.run.nodes)
         self.run.start()
         while self.run.run(1000):
             pass

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from meshlock.simulate import changing
+from meshlock.simulate import link_changes
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
 
-if not (changing.__file__ or "").endswith(".py"):
+if not (link_changes.__file__ or "").endswith(".py"):
     pytest.skip("the talkers cannot inherit from a compiled node", allow_module_level=True)
 
 from talk import Play

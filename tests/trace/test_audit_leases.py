@@ -140,7 +140,12 @@ def test_that_a_token_is_lost_is_why_there_are_epochs(tmp_path):
 
 def handed_over(time, number, to=1, hop=1):
     """The token of the first epoch, from node 0 to node 1."""
-    message = {"message": "TOKEN", "args": {"papers": [ONE, hop, 2, [], 0]}, "tokens": 1}
+    message = {
+        "message": "TOKEN",
+        "args": {},
+        "seal": [ONE, 1, [ONE, hop, 2, [], 0], 9, [], 0],
+        "tokens": 1,
+    }
     sent = at(time, 0, "send", id=number, to=to, **message)
     arrives = at(time + 1, to, "deliver", id=number, **{"from": 0}, **message)
     return sent, arrives

@@ -139,10 +139,12 @@ def test_the_handler_of_every_cause_and_message_is_found():
 
 
 def test_nodes_that_recover_show_their_own_handlers():
-    shown = handlers("direct", recovers=True)
-    assert {part["file"] for parts in shown.values() for part in parts} == {"node.py", "pace.py"}
-    assert [part["name"] for part in shown["deliver TOKEN"]] == ["receive_token", "receive"]
-    assert shown["timer"][0]["name"] == "poll"
+    shown = handlers("jiang", leased=True)
+    files = {part["file"] for parts in shown.values() for part in parts}
+    assert files >= {"layer.py", "pace.py", "jiang.py"}
+    assert [part["name"] for part in shown["deliver RENEW"]] == ["receive_renew", "receive"]
+    assert shown["deliver TOKEN"] == handlers("jiang")["deliver TOKEN"]
+    assert shown["timer"][0]["name"] == "wake"
 
 
 def test_a_diagram_cannot_be_made_to_say_markup(tmp_path):

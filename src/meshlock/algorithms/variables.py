@@ -19,7 +19,7 @@ class Variables:
 
     def __init__(self, node: object, no_state: tuple[str, ...]) -> None:
         self.names = tuple([name for name in attributes(node) if name not in no_state])
-        self.values = attrgetter(*self.names, "__class__")  # of one name it would make no tuple
+        self.values = attrgetter("__class__", *self.names)  # of one name it would make no tuple
         self.plain: list[tuple[int, str]] = []
         self.lists: list[tuple[int, str]] = []
         self.sets: list[tuple[int, str]] = []
@@ -39,14 +39,13 @@ class Variables:
                 self.plain.append((place, name))
 
     def freeze(self, node: object) -> tuple[object, ...]:
-        frozen: list[Any] = list(self.values(node))
-        frozen.pop()
+        frozen: list[Any] = list(self.values(node)[1:])
         for place, _ in self.lists:
             frozen[place] = tuple(frozen[place])
-        for place, _ in self.sets:  # most are empty, most of the time
-            frozen[place] = tuple(sorted(frozen[place])) if frozen[place] else ()
+        for place, _ in self.sets:
+            frozen[place] = tuple(sorted(frozen[place]))
         for place, _ in self.dicts:
-            frozen[place] = tuple(sorted(frozen[place].items())) if frozen[place] else ()
+            frozen[place] = tuple(sorted(frozen[place].items()))
         for place, _ in self.queues:
             frozen[place] = frozen[place].freeze()
         return tuple(frozen)
@@ -57,9 +56,9 @@ class Variables:
         for place, name in self.lists:
             setattr(node, name, list(frozen[place]))
         for place, name in self.sets:
-            setattr(node, name, set(frozen[place]) if frozen[place] else set())
+            setattr(node, name, set(frozen[place]))
         for place, name in self.dicts:
-            setattr(node, name, dict(frozen[place]) if frozen[place] else {})
+            setattr(node, name, dict(frozen[place]))
         for place, name in self.queues:
             getattr(node, name).thaw(frozen[place])
 

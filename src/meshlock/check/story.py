@@ -9,6 +9,7 @@ from meshlock.check.explorer import Violation
 from meshlock.check.links import connected, pair
 from meshlock.check.model import Act, Model
 from meshlock.check.system import System
+from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter
 
 
@@ -174,18 +175,19 @@ def write_trace(system: System, violation: Violation, sink: Any, version: str) -
     nodes = system.nodes
     for node in nodes:
         node.thaw(system.locals[node.me][0])
-    about = {
-        "version": version,
-        "source": "check",
-        "algorithm": algorithm.name,
-        "options": setup.options,
-        **system.promises.line(),
-        "fifo": setup.fifo,
-    }
-    if system.changing:
-        about["failures"] = setup.failures
-    pairs = "complete" if graph.complete else list(graph.links())
-    writer.begin(about, graph, pairs, setup.permits, nodes)
+    about = TraceSetup(
+        version=version,
+        source="check",
+        algorithm=algorithm.name,
+        options=setup.options,
+        promised=system.promises,
+        permits=setup.permits,
+        nodes=graph.size,
+        links="complete" if graph.complete else list(graph.links()),
+        fifo=setup.fifo,
+        failures=setup.failures if system.changing else None,
+    )
+    writer.begin(about, nodes)
     waiting: set[int] = set()
     links = set(graph.links())
     time = 0

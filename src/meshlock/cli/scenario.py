@@ -76,7 +76,7 @@ def played(
     seed: int | None,
 ) -> Outcome:
     from meshlock.errors import Refused
-    from meshlock.simulate.director import play
+    from meshlock.simulate.player import play
     from meshlock.trace.writer import TraceWriter
 
     if path is None:

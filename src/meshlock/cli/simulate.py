@@ -12,9 +12,7 @@ from meshlock.cli.mutants import Mutant, Without, chosen
 
 if TYPE_CHECKING:
     from meshlock.simulate.engine import Simulation
-    from meshlock.simulate.recovering import Recovering
     from meshlock.simulate.settings import Settings
-    from meshlock.trace.writer import TraceWriter
 
 SLICE = 50_000
 """Events between two looks at the progress bar and at Ctrl-C."""
@@ -93,9 +91,8 @@ def simulate(
     members: Annotated[
         str | None,
         typer.Option(
-            help="Nodes may crash and the network may part: a majority of these members (all, or "
-            "how many) renews leases and replaces a lost token. The order is jiang's, but messages "
-            "go straight to the token's holder over the network's shortest ways."
+            help="Nodes may crash and the network may part: a quorum of these members (all, or how "
+            "many) renews leases and replaces a lost token. With any token algorithm."
         ),
     ] = None,
     lease: Annotated[
@@ -107,6 +104,9 @@ def simulate(
         typer.Option(
             help="EVERY[,DOWN]: mean time between crashes of any node, and until it is back."
         ),
+    ] = None,
+    disks_lost: Annotated[
+        str | None, typer.Option(help="Share of crashes that take the disk as well, as 0.1.")
     ] = None,
     cuts: Annotated[
         str | None,
@@ -166,6 +166,7 @@ def simulate(
         "members": members,
         "lease": lease,
         "crashes": crashes,
+        "disks-lost": disks_lost,
         "cuts": cuts,
         "clock-skew": clock_skew,
         "until": until,
@@ -179,9 +180,6 @@ def simulate(
     if nodes is not None and nodes < 1:
         raise Refused("There must be at least one node: use --nodes 1 or more.")
     settings = Settings(values)
-    if trace_states and settings.recovers:
-        raise Refused("States of nodes that recover are not recorded: leave out --trace-states.")
-
     run, cpu, finished = simulate_with_progress(settings, trace, trace_states)
     figures = _figures(run, settings, cpu, finished)
     if verify_determinism and finished:
@@ -205,9 +203,7 @@ def simulate(
     raise typer.Exit(1 if figures["violated"] or figures["unserved"] else 0)
 
 
-def _figures(
-    run: Simulation | Recovering, settings: Settings, cpu: float, finished: bool
-) -> dict[str, Any]:
+def _figures(run: Simulation, settings: Settings, cpu: float, finished: bool) -> dict[str, Any]:
     from meshlock.simulate.report import figures
 
     result = figures(run, settings.number("seed"), cpu)
@@ -218,32 +214,22 @@ def _figures(
 
 def simulate_with_progress(
     settings: Settings, path: Path | None, states: bool
-) -> tuple[Simulation | Recovering, float, bool]:
+) -> tuple[Simulation, float, bool]:
     """Run to the end, or to Ctrl-C: the run, its CPU time, and whether it is whole."""
     from meshlock.errors import Refused
+    from meshlock.simulate.settings import simulation
     from meshlock.trace.writer import TraceWriter
 
     if path is None:
-        return go(prepared(settings, None))
+        return go(simulation(settings, None))
     try:
         with path.open("wb", buffering=1 << 20) as file:
-            return go(prepared(settings, TraceWriter(file, states)))
+            return go(simulation(settings, TraceWriter(file, states)))
     except OSError as error:
         raise Refused(f"Cannot write the trace to {path}: {error.strerror}.") from None
 
 
-def prepared(settings: Settings, trace: TraceWriter | None) -> Simulation | Recovering:
-    """The run that these settings describe, with or without recovery."""
-    if settings.recovers:
-        from meshlock.simulate.recovery_settings import recovering
-
-        return recovering(settings, trace)
-    from meshlock.simulate.settings import simulation
-
-    return simulation(settings, trace)
-
-
-def go(run: Simulation | Recovering) -> tuple[Simulation | Recovering, float, bool]:
+def go(run: Simulation) -> tuple[Simulation, float, bool]:
     from meshlock.cli.stretch import Stretch
 
     with Stretch() as stretch:
@@ -263,7 +249,7 @@ def go(run: Simulation | Recovering) -> tuple[Simulation | Recovering, float, bo
     return run, stretch.cpu, not stretch.interrupted
 
 
-def goes_on(run: Simulation | Recovering) -> bool:
+def goes_on(run: Simulation) -> bool:
     """Let more happen; False at the end, or where the handlers of a mutant fail."""
     from meshlock.properties.sentences import broken_off
 

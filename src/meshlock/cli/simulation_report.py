@@ -9,24 +9,23 @@ from rich.table import Table
 from rich.text import Text
 
 from meshlock.simulate.engine import Simulation
-from meshlock.simulate.recovering import Recovering
+from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.report import histogram
 
 BAR = 32
 
 
-def print_report(run: Simulation | Recovering, figures: dict[str, Any], finished: bool) -> None:
+def print_report(run: Simulation, figures: dict[str, Any], finished: bool) -> None:
     console = Console()
     console.print(Group(*parts(run, figures, finished)))
 
 
-def parts(
-    run: Simulation | Recovering, figures: dict[str, Any], finished: bool
-) -> list[Table | Text]:
+def parts(run: Simulation, figures: dict[str, Any], finished: bool) -> list[Table | Text]:
     title = Text(f"{run.algorithm.title}", style="bold")
-    if isinstance(run, Recovering):
+    if isinstance(run, RecoverySimulation):
         title.append(
-            f"\n{run.algorithm.name}, with recovery by {len(run.members)} members", style="not bold"
+            f"\n{run.algorithm.name}, with recovery by {len(run.layer.members)} members",
+            style="not bold",
         )
     k = figures["permits"]
     title.append(
@@ -82,7 +81,7 @@ def waiting(figures: dict[str, Any]) -> Table:
     return table
 
 
-def shape(run: Simulation | Recovering) -> list[Table | Text]:
+def shape(run: Simulation) -> list[Table | Text]:
     """A small histogram of the waiting times."""
     bins = histogram(run.measures.waits, 8)
     if len(bins) < 2:
@@ -138,7 +137,7 @@ def recovery(figures: dict[str, Any]) -> list[Table | Text]:
     return [table, Text()]
 
 
-def verdict(run: Simulation | Recovering, figures: dict[str, Any]) -> Text:
+def verdict(run: Simulation, figures: dict[str, Any]) -> Text:
     violated = run.monitor.violated
     if violated:
         text = Text("Violated:", style="bold red")
@@ -148,7 +147,7 @@ def verdict(run: Simulation | Recovering, figures: dict[str, Any]) -> Text:
     measures = run.measures
     sync = measures.sync_total / measures.sync_count if measures.sync_count else 0.0
     checked = "safety"
-    if isinstance(run, Recovering):
+    if isinstance(run, RecoverySimulation):
         checked += ", leases, fences, one token per epoch, conservation"
     elif run.balanced:
         checked += ", one token, conservation"

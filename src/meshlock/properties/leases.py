@@ -25,6 +25,11 @@ Epoch = tuple[int, int, int]
 Fence = tuple[Epoch, int]
 
 
+def numbered(fence: int) -> Fence:
+    """A fence in one number, to be compared with others of its kind."""
+    return ((fence, 0, 0), 0)
+
+
 class Held:
     """A grant, for as long as it may be in use."""
 

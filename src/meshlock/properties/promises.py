@@ -22,17 +22,17 @@ class Promises:
         return {"ordered": self.ordered, "balanced": self.balanced, "ageing": self.ageing}
 
 
-def promises(algorithm: Algorithm, options: dict[str, str]) -> Promises:
+def promises(algorithm: Algorithm, options: dict[str, str], leased: bool = False) -> Promises:
     """What this algorithm promises with these options, which are settled.
 
-    Where nodes recover, crashes take requests and tokens with them: what is promised instead is
-    in :mod:`.leases`.
+    ``leased``: under the recovery layer, where crashes take requests and tokens with them: what is
+    promised instead is in :mod:`.leases`.
     """
     backfill = options.get("backfill", "off") == "on"  # lets small requests pass large ones
     aged = options.get("ageing", "none") != "none"
     return Promises(
-        algorithm.priorities and not backfill and not algorithm.recovers,
-        algorithm.token and not algorithm.recovers,
+        algorithm.priorities and not backfill and not leased,
+        algorithm.token and not leased,
         1.0 / int(options["patience"]) if aged else 0.0,
     )
 

@@ -1,7 +1,10 @@
 """A run that somebody drives, one step at a time, and a transcript of what the nodes do.
 
-Who drives is a script (:mod:`.director`), a trace that is played again (:mod:`.schedule`) or
+Who drives is a script (:mod:`.player`), a trace that is played again (:mod:`.schedule`) or
 whoever sits at the page. What cannot be done is refused with a sentence.
+
+Without members, every step takes one unit of time. With members, time passes only when whoever
+drives says so.
 """
 
 from __future__ import annotations
@@ -9,35 +12,33 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from meshlock.algorithms.interface import NIL, Algorithm, Effect, Enter, Message, Node
+from meshlock.algorithms.interface import NIL, Algorithm, Message, Node
+from meshlock.algorithms.recovery.messages import KINDS
 from meshlock.algorithms.registry import refuse_impossible, settle
 from meshlock.errors import Refused
-from meshlock.properties.monitor import Monitor
-from meshlock.properties.promises import promises
+from meshlock.simulate.clocks import TICKS
+from meshlock.simulate.layered import LayeredNodes, tree
 from meshlock.simulate.outcome import Outcome
 from meshlock.simulate.scenario import Scenario
+from meshlock.simulate.step import Steps
+from meshlock.simulate.workload import Client
 from meshlock.topology.graphs import Graph
+from meshlock.topology.mobility.live_graph import LiveGraph
+from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter
 
 ENDLESS = 10_000
 """So many messages without a client entering or leaving are taken for messages for ever."""
+
+LONG = 10
+"""So many leases without an entry, and whoever waits is taken to wait for ever."""
 
 
 class Impossible(Refused):
     """This cannot be done now; the text is one sentence."""
 
 
-class Request:
-    """What a client asked for."""
-
-    def __init__(self, client: int, node: int, want: int, priority: int) -> None:
-        self.client = client
-        self.node = node
-        self.want = want
-        self.priority = priority
-
-
-class DrivenRun:
+class DrivenRun(Steps):
     """The nodes of a scenario's set-up; ``options`` go before those of the script."""
 
     def __init__(
@@ -47,70 +48,52 @@ class DrivenRun:
         trace: TraceWriter | None = None,
         options: dict[str, str] | None = None,
     ) -> None:
-        self.network = scenario.network()
+        network = scenario.network()
+        layer = scenario.layer
         refuse_impossible(
             algorithm,
             permits=scenario.permits,
             want=max(scenario.wants),
-            complete=self.network.complete,
+            complete=network.complete or layer is not None,
             fifo=True,
-            changing=scenario.changing,
+            changing=scenario.changing and layer is None,
         )
         known = {
             name: value for name, value in scenario.options.items() if name in algorithm.options
         }
-        self.options = settle(algorithm, {**known, **(options or {})})
+        settled = settle(algorithm, {**known, **(options or {})})
+        refuse_set_up(scenario, algorithm, network)
+        self.graph = LiveGraph(network.size, network.links())  # as the links are now
+        layered: LayeredNodes | None = None
+        if layer is not None:
+            layered = LayeredNodes(layer, algorithm, settled, scenario.permits, self.tree)
+        super().__init__(
+            algorithm, settled, network, scenario.permits, scenario.seed, trace, layered
+        )
+        self.network = network
         self.scenario = scenario
-        self.algorithm = algorithm
         self.ordered = algorithm.needs_fifo and algorithm.name not in scenario.unordered
-        self.out: list[Effect] = []
-        self.refuse_set_up()
-        self.nodes = algorithm.make(self.network, scenario.permits, self.options, self.out)
         self.refuse_other_tree()
-        self.links = set(self.network.links())
+        self.links = set(network.links())
+        self.lost_links: dict[int, list[int]] = {}  # node that has crashed: its neighbours then
         self.on_the_way: list[Message] = []  # in the order in which they were sent
-        self.lost: list[Message] = []  # in this step
+        self.sent_at: dict[int, float] = {}  # of these, where it matters
         self.held: set[tuple[int, int]] = set()
         self.sent: dict[str, int] = {}  # how many messages of each kind
         self.hops = 0  # links crossed by all messages
-        self.promises = promises(algorithm, self.options)
-        self.monitor = Monitor(scenario.permits, self.promises)
-        self.waiting: dict[int, Request] = {}  # by client
-        self.inside: dict[int, Request] = {}  # by client, in the order of entry
+        self.waiting: dict[int, Client] = {}  # by number
+        self.inside: dict[int, Client] = {}  # by number, in the order of entry
         self.requests = 0
+        self.steps = 0
         self.behaviours: dict[int, int] = {}  # node: its choice, where somebody made it
-        self.lot = Random(f"{scenario.seed}:choice").random
-        self.choice = -1  # of the node whose turn it is, where there is a choice
-        self.now = 0.0
+        self.chance = Random(f"{scenario.seed}:wake").random
+        self.text = ""  # of the step at hand
         self.outcome = Outcome(scenario, algorithm, self.options)
         self.lines: list[str] = []
-        self.trace = trace
         if trace is not None:
-            self.begin_trace(trace)
-
-    def refuse_set_up(self) -> None:
-        """What :func:`refuse_impossible` does not know of: trees, and names of nodes."""
-        name = self.algorithm.name
-        if self.scenario.first and any(kind.names is None for kind in self.algorithm.kinds):
-            raise Refused(
-                f"The messages of {name} do not say which of their fields are nodes, so its nodes "
-                f"are numbered from 0: leave out 'numbered from'."
-            )
-        if not self.scenario.tree:
-            return
-        if not self.algorithm.any_tree:
-            raise Refused(
-                f"{name} does not start from a given tree of fathers: leave out 'tree', or use "
-                f"general-scheme."
-            )
-        for node, father in enumerate(self.scenario.tree):
-            linked = father == NIL or self.network.linked(node, father)
-            if not linked and not self.algorithm.routed:
-                one, other = self.called(node), self.called(father)
-                raise Refused(
-                    f"{name} sends over links only: the tree's {one}>{other} needs the link "
-                    f"{one}-{other}."
-                )
+            trace.begin(self.trace_setup(), self.nodes)
+        if layered is not None:
+            self.start_layers(list(network.links()))
 
     def refuse_other_tree(self) -> None:
         if self.scenario.tree and self.fathers() != self.scenario.tree:
@@ -119,35 +102,35 @@ class DrivenRun:
                 f"'tree', or the option behaviour=gateway or start=binary."
             )
 
-    def begin_trace(self, trace: TraceWriter) -> None:
-        from meshlock import __version__
+    def trace_setup(self) -> TraceSetup:
+        scenario, layer = self.scenario, self.scenario.layer
+        return TraceSetup(
+            source="simulate",
+            algorithm=self.algorithm.name,
+            options=self.options,
+            promised=self.promises,
+            permits=self.permits,
+            nodes=scenario.size,
+            links=list(self.network.links()),
+            scenario=scenario.name,
+            seed=scenario.seed,
+            tree=scenario.tree or None,
+            failures=scenario.failures if scenario.failures != "drain" else None,
+            recovery=None if layer is None else layer.line(),
+        )
 
-        setup: dict[str, Any] = {
-            "version": __version__,
-            "source": "simulate",
-            "scenario": self.scenario.name,
-            "algorithm": self.algorithm.name,
-            "options": self.options,
-            "seed": self.scenario.seed,
-            **self.promises.line(),
-        }
-        if self.scenario.tree:
-            setup["tree"] = self.scenario.tree
-        if self.scenario.failures != "drain":
-            setup["failures"] = self.scenario.failures
-        pairs = list(self.network.links())
-        trace.begin(setup, self.network, pairs, self.scenario.permits, self.nodes)
+    def tree(self, participants: tuple[int, ...]) -> tuple[int, ...]:
+        return tree(self.graph.near, participants)
 
     def start(self) -> None:
         """Set the nodes of a restless algorithm going."""
         for node in self.nodes:
-            before = self.turn(node.me)
-            node.start()
-            self.step(node.me, "is set going", before, "start", {})
+            self.text = "is set going"
+            self.set_going(node.me)
 
     def end(self) -> Outcome:
         """The run is over: whoever waits now waits for ever."""
-        self.outcome.unserved = [request.node for request in self.waiting.values()]
+        self.outcome.unserved = [client.node for client in self.waiting.values()]
         self.monitor.ends(self.now, len(self.waiting))
         if self.trace is not None:
             self.trace.end(self.now, len(self.waiting), self.monitor.violated)
@@ -160,58 +143,59 @@ class DrivenRun:
 
     # -- clients ------------------------------------------------------------------------
 
-    def request(self, node: int, want: int, priority: int) -> None:
-        busy = [*self.waiting.values(), *self.inside.values()]
-        if not self.algorithm.many_clients and any(other.node == node for other in busy):
-            raise Impossible(
-                f"Node {self.called(node)} has a client already: {self.algorithm.name} takes one "
-                f"at a time."
-            )
+    def ask(self, node: int, want: int, priority: int) -> None:
+        self.refuse_down(node)
         self.requests += 1
-        request = Request(self.requests, node, want, priority)
-        self.waiting[request.client] = request
-        self.monitor.asks(request.client, priority)
-        before = self.turn(node)
-        self.nodes[node].request(request.client, want, priority)
-        cause = {"client": request.client, "want": want, "priority": priority}
-        self.step(node, f"asks for {want} with priority {priority}", before, "request", cause)
+        client = Client(node, want)
+        client.number, client.priority = self.requests, priority
+        self.waiting[client.number] = client
+        if node in self.queues:
+            self.lines.append(f"  {self.called(node)}: queues a request for {want}")
+        self.submit(client)
 
-    def leave(self, node: int) -> bool:
-        """Whoever has been inside longest at this node leaves; False if nobody is."""
-        for request in self.inside.values():
-            if request.node == node:
-                self.leaves(request)
-                return True
-        return False
+    def request(self, client: Client) -> None:
+        self.text = f"asks for {client.want} with priority {client.priority}"
+        super().request(client)
 
-    def leaves(self, request: Request) -> None:
-        del self.inside[request.client]
-        self.monitor.leaves(request.want)
-        if not self.on_the_way:
-            self.monitor.quiet()
-        tokens, permits = self.turn(request.node)
-        self.nodes[request.node].release(request.client)
-        cause = {"client": request.client}
-        self.step(request.node, "leaves", (tokens, permits + request.want), "leave", cause)
+    def leave(self, node: int, which: int = 1) -> bool:
+        """Whoever has been inside longest at this node leaves, or the one of that number; False
+        if there is none."""
+        inside = [client for client in self.inside.values() if client.node == node]
+        if len(inside) < which:
+            return False
+        self.release(inside[which - 1])
+        return True
 
-    def withdraw(self, node: int) -> bool:
+    def release(self, client: Client) -> None:
+        del self.inside[client.number]
+        self.text = "leaves"
+        super().release(client)
+
+    def give_up(self, node: int) -> bool:
         """Whoever has waited longest at this node gives up; False if nobody waits."""
-        for request in self.waiting.values():
-            if request.node == node:
+        for client in self.waiting.values():
+            if client.node == node:
                 break
         else:
             return False
-        before = self.turn(node)
-        if not self.nodes[node].withdraw(request.client):
+        self.text = "gives up waiting"
+        if not self.withdraw(client):
             raise Impossible(f"{self.algorithm.name} cannot take a request back.")
-        del self.waiting[request.client]
-        self.monitor.withdraws(request.client)
-        self.step(node, "gives up waiting", before, "withdraw", {"client": request.client})
+        del self.waiting[client.number]
         return True
 
     def finish(self) -> None:
-        while self.settle() and self.inside:
-            self.leaves(next(iter(self.inside.values())))
+        """Let everything arrive and everybody leave, and time pass while nobody enters."""
+        idle = 0
+        while self.settle():
+            if self.inside:
+                idle = 0
+                self.release(next(iter(self.inside.values())))
+            elif self.scenario.layer is None or not self.waiting or idle == LONG:
+                return
+            else:
+                idle += 1
+                self.wait(self.lives().clocks.lease / TICKS)
 
     # -- choices --------------------------------------------------------------------------
 
@@ -239,19 +223,8 @@ class DrivenRun:
         node = self.nodes[me]
         return node.choice_names if node.choices() > 1 else ()
 
-    def turn(self, me: int) -> tuple[int, int]:
-        """Node ``me`` is about to act: make its choice; and what has it, tokens and permits?"""
-        node = self.nodes[me]
-        count = node.choices()
-        if count > 1:
-            if me in self.behaviours:
-                self.choice = self.behaviours[me]
-            else:
-                self.choice = int(self.lot() * count)
-            node.choose(self.choice)
-        else:
-            self.choice = -1
-        return node.tokens(), node.free_permits()
+    def chosen(self, me: int, count: int) -> int:
+        return self.behaviours[me] if me in self.behaviours else super().chosen(me, count)
 
     # -- messages -------------------------------------------------------------------------
 
@@ -263,13 +236,16 @@ class DrivenRun:
                 return place
         return -1
 
-    def deliver_one(self, sender: int, receiver: int) -> None:
-        place = self.first((sender, receiver))
-        if place < 0:
-            raise Impossible(
-                f"Nothing is on the way {self.called(sender)}->{self.called(receiver)}."
-            )
-        self.deliver(place)
+    def place_of(self, sender: int, receiver: int, which: int = 1) -> int:
+        """Where the first message from one to the other is, or the one of that number."""
+        place = -1
+        for _ in range(which):
+            place = self.first((sender, receiver), place)
+            if place < 0:
+                way = f"{self.called(sender)}->{self.called(receiver)}"
+                many = "Nothing is" if which == 1 else f"Less than {which} are"
+                raise Impossible(f"{many} on the way {way}.")
+        return place
 
     def overtake(self, sender: int, receiver: int) -> None:
         first = self.first((sender, receiver))
@@ -290,137 +266,258 @@ class DrivenRun:
             places = [
                 place
                 for place, message in enumerate(self.on_the_way)
-                if (message.sender, message.receiver) not in self.held
+                if (message.sender, message.receiver) not in self.held and self.arrives(message)
             ]
             if not places:
                 return True
-            self.deliver(places[0])
+            self.deliver_at(places[0])
         self.lines.append(f"  after {ENDLESS} messages there is no end in sight")
         return False
 
-    def deliver(self, place: int) -> None:
+    def arrives(self, message: Message) -> bool:
+        """Or does it wait for a way to its receiver?"""
+        if self.layered is None or not self.layered.reliable(message):
+            return True
+        return self.joined(message.sender, message.receiver)
+
+    def deliver_at(self, place: int) -> None:
+        """The message at this place of the line arrives, or is lost if nobody can receive it."""
+        message = self.on_the_way[place]
+        if self.layered is not None:
+            if not self.arrives(message):
+                raise Impossible("There is no way to its receiver, for which this message waits.")
+            if not self.layered.up[message.receiver]:
+                self.lose(place)
+                return
+            if message.seal is not None:
+                under_way = self.now - self.sent_at.pop(message.serial, self.now)
+                message.seal.travelled = self.layered.clocks.longest(under_way)
+        del self.on_the_way[place]
+        self.text = f"gets {self.described(message)} from {self.called(message.sender)}"
+        self.deliver(message)
+
+    def overtakes(self, place: int) -> bool:
+        """Is another on the same way, which keeps the order, before the message at this place?"""
+        message, layered = self.on_the_way[place], self.layered
+        if layered is None:
+            first = self.first((message.sender, message.receiver))
+            return first != place and self.algorithm.needs_fifo
+        way = (message.sender, message.receiver)
+        before = [one for one in self.on_the_way[:place] if (one.sender, one.receiver) == way]
+        return layered.ordered(message) and any(layered.ordered(one) for one in before)
+
+    def lose(self, place: int) -> None:
         message = self.on_the_way.pop(place)
-        tokens, permits = self.turn(message.receiver)
-        before = (tokens + message.tokens(), permits + message.permits())
-        self.nodes[message.receiver].receive(message)
-        text = f"gets {self.described(message)} from {self.called(message.sender)}"
-        cause = {"id": message.serial, "from": message.sender, "message": message.kind}
-        cause["args"] = dict(zip(message.fields, message.freeze()[1:], strict=True))
-        self.step(message.receiver, text, before, "deliver", cause)
+        self.in_flight -= 1
+        way = f"from {self.called(message.sender)} to {self.called(message.receiver)}"
+        self.lines.append(f"  {self.described(message)} {way} is lost")
+        if self.trace is not None:
+            self.trace.dropped(self.now, message)
 
     # -- links ------------------------------------------------------------------------------
 
     def link_up(self, one: int, other: int) -> None:
         self.links.add((min(one, other), max(one, other)))
-        self.links_changed()
+        self.graph.connect(one, other)
+        self.monitor.changed(self.graph.components == 1)
         for node, peer in ((one, other), (other, one)):
-            before = self.turn(node)
-            self.nodes[node].link_up(peer)
-            text = f"sees the link to {self.called(peer)} form"
-            self.step(node, text, before, "link-up", self.about_link(peer))
+            self.text = f"sees the link to {self.called(peer)} form"
+            self.link_changes(node, peer, True)
 
     def link_down(self, one: int, other: int) -> None:
         between = f"{self.called(one)}-{self.called(other)}"
         if (min(one, other), max(one, other)) not in self.links:
             raise Impossible(f"There is no link {between}.")
-        while self.first((one, other)) >= 0 or self.first((other, one)) >= 0:
-            if self.now > ENDLESS:  # what arrives is answered, over the same link, without end
+        before = self.steps
+        while (place := self.first_on_link(one, other)) >= 0:
+            if self.steps - before > ENDLESS:  # what arrives is answered, over the same link
                 raise Impossible(f"The link {between} never falls silent.")
-            places = [self.first((one, other)), self.first((other, one))]
-            place = min(place for place in places if place >= 0)
-            if self.scenario.failures == "drain":
-                self.deliver(place)
+            message = self.on_the_way[place]
+            if self.layered is not None:
+                self.lose(place)
+            elif self.scenario.failures == "drain":
+                self.deliver_at(place)
+            elif message.tokens() or message.permits():
+                del self.on_the_way[place]
+                self.text = f"{self.described(message)} to {self.called(message.receiver)}"
+                self.text += " comes back"
+                self.give_back(message)
             else:
-                self.take_off(place)
-        self.links.remove((min(one, other), max(one, other)))
-        self.links_changed()
+                self.lose(place)
+        self.unlink(one, other)
         for node, peer in ((one, other), (other, one)):
-            before = self.turn(node)
-            self.nodes[node].link_down(peer)
-            text = f"sees the link to {self.called(peer)} fail"
-            self.step(node, text, before, "link-down", self.about_link(peer))
+            self.text = f"sees the link to {self.called(peer)} fail"
+            self.link_changes(node, peer, False)
 
-    def about_link(self, peer: int) -> dict[str, Any]:
-        cause = {"peer": peer}
-        if not self.monitor.connected:
-            cause["components"] = 2  # at least: enough to know that it is cut
-        return cause
+    def first_on_link(self, one: int, other: int) -> int:
+        """The first message, either way, that is on this link and not routed."""
+        for place, message in enumerate(self.on_the_way):
+            on_link = self.layered is None or self.layered.by_link(message)
+            if on_link and {message.sender, message.receiver} == {one, other}:
+                return place
+        return -1
 
-    def take_off(self, place: int) -> None:
-        """Off a failing link: tokens and permits come back, the rest is lost."""
-        message = self.on_the_way.pop(place)
-        sender, receiver = message.sender, message.receiver
-        if not message.tokens() and not message.permits():
-            way = f"from {self.called(sender)} to {self.called(receiver)}"
-            self.lines.append(f"  {self.described(message)} {way} is lost")
-            if self.trace is not None:
-                self.trace.dropped(self.now, message)
-            return
-        tokens, permits = self.turn(sender)
-        before = (tokens + message.tokens(), permits + message.permits())
-        self.nodes[sender].undelivered(message)
-        text = f"{self.described(message)} to {self.called(receiver)} comes back"
-        cause = {"id": message.serial, "to": receiver, "message": message.kind}
-        cause["args"] = dict(zip(message.fields, message.freeze()[1:], strict=True))
-        self.step(sender, text, before, "undelivered", cause)
+    def unlink(self, one: int, other: int) -> None:
+        self.links.remove((min(one, other), max(one, other)))
+        self.graph.cut(one, other)
+        self.monitor.changed(self.graph.components == 1)
 
-    def links_changed(self) -> None:
-        whole = Graph(self.scenario.size, self.links).reached == self.scenario.size
-        self.monitor.changed(whole)
+    def pieces(self) -> int:
+        return self.graph.components
+
+    def joined(self, one: int, other: int) -> bool:
+        """Is there a way from one to the other?"""
+        return one == other or not self.graph.apart(one, other)
+
+    # -- crashes and time -----------------------------------------------------------------------
+
+    def lives(self) -> LayeredNodes:
+        if self.layered is None:
+            raise Impossible("Only nodes of a pool with members crash, restart and have clocks.")
+        return self.layered
+
+    def is_up(self, node: int) -> bool:
+        return self.layered is None or self.layered.up[node]
+
+    def refuse_down(self, node: int) -> None:
+        if not self.is_up(node):
+            raise Impossible(f"Node {self.called(node)} is down.")
+
+    def crash(self, me: int) -> None:
+        layered = self.lives()
+        self.refuse_down(me)
+        for place in range(len(self.on_the_way) - 1, -1, -1):
+            message = self.on_the_way[place]
+            if layered.ordered(message) and me in (message.sender, message.receiver):
+                self.lose(place)
+        self.lines.append(f"  {self.called(me)}: crashes")
+        for client in self.end_life(me):
+            self.waiting.pop(client.number, None)
+            self.inside.pop(client.number, None)
+        peers = self.lost_links[me] = sorted(self.graph.near[me])
+        for peer in peers:
+            self.unlink(me, peer)
+        for peer in peers:
+            self.text = f"sees the link to {self.called(me)} fail"
+            self.link_changes(peer, me, False)
+
+    def restart(self, me: int, disk: bool, links: bool) -> None:
+        layered = self.lives()
+        if layered.up[me]:
+            raise Impossible(f"Node {self.called(me)} is up.")
+        self.text = "restarts" if disk else "restarts without its disk"
+        self.begin_life(me, disk)
+        if links:
+            for peer in self.lost_links[me]:
+                if layered.up[peer]:
+                    self.link_up(min(me, peer), max(me, peer))
+
+    def rouse(self, me: int, chance: float) -> None:
+        """The clock of this node says that something is due."""
+        self.lives()
+        self.refuse_down(me)
+        self.text = "looks at its clock"
+        self.wake(me, chance)
+
+    def set_time(self, time: float) -> None:
+        """It is that time now, and leases of clients whose node is down have ended."""
+        layered = self.lives()
+        if time < self.now:
+            raise Impossible(f"It is {self.now:g} already.")
+        for end, number in sorted([(layered.ends[one], one) for one in layered.orphans]):
+            if end <= time:
+                self.now = max(self.now, end)
+                self.end_lease(layered.orphans[number])
+        self.now = time
+
+    def wait(self, time: float) -> None:
+        """Time passes: whatever is due happens, and what is on its way arrives at once."""
+        layered = self.lives()
+        end = self.now + time
+        for _ in range(ENDLESS):
+            self.notice_unreachable()
+            if not self.settle():
+                break
+            due, me = end, NIL
+            for layer in layered.layers:
+                at = layered.wake_at(layer.me, True)
+                if layered.up[layer.me] and at < due:
+                    due, me = at, layer.me
+            self.set_time(max(self.now, due))
+            if me == NIL:
+                break
+            self.rouse(me, self.chance())
+
+    def notice_unreachable(self) -> None:
+        layered = self.lives()
+        for layer in layered.layers:
+            if layered.up[layer.me]:
+                away = {
+                    other
+                    for other in range(self.scenario.size)
+                    if not layered.up[other] or not self.joined(layer.me, other)
+                }
+                if away != layer.unreachable:
+                    layer.unreachable = away
+                    self.rouse(layer.me, self.chance())
 
     # -- steps --------------------------------------------------------------------------------
 
-    def step(
-        self, me: int, text: str, before: tuple[int, int], event: str, cause: dict[str, Any]
+    def done(
+        self, node: Node, event: str, cause: dict[str, Any], tokens: int, permits: int
     ) -> None:
-        """Write down and carry out what a handler of node ``me`` asked for."""
-        node: Node = self.nodes[me]
-        tokens, permits = before
-        self.now += 1.0
+        """Write down what happens, and what comes of it."""
+        me = node.me
+        self.steps += 1
+        if self.layered is None:
+            self.now += 1.0
+        text = self.text
         if names := self.choices(me):
             text += f" [{names[self.choice]}{'' if me in self.behaviours else ', drawn'}]"
-        self.lines.append(f"  {self.called(me)}: {text}")
-        for effect in self.out:
-            if isinstance(effect, Message):
-                self.send(effect)
-                tokens -= effect.tokens()
-                permits -= effect.permits()
-            elif isinstance(effect, Enter):
-                request = self.waiting.pop(effect.client)
-                self.inside[request.client] = request
-                self.outcome.entries.append(me)
-                self.monitor.enters(self.now, me, request.client, request.want)
-                permits -= request.want
-                self.lines.append(f"     enters, {request.want} permit(s)")
-        if self.algorithm.token:
-            self.monitor.balance(
-                self.now, me, tokens - node.tokens(), permits - node.free_permits()
-            )
-        if self.trace is not None:
-            self.trace.step(self.now, event, node, cause, self.out, self.choice)
-            for message in self.lost:
-                self.trace.dropped(self.now, message)
+        if text:
+            self.lines.append(f"  {self.called(me)}: {text}")
+        self.text = ""
+        super().done(node, event, cause, tokens, permits)
         self.lost.clear()
-        self.out.clear()
 
-    def send(self, message: Message) -> None:
+    def enters(self, node: Node, client: Client) -> None:
+        del self.waiting[client.number]
+        self.inside[client.number] = client
+        self.outcome.entries.append(node.me)
+        self.lines.append(f"     enters, {client.want} permit(s)")
+
+    def loses(self, client: Client) -> None:
+        del self.inside[client.number]
+        self.lines.append("     loses its lease")
+
+    def carry(self, message: Message) -> None:
         one, other = message.sender, message.receiver
         message.serial = len(self.lines)  # every message has a line
-        told = f"{self.described(message)} to {self.called(other)}"
+        said = f"{self.described(message)} to {self.called(other)}"
         self.sent[message.kind] = self.sent.get(message.kind, 0) + 1
-        if (min(one, other), max(one, other)) in self.links:
+        if self.graph.linked(one, other):
             self.hops += 1
-            self.lines.append(f"     sends {told}")
+            self.lines.append(f"     sends {said}")
+        elif self.layered is not None:
+            self.lines.append(f"     sends {said}")
+            self.hops += max(0, self.graph.distance(one, other))
+            if not self.joined(one, other) and not self.layered.reliable(message):
+                self.lines.append("     which is lost: there is no way")
+                self.lost.append(message)
+                return
         elif self.algorithm.routed:
             hops = self.network.distance(one, other)
             self.hops += hops
-            self.lines.append(f"     sends {told}, over {hops} links")
+            self.lines.append(f"     sends {said}, over {hops} links")
         else:
             missing = f"there is no link to {self.called(other)}"
             self.lines.append(f"     loses {self.described(message)}: {missing}")
             self.lost.append(message)
             self.monitor.balance(self.now, one, message.tokens(), message.permits())
             return
+        if message.seal is not None:
+            self.sent_at[message.serial] = self.now
+        self.in_flight += 1
         self.on_the_way.append(message)
 
     # -- what is seen ---------------------------------------------------------------------------
@@ -434,6 +531,18 @@ class DrivenRun:
             found.append(father)
         return found
 
+    def holders(self) -> list[int]:
+        """Who has the token."""
+        if self.layered is not None:
+            for node in self.nodes:
+                self.layered.set_clock(node.me, self.now)
+        return [node.me for node in self.nodes if self.is_up(node.me) and node.tokens()]
+
+    def kinds(self) -> list[str]:
+        """Of messages."""
+        layer = [] if self.layered is None else [kind.kind for kind in KINDS]
+        return [*self.algorithm.messages(), *layer]
+
     def called(self, node: int) -> str:
         return self.scenario.called(node)
 
@@ -446,6 +555,33 @@ class DrivenRun:
             else:
                 words.append(f"{name}={shown(value)}")
         return " ".join(words)
+
+
+def refuse_set_up(scenario: Scenario, algorithm: Algorithm, network: Graph) -> None:
+    """What :func:`refuse_impossible` does not know of: trees, and names of nodes."""
+    name = algorithm.name
+    if scenario.first and any(kind.names is None for kind in algorithm.kinds):
+        raise Refused(
+            f"The messages of {name} do not say which of their fields are nodes, so its nodes "
+            f"are numbered from 0: leave out 'numbered from'."
+        )
+    if not scenario.tree:
+        return
+    if scenario.layer is not None:
+        raise Refused("With members every epoch makes a tree of its own: leave out 'tree'.")
+    if not algorithm.any_tree:
+        raise Refused(
+            f"{name} does not start from a given tree of fathers: leave out 'tree', or use "
+            f"general-scheme."
+        )
+    for node, father in enumerate(scenario.tree):
+        linked = father == NIL or network.linked(node, father)
+        if not linked and not algorithm.routed:
+            one, other = scenario.called(node), scenario.called(father)
+            raise Refused(
+                f"{name} sends over links only: the tree's {one}>{other} needs the link "
+                f"{one}-{other}."
+            )
 
 
 def shown(value: object) -> str:

@@ -15,6 +15,7 @@ class Faults:
         *,
         crash_every: float = 0.0,
         down_for: float = 0.0,
+        disks_lost: float = 0.0,
         cut_every: float = 0.0,
         cut_for: float = 0.0,
         kill: str = "",
@@ -22,11 +23,13 @@ class Faults:
     ) -> None:
         self.crash_every = crash_every  # between two crashes, of any node
         self.down_for = down_for
+        self.disks_lost = disks_lost  # share of the crashes that take the disk as well
         self.cut_every = cut_every  # from the healing of one cut to the next
         self.cut_for = cut_for
         self.kill = kill  # once, for good: "holder" of the token, or "client" elsewhere
         self.kill_at = kill_at  # then, or as soon as there is one
         self.crashing = Random(f"{seed}:crashes").random
+        self.losing = Random(f"{seed}:disks").random
         self.cutting = Random(f"{seed}:cuts").random
 
     def crash_after(self) -> float:
@@ -37,6 +40,9 @@ class Faults:
 
     def victim(self, size: int) -> int:
         return int(self.crashing() * size)
+
+    def disk_survives(self) -> bool:
+        return self.disks_lost == 0.0 or self.losing() >= self.disks_lost
 
     def cut_after(self) -> float:
         return -self.cut_every * log(1.0 - self.cutting())

@@ -1,4 +1,4 @@
-"""What crashes, cuts and leases cost; times are ticks, see :mod:`.recovering`."""
+"""What crashes, cuts and leases cost."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from typing import Any
 from meshlock.properties.paths import DOWN
 
 
-def spread(times: list[int], ticks: int) -> dict[str, Any]:
-    """How many, their median and the longest, in time units."""
+def spread(times: list[float]) -> dict[str, Any]:
+    """How many, their median and the longest."""
     if not times:
         return {"count": 0, "median": None, "worst": None}
-    return {
-        "count": len(times),
-        "median": median(times) / ticks,
-        "worst": max(times) / ticks,
-    }
+    return {"count": len(times), "median": median(times), "worst": max(times)}
 
 
 class RecoveryMeasures:
@@ -27,90 +23,106 @@ class RecoveryMeasures:
         self.members = members
         self.majority = len(members) // 2 + 1
         self.permits = permits
-        self.time = 0
+        self.time = 0.0
         self.crashes = 0
         self.cuts = 0
         self.lost_grants = 0  # the lease ran out although the client's node lived
         self.orphaned_grants = 0  # their node crashed
         self.lost_requests = 0  # their node crashed while they waited
-        self.birth = -1  # when the first token could be used
-        self.outages: list[int] = []  # no token could be used anywhere
-        self.outage_since = 0
-        self.recoveries: list[int] = []  # a majority was connected, but had no usable token
-        self.lacking_since = -1
-        self.with_majority = 0
-        self.majority_served = 0
-        self.idle = 0
-        self.rest = 0  # a token, and nobody who waits or holds
+        self.birth = -1.0  # when the first token could be used
+        self.outages: list[float] = []  # no token could be used anywhere
+        self.outage_since = 0.0
+        self.recoveries: list[float] = []  # a quorum was connected, but had no usable token
+        self.lacking_since = -1.0
+        self.with_majority = 0.0
+        self.majority_served = 0.0
+        self.idle = 0.0
+        self.rest = 0.0  # a token, and nobody who waits or holds
         self.rest_messages = 0  # of leases, in that time
-        self.served = [0] * size
+        self.served = [0.0] * size
+        self.holder = -1  # of the usable token
+        self.moved = True  # the network, since it was last looked at
+        self.majority_part = DOWN
         self.reached: list[int] = []  # who can reach the usable token, since ...
-        self.reached_since = 0
+        self.reached_since = 0.0
 
-    def network(self, now: int, parts: tuple[int, ...], holder: int) -> int:
-        """The network or the holder changed: note who could be served, find the majority's part."""
+    def renews(self) -> None:
+        """A message of a lease, while nobody waits or holds."""
+        if self.holder >= 0:
+            self.rest_messages += 1
+
+    def look(self, parts: tuple[int, ...], holder: int) -> None:
+        """The network or the holder changed: note who could be served, find the quorum's part."""
         for node in self.reached:
-            self.served[node] += now - self.reached_since
-        self.reached_since = now
+            self.served[node] += self.time - self.reached_since
+        self.reached_since = self.time
+        self.holder = holder
+        self.moved = False
         self.reached = []
         if holder >= 0:
             self.reached = [node for node in range(self.size) if parts[node] == parts[holder]]
-        there = [parts[member] for member in self.members if parts[member] != DOWN]
+        there = [parts[one] for one in self.members if parts and parts[one] != DOWN]
+        self.majority_part = DOWN
         for part in set(there):
             if there.count(part) >= self.majority:
-                return part
-        return DOWN
+                self.majority_part = part
 
     def span(
         self,
-        start: int,
-        end: int,
+        end: float,
+        parts: tuple[int, ...],
+        holder: int,
         *,
-        usable: bool,
         flying: bool,
-        majority: bool,
-        served: bool,
-        idle: int,
+        used: int,
+        free: int,
         resting: bool,
     ) -> None:
-        """From start to end. ``usable``: some token; ``flying``: it is under way; ``majority``:
-        some part has one; ``served``: the token is in that part."""
+        """From the end of the last span until this one. ``holder``: of the usable token, -1 if
+        there is none; ``flying``: it is under way."""
+        if self.moved or holder != self.holder:
+            self.look(parts, holder)
+        start = self.time
         length = end - start
-        self.time += length
-        if usable:
-            if self.outage_since >= 0:
-                if self.birth < 0:
+        self.time = end
+        majority = self.majority_part != DOWN
+        if holder >= 0:
+            if self.outage_since >= 0.0:
+                if self.birth < 0.0:
                     self.birth = start
                 else:
                     self.outages.append(start - self.outage_since)
-                self.outage_since = -1
+                self.outage_since = -1.0
             if resting:
                 self.rest += length
-        elif not flying and self.outage_since < 0:
+        elif not flying and self.outage_since < 0.0:
             self.outage_since = start
         if majority:
             self.with_majority += length
-        if majority and served:
+        if majority and holder >= 0 and parts[holder] == self.majority_part:
             self.majority_served += length
-            if self.lacking_since > 0:  # birth, at 0, is told apart
+            if self.lacking_since > 0.0:  # birth, at 0, is told apart
                 self.recoveries.append(start - self.lacking_since)
-            self.lacking_since = -1
-        elif majority and not flying and self.lacking_since < 0:
+            self.lacking_since = -1.0
+        elif majority and not flying and self.lacking_since < 0.0:
             self.lacking_since = start
         elif not majority:
-            self.lacking_since = -1
-        self.idle += length * idle
+            self.lacking_since = -1.0
+        self.idle += length * max(0, self.permits - used - (free if holder >= 0 else 0))
 
-    def figures(self, ticks: int) -> dict[str, Any]:
-        time = self.time if self.time > 0 else 1
+    def ends(self) -> None:
+        self.look((), -1)
+
+    def figures(self) -> dict[str, Any]:
+        time = self.time if self.time > 0.0 else 1.0
         shares = [round(served / time, 4) for served in self.served]
-        at_rest = self.rest_messages * ticks / self.rest if self.rest > 0 else None
+        at_rest = self.rest_messages / self.rest if self.rest > 0 else None
         return {
             "crashes": self.crashes,
             "partitions": self.cuts,
-            "birth": self.birth / ticks if self.birth >= 0 else None,
-            "outages": spread(self.outages, ticks),
-            "time_to_recover": spread(self.recoveries, ticks),
+            "birth": self.birth if self.birth >= 0.0 else None,
+            "outages": spread(self.outages),
+            "time_to_recover": spread(self.recoveries),
             "served_share": {
                 "worst": min(shares),
                 "mean": round(sum(self.served) / (time * self.size), 4),

@@ -1,83 +1,38 @@
-"""The settings of a run with recovery as a person writes them; see :mod:`.settings`."""
+"""Members, leases, clocks and faults of a run as a person writes them; see :mod:`.settings`."""
 
 from __future__ import annotations
 
 from math import isfinite
+from typing import TYPE_CHECKING
 
-from meshlock.algorithms.registry import find, refuse_impossible, settle
 from meshlock.errors import Refused
-from meshlock.properties.promises import promises
+from meshlock.simulate.clocks import TICKS, drawn_clocks
 from meshlock.simulate.faults import Faults
-from meshlock.simulate.recovering import TICKS, Recovering, Timing
-from meshlock.simulate.recovery_trace import RecoveryTrace
-from meshlock.simulate.settings import Settings, changing_network, duration, size, workload
-from meshlock.topology.mobility.changes import Changes
-from meshlock.topology.mobility.live_graph import LiveGraph
-from meshlock.topology.specification import network
-from meshlock.trace.writer import TraceWriter
+from meshlock.simulate.layered import LayerSetup
+from meshlock.simulate.recovery import RecoverySimulation
+from meshlock.simulate.run_setup import RunSetup
+
+if TYPE_CHECKING:
+    from meshlock.simulate.settings import Settings
 
 LEAST_LEASE = 10
 """So many mean delays at the least: a lease is renewed in thirds by questions and answers."""
 
 
-def recovering(settings: Settings, trace: TraceWriter | None) -> Recovering:
-    """The run that these settings describe, ready to start."""
-    seed = settings.number("seed")
-    permits = settings.number("permits")
-    work = workload(settings)
-    entry = find(settings.text("algorithm"), members=True)
-    settle(entry, settings.options)
-    refuse_others(settings)
-    refuse_impossible(
-        entry,
-        permits=permits,
-        want=work.wants[1],
-        complete=True,
-        fifo=True,
-        changing=True,
-    )
-    delay = duration("delay", settings.text("delay"), seed)
-    hold = duration("hold", settings.text("hold"), seed)
-    timing = leases(settings, delay.low + delay.span / 2.0)
-    changes: Changes | None = None
-    if settings.text("mobility") != "none":
-        moving = changing_network(settings, seed, trace is not None)
-        graph, changes = moving.graph, moving.changes
-    else:
-        fixed = network(settings.text("topology"), size(settings), seed)
-        graph = LiveGraph(fixed.size, fixed.links())
-    until = times("until", settings.text("until"), 1)[0] if settings.text("until") else 0.0
-    told = RecoveryTrace(trace) if trace is not None else None
-    links = list(graph.links())
-    components = graph.components
-    run = Recovering(
-        graph,
-        permits,
-        members(settings, graph.size),
-        timing,
-        work,
-        delay,
-        hold,
-        settings.text("links") == "fifo",
-        seed,
-        faults(settings, seed, timing),
-        changes,
-        until,
-        told,
-    )
-    if told is not None:
-        begin(told, settings, run, links, components)
-    return run
-
-
-def refuse_others(settings: Settings) -> None:
+def with_recovery(settings: Settings, setup: RunSetup) -> RecoverySimulation:
+    """The run that these settings describe, under the recovery layer."""
     if settings.text("failures") != "drain":
         raise Refused(
             "With --members a message on a failing link may be lost; it neither drains nor "
             "returns: leave out --failures."
         )
-    if settings.text("links") not in ("fifo", "unordered"):
-        raise Refused(f"--links is fifo or unordered, not '{settings.text('links')}'.")
+    size = setup.network.size
+    mean_delay = setup.delay.low + setup.delay.span / 2.0
+    lease = lease_time(settings, mean_delay)
+    clocks = drawn_clocks(size, lease, skew(settings), setup.seed)
+    until = times("until", settings.text("until"), 1)[0] if settings.text("until") else 0.0
+    layer = LayerSetup(members(settings, size), clocks)
+    return RecoverySimulation(setup, layer, faults(settings, setup.seed, lease), until)
 
 
 def members(settings: Settings, nodes: int) -> tuple[int, ...]:
@@ -92,7 +47,7 @@ def members(settings: Settings, nodes: int) -> tuple[int, ...]:
     return tuple(range(int(text)))
 
 
-def leases(settings: Settings, mean_delay: float) -> Timing:
+def lease_time(settings: Settings, mean_delay: float) -> float:
     lease = times("lease", settings.text("lease"), 1)[0]
     if lease * TICKS < 30 or lease < LEAST_LEASE * mean_delay:
         least = max(30 / TICKS, LEAST_LEASE * mean_delay)
@@ -100,33 +55,51 @@ def leases(settings: Settings, mean_delay: float) -> Timing:
             f"A lease of {lease:g} is too short to be renewed in time: use --lease {least:g} "
             f"or more, or lower --delay."
         )
+    return lease
+
+
+def skew(settings: Settings) -> float:
+    return share(
+        settings,
+        "clock-skew",
+        0.5,
+        "--clock-skew is the share by which clocks may run fast or slow, from 0 to 0.5, as "
+        "in 0.01 for one per cent.",
+    )
+
+
+def share(settings: Settings, name: str, most: float, sentence: str) -> float:
     try:
-        skew = float(settings.text("clock-skew"))
+        value = float(settings.text(name))
     except ValueError:
-        skew = -1.0
-    if not 0.0 <= skew <= 0.5:
-        raise Refused(
-            "--clock-skew is the share by which clocks may run fast or slow, from 0 to 0.5, as "
-            "in 0.01 for one per cent."
-        )
-    return Timing(lease, skew)
+        value = -1.0
+    if not 0.0 <= value <= most:
+        raise Refused(sentence)
+    return value
 
 
-def faults(settings: Settings, seed: int, timing: Timing) -> Faults:
+def faults(settings: Settings, seed: int, lease: float) -> Faults:
     crash_every = down_for = cut_every = cut_for = 0.0
     if settings.text("crashes"):
         crashes = times("crashes", settings.text("crashes"), 2)
         crash_every = crashes[0]
-        down_for = crashes[1] if len(crashes) > 1 else 2.0 * timing.lease / TICKS
+        down_for = crashes[1] if len(crashes) > 1 else 2.0 * lease
     if settings.text("cuts"):
         cuts = times("cuts", settings.text("cuts"), 2)
         if len(cuts) < 2:
             raise Refused("--cuts takes EVERY,LASTS: the mean time between cuts, and of a cut.")
         cut_every, cut_for = cuts
+    disks_lost = share(
+        settings,
+        "disks-lost",
+        1.0,
+        "--disks-lost is the share of crashes that take the disk as well, from 0 to 1.",
+    )
     return Faults(
         seed,
         crash_every=crash_every,
         down_for=down_for,
+        disks_lost=disks_lost,
         cut_every=cut_every,
         cut_for=cut_for,
     )
@@ -143,37 +116,3 @@ def times(name: str, text: str, most: int) -> list[float]:
         form = forms.get(name, "a time")
         raise Refused(f"--{name} takes {form}, above 0 and in time units, not '{text}'.")
     return values
-
-
-def begin(
-    told: RecoveryTrace,
-    settings: Settings,
-    run: Recovering,
-    links: list[tuple[int, int]],
-    components: int,
-) -> None:
-    from meshlock import __version__
-
-    setup: dict[str, object] = {
-        "version": __version__,
-        "source": "simulate",
-        "algorithm": run.algorithm.name,
-        "options": run.options,
-        "seed": settings.number("seed"),
-        **promises(run.algorithm, run.options).line(),
-        "settings": settings.values,
-        "nodes": run.network.size,
-        "links": links,
-        "permits": run.permits,
-        "holder": -1,
-        "recovery": {
-            "members": list(run.members),
-            "lease": run.timing.lease / TICKS,
-            "wait": run.timing.wait / TICKS,
-            "recover": run.paths.recover,
-            "queue": run.paths.queue,
-        },
-    }
-    if components > 1:
-        setup["components"] = components
-    told.begin(setup)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-from meshlock.simulate.changing import ChangingSimulation
 from meshlock.simulate.engine import Simulation
-from meshlock.simulate.recovering import Recovering
+from meshlock.simulate.link_changes import MobileSimulation
+from meshlock.simulate.recovery import RecoverySimulation
 
 
 def spread(times: array[float]) -> dict[str, float]:
@@ -37,7 +37,7 @@ def jain(counts: array[int]) -> float:
     return total * total / (len(counts) * sum(count * count for count in counts))
 
 
-def figures(run: Simulation | Recovering, seed: int, cpu: float) -> dict[str, Any]:
+def figures(run: Simulation, seed: int, cpu: float) -> dict[str, Any]:
     measures = run.measures
     messages = sum(measures.messages.values())
     entries = measures.entries
@@ -78,15 +78,15 @@ def figures(run: Simulation | Recovering, seed: int, cpu: float) -> dict[str, An
         "cpu_s": cpu,
         "messages_per_cpu_s": messages / cpu if cpu > 0.0 else 0.0,
     }
-    if isinstance(run, ChangingSimulation):
+    if isinstance(run, RecoverySimulation):
+        result["recovery"] = run.figures()
+    elif isinstance(run, MobileSimulation):
         result["link_changes"] = {"up": run.ups, "down": run.downs}
         result["undelivered"] = {
             "returned": run.returned,
             "lost": run.dropped,
             "late": run.late,
         }
-    if isinstance(run, Recovering):
-        result["recovery"] = run.figures()
     if run.workload.deadlines is not None:
         result["deadline_misses"] = measures.missed
     return result

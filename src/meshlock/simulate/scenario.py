@@ -1,6 +1,6 @@
 """A scenario: a schedule written as a short text, for people to read and for nodes to play.
 
-First the set-up, then one line per deed of the director, with what is expected in between.
+First the set-up, then one line per deed, with what is expected in between.
 Since it names no message, every algorithm that can serve the set-up can play it::
 
     # J10 Two clients fit and only one is let in
@@ -29,6 +29,10 @@ failures drain, failures return  what is on a failing link arrives first (drain)
 algorithm NAME                   who plays unless the command line says otherwise (jiang)
 option NAME=VALUE                an option, for algorithms that have it
 seed N                           of the draws (1), where nothing says what a node chooses
+members all, members N           the nodes run under the recovery layer: all, or the first N, are
+                                 members, and nodes may crash
+lease TIME                       with members (100); every clock shows the true time, unless
+clocks SKEW RATE RATE ...        says otherwise, in millionths
 unordered NAME                   the authors of algorithm NAME claim to need no FIFO links, so
                                  there ``overtake`` happens; for all others that need FIFO,
                                  the link puts things right
@@ -36,16 +40,26 @@ unordered NAME                   the authors of algorithm NAME claim to need no 
 
 ===============================  =========================================================
 request N [want H] [priority P]  a client of node N asks for H permits
-leave N                          the client inside N leaves (it is expected to be inside)
+leave N [NUMBER]                 the client that has been inside N longest leaves, or the one
+                                 of that number (somebody is expected to be inside)
 withdraw N                       the client that has waited longest at N gives up
 behaviour N ... WORD             from now on these nodes, or all if none is named, choose
                                  WORD where the algorithm leaves a choice: ``proxy`` or
                                  ``transit`` in the general scheme; ``drawn``: by lot again
-deliver A->B                     the first message on the way from A to B arrives
+deliver A->B [NUMBER]            the first message on the way from A to B arrives, or the one of
+                                 that number
+lose A->B [NUMBER]               the same is lost
 overtake A->B                    the second message from A to B passes the first
 hold A->B, let go A->B           settle leaves this link alone, or no longer does
 settle                           everything on its way arrives, in the order it was sent
-link up A-B, link down A-B       both ends notice, at the same moment
+link up A-B, link down A-B       both ends notice, at the same time
+crash N                          with members: N is down, and its neighbours see their links fail
+restart N [without disk]         N is up, and so are the links that its crash took; ``without
+                                 links``: they are not yet
+wait TIME                        time passes: what is due happens, what is on its way arrives
+time TIME                        it is that time now, and nothing has happened
+wake N [chance C]                node N looks at its clock; C from 0 to 1 is its draw
+unreachable N [A B ...]          node N knows that it cannot reach these
 finish                           settle; whoever has been inside longest leaves; and so on
 paper TEXT, note TEXT            what the paper, or whoever wrote the script, says at this
                                  point; shown in the transcript
@@ -59,6 +73,7 @@ expect inside N ...              exactly these nodes have a client inside
 expect token N                   node N has the token
 expect tree A>B>C ...            exactly this is the tree of fathers
 expect messages KIND COUNT ...   so many messages of these kinds have been sent
+expect epochs COUNT              so many epochs have made a token
 expect hops COUNT                all messages together have crossed so many links
 ===============================  =========================================================
 """
@@ -71,6 +86,8 @@ from pathlib import Path
 
 from meshlock.algorithms.interface import NIL
 from meshlock.errors import Refused
+from meshlock.simulate.clocks import MILLION, Clocks
+from meshlock.simulate.layered import LayerSetup
 from meshlock.topology.graphs import Graph, Rooted
 
 FOLDER = Path(__file__).parent / "scenarios"
@@ -79,7 +96,7 @@ FAILURES = ("drain", "return")
 
 
 class Scenario:
-    """A script that has been read: its set-up, and the director's lines with their numbers."""
+    """A script that has been read: its set-up, and its other lines with their numbers."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
@@ -93,6 +110,9 @@ class Scenario:
         self.algorithm = "jiang"
         self.options: dict[str, str] = {}
         self.seed = 1
+        self.members = 0  # 0: plain nodes
+        self.lease = 100.0
+        self.clocks: list[int] = []  # skew, then everybody's rate
         self.unordered: set[str] = set()
         self.lines: list[tuple[int, list[str]]] = []
         linked = False
@@ -135,6 +155,14 @@ class Scenario:
             self.options[option] = value
         elif words[0] == "seed" and len(words) == 2:
             self.seed = self.whole(number, words[1])
+        elif words[0] == "members" and len(words) == 2:
+            self.members = self.size if words[1] == "all" else self.whole(number, words[1])
+            if not 1 <= self.members <= self.size:
+                raise self.wrong(number, f"members are 'all' or 1 to {self.size} of the nodes.")
+        elif words[0] == "lease" and len(words) == 2:
+            self.lease = self.decimal(number, words[1])
+        elif words[0] == "clocks" and len(words) == self.size + 2:
+            self.clocks = [self.whole(number, word) for word in words[1:]]
         elif words[0] == "unordered":
             self.unordered.update(words[1:])
         else:
@@ -146,6 +174,14 @@ class Scenario:
             return Rooted(self.size, self.links, self.tree)
         return Graph(self.size, self.links)
 
+    @property
+    def layer(self) -> LayerSetup | None:
+        """Of nodes under the recovery layer."""
+        if self.members == 0:
+            return None
+        skew, *rates = self.clocks or [0, *[MILLION] * self.size]
+        return LayerSetup(tuple(range(self.members)), Clocks(self.lease, skew, rates))
+
     # -- words ---------------------------------------------------------------------------
 
     def wrong(self, number: int, text: str) -> Refused:
@@ -155,6 +191,15 @@ class Scenario:
         if not word.isdigit():
             raise self.wrong(number, f"'{word}' should be a whole number.")
         return int(word)
+
+    def decimal(self, number: int, word: str) -> float:
+        try:
+            value = float(word)
+        except ValueError:
+            value = -1.0
+        if not 0.0 <= value < 1e12:
+            raise self.wrong(number, f"'{word}' should be a number, not below 0.")
+        return value
 
     def node(self, number: int, word: str) -> int:
         if self.size < 1:

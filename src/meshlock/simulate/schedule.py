@@ -1,6 +1,6 @@
 """A run as a list of deeds: who asked, what was delivered, who left, which link changed.
 
-Any trace is such a list. Played again (:mod:`.director`) it must give the same run, since
+Any trace is such a list. Played again (:mod:`.player`) it must give the same run, since
 algorithms are deterministic; with deeds left out it gives a smaller run, which is how a failure
 is shrunk (:mod:`.shrink`).
 """
@@ -12,9 +12,9 @@ from typing import Any
 from meshlock.algorithms.interface import Algorithm
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
-from meshlock.simulate.director import Director
 from meshlock.simulate.driven import DrivenRun
 from meshlock.simulate.outcome import Outcome
+from meshlock.simulate.player import Player
 from meshlock.simulate.scenario import Scenario, drawn
 from meshlock.trace.reader import Trace
 
@@ -26,15 +26,16 @@ class Deed:
         self.verb = verb
         self.one = one
         self.other = other
-        self.rest = rest  # of a request: want and priority
+        self.rest = rest  # of a request: want and priority; of a delivery: which message; ...
         self.choice = -1  # what the outside chose before, where there was a choice
 
     def text(self) -> str:
-        if self.verb in ("deliver", "overtake"):
-            return f"{self.verb} {self.one}->{self.other}"
-        if self.verb in ("link up", "link down"):
-            return f"{self.verb} {self.one}-{self.other}"
-        return f"{self.verb} {self.one} {self.rest}".rstrip()
+        about = f"{self.one}" if self.one >= 0 else ""
+        if self.verb in ("deliver", "overtake", "lose"):
+            about += f"->{self.other}"
+        elif self.verb in ("link up", "link down"):
+            about += f"-{self.other}"
+        return " ".join([part for part in (self.verb, about, self.rest) if part])
 
     def renamed(self, names: dict[int, int]) -> Deed:
         twin = Deed(self.verb, names[self.one], names.get(self.other, -1), self.rest)
@@ -46,68 +47,68 @@ class Deed:
         """Whose handler runs."""
         return self.other if self.verb == "deliver" else self.one
 
+    @property
+    def which(self) -> int:
+        """The first, or the one of that number."""
+        return int(self.rest or "1")
+
     def possible(self, run: DrivenRun) -> bool:
         """Can this be done in the run as it stands?"""
+        up = self.one < 0 or run.layered is None or run.layered.up[self.one]
         if self.verb == "request":
-            busy = [*run.waiting.values(), *run.inside.values()]
-            many = run.algorithm.many_clients
-            return many or all(request.node != self.one for request in busy)
+            return up and self.one not in run.queues
         if self.verb == "leave":
-            return any(request.node == self.one for request in run.inside.values())
-        if self.verb == "deliver":
-            return run.first((self.one, self.other)) >= 0
-        if self.verb == "overtake":
-            first = run.first((self.one, self.other))
-            return first >= 0 and run.first((self.one, self.other), first) >= 0
-        linked = (min(self.one, self.other), max(self.one, self.other)) in run.links
-        return linked == (self.verb == "link down")
+            inside = [client for client in run.inside.values() if client.node == self.one]
+            return len(inside) >= self.which
+        if self.verb in ("deliver", "lose", "overtake"):
+            place = -1
+            for _ in range(2 if self.verb == "overtake" else self.which):
+                place = run.first((self.one, self.other), place)
+                if place < 0:
+                    return False
+            return self.verb != "deliver" or run.arrives(run.on_the_way[place])
+        if self.verb.startswith("link"):
+            linked = (min(self.one, self.other), max(self.one, self.other)) in run.links
+            return linked == (self.verb == "link down") and up and run.is_up(self.other)
+        if self.verb == "time":
+            return float(self.rest) >= run.now
+        return up != (self.verb == "restart")
 
 
 class Schedule:
+    """``setup``: the other lines of a scenario's set-up."""
+
     def __init__(
         self,
         algorithm: Algorithm,
-        options: dict[str, str],
+        setup: list[str],
         size: int,
         links: list[tuple[int, int]],
-        permits: int,
-        deeds: list[Deed],
         tree: list[int],
-        failures: str,
+        deeds: list[Deed],
     ) -> None:
         self.algorithm = algorithm
-        self.options = options
+        self.setup = setup
         self.size = size
         self.links = links
-        self.permits = permits
-        self.deeds = deeds
         self.tree = tree  # everybody's father at the start; empty: not said
-        self.failures = failures
+        self.deeds = deeds
 
     def but(self, deeds: list[Deed]) -> Schedule:
         """The same set-up with other deeds."""
-        return Schedule(
-            self.algorithm,
-            self.options,
-            self.size,
-            self.links,
-            self.permits,
-            deeds,
-            self.tree,
-            self.failures,
-        )
+        return Schedule(self.algorithm, self.setup, self.size, self.links, self.tree, deeds)
+
+    @property
+    def leased(self) -> bool:
+        return any(line.startswith("members ") for line in self.setup)
 
     def script(self, title: str, deeds: bool = True) -> str:
         """As a scenario file."""
         lines = [f"# {title}", f"nodes {self.size}"]
         lines.append("links " + " ".join(f"{one}-{other}" for one, other in self.links))
-        lines.append(f"permits {self.permits}")
         if self.tree:
             lines.append(f"tree {drawn(self.tree, 0)}")
-        if self.failures != "drain":
-            lines.append(f"failures {self.failures}")
-        lines.append(f"algorithm {self.algorithm.name}")
-        lines += [f"option {name}={value}" for name, value in self.options.items()]
+        lines += [*self.setup, f"algorithm {self.algorithm.name}"]
         if deeds:
             lines += ["", *self.deeds_with_choices()]
         return "\n".join(lines) + "\n"
@@ -137,8 +138,8 @@ class Play:
     def __init__(self, schedule: Schedule, strict: bool) -> None:
         scenario = Scenario("replay", schedule.script("replay", deeds=False))
         scenario.changing = any(deed.verb.startswith("link") for deed in schedule.deeds)
-        director = Director(scenario, schedule.algorithm)
-        self.run = director.run
+        player = Player(scenario, schedule.algorithm)
+        self.run = player.run
         self.done: list[Deed] = []
         for number, deed in enumerate(schedule.deeds, start=1):
             if not deed.possible(self.run):
@@ -148,7 +149,7 @@ class Play:
             if deed.choice >= 0:
                 self.run.behaviours[deed.node] = deed.choice
             self.run.lines.append(f"> {deed.text()}")
-            director.act(number, deed.text().split())
+            player.act(number, deed.text().split())
             self.done.append(deed)
 
     def finish(self) -> None:
@@ -170,9 +171,14 @@ class Reading:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
+        self.leased = "recovery" in trace.setup
         self.pairs = first_links(trace)
         self.links = set(self.pairs)  # as they are now
         self.lines: dict[tuple[int, int], list[int]] = {}  # link: ids of what is on it
+        self.sent: set[int] = set()  # ids of what was sent since the last cause
+        self.inside: dict[int, list[int]] = {}  # node: clients inside, in the order of entry
+        self.down: set[int] = set()
+        self.now = 0.0
         self.deeds: list[Deed] = []
         self.entries: list[int] = []
         self.failures = "drain"
@@ -182,53 +188,107 @@ class Reading:
     def event(self, event: dict[str, Any]) -> None:
         kind = event["event"]
         node = event.get("node", -1)
-        deed: Deed | None = None
-        if kind == "request":
-            rest = f"want {event.get('want', 1)} priority {event.get('priority', 0)}"
-            deed = Deed("request", node, -1, rest)
-        elif kind == "leave":
-            deed = Deed("leave", node)
-        elif kind == "deliver":
-            deed = self.delivered(self.trace.whole(event, "from"), node, event)
-        elif kind == "send":
-            line = self.lines.setdefault((node, self.trace.whole(event, "to")), [])
-            line.append(self.trace.whole(event, "id"))
+        if kind == "send":
+            number = self.trace.whole(event, "id")
+            self.lines.setdefault((node, self.trace.whole(event, "to")), []).append(number)
+            self.sent.add(number)
         elif kind == "enter":
             self.entries.append(node)
-        elif kind in ("link-up", "link-down"):
-            peer = self.trace.whole(event, "peer")
-            if node < peer:
-                deed = Deed("link up" if kind == "link-up" else "link down", node, peer)
-                (self.links.add if kind == "link-up" else self.links.discard)((node, peer))
+            self.inside.setdefault(node, []).append(self.trace.whole(event, "client"))
+        elif kind == "lease-lost":
+            self.went(node, event)
         elif kind in ("undelivered", "drop"):
-            self.taken_off(self.trace.whole(event, "id"))
-        elif kind in ("crash", "restart", "timer", "withdraw", "start"):
-            raise Refused(f"A trace with '{kind}' in it cannot be played again yet.")
-        if deed is not None:
-            deed.choice = event.get("choice", -1)
-            self.deeds.append(deed)
+            self.taken_off(self.trace.whole(event, "id"), event["t"])
+        elif kind not in ("move", "end", "lease", "recover"):
+            self.sent.clear()
+            self.cause(kind, node, event)
 
-    def taken_off(self, number: int) -> None:
+    def cause(self, kind: str, node: int, event: dict[str, Any]) -> None:
+        choice = event.get("choice", -1)
+        if kind == "request":
+            rest = f"want {event.get('want', 1)} priority {event.get('priority', 0)}"
+            self.add(event["t"], Deed("request", node, -1, rest), choice)
+        elif kind == "leave":
+            place = self.went(node, event)
+            self.add(event["t"], Deed("leave", node, -1, number_of(place)), choice)
+        elif kind == "deliver":
+            deed = self.delivered(event["t"], self.trace.whole(event, "from"), node, event)
+            self.add(event["t"], deed, choice)
+        elif kind in ("link-up", "link-down"):
+            self.link(event["t"], node, self.trace.whole(event, "peer"), kind == "link-up", choice)
+        elif self.leased and kind == "crash":
+            self.add(event["t"], Deed("crash", node))
+            self.down.add(node)
+            self.inside.pop(node, None)
+            self.links = {pair for pair in self.links if node not in pair}
+        elif self.leased and kind == "restart":
+            disk = " disk" if event.get("disk") is False else ""
+            self.add(event["t"], Deed("restart", node, -1, f"without links{disk}"))
+            self.down.discard(node)
+        elif self.leased and kind == "timer":
+            away = event.get("unreachable")
+            if isinstance(away, list):
+                self.add(event["t"], Deed("unreachable", node, -1, " ".join(map(str, away))))
+            self.add(event["t"], Deed("wake", node, -1, f"chance {event.get('chance', 0)!r}"))
+        elif kind == "withdraw" and not event.get("crash"):
+            self.add(event["t"], Deed("withdraw", node), choice)
+        elif not (self.leased and kind in ("start", "withdraw")):
+            raise Refused(f"A trace with '{kind}' in it cannot be played again yet.")
+
+    def add(self, time: float, deed: Deed, choice: int = -1) -> None:
+        if self.leased and time != self.now:
+            self.now = time
+            self.deeds.append(Deed("time", -1, -1, repr(time)))
+        deed.choice = choice
+        self.deeds.append(deed)
+
+    def link(self, time: float, node: int, peer: int, up: bool, choice: int) -> None:
+        """Both ends have a line; those of a crash, and of the start, are no deeds."""
+        pair = (min(node, peer), max(node, peer))
+        if node > peer or peer in self.down or up == (pair in self.links):
+            return
+        self.add(time, Deed("link up" if up else "link down", node, peer), choice)
+        if up:
+            self.links.add(pair)
+        else:
+            self.links.discard(pair)
+
+    def went(self, node: int, event: dict[str, Any]) -> int:
+        """A client has left: which of those inside was it?"""
+        inside, client = self.inside.get(node, []), self.trace.whole(event, "client")
+        place = inside.index(client) if client in inside else 0
+        if client in inside:
+            inside.remove(client)
+        return place
+
+    def taken_off(self, number: int, time: float) -> None:
         """A message comes back or is lost: its link fails next, unless there was none."""
         for (one, other), line in self.lines.items():
             if number in line:
+                if self.leased and number not in self.sent:
+                    self.add(time, Deed("lose", one, other, number_of(line.index(number))))
                 line.remove(number)
                 if (min(one, other), max(one, other)) in self.links:
                     self.failures = "return"
                 return
         raise self.trace.bad(f"message {number} comes back or is lost, but is not on its way")
 
-    def delivered(self, sender: int, receiver: int, event: dict[str, Any]) -> Deed:
+    def delivered(self, time: float, sender: int, receiver: int, event: dict[str, Any]) -> Deed:
         number = self.trace.whole(event, "id")
         line = self.lines.get((sender, receiver), [])
         if number not in line:
             raise self.trace.bad(f"delivers message {number}, which is not on its way")
-        if line.index(number) == 1:
-            self.deeds.append(Deed("overtake", sender, receiver))
-        elif line.index(number) > 1:
-            raise Refused("A message that overtakes more than one other cannot be replayed yet.")
+        place = line.index(number)
         line.remove(number)
-        return Deed("deliver", sender, receiver)
+        if place == 1 and not self.leased:
+            self.add(time, Deed("overtake", sender, receiver))
+            place = 0
+        return Deed("deliver", sender, receiver, number_of(place))
+
+
+def number_of(place: int) -> str:
+    """As a script says which one; nothing for the first."""
+    return str(place + 1) if place > 0 else ""
 
 
 def first_links(trace: Trace) -> list[tuple[int, int]]:
@@ -240,20 +300,31 @@ def first_links(trace: Trace) -> list[tuple[int, int]]:
     raise Refused("The trace does not say which links there are.")
 
 
+def layer_lines(trace: Trace) -> list[str]:
+    """What a scenario says of members, leases and clocks; nothing for plain nodes."""
+    recovery = trace.setup.get("recovery")
+    if not isinstance(recovery, dict):
+        return []
+    rates = recovery.get("rates")
+    if not isinstance(rates, list):
+        raise Refused("The trace does not say what its nodes' clocks did: it cannot be replayed.")
+    clocks = " ".join([str(value) for value in [recovery.get("skew", 0), *rates]])
+    count = len(recovery["members"])
+    return [f"members {count}", f"lease {recovery['lease']!r}", f"clocks {clocks}"]
+
+
 def read(trace: Trace) -> tuple[Schedule, list[int]]:
     """The schedule that a trace records, and the nodes whose clients entered, in order."""
     setup = trace.setup
     if setup.get("failures") == "custody":
         raise Refused("A trace of links with custody cannot be played again yet.")
     reading = Reading(trace)
-    schedule = Schedule(
-        find(str(setup.get("algorithm"))),
-        {str(name): str(value) for name, value in dict(setup.get("options", {})).items()},
-        trace.nodes,
-        reading.pairs,
-        setup["permits"],
-        reading.deeds,
-        [int(father) for father in setup.get("tree", [])],
-        reading.failures,
-    )
-    return schedule, reading.entries
+    lines = [f"permits {setup['permits']}", *layer_lines(trace)]
+    if reading.failures != "drain" and not reading.leased:
+        lines.append(f"failures {reading.failures}")
+    lines += [f"option {name}={value}" for name, value in dict(setup.get("options", {})).items()]
+    tree = [int(father) for father in setup.get("tree", [])]
+    algorithm = find(str(setup.get("algorithm")))
+    return Schedule(
+        algorithm, lines, trace.nodes, reading.pairs, tree, reading.deeds
+    ), reading.entries

@@ -18,17 +18,25 @@ import tomllib
 from difflib import get_close_matches
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from meshlock.algorithms.registry import ALGORITHMS, find, refuse_impossible, settle
 from meshlock.errors import Refused
-from meshlock.simulate.changing import ChangingSimulation
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.engine import Simulation
+from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.links.at_once import AtOnce
 from meshlock.simulate.links.custody import Custody
+from meshlock.simulate.recovery import RecoverySimulation
+from meshlock.simulate.recovery_settings import with_recovery
+from meshlock.simulate.run_setup import RunSetup
 from meshlock.simulate.workload import Workload
+from meshlock.topology.graphs import Topology
+from meshlock.topology.mobility.changes import Changes
+from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.topology.mobility.specification import Mobility, makes_links, mobility
 from meshlock.topology.specification import network, says_its_size
+from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter
 
 DEFAULTS: dict[str, str | int] = {
@@ -59,6 +67,7 @@ RECOVERY: dict[str, str] = {
     "lease": "100",
     "clock-skew": "0.01",
     "crashes": "",
+    "disks-lost": "0",
     "cuts": "",
     "until": "",
 }
@@ -91,7 +100,6 @@ class Settings:
                     f"--members all."
                 )
             self.values.update(RECOVERY)
-            self.values["algorithm"] = "direct"
         for name, value in given.items():
             if name in self.values:
                 if name in NUMBERS and not isinstance(value, int):
@@ -219,39 +227,46 @@ def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
             algorithm,
             permits=permits,
             want=work.wants[1],
-            complete=complete,
-            fifo=links == "fifo",
-            changing=changing,
+            complete=complete or settings.recovers,  # what the layer sends is routed,
+            fifo=links == "fifo" or settings.recovers,  # and what needs it is in order
+            changing=changing and not settings.recovers,
         )
 
     refuse(True)  # before a large network is made for nothing
-    run: Simulation
+    changes: Changes | None = None
+    graph: Topology
     if changing:
         moving = changing_network(settings, seed, trace is not None)
-        common = (algorithm, options, moving.graph, permits, work, delay, hold, links == "fifo")
-        failures = settings.text("failures")
-        if failures == "custody":
-            notice = duration("notice", settings.text("notice") or USUAL_NOTICE, seed)
-            run = Custody(*common, seed, moving.changes, notice, trace)
-        else:
-            run = AtOnce(*common, seed, moving.changes, failures == "return", trace)
+        graph, changes = moving.graph, moving.changes
     else:
         graph = network(settings.text("topology"), size(settings), seed)
         refuse(graph.complete)
-        run = Simulation(
-            algorithm,
-            options,
-            graph,
-            permits,
-            work,
-            delay,
-            hold,
-            links == "fifo",
-            seed,
-            trace,
-        )
+        if settings.recovers:
+            graph = LiveGraph(graph.size, graph.links())
+    setup = RunSetup(
+        algorithm,
+        options,
+        graph,
+        permits,
+        work,
+        delay,
+        hold,
+        fifo=links == "fifo",
+        seed=seed,
+        changes=changes,
+        trace=trace,
+    )
+    run: Simulation
+    if settings.recovers:
+        run = with_recovery(settings, setup)
+    elif not changing:
+        run = Simulation(setup)
+    elif settings.text("failures") == "custody":
+        run = Custody(setup, duration("notice", settings.text("notice") or USUAL_NOTICE, seed))
+    else:
+        run = AtOnce(setup, settings.text("failures") == "return")
     if trace is not None:
-        begin(trace, settings, run)
+        trace.begin(trace_setup(settings, run), run.nodes)
     return run
 
 
@@ -297,21 +312,23 @@ def changing_network(settings: Settings, seed: int, moves: bool) -> Mobility:
     return made
 
 
-def begin(trace: TraceWriter, settings: Settings, run: Simulation) -> None:
-    from meshlock import __version__
-
-    setup = {
-        "version": __version__,
-        "source": "simulate",
-        "algorithm": run.algorithm.name,
-        "options": run.options,
-        "seed": settings.number("seed"),
-        **run.promises.line(),
-        "settings": settings.values,
-    }
-    if isinstance(run, ChangingSimulation):
-        setup["failures"] = settings.text("failures")
-        if run.graph.components > 1:
-            setup["components"] = run.graph.components
-    pairs = "complete" if run.network.complete else list(run.network.links())
-    trace.begin(setup, run.network, pairs, run.permits, run.nodes)
+def trace_setup(settings: Settings, run: Simulation) -> TraceSetup:
+    recovery: dict[str, Any] | None = None
+    if isinstance(run, RecoverySimulation):
+        long_enough = {"recover": run.paths.recover, "queue": run.paths.queue}
+        recovery = {**run.layer.line(), **long_enough}
+    mobile = isinstance(run, MobileSimulation) and recovery is None
+    return TraceSetup(
+        source="simulate",
+        algorithm=run.algorithm.name,
+        options=run.options,
+        promised=run.promises,
+        permits=run.permits,
+        nodes=run.network.size,
+        links="complete" if run.network.complete else list(run.network.links()),
+        seed=settings.number("seed"),
+        settings=settings.values,
+        failures=settings.text("failures") if mobile else None,
+        components=run.pieces() if run.pieces() > 1 else None,
+        recovery=recovery,
+    )

@@ -21,6 +21,8 @@ def violated(schedule: Schedule) -> set[str]:
     """
     try:
         play = schedule.play(strict=False)
+        if schedule.leased and play.run.monitor.violated:
+            return set(play.run.monitor.violated)  # the end takes many leases
         play.finish()
         wrong = set(play.outcome().violated)
         return wrong if play.run.monitor.connected else wrong - {"served"}
@@ -82,8 +84,9 @@ def without_nodes(schedule: Schedule, wrong: set[str]) -> Schedule:
 
 
 def without(schedule: Schedule, gone: int) -> Schedule | None:
-    """The same without this node, the others renumbered; None if that cuts network or tree."""
-    if gone in schedule.tree or schedule.tree[gone : gone + 1] == [NIL]:
+    """The same without this node, the others renumbered; None if that cuts network or tree, or
+    may take a member away."""
+    if schedule.leased or gone in schedule.tree or schedule.tree[gone : gone + 1] == [NIL]:
         return None
     names = {node: node - (node > gone) for node in range(schedule.size) if node != gone}
     links = [
@@ -94,13 +97,4 @@ def without(schedule: Schedule, gone: int) -> Schedule | None:
         return None
     tree = [names.get(father, NIL) for node, father in enumerate(schedule.tree) if node != gone]
     deeds = [deed.renamed(names) for deed in schedule.deeds]
-    return Schedule(
-        schedule.algorithm,
-        schedule.options,
-        size,
-        links,
-        schedule.permits,
-        deeds,
-        tree,
-        schedule.failures,
-    )
+    return Schedule(schedule.algorithm, schedule.setup, size, links, tree, deeds)

@@ -10,6 +10,8 @@ from meshlock.simulate.durations import Duration
 class Client:
     """One request of one node: from asking, through entering, to leaving."""
 
+    life: int = 0  # of its node, where nodes crash
+
     def __init__(self, node: int, want: int) -> None:
         self.number = 0  # given when it asks
         self.node = node

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from meshlock.properties.leases import Epoch, Fence, LeaseMonitor
+from meshlock.properties.leases import Epoch, Fence, LeaseMonitor, numbered
 from meshlock.properties.paths import Paths, labelled
 from meshlock.trace.reader import Trace
 
@@ -122,8 +122,9 @@ class LeaseAudit:
 
     def token(self, event: dict[str, Any]) -> str:
         """Epoch and hop of the token in this message: copies have the same."""
-        papers = event.get("args", {}).get("papers")
-        return f"{papers[0]} {papers[1]}" if isinstance(papers, list) and len(papers) > 1 else ""
+        seal = event.get("seal")
+        state = seal[2] if isinstance(seal, list) and len(seal) > 2 else None
+        return f"{state[0]} {state[1]}" if isinstance(state, list) and len(state) > 1 else ""
 
     def costs(self, event: dict[str, Any], tokens: int) -> int:
         """A TOKEN may be sent again, to the same node."""
@@ -168,7 +169,7 @@ class LeaseAudit:
     def fence(self, event: dict[str, Any]) -> Fence:
         value = event.get("fence")
         if isinstance(value, int):  # the same in one number
-            return ((value, 0, 0), 0)
+            return numbered(value)
         if not isinstance(value, list) or len(value) != 2 or not isinstance(value[1], int):
             raise self.trace.bad("needs a fence: a list of an epoch and a number")
         return (self.epoch(value[0]), value[1])

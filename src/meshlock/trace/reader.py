@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from meshlock.trace.writer import FORMAT
+from meshlock.trace.setup import FORMAT
 
 LONGEST_LINE = 16 * 1024 * 1024
 

@@ -6,13 +6,48 @@ from typing import Any
 
 import msgspec
 
-from meshlock.algorithms.interface import Effect, Enter, Frozen, Message, Network, Node
-
-FORMAT = 1
+from meshlock.algorithms.interface import Effect, Enter, Frozen, Lost, Message, Node
+from meshlock.algorithms.recovery.records import Epoch
+from meshlock.trace.setup import TraceSetup
 
 
 def arguments(message: Message) -> dict[str, Any]:
     return dict(zip(message.fields, message.freeze()[1:], strict=True))
+
+
+def contents(message: Message) -> dict[str, Any]:
+    """Kind and fields, and the seal of a message of the algorithm inside a recovery layer."""
+    said: dict[str, Any] = {"message": message.kind, "args": arguments(message)}
+    if message.seal is not None:
+        said["seal"] = message.seal.freeze()
+    return said
+
+
+def arrival(message: Message) -> dict[str, Any]:
+    """The cause of a ``deliver``."""
+    return {"id": message.serial, "from": message.sender, **contents(message)}
+
+
+def came_back(message: Message) -> dict[str, Any]:
+    """The cause of an ``undelivered``."""
+    return {"id": message.serial, "to": message.receiver, **contents(message)}
+
+
+class LeaseStep:
+    """What a step of a node under leases says besides: how many permits the ledger of its
+    token counts, the epoch whose token it made, the leases it renewed, and all there are."""
+
+    def __init__(
+        self,
+        lent: int,
+        minted: Epoch | None,
+        renewed: dict[int, float],
+        ends: dict[int, float],
+    ) -> None:
+        self.lent = lent
+        self.minted = minted
+        self.renewed = renewed
+        self.ends = ends
 
 
 class TraceWriter:
@@ -25,21 +60,18 @@ class TraceWriter:
         self.wants: dict[int, int] = {}  # client: what it asked for, until it leaves
         self.tokens: dict[int, int] = {}
         self.free: dict[int, int] = {}
+        self.lent: dict[int, int] = {}
         self.last: dict[int, Frozen] = {}
 
-    def begin(
-        self, setup: dict[str, Any], network: Network, links: Any, permits: int, nodes: list[Node]
-    ) -> None:
+    def begin(self, setup: TraceSetup, nodes: list[Node]) -> None:
         """The first line; ``nodes`` as they are before anything has happened."""
-        holder = -1
         for node in nodes:
             if node.tokens():
-                holder = node.me
+                setup.holder = node.me
                 self.tokens[node.me] = 1
             if node.free_permits():
                 self.free[node.me] = node.free_permits()
-        line = {"meshlock": "trace", "format": FORMAT, **setup}
-        line.update(nodes=network.size, links=links, permits=permits, holder=holder)
+        line = setup.line()
         if nodes and nodes[0].choices() > 1:
             line["choices"] = nodes[0].choice_names
         if self.states:
@@ -57,6 +89,7 @@ class TraceWriter:
         cause: dict[str, Any],
         effects: list[Effect],
         choice: int = -1,
+        leased: LeaseStep | None = None,
     ) -> None:
         """One run of one handler; ``choice`` is what was chosen before, if anything was."""
         me = node.me
@@ -73,11 +106,15 @@ class TraceWriter:
             line["tokens"] = self.tokens[me] = tokens
         if free != self.free.get(me, 0):
             line["free"] = self.free[me] = free
+        if leased is not None and leased.lent != self.lent.get(me, 0):
+            line["lent"] = self.lent[me] = leased.lent
         if self.states:
             changed = self.changed(node)
             if changed:
                 line["state"] = changed
         self.line(line)
+        if leased is not None and leased.minted is not None:
+            self.line({"t": time, "node": me, "event": "recover", "epoch": leased.minted})
         for effect in effects:
             if isinstance(effect, Message):
                 self.sent(time, me, effect)
@@ -86,7 +123,19 @@ class TraceWriter:
                 entered["want"] = self.wants[effect.client]
                 if effect.fence:
                     entered["fence"] = effect.fence
+                if leased is not None:
+                    entered["until"] = leased.ends[effect.client]
                 self.line(entered)
+            elif isinstance(effect, Lost):
+                self.lease_lost(time, me, effect.client)
+        if leased is not None:
+            for client, until in leased.renewed.items():
+                about = {"client": client, "until": until}
+                self.line({"t": time, "node": me, "event": "lease", **about})
+
+    def lease_lost(self, time: float, me: int, client: int) -> None:
+        del self.wants[client]
+        self.line({"t": time, "node": me, "event": "lease-lost", "client": client})
 
     def sent(self, time: float, me: int, message: Message) -> None:
         line: dict[str, Any] = {
@@ -95,8 +144,7 @@ class TraceWriter:
             "event": "send",
             "id": message.serial,
             "to": message.receiver,
-            "message": message.kind,
-            "args": arguments(message),
+            **contents(message),
         }
         if message.tokens():
             line["tokens"] = message.tokens()
@@ -104,18 +152,20 @@ class TraceWriter:
             line["permits"] = message.permits()
         self.line(line)
 
-    def delivered(
-        self, time: float, node: Node, message: Message, effects: list[Effect], choice: int = -1
-    ) -> None:
-        cause = {"id": message.serial, "from": message.sender, "message": message.kind}
-        self.step(time, "deliver", node, {**cause, "args": arguments(message)}, effects, choice)
-
-    def undelivered(self, time: float, node: Node, message: Message, effects: list[Effect]) -> None:
-        cause = {"id": message.serial, "to": message.receiver, "message": message.kind}
-        self.step(time, "undelivered", node, {**cause, "args": arguments(message)}, effects)
-
     def dropped(self, time: float, message: Message) -> None:
         self.line({"t": time, "node": message.receiver, "event": "drop", "id": message.serial})
+
+    def gave_up(self, time: float, me: int, client: int) -> None:
+        """A waiting client, because its node crashes."""
+        del self.wants[client]
+        self.line({"t": time, "node": me, "event": "withdraw", "client": client, "crash": True})
+
+    def crashed(self, time: float, me: int) -> None:
+        line: dict[str, Any] = {"t": time, "node": me, "event": "crash"}
+        for name, known in (("tokens", self.tokens), ("free", self.free), ("lent", self.lent)):
+            if known.pop(me, 0) != 0:
+                line[name] = 0
+        self.line(line)
 
     def moved(self, time: float, node: int, x: float, y: float) -> None:
         self.line({"t": time, "node": node, "event": "move", "x": x, "y": y})

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from meshlock.algorithms.interface import Algorithm, Effect, Node
-from meshlock.algorithms.recovery.node import RecoveryNode
+from meshlock.algorithms.interface import Algorithm, Effect, Message, Node
+from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.recovery.messages import KINDS
 from meshlock.algorithms.recovery.pace import Pace
 from meshlock.algorithms.registry import find, settle
 from meshlock.errors import Refused
@@ -23,8 +24,8 @@ CALLED = {
     "undelivered": "undelivered",
     "link-up": "link_up",
     "link-down": "link_down",
-    "timer": "poll",
-    "restart": "start",
+    "timer": "wake",
+    "restart": "restart",
 }
 """Which handler a cause calls."""
 
@@ -62,19 +63,21 @@ def source(module: str) -> tuple[Path, list[str]] | None:
         return None
 
 
+LAYER: list[type] = [*reversed(Layer.__mro__), Pace]
+"""Of a node under the recovery layer, around that of its algorithm."""
+
+
 def classes(algorithm: Algorithm) -> list[type]:
     """Whose handlers run at a node, later ones before earlier ones."""
-    if algorithm.recovers:
-        return [Pace, *reversed(RecoveryNode.__mro__)]
     out: list[Effect] = []
     nodes = algorithm.make(Complete(3), 1, settle(algorithm, {}), out)
     return [*reversed(type(nodes[0]).__mro__)]
 
 
-def methods(algorithm: Algorithm) -> dict[str, Method]:
-    """The methods of the algorithm's nodes by their names."""
+def methods(classes: list[type]) -> dict[str, Method]:
+    """The methods of these by their names; later ones hide earlier ones."""
     found: dict[str, Method] = {}
-    for kind in classes(algorithm):
+    for kind in classes:
         text = source(kind.__module__) if kind not in (object, Node) else None
         if text is None:
             continue
@@ -98,13 +101,23 @@ def branch(receive: Method, kind: str) -> list[ast.stmt]:
     return []
 
 
-def handlers(name: str, recovers: bool = False) -> dict[str, list[dict[str, Any]]]:
-    """For every cause, and every kind of message delivered, the methods that it runs."""
+def handlers(name: str, leased: bool = False) -> dict[str, list[dict[str, Any]]]:
+    """For every cause, and every kind of message delivered, the methods that it runs; ``leased``:
+    at nodes under the recovery layer, with the layer's own beside them."""
     try:
-        algorithm = find(name, members=recovers)
+        algorithm = find(name)
     except Refused:
         return {}
-    known = methods(algorithm)
+    shown = run_by(methods(classes(algorithm)), algorithm.kinds)
+    if leased:
+        for cause, parts in run_by(methods(LAYER), tuple(KINDS)).items():
+            shown[cause] = [*parts, *shown.get(cause, [])]
+    return shown
+
+
+def run_by(
+    known: dict[str, Method], kinds: tuple[type[Message], ...]
+) -> dict[str, list[dict[str, Any]]]:
     shown: dict[str, list[dict[str, Any]]] = {}
     for cause, called in CALLED.items():
         if called in known and cause != "deliver":
@@ -112,7 +125,7 @@ def handlers(name: str, recovers: bool = False) -> dict[str, list[dict[str, Any]
     receive = known.get("receive")
     if receive is None:
         return shown
-    for kind in algorithm.kinds:
+    for kind in kinds:
         body = branch(receive, kind.__name__)
         lit = [line for part in body for line in range(part.lineno, (part.end_lineno or 0) + 1)]
         calls = [

@@ -12,12 +12,16 @@ from typing import Any
 
 import msgspec
 
-from meshlock.algorithms.interface import Effect, Enter, Message
+from meshlock.algorithms.interface import Effect, Enter, Keep, Message
 from meshlock.algorithms.registry import find, settle
+from meshlock.simulate.layered import LayeredNodes, recorded_layer, tree
 from meshlock.topology.graphs import Complete, Graph, Rooted, Topology
 from meshlock.trace.writer import TraceWriter
 
 Line = dict[str, Any]
+
+EFFECTS = ("send", "enter", "recover", "lease", "lease-lost")
+"""Lines that belong to the cause before them."""
 
 
 class Differs(Exception):
@@ -26,8 +30,6 @@ class Differs(Exception):
 
 class Rerun:
     def __init__(self, setup: Line) -> None:
-        if "recovery" in setup:
-            raise Differs("its nodes have clocks")
         algorithm = find(str(setup.get("algorithm")))
         given = {str(name): str(value) for name, value in dict(setup.get("options", {})).items()}
         size, links, tree = setup["nodes"], setup.get("links"), setup.get("tree")
@@ -36,13 +38,24 @@ class Rerun:
             network = Graph(size, [(one, other) for one, other in links or []])
         if tree:
             network = Rooted(size, network.links(), tree)
-        self.out: list[Effect] = []
         options = settle(algorithm, given)
-        self.nodes = algorithm.make(network, setup["permits"], options, self.out)
+        self.near = [set(network.neighbours(node)) for node in range(size)]
+        self.layered: LayeredNodes | None = None
+        if "recovery" in setup:
+            layer = recorded_layer(setup["recovery"])
+            self.layered = LayeredNodes(layer, algorithm, options, setup["permits"], self.tree)
+            self.out = self.layered.out
+            self.nodes = self.layered.nodes
+        else:
+            self.out = []
+            self.nodes = algorithm.make(network, setup["permits"], options, self.out)
         self.choosing = self.nodes[0].choices() > 1
         self.flying: dict[int, Message] = {}
         self.writer = TraceWriter(self, True)  # knows which variables changed
         self.setup = {**setup, "states": [self.writer.changed(node) for node in self.nodes]}
+
+    def tree(self, participants: tuple[int, ...]) -> tuple[int, ...]:
+        return tree(self.near, participants)
 
     def write(self, line: bytes) -> None:
         """Nothing is written here."""
@@ -51,14 +64,26 @@ class Rerun:
         """Do the step and note in its first line which variables it changed."""
         cause = lines[0]
         kind = cause["event"]
-        if kind in ("move", "end"):
+        if kind in ("move", "end", "lease-lost") or (kind == "withdraw" and "crash" in cause):
             return
         if kind == "drop":
             self.flying.pop(cause["id"], None)
             return
-        node = self.nodes[cause["node"]]
+        me = cause["node"]
+        if self.layered is not None:
+            if kind == "crash":
+                self.unlink(me)
+                return
+            self.layered.set_clock(me, cause["t"])
         if self.choosing:
-            node.choose(cause["choice"])
+            self.nodes[me].choose(cause["choice"])
+        self.call(kind, me, cause)
+        self.compare(me, [line for line in lines[1:] if line["event"] in ("send", "enter")])
+        if changed := self.writer.changed(self.nodes[me]):
+            cause["state"] = changed
+
+    def call(self, kind: str, me: int, cause: Line) -> None:
+        node = self.nodes[me]
         if kind == "request":
             node.request(cause["client"], cause["want"], cause["priority"])
         elif kind == "leave":
@@ -66,25 +91,47 @@ class Rerun:
         elif kind == "withdraw":
             node.withdraw(cause["client"])
         elif kind == "deliver":
-            node.receive(self.flying.pop(cause["id"]))
+            message = self.flying.pop(cause["id"])
+            if message.seal is not None:
+                message.seal.travelled = cause["seal"][-1]
+            node.receive(message)
         elif kind == "undelivered":
             node.undelivered(self.flying.pop(cause["id"]))
         elif kind == "link-up":
+            self.near[me].add(cause["peer"])
+            self.near[cause["peer"]].add(me)
             node.link_up(cause["peer"])
         elif kind == "link-down":
+            self.near[me].discard(cause["peer"])
+            self.near[cause["peer"]].discard(me)
             node.link_down(cause["peer"])
+        elif self.layered is not None and kind in ("start", "restart"):
+            self.layered.restart(me, cause["t"], cause.get("disk", True))
+        elif self.layered is not None and kind == "timer":
+            layer = self.layered.layers[me]
+            layer.unreachable = set(cause.get("unreachable", layer.unreachable))
+            layer.wake(cause["chance"])
         elif kind == "start":
             node.start()
         else:
             raise Differs(kind)
-        self.compare([line for line in lines[1:] if line["event"] in ("send", "enter")])
-        if changed := self.writer.changed(node):
-            cause["state"] = changed
 
-    def compare(self, effects: list[Line]) -> None:
-        if len(effects) != len(self.out):
+    def unlink(self, me: int) -> None:
+        for peer in self.near[me]:
+            self.near[peer].discard(me)
+        self.near[me] = set()
+
+    def compare(self, me: int, lines: list[Line]) -> None:
+        effects: list[Effect] = []
+        for effect in self.out:
+            if isinstance(effect, Message | Enter):
+                effects.append(effect)
+            elif isinstance(effect, Keep) and self.layered is not None:
+                self.layered.disk[me] = effect
+        self.out.clear()
+        if len(lines) != len(effects):
             raise Differs("another number of effects")
-        for line, effect in zip(effects, self.out, strict=True):
+        for line, effect in zip(lines, effects, strict=True):
             if isinstance(effect, Message):
                 if line["event"] != "send" or line["message"] != effect.kind:
                     raise Differs(line["event"])
@@ -93,7 +140,6 @@ class Rerun:
                 self.flying[line["id"]] = effect
             elif isinstance(effect, Enter) and line.get("client") != effect.client:
                 raise Differs("another client")
-        self.out.clear()
 
 
 def steps(lines: Iterable[bytes]) -> Iterator[list[Line]]:
@@ -101,7 +147,7 @@ def steps(lines: Iterable[bytes]) -> Iterator[list[Line]]:
     group: list[Line] = []
     for text in lines:
         line = msgspec.json.decode(text)
-        if line["event"] not in ("send", "enter") and group:
+        if line["event"] not in EFFECTS and group:
             yield group
             group = []
         group.append(line)

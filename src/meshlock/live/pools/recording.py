@@ -8,14 +8,14 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, BinaryIO
 
-from meshlock import __version__
-from meshlock.algorithms.interface import Algorithm, Effect, Message, Node
+from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Node
 from meshlock.live.machine import clock
 from meshlock.live.machine.error_text import error_text
 from meshlock.live.machine.logs import tell
 from meshlock.live.pools.pool_configuration import Charter
 from meshlock.properties.promises import promises
-from meshlock.trace.writer import FORMAT, TraceWriter, arguments
+from meshlock.trace.setup import TraceSetup
+from meshlock.trace.writer import TraceWriter, arguments
 
 SLACK = 10
 """The part of a lease by which renewals may be told late."""
@@ -55,22 +55,28 @@ class Recording:
         clients are told of, not the token and its messages: who may be inside is judged by
         leases and fences."""
         lease = charter.lease / 1e6
-        self.leased_line(
-            {
-                "meshlock": "trace",
-                "format": FORMAT,
-                "version": __version__,
-                "source": "live",
-                "algorithm": charter.algorithm,
-                "options": charter.options,
-                "pool": charter.pool,
-                "name": self.name,
-                "node": me,
-                "permits": charter.permits,
-                "holder": -1,
-                **promises(algorithm, charter.options).line(),
-                "recovery": {"members": members, "lease": lease, "slack": lease / SLACK},
-            }
+        recovery = {"members": members, "lease": lease, "slack": lease / SLACK}
+        self.leased_line(self.setup(charter, algorithm, me, NIL, recovery).line())
+
+    def setup(
+        self,
+        charter: Charter,
+        algorithm: Algorithm,
+        me: int,
+        holder: int,
+        recovery: dict[str, Any] | None = None,
+    ) -> TraceSetup:
+        return TraceSetup(
+            source="live",
+            algorithm=algorithm.name,
+            options=charter.options,
+            promised=promises(algorithm, charter.options, leased=recovery is not None),
+            permits=charter.permits,
+            holder=holder,
+            pool=charter.pool,
+            name=self.name,
+            node=me,
+            recovery=recovery,
         )
 
     def leased(self, event: str, me: int, **fields: Any) -> None:
@@ -95,22 +101,8 @@ class Recording:
         founder = core.tokens() > 0 or core.free_permits() > 0
         self.writer.tokens[core.me] = core.tokens()
         self.writer.free[core.me] = core.free_permits()
-        self.writer.line(
-            {
-                "meshlock": "trace",
-                "format": FORMAT,
-                "version": __version__,
-                "source": "live",
-                "algorithm": charter.algorithm,
-                "options": charter.options,
-                "pool": charter.pool,
-                "name": self.name,
-                "node": core.me,
-                "permits": charter.permits,
-                "holder": core.me if founder else -1,
-                **promises(algorithm, charter.options).line(),
-            }
-        )
+        holder = core.me if founder else NIL
+        self.writer.line(self.setup(charter, algorithm, core.me, holder).line())
 
     def delivery(self, message: Message) -> dict[str, Any]:
         cause = {"id": message.serial, "from": message.sender, "message": message.kind}

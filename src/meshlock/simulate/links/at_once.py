@@ -1,49 +1,29 @@
-"""Links whose two ends learn of every change at the same moment, as the papers assume.
+"""Links whose two ends learn of every change at the same time, as the papers assume.
 
 A link that fails first settles what is on it:
 
 - *drain* (the papers' assumption that a failure is seen coming): everything in flight on
-  the link is delivered at that moment, in the order in which it was sent, and so is what
+  the link is delivered then, in the order in which it was sent, and so is what
   these deliveries send over the same link;
 - *return*: what carries a token or permits comes back to its sender
   (:meth:`~meshlock.algorithms.interface.Node.undelivered`), the rest is lost.
 
-Then both ends are told.
+Then both ends learn of it.
 """
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import Algorithm, Message
-from meshlock.simulate.changing import ChangingSimulation
-from meshlock.simulate.durations import Duration
-from meshlock.simulate.workload import Workload
-from meshlock.topology.mobility.changes import Changes
-from meshlock.topology.mobility.live_graph import LiveGraph
-from meshlock.trace.writer import TraceWriter
+from meshlock.algorithms.interface import Message
+from meshlock.simulate.link_changes import MobileSimulation
+from meshlock.simulate.run_setup import RunSetup
 
 ENDLESS = 100_000
-"""So many messages on one failing link at one moment answer each other for ever."""
+"""So many messages on one failing link at one time answer each other for ever."""
 
 
-class AtOnce(ChangingSimulation):
-    def __init__(
-        self,
-        algorithm: Algorithm,
-        options: dict[str, str],
-        network: LiveGraph,
-        permits: int,
-        workload: Workload,
-        delay: Duration,
-        hold: Duration,
-        fifo: bool,
-        seed: int,
-        changes: Changes,
-        returning: bool,
-        trace: TraceWriter | None = None,
-    ) -> None:
-        super().__init__(
-            algorithm, options, network, permits, workload, delay, hold, fifo, seed, changes, trace
-        )
+class AtOnce(MobileSimulation):
+    def __init__(self, setup: RunSetup, returning: bool) -> None:
+        super().__init__(setup)
         self.returning = returning
         self.on_link: dict[int, list[Message]] = {}  # link: what is in flight, as it was sent
 
@@ -51,16 +31,16 @@ class AtOnce(ChangingSimulation):
 
     def formed(self, one: int, other: int) -> None:
         self.monitor.changed(self.graph.components == 1)
-        self.tell(one, other, True)
-        self.tell(other, one, True)
+        self.link_changes(one, other, True)
+        self.link_changes(other, one, True)
 
     def failed(self, one: int, other: int) -> None:
         self.monitor.changed(self.graph.components == 1)
         size = self.graph.size
         self.last.pop(one * size + other, None)
         self.last.pop(other * size + one, None)
-        self.tell(one, other, False)
-        self.tell(other, one, False)
+        self.link_changes(one, other, False)
+        self.link_changes(other, one, False)
 
     def failing(self, one: int, other: int) -> None:
         """Settle what is on the link."""
@@ -91,16 +71,8 @@ class AtOnce(ChangingSimulation):
 
     def give_back(self, message: Message) -> None:
         self.take_off(message)
-        self.in_flight -= 1
         self.returned += 1
-        node = self.nodes[message.sender]
-        tokens = node.tokens() + message.tokens()
-        permits = node.free_permits() + message.permits()
-        node.undelivered(message)
-        self.carry_out(node, tokens, permits)
-        if self.trace is not None:
-            self.trace.undelivered(self.now, node, message, self.out)
-        self.out.clear()
+        super().give_back(message)
 
     # -- messages -----------------------------------------------------------------------
 

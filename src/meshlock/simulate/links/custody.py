@@ -24,13 +24,12 @@ from __future__ import annotations
 
 from random import Random
 
-from meshlock.algorithms.interface import Algorithm, Message
-from meshlock.simulate.changing import ChangingSimulation
+from meshlock.algorithms.interface import Message
 from meshlock.simulate.durations import Duration
-from meshlock.simulate.workload import Workload
-from meshlock.topology.mobility.changes import Change, Changes
+from meshlock.simulate.link_changes import MobileSimulation
+from meshlock.simulate.run_setup import RunSetup
+from meshlock.topology.mobility.changes import Change
 from meshlock.topology.mobility.live_graph import LiveGraph
-from meshlock.trace.writer import TraceWriter
 
 NO_LIFE = 0
 
@@ -84,27 +83,12 @@ class Detour(Change):
         self.links = links
 
 
-class Custody(ChangingSimulation):
-    def __init__(
-        self,
-        algorithm: Algorithm,
-        options: dict[str, str],
-        network: LiveGraph,
-        permits: int,
-        workload: Workload,
-        delay: Duration,
-        hold: Duration,
-        fifo: bool,
-        seed: int,
-        changes: Changes,
-        notice: Duration,
-        trace: TraceWriter | None = None,
-    ) -> None:
-        super().__init__(
-            algorithm, options, network, permits, workload, delay, hold, fifo, seed, changes, trace
-        )
+class Custody(MobileSimulation):
+    def __init__(self, setup: RunSetup, notice: Duration) -> None:
+        super().__init__(setup)
+        network = self.graph
         self.notice = notice
-        self.dies = Random(f"{seed}:dies").random
+        self.dies = Random(f"{setup.seed}:dies").random
         self.lines: dict[int, Line] = {}
         self.agreed = LiveGraph(network.size, network.links())  # links that both ends see
         self.one_sided = 0  # links that one end sees
@@ -121,9 +105,9 @@ class Custody(ChangingSimulation):
             line = change.line
             if not change.up:
                 if line.sees[change.end] == change.life:
-                    self.end_life(line, change.end)
+                    self.notices_failure(line, change.end)
             elif line.works and line.life == change.life:
-                self.begin_life(line, change.end)
+                self.notices_return(line, change.end)
         elif isinstance(change, Detour):
             self.come_round(change)
         else:
@@ -156,9 +140,9 @@ class Custody(ChangingSimulation):
     def pieces(self) -> int:
         return self.agreed.components
 
-    # -- an end is told ---------------------------------------------------------------------
+    # -- an end learns of it ---------------------------------------------------------------------
 
-    def end_life(self, line: Line, end: int) -> None:
+    def notices_failure(self, line: Line, end: int) -> None:
         """This end notices that its link has failed."""
         me, peer = line.nodes[end], line.nodes[1 - end]
         life = line.sees[end]
@@ -167,16 +151,16 @@ class Custody(ChangingSimulation):
         line.custody[end] = self.take_off(line, end) + line.custody[end]
         if line.sees[1 - end] != life:  # it will not receive what we sent in this life
             line.custody[1 - end] += self.take_off(line, 1 - end)
-        self.tell(me, peer, False)
+        self.link_changes(me, peer, False)
         self.seek(line, 0)
         self.seek(line, 1)
 
-    def begin_life(self, line: Line, end: int) -> None:
+    def notices_return(self, line: Line, end: int) -> None:
         """This end learns that its link is back."""
         me, peer = line.nodes[end], line.nodes[1 - end]
         for old in (end, 1 - end):
             if line.sees[old] not in (NO_LIFE, line.life):
-                self.end_life(line, old)
+                self.notices_failure(line, old)
         while line.custody[end]:
             self.deliver_late(line, end)
         if line.sees[1 - end] == line.life:
@@ -185,7 +169,7 @@ class Custody(ChangingSimulation):
         line.dead[end] = False
         self.last.pop(me * self.graph.size + peer, None)
         self.see(line, end, line.life)
-        self.tell(me, peer, True)
+        self.link_changes(me, peer, True)
         arrived = line.waiting[end]
         line.waiting[end] = []
         for message in arrived:
@@ -244,7 +228,7 @@ class Custody(ChangingSimulation):
             self.seek(line, end)
             return
         if line.sees[end] != NO_LIFE:
-            self.end_life(line, end)
+            self.notices_failure(line, end)
         if line.custody[end]:
             self.measures.crossings += detour.links
             self.deliver_late(line, end)

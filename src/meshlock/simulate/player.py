@@ -12,7 +12,7 @@ from meshlock.simulate.scenario import Scenario, drawn, scenario
 from meshlock.trace.writer import TraceWriter
 
 
-class Director:
+class Player:
     """Drives a run line by line."""
 
     def __init__(
@@ -58,11 +58,12 @@ class Director:
         rest = words[len(verb.split()) :]
         if verb == "request" and rest:
             self.request(number, rest)
-        elif verb == "leave" and len(rest) == 1:
-            if not run.leave(script.node(number, rest[0])):
+        elif verb == "leave" and len(rest) in (1, 2):
+            which = script.whole(number, rest[1]) if len(rest) == 2 else 1
+            if not run.leave(script.node(number, rest[0]), which):
                 self.judge(f"leave {rest[0]}", False, "nobody is inside there")
         elif verb == "withdraw" and len(rest) == 1:
-            if not run.withdraw(script.node(number, rest[0])):
+            if not run.give_up(script.node(number, rest[0])):
                 self.judge(f"withdraw {rest[0]}", False, "nobody waits there")
         elif verb == "behaviour" and rest:
             nodes = [script.node(number, word) for word in rest[:-1]]
@@ -79,18 +80,47 @@ class Director:
                 run.link_up(one, other)
             else:
                 run.link_down(one, other)
-        elif verb in ("deliver", "overtake", "hold", "let go") and len(rest) == 1:
-            link = script.link(number, rest[0], "->")
+        elif verb in ("deliver", "lose") and len(rest) in (1, 2):
+            one, other = script.link(number, rest[0], "->")
+            which = script.whole(number, rest[1]) if len(rest) == 2 else 1
+            place = run.place_of(one, other, which)
             if verb == "deliver":
-                run.deliver_one(*link)
-            elif verb == "overtake":
+                run.deliver_at(place)
+            else:
+                run.lose(place)
+        elif verb in ("overtake", "hold", "let go") and len(rest) == 1:
+            link = script.link(number, rest[0], "->")
+            if verb == "overtake":
                 run.overtake(*link)
             elif verb == "hold":
                 run.held.add(link)
             else:
                 run.held.discard(link)
+        elif rest and self.does_to_lives(number, verb, rest):
+            pass
         else:
             raise script.wrong(number, f"cannot do '{' '.join(words)}'.")
+
+    def does_to_lives(self, number: int, verb: str, rest: list[str]) -> bool:
+        """What concerns only nodes under the recovery layer; False if it is no such thing."""
+        script, run = self.scenario, self.run
+        if verb == "crash" and len(rest) == 1:
+            run.crash(script.node(number, rest[0]))
+        elif verb == "restart" and set(rest[1:]) <= {"without", "disk", "links"}:
+            run.restart(script.node(number, rest[0]), "disk" not in rest, "links" not in rest)
+        elif verb == "wait" and len(rest) == 1:
+            run.wait(script.decimal(number, rest[0]))
+        elif verb == "time" and len(rest) == 1:
+            run.set_time(script.decimal(number, rest[0]))
+        elif verb == "wake" and len(rest) in (1, 3):
+            chance = script.decimal(number, rest[2]) if len(rest) == 3 else run.chance()
+            run.rouse(script.node(number, rest[0]), chance)
+        elif verb == "unreachable":
+            nodes = [script.node(number, word) for word in rest]
+            run.lives().layers[nodes[0]].unreachable = set(nodes[1:])
+        else:
+            return False
+        return True
 
     def request(self, number: int, words: list[str]) -> None:
         node = self.scenario.node(number, words[0])
@@ -102,7 +132,7 @@ class Director:
                 priority = self.scenario.whole(number, value)
             else:
                 raise self.scenario.wrong(number, f"a request has want and priority, not '{key}'.")
-        self.run.request(node, want, priority)
+        self.run.ask(node, want, priority)
 
     # -- expectations ---------------------------------------------------------------------------
 
@@ -113,6 +143,9 @@ class Director:
         elif what == "hops" and len(rest) == 1:
             hops = self.run.hops
             met, seen = hops == self.scenario.whole(number, rest[0]), f"crossed: {hops}"
+        elif what == "epochs" and len(rest) == 1:
+            epochs = self.run.lives().monitor.epochs
+            met, seen = epochs == self.scenario.whole(number, rest[0]), f"epochs: {epochs}"
         elif what == "tree" and rest:
             met, seen = self.grown(number, rest)
         elif what in ("served", "entries", "before", "inside", "token"):
@@ -139,12 +172,12 @@ class Director:
             inside = sorted([request.node for request in run.inside.values()])
             return inside == sorted(nodes), f"inside: {listed(inside)}"
         if what == "token" and len(nodes) == 1:
-            holders = [node.me for node in run.nodes if node.tokens()]
+            holders = run.holders()
             return holders == nodes, f"the token is at: {listed(holders)}"
         raise self.scenario.wrong(number, f"cannot expect '{what} {listed(nodes)}'.")
 
     def sent(self, number: int, words: list[str]) -> tuple[bool, str]:
-        kinds = self.run.algorithm.messages()
+        kinds = self.run.kinds()
         met, seen = True, []
         for kind, word in zip(words[::2], words[1::2], strict=True):
             if kind not in kinds:
@@ -182,4 +215,4 @@ def play(
     script = scenario(name)
     if seed is not None:
         script.seed = seed
-    return Director(script, find(algorithm or script.algorithm), trace, options).play()
+    return Player(script, find(algorithm or script.algorithm), trace, options).play()

@@ -9,39 +9,27 @@ without an entry).
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import Algorithm, Message
-from meshlock.simulate.durations import Duration
+from meshlock.algorithms.interface import Message
 from meshlock.simulate.engine import Simulation
-from meshlock.simulate.workload import Client, Workload
-from meshlock.topology.mobility.changes import Change, Changes, LinkChange, Move
+from meshlock.simulate.layered import LayeredNodes
+from meshlock.simulate.run_setup import RunSetup
+from meshlock.simulate.workload import Client
+from meshlock.topology.mobility.changes import Change, Changes, LinkChange, Move, Planned
 from meshlock.topology.mobility.live_graph import LiveGraph
-from meshlock.trace.writer import TraceWriter
 
 PATIENCE = 1_000_000
 """So many changes without an entry, partitions or not, and the run counts as stalled."""
 
 
-class ChangingSimulation(Simulation):
-    def __init__(
-        self,
-        algorithm: Algorithm,
-        options: dict[str, str],
-        network: LiveGraph,
-        permits: int,
-        workload: Workload,
-        delay: Duration,
-        hold: Duration,
-        fifo: bool,
-        seed: int,
-        changes: Changes,
-        trace: TraceWriter | None = None,
-    ) -> None:
-        super().__init__(
-            algorithm, options, network, permits, workload, delay, hold, fifo, seed, trace
-        )
+class MobileSimulation(Simulation):
+    def __init__(self, setup: RunSetup, layered: LayeredNodes | None = None) -> None:
+        super().__init__(setup, layered)
+        network = setup.network
+        assert isinstance(network, LiveGraph)
         self.graph = network
         self.monitor.changed(network.components == 1)
-        self.changes = changes
+        self.changes: Changes = setup.changes if setup.changes is not None else Planned([])
+        self.pending: Change | None = None
         self.strays: set[int] = set()  # messages to where there was no link
 
         self.ups = 0
@@ -58,7 +46,7 @@ class ChangingSimulation(Simulation):
         self.idle_connected = 0  # of these, the ones in a connected graph
         self.idle_since = 0.0
         self.patience = 1000 + 10 * network.size
-        self.long = 100.0 * network.size * (delay.low + delay.span / 2.0)
+        self.long = 100.0 * network.size * (setup.delay.low + setup.delay.span / 2.0)
 
     def start(self) -> None:
         super().start()
@@ -70,7 +58,7 @@ class ChangingSimulation(Simulation):
     # -- changes ----------------------------------------------------------------------
 
     def await_change(self) -> None:
-        change = self.changes.next()
+        change = self.pending = self.changes.next()
         if change is not None:
             self.schedule(change.time if change.time > self.now else self.now, change)
 
@@ -80,6 +68,12 @@ class ChangingSimulation(Simulation):
         if not self.resting and not isinstance(change, Move) and self.stalled():
             self.resting = True
             self.changes.stop(self.now)  # but this one still happens: a flip is two changes
+        self.carry_out(change)
+        if self.workload.serial and self.active == 0 and self.planned == self.measures.requested:
+            self.ask_somewhere()  # a network that never rests need not be silent first
+
+    def carry_out(self, change: Change) -> None:
+        """Change the network, and wait for its next change."""
         if isinstance(change, LinkChange):
             if change.up:
                 self.link_forms(change.one, change.other)
@@ -88,8 +82,6 @@ class ChangingSimulation(Simulation):
         elif isinstance(change, Move) and self.trace is not None:
             self.trace.moved(self.now, change.node, change.x, change.y)
         self.await_change()
-        if self.workload.serial and self.active == 0 and self.planned == self.measures.requested:
-            self.ask_somewhere()  # a network that never rests need not be silent first
 
     def all_asked(self) -> bool:
         return self.measures.requested >= self.workload.requests
@@ -146,26 +138,7 @@ class ChangingSimulation(Simulation):
         raise NotImplementedError
 
     def pieces(self) -> int:
-        """Into how many the network is parted, as far as its nodes have been told."""
         return self.graph.components
-
-    # -- nodes are told ---------------------------------------------------------------------
-
-    def tell(self, me: int, peer: int, up: bool) -> None:
-        node = self.nodes[me]
-        tokens, permits = node.tokens(), node.free_permits()
-        if up:
-            node.link_up(peer)
-        else:
-            node.link_down(peer)
-        self.carry_out(node, tokens, permits)
-        if self.trace is not None:
-            cause = {"peer": peer}
-            if self.pieces() > 1:
-                cause["components"] = self.pieces()
-            event = "link-up" if up else "link-down"
-            self.trace.step(self.now, event, node, cause, self.out)
-        self.out.clear()
 
     def leave(self, client: Client) -> None:
         super().leave(client)

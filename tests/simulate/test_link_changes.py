@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
-from meshlock.simulate import changing
+from meshlock.simulate import link_changes
 from meshlock.simulate.links.at_once import AtOnce
+from meshlock.simulate.run_setup import RunSetup
 from meshlock.simulate.settings import Settings, simulation
 from meshlock.simulate.workload import Workload
 from meshlock.topology.mobility.specification import mobility
@@ -18,7 +19,7 @@ from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
 
-if not (changing.__file__ or "").endswith(".py"):
+if not (link_changes.__file__ or "").endswith(".py"):
     pytest.skip("the talkers cannot inherit from a compiled node", allow_module_level=True)
 
 from talk import Play, Talker, Word, constant
@@ -135,7 +136,7 @@ def moving(says: dict[str, str], requests: int, spec: str, *, sink: io.BytesIO) 
 
     found = mobility(spec, network("links:9", 6, 1), 6, 7, moves=True)
     assert found is not None
-    run = AtOnce(
+    setup = RunSetup(
         Algorithm("talk", "Talk", "here", "k", make, (Word,), token=False),
         {},
         found.graph,
@@ -143,12 +144,10 @@ def moving(says: dict[str, str], requests: int, spec: str, *, sink: io.BytesIO) 
         Workload(requests, 1, False, None, (1, 1), (0, 0), None, 1),
         constant(1.0),
         constant(1.0),
-        True,
-        1,
-        found.changes,
-        False,
+        changes=found.changes,
         trace=TraceWriter(sink, False),
     )
+    run = AtOnce(setup, False)
     run.start()
     while run.run(1000):
         pass

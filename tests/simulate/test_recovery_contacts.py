@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from meshlock.simulate.recovering import Recovering
-from meshlock.simulate.recovery_settings import recovering
-from meshlock.simulate.settings import Settings
+from meshlock.simulate.recovery import RecoverySimulation
+from meshlock.simulate.settings import Settings, simulation
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
@@ -30,7 +29,7 @@ MEETINGS = """0 CONN 0 1 up
 """Four nodes, three of them members: nobody alone is a majority, and node 3 passes messages on."""
 
 
-def finished(run: Recovering) -> Recovering:
+def finished(run: RecoverySimulation) -> RecoverySimulation:
     run.start()
     while run.run(100_000):
         pass
@@ -38,7 +37,7 @@ def finished(run: Recovering) -> Recovering:
     return run
 
 
-def among(path: Path, **given: str | int) -> Recovering:
+def among(path: Path, **given: str | int) -> RecoverySimulation:
     usual: dict[str, str | int] = {
         "members": "all",
         "lease": "5",
@@ -48,7 +47,9 @@ def among(path: Path, **given: str | int) -> Recovering:
         "requests": 1_000_000,
         "mobility": str(path),
     }
-    return recovering(Settings({**usual, **given}), None)
+    run = simulation(Settings({**usual, **given}), None)
+    assert isinstance(run, RecoverySimulation)
+    return run
 
 
 @pytest.fixture
@@ -90,7 +91,9 @@ def test_the_audit_sees_the_same_paths(meetings: Path, tmp_path: Path):
         }
     )
     with path.open("wb") as file:
-        run = finished(recovering(settings, TraceWriter(file, False)))
+        run = simulation(settings, TraceWriter(file, False))
+        assert isinstance(run, RecoverySimulation)
+        finished(run)
     verdict = Audit(Trace(path))
     assert verdict.monitor.violated == {}
     assert verdict.leases is not None and verdict.leases.paths is not None

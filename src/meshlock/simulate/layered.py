@@ -1,0 +1,227 @@
+"""Nodes under the recovery layer: their lives, clocks and disks, and their clients' leases.
+
+A node that has crashed keeps its place in ``nodes``; whoever runs it asks :attr:`LayeredNodes.up`
+before calling it. What its disk remembers is the last Keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from meshlock.algorithms.interface import NIL, Algorithm, Effect, Keep, Message, Node
+from meshlock.algorithms.recovery.inside import refuse_without_token
+from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.recovery.messages import Hello
+from meshlock.algorithms.recovery.records import NO_EPOCH, Epoch
+from meshlock.algorithms.recovery.state import Terms
+from meshlock.properties.leases import LeaseMonitor, numbered
+from meshlock.properties.promises import promises
+from meshlock.simulate.clocks import TICKS, Clocks
+from meshlock.simulate.workload import Client
+from meshlock.trace.writer import LeaseStep
+
+Tree = Callable[[tuple[int, ...]], tuple[int, ...]]
+
+
+class LayerSetup:
+    """What the recovery layer needs besides an algorithm."""
+
+    def __init__(self, members: tuple[int, ...], clocks: Clocks) -> None:
+        self.members = members
+        self.clocks = clocks
+
+    def line(self) -> dict[str, Any]:
+        """As in the set-up of a trace, under ``recovery``."""
+        clocks = self.clocks
+        return {
+            "members": list(self.members),
+            "lease": clocks.lease / TICKS,
+            "wait": clocks.wait / TICKS,
+            "skew": clocks.skew,
+            "rates": clocks.rates,
+        }
+
+
+def recorded_layer(recovery: dict[str, Any]) -> LayerSetup:
+    """From the set-up of a trace."""
+    clocks = Clocks(recovery["lease"], recovery["skew"], recovery["rates"])
+    return LayerSetup(tuple(recovery["members"]), clocks)
+
+
+class LayeredNodes:
+    def __init__(
+        self,
+        setup: LayerSetup,
+        algorithm: Algorithm,
+        options: dict[str, str],
+        permits: int,
+        tree: Tree,
+    ) -> None:
+        refuse_without_token(algorithm)
+        clocks = self.clocks = setup.clocks
+        size = len(clocks.rates)
+        self.terms = Terms(
+            tuple(range(size)),
+            setup.members,
+            permits,
+            clocks.lease,
+            clocks.wait,
+            algorithm,
+            options,
+            tree,
+        )
+        self.out: list[Effect] = []
+        self.layers = [Layer(me, self.out, self.terms) for me in range(size)]
+        self.nodes: list[Node] = list(self.layers)
+        self.monitor = LeaseMonitor(permits)
+        self.promises = promises(algorithm, options, leased=True)
+        self.up = [False] * size
+        self.boots = [0] * size
+        self.disk: list[Keep | None] = [None] * size
+        self.ends: dict[int, float] = {}  # client: when its lease ends
+        self.orphans: dict[int, Client] = {}  # inside, although their node has crashed
+        self.usable: dict[int, float] = {}  # node with a token: when the token's lease ends
+        self.free = 0  # at the token that was seen last
+        self.minted = NO_EPOCH  # the highest epoch whose token was seen
+        self.said: dict[int, list[int]] = {}  # node: whom the trace says that it cannot reach
+
+    # -- lives ----------------------------------------------------------------------------
+
+    def restart(self, me: int, now: float, disk: bool = True) -> None:
+        """A life begins, the first or another; without a disk, epochs count from the clock."""
+        if not disk:
+            self.disk[me] = None
+        self.boots[me] += 1
+        self.up[me] = True
+        self.layers[me] = Layer(me, self.out, self.terms)
+        self.nodes[me] = self.layers[me]
+        self.said.pop(me, None)
+        self.set_clock(me, now)
+        kept = self.disk[me]
+        floor = self.clocks.shown(me, now) if kept is None else 0
+        self.layers[me].restart(self.boots[me], kept, floor)
+
+    def crash(self, me: int, clients: list[Client]) -> None:
+        """Those of its clients that are inside go on until their leases end."""
+        self.up[me] = False
+        self.usable.pop(me, None)
+        self.monitor.crashed(me)
+        for client in clients:
+            if client.inside:
+                self.orphans[client.number] = client
+
+    def set_clock(self, me: int, now: float) -> None:
+        self.layers[me].now = self.clocks.shown(me, now)
+
+    def wake_at(self, me: int, woken: bool) -> float:
+        """When this node wants to be woken; if it has just been, a tick later at the earliest."""
+        layer = self.layers[me]
+        at = max(layer.wake_at(), layer.now + 1) if woken else layer.wake_at()
+        return self.clocks.true_time(me, at)
+
+    # -- leases ---------------------------------------------------------------------------
+
+    def enters(self, now: float, client: Client, fence: int, until: int) -> None:
+        me = client.node
+        end = self.ends[client.number] = self.clocks.true_time(me, until)
+        self.monitor.granted(now, me, client.number, client.want, end, numbered(fence))
+
+    def leaves(self, now: float, client: Client) -> None:
+        """It has left, or its lease is over."""
+        del self.ends[client.number]
+        self.monitor.gives_back(now, client.number)
+
+    # -- after a step ---------------------------------------------------------------------
+
+    def judge(self, now: float, me: int) -> LeaseStep:
+        """Where the token is and until when, whose leases were renewed, which epoch has begun."""
+        layer = self.layers[me]
+        token = layer.token
+        lent = 0
+        if token is None or token.epoch != layer.promised:
+            self.usable.pop(me, None)
+        else:
+            self.usable[me] = self.clocks.true_time(me, token.until)
+            self.free = token.free
+            if len(self.usable) > 1:
+                self.judge_tokens(now)
+        if token is not None:
+            lent = sum([entry.permits for entry in token.ledger])
+            self.monitor.keeps(now, me, token.free, lent)
+        ends: dict[int, float] = {}
+        for grant in layer.grants.values():
+            before = self.ends.get(grant.client)
+            if before is not None:
+                end = self.clocks.true_time(me, grant.until)
+                if end != before:
+                    self.ends[grant.client] = end
+                    self.monitor.renewed(now, grant.client, end)
+                    ends[grant.client] = end
+        return LeaseStep(lent, self.new_epoch(now, me), ends, self.ends)
+
+    def judge_tokens(self, now: float) -> None:
+        valid = [node for node, end in self.usable.items() if end > now]
+        if len(valid) > 1:
+            text = f"nodes {valid[0]} and {valid[1]} both have a token with a lease"
+            self.monitor.report("one-token", now, text)
+
+    def new_epoch(self, now: float, me: int) -> Epoch | None:
+        """The epoch whose token this step made, if it made one; it may be gone already."""
+        token = self.layers[me].token
+        epoch = token.epoch if token is not None else NO_EPOCH
+        for effect in self.out:
+            if isinstance(effect, Message) and effect.seal is not None and effect.tokens() > 0:
+                epoch = max(epoch, effect.seal.epoch)
+        if epoch <= self.minted:
+            return None
+        self.minted = epoch
+        self.monitor.recovered(now, me, epoch)
+        return epoch
+
+    # -- whom a node can reach --------------------------------------------------------------
+
+    def reachability(self, me: int) -> dict[str, Any]:
+        """For the trace: whom this node cannot reach, where that has changed."""
+        now = sorted(self.layers[me].unreachable)
+        if self.said.get(me, []) == now:
+            return {}
+        self.said[me] = now
+        return {"unreachable": now}
+
+    # -- messages -----------------------------------------------------------------------------
+
+    def by_link(self, message: Message) -> bool:
+        """Does it go over the link to a neighbour, in order, and is lost when the link fails?"""
+        if message.seal is None:
+            return isinstance(message, Hello)
+        return self.terms.algorithm.changing_links
+
+    def reliable(self, message: Message) -> bool:
+        """Does it wait for a way to its receiver, in order, as long as both live?"""
+        return message.seal is not None and not self.terms.algorithm.changing_links
+
+    def ordered(self, message: Message) -> bool:
+        """Does it keep its place behind others of its sender, and end with either end's life?"""
+        return self.by_link(message) or self.reliable(message)
+
+
+def tree(near: list[set[int]], participants: tuple[int, ...]) -> tuple[int, ...]:
+    """Shortest ways to the first participant: the father of each, as a place among them; NIL for
+    the first, and the first for whoever cannot reach it."""
+    places = {node: place for place, node in enumerate(participants)}
+    fathers = [0] * len(participants)
+    fathers[0] = NIL
+    last = {participants[0]: 0}  # node: the last participant on the way to it
+    level = [participants[0]]
+    while level:
+        further: list[int] = []
+        for node in level:
+            for other in sorted(near[node]):
+                if other not in last:
+                    last[other] = places.get(other, last[node])
+                    if other in places:
+                        fathers[places[other]] = last[node]
+                    further.append(other)
+        level = further
+    return tuple(fathers)

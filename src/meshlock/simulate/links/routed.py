@@ -1,0 +1,215 @@
+"""Links and ways as nodes under the recovery layer have them: nodes crash, the network is cut.
+
+A link can be used while it is there, both its ends are up, and both lie on the same side of
+a cut, if there is one. Both ends learn at once that it forms or fails. A message goes
+
+- *over the link* to a neighbour: in order; it is lost when the link fails;
+- *routed*, over a shortest way, one delay per link: it is lost if there is no way when it is sent,
+  or when it arrives, or if its receiver is down then;
+- *routed and reliable*: in order; it waits while there is no way, and is lost only if sender or
+  receiver crashes.
+
+Which one is said by :class:`~meshlock.simulate.layered.LayeredNodes`.
+"""
+
+from __future__ import annotations
+
+from heapq import heappush
+
+from meshlock.algorithms.interface import Message
+from meshlock.properties.paths import labelled
+from meshlock.simulate.layered import LayeredNodes, LayerSetup, tree
+from meshlock.simulate.link_changes import MobileSimulation
+from meshlock.simulate.run_setup import RunSetup
+from meshlock.simulate.workload import Client
+from meshlock.topology.mobility.live_graph import LiveGraph
+
+
+class Routed(MobileSimulation):
+    def __init__(self, setup: RunSetup, layer: LayerSetup) -> None:
+        base = setup.network
+        assert isinstance(base, LiveGraph)
+        self.usable = LiveGraph(base.size, base.links())
+        layered = LayeredNodes(layer, setup.algorithm, setup.options, setup.permits, self.tree)
+        super().__init__(setup, layered)
+        self.lives = layered
+        self.base = base  # the links there are, whoever is up
+        self.graph = self.usable  # those that can be used
+        self.side = [0] * base.size
+        self.parts = labelled(self.usable.near, [True] * base.size)
+        self.fifo = setup.fifo  # of what is routed and not reliable
+        self.on_link: dict[int, list[Message]] = {}  # link: what is on it
+        self.pipes: dict[int, list[Message]] = {}  # pair: reliable messages, in order
+        self.arrived: set[int] = set()  # of these, by serial number, what is there
+        self.sent_at: dict[int, float] = {}  # serial number of a token's message
+        self.flying = 0  # tokens under way
+
+    def tree(self, participants: tuple[int, ...]) -> tuple[int, ...]:
+        return tree(self.usable.near, participants)
+
+    def joined(self, one: int, other: int) -> bool:
+        """Is there a way from one to the other?"""
+        return self.lives.up[one] and self.parts[one] == self.parts[other]
+
+    # -- links ----------------------------------------------------------------------------
+
+    def link_forms(self, one: int, other: int) -> None:
+        if not self.base.linked(one, other):
+            self.base.connect(one, other)
+            self.use(one, other)
+
+    def link_fails(self, one: int, other: int) -> None:
+        if self.base.linked(one, other):
+            self.base.cut(one, other)
+            self.use(one, other)
+
+    def use(self, one: int, other: int) -> None:
+        """Use the link or not, as things are now."""
+        up = self.lives.up
+        usable = self.base.linked(one, other) and up[one] and up[other]
+        if usable and self.side[one] == self.side[other]:
+            super().link_forms(one, other)
+        else:
+            super().link_fails(one, other)
+
+    def formed(self, one: int, other: int) -> None:
+        self.network_changed()
+        self.link_changes(one, other, True)
+        self.link_changes(other, one, True)
+
+    def failing(self, one: int, other: int) -> None:
+        for message in self.on_link.pop(self.link(one, other), []):
+            self.lose(message)
+
+    def failed(self, one: int, other: int) -> None:
+        self.network_changed()
+        for me, peer in ((one, other), (other, one)):
+            if self.lives.up[me]:
+                self.link_changes(me, peer, False)
+
+    def network_changed(self) -> None:
+        self.parts = labelled(self.usable.near, self.lives.up)
+        for pipe in self.pipes.values():
+            if len(pipe) > 0 and pipe[0].serial in self.arrived:
+                self.set_off(pipe[0])
+
+    # -- lives ----------------------------------------------------------------------------
+
+    def crash(self, me: int) -> list[Client]:
+        """What is on its links is lost, then it crashes, then its neighbours learn of it."""
+        for pair, pipe in list(self.pipes.items()):
+            if me in (pair // self.base.size, pair % self.base.size):
+                for message in pipe:
+                    self.lose(message)
+                del self.pipes[pair]
+        peers = sorted(self.usable.near[me])
+        for peer in peers:
+            self.failing(me, peer)
+        clients = self.end_life(me)
+        for peer in peers:
+            self.use(min(me, peer), max(me, peer))
+        self.network_changed()
+        return clients
+
+    def restart(self, me: int, disk: bool) -> None:
+        self.begin_life(me, disk)
+        self.network_changed()
+        for peer in sorted(self.base.near[me]):
+            self.use(min(me, peer), max(me, peer))
+
+    def cut(self, side: list[int]) -> None:
+        """Everybody is on this side from now on."""
+        self.side = side
+        for one in range(self.base.size):
+            for other in sorted(self.base.near[one]):
+                if one < other:
+                    self.use(one, other)
+
+    # -- messages -------------------------------------------------------------------------
+
+    def carry(self, message: Message) -> None:
+        sender, receiver = message.sender, message.receiver
+        self.in_flight += 1
+        kind = message.kind
+        self.messages[kind] = self.messages.get(kind, 0) + 1
+        message.serial = self.serial_number = self.serial_number + 1
+        if message.seal is not None and message.seal.state is not None:
+            self.flying += 1
+            self.sent_at[message.serial] = self.now
+        if self.lives.by_link(message) and self.usable.linked(sender, receiver):
+            self.on_link.setdefault(self.link(sender, receiver), []).append(message)
+            self.set_off(message)
+        elif self.lives.reliable(message):
+            pipe = self.pipes.setdefault(sender * self.base.size + receiver, [])
+            pipe.append(message)
+            if self.joined(sender, receiver):
+                self.set_off(message)
+            else:
+                self.arrived.add(message.serial)  # it sets off when there is a way
+        elif self.joined(sender, receiver):
+            self.set_off(message)
+        else:
+            self.forget(message)
+            self.lost.append(message)
+
+    def set_off(self, message: Message) -> None:
+        """On its way, over as many links as it takes."""
+        if not self.joined(message.sender, message.receiver):
+            return
+        links = self.usable.distance(message.sender, message.receiver)
+        arrival = self.now
+        for _ in range(links):
+            arrival += self.delay.draw()
+        self.measures.crossings += links
+        if self.fifo or self.lives.ordered(message):
+            pair = message.sender * self.base.size + message.receiver
+            arrival = max(arrival, self.last.get(pair, 0.0))
+            self.last[pair] = arrival
+        self.arrived.discard(message.serial)
+        heappush(self.heap, (arrival, message.serial, message))
+
+    def deliver(self, message: Message) -> None:
+        sender, receiver = message.sender, message.receiver
+        if message.serial == 0:
+            return  # it was lost with its link, or with one of its ends
+        if self.lives.reliable(message):
+            self.arrived.add(message.serial)
+            pipe = self.pipes[sender * self.base.size + receiver]
+            while len(pipe) > 0 and pipe[0].serial in self.arrived:
+                if not self.joined(sender, receiver):
+                    return
+                self.arrived.discard(pipe[0].serial)
+                self.hand_over(pipe.pop(0))
+            return
+        if self.lives.by_link(message):
+            line = self.on_link.get(self.link(sender, receiver), [])
+            if message in line:
+                line.remove(message)
+        up = self.lives.up
+        if not up[receiver] or (up[sender] and not self.joined(sender, receiver)):
+            self.lose(message)
+        else:
+            self.hand_over(message)
+
+    def hand_over(self, message: Message) -> None:
+        seal = message.seal
+        if seal is not None and seal.state is not None:
+            under_way = self.now - self.sent_at[message.serial]
+            seal.travelled = self.lives.clocks.longest(under_way)
+            self.forget(message)
+            self.in_flight += 1
+        super().deliver(message)
+
+    def lose(self, message: Message) -> None:
+        self.dropped += 1
+        self.forget(message)
+        if self.trace is not None:
+            self.trace.dropped(self.now, message)
+        message.serial = 0  # so that the heap's entry is passed over
+
+    def forget(self, message: Message) -> None:
+        """It is not under way any more."""
+        self.in_flight -= 1
+        self.arrived.discard(message.serial)
+        if self.sent_at.pop(message.serial, None) is not None:
+            self.flying -= 1

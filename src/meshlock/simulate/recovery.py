@@ -1,0 +1,393 @@
+"""A simulation of nodes under the recovery layer: timers, faults, and what they cost.
+
+Nodes are woken when they ask for it. That a node cannot be reached is noticed by the others after
+a part of a lease. A client whose node crashes goes on until its lease ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import sqrt
+from random import Random
+from typing import Any
+
+from meshlock.algorithms.clients import PATIENCE
+from meshlock.algorithms.interface import Message, Node
+from meshlock.algorithms.recovery.records import Fence
+from meshlock.properties.paths import Paths
+from meshlock.simulate.clocks import TICKS
+from meshlock.simulate.durations import Duration
+from meshlock.simulate.faults import Faults
+from meshlock.simulate.layered import LayerSetup
+from meshlock.simulate.links.routed import Routed
+from meshlock.simulate.recovery_measures import RecoveryMeasures
+from meshlock.simulate.run_setup import RunSetup
+from meshlock.simulate.workload import Client
+from meshlock.topology.mobility.changes import Change
+
+NOTICE = 6
+"""Parts of a lease, after which it is noticed that a node cannot be reached."""
+
+RECOVER = 6
+"""Waits; see :func:`recover_within`."""
+
+MOST_LOOKS = 5_000_000
+
+HOPELESS = 10_000
+"""So many leases without an entry, and the run is given up."""
+
+NEVER = float("inf")
+
+
+class Due(Change):
+    """Something that is to happen at this time."""
+
+    def __init__(self, time: float, happen: Callable[[], object]) -> None:
+        super().__init__(time)
+        self.happen = happen
+
+
+class RecoverySimulation(Routed):
+    """Until everybody is served, or until that time, if it is above 0."""
+
+    def __init__(
+        self, setup: RunSetup, layer: LayerSetup, faults: Faults, until: float = 0.0
+    ) -> None:
+        super().__init__(setup, layer)
+        size = self.network.size
+        self.layer = layer
+        self.faults = faults
+        self.until = until
+        self.restless = True  # the layer is never silent
+        self.lease = layer.clocks.lease / TICKS
+        self.recovery = RecoveryMeasures(size, layer.members, self.permits)
+        recover = recover_within(layer.clocks.wait / TICKS)
+        self.paths = Paths(layer.members, recover, self.queue_within())
+        self.late = 0  # requests that waited although they had a path, and were served or lost
+        self.unserved_with_path = 0
+        self.asked: list[tuple[int, float]] = []  # node and time of every request
+        self.chance = Random(f"{setup.seed}:wake").random
+        self.due = [NEVER] * size  # when each node is woken
+        self.away: list[dict[int, float]] = [{} for _ in range(size)]  # of each: whom, since when
+        self.begun = False
+        self.last_entry = 0.0
+        self.last_change = 0.0
+        self.killed_at = -1.0
+        self.killed: list[Fence] = []
+        self.replaced_after = -1.0  # from the killing to a usable token without the killed
+        self.stopped = False
+
+    def queue_within(self) -> float:
+        """Everybody goes first, each with one crossing of the network for asking, leaving, and
+        handing over there and back; and a step of priority is worth so many grants."""
+        low, high = self.workload.priorities
+        worth = max(PATIENCE, int(self.options.get("patience", "0")))
+        ahead = self.network.size * self.workload.clients + (high - low) * worth
+        crossings = 4 * self.network.size * ahead
+        return at_most(self.hold_time, ahead) + at_most(self.delay, crossings)
+
+    # -- the run --------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self.paths.record(0.0, self.parts)
+        self.start_layers(list(self.usable.links()))
+        self.begun = True
+        super().start()
+        faults = self.faults
+        if faults.crash_every > 0.0:
+            self.later(faults.crash_after(), self.crash_somebody)
+        if faults.cut_every > 0.0 and self.network.size > 1:
+            self.later(faults.cut_after(), self.fall_apart)
+        if faults.kill:
+            self.later(faults.kill_at, self.kill_somebody)
+        self.later(self.lease, self.watch)
+        if self.until > 0.0:
+            self.later(self.until, self.stop)
+
+    def later(self, delay: float, happen: Callable[[], object]) -> None:
+        time = self.now + max(0.0, delay)
+        self.schedule(time, Due(time, happen))
+
+    def change(self, change: Change) -> None:
+        self.account()
+        if isinstance(change, Due):
+            change.happen()
+        else:
+            self.carry_out(change)
+
+    def stop(self) -> None:
+        self.stopped = True
+        self.heap.clear()
+
+    def watch(self) -> None:
+        """Is there any hope for whoever waits?"""
+        self.later(self.lease, self.watch)
+        if self.hopeless():
+            self.stop()
+
+    def hopeless(self) -> bool:
+        """Has nothing happened for too long?"""
+        if self.until > 0.0:
+            return False
+        idle = self.now - max(self.last_entry, self.last_change)
+        if self.at_rest() and idle > 3.0 * (self.paths.recover + self.paths.queue):
+            return self.active > 0
+        return self.now - self.last_entry > HOPELESS * self.lease
+
+    def at_rest(self) -> bool:
+        """Are there no more faults or changes to come?"""
+        faults = self.faults
+        if faults.crash_every > 0.0 or faults.cut_every > 0.0 or self.pending is not None:
+            return False
+        return all(self.lives.up) or bool(faults.kill)
+
+    # -- clients ----------------------------------------------------------------------------
+
+    def life(self, me: int) -> int:
+        """Lives are numbered; 0 while the node is down."""
+        return self.lives.boots[me] if self.lives.up[me] else 0
+
+    def ask_somewhere(self) -> None:
+        """Serial workload: the next request, of a node drawn from all that are up."""
+        size = self.network.size
+        drawn = self.workload.somewhere(size)
+        for node in range(drawn, drawn + size):
+            if self.lives.up[node % size] and not self.stopped:
+                self.planned = self.measures.requested + 1
+                self.ask_at(self.now, node % size)
+                return
+
+    def ask_later(self, node: int) -> None:
+        think = self.workload.think
+        self.ask_at(self.now + (think.draw() if think is not None else 0.0), node)
+
+    def ask_at(self, time: float, node: int) -> None:
+        client = self.workload.client(node)
+        client.life = self.life(node)
+        self.schedule(time, client)
+
+    def ask(self, client: Client) -> None:
+        self.planned = self.measures.requested
+        if client.life != self.life(client.node) or self.planned >= self.workload.requests:
+            return
+        if self.workload.think is None:
+            self.planned += 1
+        self.account()
+        self.asked.append((client.node, self.now))
+        super().ask(client)
+
+    def enters(self, node: Node, client: Client) -> None:
+        self.waited(client)
+        self.last_entry = self.now
+        super().enters(node, client)
+
+    def waited(self, client: Client) -> None:
+        """It waits no more; has it waited although it had a path?"""
+        if self.paths.had_path(client.node, client.asked, self.now):
+            self.late += 1
+
+    def leave(self, client: Client) -> None:
+        if client.number in self.present:  # else its lease ran out, or its node crashed
+            self.account()
+            super().leave(client)
+
+    def loses(self, client: Client) -> None:
+        self.recovery.lost_grants += 1
+        self.active -= 1
+        self.measures.leaves(client, self.now)
+        if not self.workload.serial:
+            self.ask_later(client.node)
+
+    # -- nodes ------------------------------------------------------------------------------
+
+    def crash(self, me: int) -> list[Client]:
+        self.recovery.crashes += 1
+        clients = super().crash(me)
+        self.due[me] = NEVER
+        for client in clients:
+            self.active -= 1
+            if client.inside:
+                self.recovery.orphaned_grants += 1
+                left = self.lives.ends[client.number] - self.now
+                self.later(left, partial(self.lease_ends, client))
+            else:
+                self.recovery.lost_requests += 1
+                self.waited(client)
+                self.measures.gives_up(client)
+        return clients
+
+    def restart(self, me: int, disk: bool) -> None:
+        self.away[me] = {}
+        super().restart(me, disk)
+        if not self.workload.serial:
+            for _ in range(self.workload.clients):
+                self.ask_later(me)
+
+    def lease_ends(self, orphan: Client) -> None:
+        self.end_lease(orphan)
+        self.measures.leaves(orphan, self.now)
+
+    def wake_up(self, me: int, life: int, due: float) -> None:
+        if self.due[me] == due and life == self.life(me):
+            self.due[me] = NEVER
+            self.wake(me, self.chance())
+
+    def done(
+        self, node: Node, event: str, cause: dict[str, Any], tokens: int, permits: int
+    ) -> None:
+        super().done(node, event, cause, tokens, permits)
+        me = node.me
+        wanted = self.lives.wake_at(me, event == "timer")
+        if wanted < self.due[me]:
+            due = self.due[me] = max(wanted, self.now)
+            self.schedule(due, Due(due, partial(self.wake_up, me, self.life(me), due)))
+        if self.killed_at >= 0.0 and self.replaced_after < 0.0 and self.is_replaced(me):
+            self.replaced_after = self.now - self.killed_at
+
+    def is_replaced(self, me: int) -> bool:
+        """Is there a usable token here, whose ledger names nothing of the node killed?"""
+        token = self.lives.layers[me].token
+        if token is None or self.lives.usable.get(me, 0.0) <= self.now:
+            return False
+        return all(entry.fence not in self.killed for entry in token.ledger)
+
+    # -- faults -----------------------------------------------------------------------------
+
+    def crash_somebody(self) -> None:
+        victim = self.faults.victim(self.network.size)
+        if self.lives.up[victim]:
+            self.crash(victim)
+            back = partial(self.restart, victim, self.faults.disk_survives())
+            self.later(self.faults.restart_after(), back)
+        self.later(self.faults.crash_after(), self.crash_somebody)
+
+    def fall_apart(self) -> None:
+        self.recovery.cuts += 1
+        self.cut(self.faults.sides(self.network.size))
+        self.later(self.faults.heal_after(), self.heal)
+
+    def heal(self) -> None:
+        self.cut([0] * self.network.size)
+        self.later(self.faults.cut_after(), self.fall_apart)
+
+    def kill_somebody(self) -> None:
+        """Once and for good: the node with the token, or another whose client holds permits."""
+        victims = holders = [node for node, end in self.lives.usable.items() if end > self.now]
+        if self.faults.kill == "client" and holders:
+            inside = [client.node for client in self.present.values() if client.inside]
+            victims = [node for node in inside if node not in holders]
+        if not victims:
+            self.later(1 / TICKS, self.kill_somebody)
+            return
+        self.killed = sorted(self.lives.layers[victims[0]].grants)
+        self.killed_at = self.now
+        self.crash(victims[0])
+
+    # -- the network --------------------------------------------------------------------------
+
+    def network_changed(self) -> None:
+        super().network_changed()
+        self.recovery.moved = True
+        self.last_change = self.now
+        if self.begun and self.paths.record(self.now, self.parts):
+            for me in range(self.network.size):
+                away = self.away[me]
+                for other in range(self.network.size):
+                    if self.parts[other] == self.parts[me]:
+                        away.pop(other, None)
+                    elif other not in away:
+                        away[other] = self.now
+            self.later(0.0, self.look_around)
+            self.later(self.lease / NOTICE, self.look_around)
+
+    def look_around(self) -> None:
+        before = self.now - self.lease / NOTICE + 1e-9
+        for layer in self.lives.layers:
+            if self.lives.up[layer.me]:
+                away = self.away[layer.me]
+                gone = {other for other, since in away.items() if since <= before}
+                if gone != layer.unreachable:
+                    layer.unreachable = gone
+                    self.wake(layer.me, self.chance())
+
+    def carry(self, message: Message) -> None:
+        if message.kind in ("RENEW", "CONFIRM") and self.active == 0:
+            self.recovery.renews()
+        super().carry(message)
+
+    def deliver(self, message: Message) -> None:
+        self.account()  # while a token is still under way
+        super().deliver(message)
+
+    # -- measuring ------------------------------------------------------------------------------
+
+    def turn(self, me: int) -> Node:
+        self.account()
+        return super().turn(me)
+
+    def account(self) -> None:
+        """What held since the last event held until now, or until a token's lease ended."""
+        lives, measures = self.lives, self.recovery
+        while measures.time < self.now:
+            start, end = measures.time, self.now
+            holder = -1
+            for node, until in lives.usable.items():
+                if until > start:
+                    holder = node
+                    end = min(end, until)
+            measures.span(
+                end,
+                self.parts,
+                holder,
+                flying=self.flying > 0,
+                used=lives.monitor.in_use(start),
+                free=lives.free,
+                resting=self.active == 0,
+            )
+
+    def finish(self) -> None:
+        self.account()
+        self.recovery.ends()
+        super().finish()
+
+    def judge_end(self) -> None:
+        for client in self.present.values():
+            if not client.inside and self.paths.had_path(client.node, client.asked, self.now):
+                self.unserved_with_path += 1
+        self.lives.monitor.ends_leased(self.now, self.late + self.unserved_with_path)
+
+    def requests_with_path(self) -> int | None:
+        """How many requests would be owed an entry by now; None if that takes long to find out."""
+        if len(self.asked) * len(self.paths.times) > MOST_LOOKS:
+            return None
+        return sum([1 for node, asked in self.asked if self.paths.had_path(node, asked, self.now)])
+
+    def figures(self) -> dict[str, Any]:
+        """Under ``recovery``, beside the figures that every run has."""
+        return {
+            "epochs": self.lives.monitor.epochs,
+            **self.recovery.figures(),
+            "requests_with_path": self.requests_with_path(),
+            "unserved_with_path": self.unserved_with_path,
+            "late_with_path": self.late,
+            "long_enough": {"recover": self.paths.recover, "queue": self.paths.queue},
+        }
+
+
+def recover_within(wait: float) -> float:
+    """In the worst case of :mod:`~meshlock.algorithms.recovery.pace`: somebody is in its quiet
+    period after a restart (1 wait), then nothing is heard of the token (1), it is the last one's
+    turn (1/2), reports come in (1/10), the new token has to wait (1), and then permits have to
+    lapse (1). The rest is for a proposal that comes to nothing, after which the next one
+    comes up to a lease and a half later."""
+    return RECOVER * wait
+
+
+def at_most(duration: Duration, times: int) -> float:
+    """What so many draws together hardly ever exceed (once in 100 million where exponential)."""
+    if duration.constant:
+        return times * duration.low
+    if duration.uniform:
+        return times * (duration.low + duration.span)
+    return duration.low * (times + 6.0 * sqrt(times) + 20.0)

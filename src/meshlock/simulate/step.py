@@ -1,0 +1,296 @@
+"""One step: call a handler with its cause, carry out its effects, judge them, write them down.
+
+Engine, driven runs, scenarios and replay all run nodes this way and no other. What carrying out
+means is theirs to say: :meth:`Steps.carry` a message, :meth:`Steps.enters` a client.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from meshlock.algorithms.clients import ClientQueue
+from meshlock.algorithms.interface import (
+    Algorithm,
+    Effect,
+    Enter,
+    Keep,
+    Lost,
+    Message,
+    Network,
+    Node,
+)
+from meshlock.properties.monitor import Monitor
+from meshlock.properties.promises import promises
+from meshlock.simulate.layered import LayeredNodes
+from meshlock.simulate.workload import Client
+from meshlock.trace.writer import TraceWriter, arrival, came_back
+
+NOTHING: dict[str, Any] = {}
+
+
+class Steps:
+    """The nodes of a run and their clients. With ``layered``, its nodes are run instead of the
+    algorithm's own."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        options: dict[str, str],
+        network: Network,
+        permits: int,
+        seed: int,
+        trace: TraceWriter | None,
+        layered: LayeredNodes | None = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.options = options
+        self.permits = permits
+        self.trace = trace
+        self.layered = layered
+        self.promises = promises(algorithm, options)
+        if layered is None:
+            self.out: list[Effect] = []
+            self.nodes = algorithm.make(network, permits, options, self.out)
+            self.monitor = Monitor(permits, self.promises)
+        else:
+            self.out = layered.out
+            self.nodes = layered.nodes
+            self.monitor = layered.monitor
+            self.promises = layered.promises
+        self.balanced = self.promises.balanced
+        self.now = 0.0
+        self.in_flight = 0  # messages
+        self.observed = trace is not None or layered is not None
+        self.lost: list[Message] = []  # sent in this step to where there is no way
+        self.many_clients = algorithm.many_clients or layered is not None
+        self.present: dict[int, Client] = {}  # by number, while they wait or hold
+        self.queues: dict[int, ClientQueue] = {}  # node: clients behind the one it serves
+        self.choosing = self.nodes[0].choices() > 1
+        self.plain = not self.choosing and layered is None
+        self.draw = Random(f"{seed}:choice").random
+        self.choice = -1  # of the node whose turn it is, where there is a choice
+
+    # -- clients --------------------------------------------------------------------
+
+    def submit(self, client: Client) -> None:
+        """A client asks: its node gets the request, or it queues behind another of its node."""
+        self.present[client.number] = client
+        self.monitor.asks(client.number, client.priority)
+        if not self.many_clients:
+            queue = self.queues.get(client.node)
+            if queue is not None:
+                queue.add(client.number, client.priority)
+                return
+            self.queues[client.node] = ClientQueue()
+        self.request(client)
+
+    def request(self, client: Client) -> None:
+        node = self.nodes[client.node] if self.plain else self.turn(client.node)
+        tokens, permits = node.tokens(), node.free_permits()
+        node.request(client.number, client.want, client.priority)
+        cause = NOTHING
+        if self.trace is not None:
+            cause = {"client": client.number, "want": client.want, "priority": client.priority}
+        self.done(node, "request", cause, tokens, permits)
+
+    def release(self, client: Client) -> None:
+        """A client leaves; the next in the queue of its node is served."""
+        node = self.nodes[client.node] if self.plain else self.turn(client.node)
+        client.inside = False
+        del self.present[client.number]
+        if self.layered is None:
+            self.monitor.leaves(client.want)
+            if self.in_flight == 0:
+                self.monitor.quiet()
+        else:
+            self.layered.leaves(self.now, client)
+        tokens, permits = node.tokens(), node.free_permits()
+        node.release(client.number)
+        cause = {"client": client.number} if self.trace is not None else NOTHING
+        self.done(node, "leave", cause, tokens, permits + client.want)
+        self.next_in_queue(client.node)
+
+    def withdraw(self, client: Client) -> bool:
+        """A waiting client gives up; False if its request cannot be taken back."""
+        queue = self.queues.get(client.node)
+        if queue is None or not queue.remove(client.number):
+            node = self.turn(client.node)
+            tokens, permits = node.tokens(), node.free_permits()
+            if not node.withdraw(client.number):
+                return False
+            self.done(node, "withdraw", {"client": client.number}, tokens, permits)
+            self.next_in_queue(client.node)
+        del self.present[client.number]
+        self.monitor.withdraws(client.number)
+        return True
+
+    def next_in_queue(self, me: int) -> None:
+        if self.many_clients:
+            return
+        queue = self.queues[me]
+        if len(queue) > 0:
+            self.request(self.present[queue.take()])
+        else:
+            del self.queues[me]
+
+    # -- other causes -----------------------------------------------------------------
+
+    def set_going(self, me: int) -> None:
+        """The node of a restless algorithm; nothing is chosen yet."""
+        node = self.nodes[me]
+        tokens, permits = node.tokens(), node.free_permits()
+        node.start()
+        self.done(node, "start", NOTHING, tokens, permits)
+
+    def deliver(self, message: Message) -> None:
+        self.in_flight -= 1
+        node = self.nodes[message.receiver] if self.plain else self.turn(message.receiver)
+        cause = arrival(message) if self.trace is not None else NOTHING
+        tokens = node.tokens() + message.tokens()
+        permits = node.free_permits() + message.permits()
+        node.receive(message)
+        self.done(node, "deliver", cause, tokens, permits)
+
+    def give_back(self, message: Message) -> None:
+        """The link of this message failed, and the message comes back."""
+        self.in_flight -= 1
+        node = self.turn(message.sender)
+        cause = came_back(message) if self.trace is not None else NOTHING
+        tokens = node.tokens() + message.tokens()
+        permits = node.free_permits() + message.permits()
+        node.undelivered(message)
+        self.done(node, "undelivered", cause, tokens, permits)
+
+    def link_changes(self, me: int, peer: int, up: bool) -> None:
+        """One end of a link learns that it has formed or failed."""
+        node = self.turn(me)
+        tokens, permits = node.tokens(), node.free_permits()
+        if up:
+            node.link_up(peer)
+        else:
+            node.link_down(peer)
+        cause = {"peer": peer}
+        if self.pieces() > 1:
+            cause["components"] = self.pieces()
+        self.done(node, "link-up" if up else "link-down", cause, tokens, permits)
+
+    # -- under the recovery layer -------------------------------------------------------
+
+    def start_layers(self, links: list[tuple[int, int]]) -> None:
+        """The first lives begin, and everybody sees its links."""
+        for me in range(len(self.nodes)):
+            self.begin_life(me, True, "start")
+        for one, other in sorted(links):
+            self.link_changes(one, other, True)
+            self.link_changes(other, one, True)
+
+    def begin_life(self, me: int, disk: bool, event: str = "restart") -> None:
+        assert self.layered is not None
+        self.layered.restart(me, self.now, disk)
+        self.done(self.nodes[me], event, NOTHING if disk else {"disk": False}, 0, 0)
+
+    def end_life(self, me: int) -> list[Client]:
+        """A node crashes: its clients that wait are gone, those inside go on under their lease."""
+        assert self.layered is not None
+        clients = [client for client in self.present.values() if client.node == me]
+        for client in clients:
+            del self.present[client.number]
+            if not client.inside and self.trace is not None:
+                self.trace.gave_up(self.now, me, client.number)
+        self.layered.crash(me, clients)
+        if self.trace is not None:
+            self.trace.crashed(self.now, me)
+        return clients
+
+    def end_lease(self, client: Client) -> None:
+        """Of a client whose node has crashed: whatever it runs stops by itself now."""
+        assert self.layered is not None
+        del self.layered.orphans[client.number]
+        self.layered.leaves(self.now, client)
+        if self.trace is not None:
+            self.trace.lease_lost(self.now, client.node, client.number)
+
+    def wake(self, me: int, chance: float) -> None:
+        """Something may be due at this node."""
+        assert self.layered is not None
+        node = self.turn(me)
+        self.layered.layers[me].wake(chance)
+        cause = {"chance": chance, **self.layered.reachability(me)}
+        self.done(node, "timer", cause, 0, 0)
+
+    # -- the step ---------------------------------------------------------------------
+
+    def turn(self, me: int) -> Node:
+        """Node ``me`` is about to act: set its clock, draw what the algorithm leaves open."""
+        node = self.nodes[me]
+        if self.layered is not None:
+            self.layered.set_clock(me, self.now)
+        self.choice = -1
+        if self.choosing:
+            count = node.choices()
+            if count > 1:
+                self.choice = self.chosen(me, count)
+                node.choose(self.choice)
+        return node
+
+    def chosen(self, me: int, count: int) -> int:
+        return int(self.draw() * count)
+
+    def done(
+        self, node: Node, event: str, cause: dict[str, Any], tokens: int, permits: int
+    ) -> None:
+        """A handler has run: carry out what it asks for, and check that it made and lost nothing.
+
+        ``tokens`` and ``permits`` are what was there before and what the cause brought."""
+        for effect in self.out:
+            if isinstance(effect, Message):
+                self.carry(effect)
+                tokens -= effect.tokens()
+                permits -= effect.permits()
+            elif isinstance(effect, Enter):
+                client = self.present[effect.client]
+                permits -= client.want
+                if self.layered is None:
+                    self.monitor.enters(self.now, client.node, client.number, client.want)
+                else:
+                    self.layered.enters(self.now, client, effect.fence, effect.until)
+                client.inside = True
+                self.enters(node, client)
+            elif isinstance(effect, Keep) and self.layered is not None:
+                self.layered.disk[node.me] = effect
+            elif isinstance(effect, Lost) and self.layered is not None:
+                client = self.present.pop(effect.client)
+                self.layered.leaves(self.now, client)
+                self.loses(client)
+        if self.balanced:
+            tokens -= node.tokens()
+            permits -= node.free_permits()
+            if tokens != 0 or permits != 0:
+                self.monitor.balance(self.now, node.me, tokens, permits)
+        if self.observed:
+            leased = None if self.layered is None else self.layered.judge(self.now, node.me)
+            if self.trace is not None:
+                self.trace.step(self.now, event, node, cause, self.out, self.choice, leased)
+                for message in self.lost:
+                    self.trace.dropped(self.now, message)
+            self.lost.clear()
+        self.out.clear()
+
+    # -- what a kind of run says --------------------------------------------------------
+
+    def carry(self, message: Message) -> None:
+        """Put a message on its way."""
+        raise NotImplementedError
+
+    def enters(self, node: Node, client: Client) -> None:
+        """A client has been let in."""
+        raise NotImplementedError
+
+    def loses(self, client: Client) -> None:
+        """The lease of a client inside has ended, and it has stopped."""
+        raise NotImplementedError
+
+    def pieces(self) -> int:
+        """Into how many the network is parted, as far as its nodes have been told."""
+        return 1

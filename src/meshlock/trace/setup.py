@@ -1,0 +1,50 @@
+"""The first line of a trace: what is run, on which network, and what the run promises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from meshlock import __version__
+from meshlock.algorithms.interface import NIL
+from meshlock.properties.promises import Promises
+
+FORMAT = 1
+
+
+@dataclass(kw_only=True)
+class TraceSetup:
+    """Of simulator, checker, scenarios and live nodes alike: the keys of docs/trace-format.md in
+    the order of the line. What is None is left out."""
+
+    version: str = __version__
+    source: str
+    scenario: str | None = None
+    algorithm: str
+    options: dict[str, str]
+    seed: int | None = None
+    promised: Promises
+    settings: Mapping[str, str | int] | None = None
+    fifo: bool | None = None
+    tree: list[int] | None = None
+    failures: str | None = None
+    components: int | None = None
+    pool: str | None = None
+    name: str | None = None
+    node: int | None = None
+    nodes: int | None = None
+    links: list[tuple[int, int]] | str | None = None
+    permits: int
+    holder: int = NIL
+    recovery: Mapping[str, Any] | None = None
+
+    def line(self) -> dict[str, Any]:
+        line: dict[str, Any] = {"meshlock": "trace", "format": FORMAT}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Promises):
+                line.update(value.line())
+            elif value is not None:
+                line[field.name] = value
+        return line
