@@ -16,7 +16,7 @@ def page(browser):
     with served(application(Desk(), ["127.0.0.1"])) as address:
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.goto(address)
-        until(page, "window.meshlock?.run?.about.hand && meshlock.shown === 0")
+        until(page, "window.meshlock?.run?.about.driven && meshlock.shown === 0")
         yield page
         page.close()
 
@@ -34,7 +34,8 @@ def node(page, number):
 def settled(page):
     until(
         page,
-        "!meshlock.hand.busy && meshlock.target === null && meshlock.shown === meshlock.run.steps",
+        "!meshlock.driving.busy && meshlock.target === null"
+        " && meshlock.shown === meshlock.run.steps",
     )
 
 
@@ -66,7 +67,7 @@ def test_a_node_asks_and_enters_a_link_is_cut_a_node_is_dragged_away(page):
     settled(page)
 
     for deed in ({"node": 6, "want": 2, "priority": 7}, {"node": 1, "want": 1, "priority": 3}):
-        assert page.evaluate(f"meshlock.hand.do({json.dumps({'do': 'ask', **deed})})")
+        assert page.evaluate(f"meshlock.driving.do({json.dumps({'do': 'ask', **deed})})")
         settled(page)
     picture(page, "by-hand")
 
@@ -78,7 +79,7 @@ def test_a_node_asks_and_enters_a_link_is_cut_a_node_is_dragged_away(page):
     page.mouse.up()
     until(page, f"meshlock.stage.moment.links.size !== {links}")
     settled(page)
-    saved = page.request.get(page.url.split("#")[0] + "api/runs/hand-1/trace.jsonl").text()
+    saved = page.request.get(page.url.split("#")[0] + "api/runs/driven-1/trace.jsonl").text()
     lines = [json.loads(line) for line in saved.splitlines()]
     assert lines[0]["meshlock"] == "trace"
     assert {"request", "enter", "move", "link-down"} <= {line.get("event") for line in lines}
@@ -102,7 +103,7 @@ def test_a_wrong_step_is_explained(page):
         {"do": "all"},
     ]
     for deed in deeds:
-        assert page.evaluate(f"meshlock.hand.do({json.dumps(deed)})")
+        assert page.evaluate(f"meshlock.driving.do({json.dumps(deed)})")
     settled(page)
     assert page.inner_text("h1") == "order is violated"
     assert "the most urgent of all that wait must enter next" in page.inner_text("#verdict")
@@ -118,12 +119,12 @@ def test_what_a_node_does_is_chosen_or_drawn(page):
         page.mouse.click(*node(page, number))
         assert page.input_value("#ask-behaviour") == "drawn"
         page.select_option("#ask-behaviour", "transit")
-        until(page, f"meshlock.run.about.hand.behaviours[{number}] === 1")
+        until(page, f"meshlock.run.about.driven.behaviours[{number}] === 1")
     page.mouse.click(*node(page, 0))
     assert page.input_value("#ask-behaviour") == "transit"
-    assert page.evaluate("meshlock.hand.do({ do: 'ask', node: 2 })")
+    assert page.evaluate("meshlock.driving.do({ do: 'ask', node: 2 })")
     settled(page)
-    assert page.evaluate("meshlock.hand.do({ do: 'next' })")
+    assert page.evaluate("meshlock.driving.do({ do: 'next' })")
     settled(page)
     assert page.inner_text("#says") == "Step 2: 1 receives REQUEST from 2, transit"
 
@@ -136,9 +137,9 @@ def test_without_a_pointer(page):
     until(page, "meshlock.stage.moment.clients.size === 1")  # of node 0, which has the token
     settled(page)
     assert page.evaluate("meshlock.stage.moment.used()") == 1
-    assert page.url.endswith("#run=hand-1&step=1")
+    assert page.url.endswith("#run=driven-1&step=1")
     page.reload()  # the run is still there
-    until(page, "window.meshlock?.run?.about.hand && meshlock.shown === 1")
+    until(page, "window.meshlock?.run?.about.driven && meshlock.shown === 1")
     assert page.evaluate("meshlock.stage.moment.used()") == 1
     page.keyboard.press("]")
     until(page, "meshlock.stage.selected === 0")

@@ -16,12 +16,12 @@ from starlette.routing import Route
 
 from meshlock.errors import Refused
 from meshlock.web.answers import HEADERS, answer, file, refusal, static, told
+from meshlock.web.driving import TOPOLOGIES, PageRun, choices
 from meshlock.web.handlers import handlers
-from meshlock.web.hands import TOPOLOGIES, Hand, choices
 from meshlock.web.index import WINDOW, Index
 from meshlock.web.sequence import Diagram
 
-MOST_HANDS = 16
+MOST_DRIVEN = 16
 MOST_BYTES = 10_000
 
 
@@ -48,14 +48,14 @@ class Desk:
 
     def __init__(self) -> None:
         self.runs: dict[str, Index] = {}
-        self.hands: dict[str, Hand] = {}  # runs that are driven from the page
+        self.driven: dict[str, PageRun] = {}  # from the page
         self.made = 0
         self.opened = ""  # the run to show first, if any
 
     def find(self, request: Request) -> Index:
         name = request.path_params["run"]
-        if name in self.hands:
-            return self.hands[name].index
+        if name in self.driven:
+            return self.driven[name].index
         if name not in self.runs:
             raise HTTPException(404, f"There is no run {name} any more: start another.")
         return self.runs[name]
@@ -65,28 +65,28 @@ class Desk:
 
     async def what(self, _request: Request) -> Response:
         offered = {"algorithms": choices(), "topologies": TOPOLOGIES}
-        return told({"opened": self.opened, "hands": list(self.hands), **offered})
+        return told({"opened": self.opened, "driven": list(self.driven), **offered})
 
     async def about(self, request: Request) -> Response:
-        hand = self.hands.get(request.path_params["run"])
-        return told(self.find(request).about() if hand is None else hand.about())
+        driven = self.driven.get(request.path_params["run"])
+        return told(self.find(request).about() if driven is None else driven.about())
 
     async def start(self, request: Request) -> Response:
-        """A new run to be driven by hand; the oldest makes room."""
-        hand = Hand(await asked(request))
+        """A new run to be driven from the page; the oldest makes room."""
+        run = PageRun(await asked(request))
         self.made += 1
-        name = f"hand-{self.made}"
-        self.hands[name] = hand
-        while len(self.hands) > MOST_HANDS:
-            del self.hands[next(iter(self.hands))]
+        name = f"driven-{self.made}"
+        self.driven[name] = run
+        while len(self.driven) > MOST_DRIVEN:
+            del self.driven[next(iter(self.driven))]
         return told({"run": name})
 
     async def deed(self, request: Request) -> Response:
-        hand = self.hands.get(request.path_params["run"])
-        if hand is None:
+        driven = self.driven.get(request.path_params["run"])
+        if driven is None:
             raise HTTPException(404, "This run cannot be driven, or is gone: start another.")
-        hand.do(await asked(request))
-        return told(hand.about())
+        driven.do(await asked(request))
+        return told(driven.about())
 
     async def source(self, request: Request) -> Response:
         setup = self.find(request).setup
@@ -121,8 +121,8 @@ class Desk:
 
     async def trace(self, request: Request) -> Response:
         index = self.find(request)
-        hand = self.hands.get(request.path_params["run"])
-        last = b"" if hand is None else hand.closing()
+        driven = self.driven.get(request.path_params["run"])
+        last = b"" if driven is None else driven.closing()
         name = {"Content-Disposition": 'attachment; filename="run.jsonl"'}
         lines = self.lines(index, last)
         return StreamingResponse(lines, 200, HEADERS | name, media_type="application/jsonl")

@@ -3,13 +3,13 @@
 import { Run, ask } from "./run.js";
 import { Stage } from "./stage.js";
 import { Strip } from "./strip.js";
-import { Hand } from "./hand.js";
+import { Driving } from "./driving.js";
 import { words } from "./words.js";
 import { element, eventsPane, nodePane, permitsBar, stepPane, tip, waitingPane } from "./side.js";
 
 const $ = (id) => document.getElementById(id);
 const SPEEDS = [0.5, 1, 2, 4, 8, 16, 32, 64, 128, 512];
-const TABS = ["hand", "step", "waiting", "node", "events"];
+const TABS = ["drive", "step", "waiting", "node", "events"];
 const MEANING = {
   safety: "Never may more than k permits be in use.",
   "one-token": "No step may make or lose a token.",
@@ -35,7 +35,7 @@ export class Page {
     this.dirty = true;
     this.frames = [];
     this.before = 0;
-    this.hand = null; // where a run is driven by hand
+    this.driving = null; // where a run is driven
     this.controls();
     this.pointer();
     this.keys();
@@ -55,18 +55,18 @@ export class Page {
     this.headline();
     this.kinds();
     this.limits();
-    $("pace").value = run.about.bounds && !run.about.hand ? "time" : "steps"; // what moves, moves evenly
+    $("pace").value = run.about.bounds && !run.about.driven ? "time" : "steps"; // what moves, moves evenly
     ask(`${run.path}/source`).then((handlers) => { run.handlers = handlers; this.refresh(); }).catch(() => {});
     this.course();
     const step = /step=(\d+)/.exec(location.hash);
     await this.go(step ? Number(step[1]) : 0);
   }
 
-  // A run to be driven by hand: a new one, or one that was begun before.
+  // A run to be driven: a new one, or one that was begun before.
   async drive(begun) {
-    this.hand = new Hand(this, this.offered);
-    if (begun) await this.hand.open(begun);
-    else await this.hand.start();
+    this.driving = new Driving(this, this.offered);
+    if (begun) await this.driving.open(begun);
+    else await this.driving.start();
   }
 
   headline() {
@@ -80,7 +80,7 @@ export class Page {
     if (bad.length) {
       $("title").textContent = `${bad[0].property} is violated`;
       facts.unshift(setup.source === "check" ? "counterexample" : setup.source);
-    } else if (about.hand) $("title").textContent = "Try it yourself";
+    } else if (about.driven) $("title").textContent = "Try it yourself";
     else $("title").textContent = setup.pool ?? setup.scenario ?? `${setup.algorithm}, ${setup.source === "live" ? "live" : setup.source === "check" ? "a checked run" : "a simulated run"}`;
     $("subtitle").textContent = facts.filter(Boolean).join(" · ") + (about.unjudged ? ` · ${about.unjudged}` : "");
     document.title = `${$("title").textContent} · meshlock`;
@@ -116,7 +116,7 @@ export class Page {
 
   // What leads to this step again, as long as the server runs.
   link(step) {
-    return this.run.about.hand ? `#run=${this.run.name}&step=${step}` : `#step=${step}`;
+    return this.run.about.driven ? `#run=${this.run.name}&step=${step}` : `#step=${step}`;
   }
 
   // More has happened in this run.
@@ -190,7 +190,7 @@ export class Page {
 
   select(node) {
     this.stage.selected = node;
-    if (node >= 0 && this.tab !== "hand") this.choose("node");
+    if (node >= 0 && this.tab !== "drive") this.choose("node");
     this.refresh();
   }
 
@@ -258,9 +258,9 @@ export class Page {
     permitsBar($("permits"), run, moment);
     if (this.tab === "step") stepPane($("pane-step"), run, moment);
     else if (this.tab === "waiting") waitingPane($("pane-waiting"), run, moment, (node) => this.select(node));
-    else if (this.tab === "node") nodePane($("pane-node"), run, moment, this.stage.selected, (node) => this.select(node), this.hand);
+    else if (this.tab === "node") nodePane($("pane-node"), run, moment, this.stage.selected, (node) => this.select(node), this.driving);
     else if (this.tab === "events") eventsPane($("pane-events"), run, step, (to) => this.go(to));
-    this.hand?.shows(moment, step);
+    this.driving?.shows(moment, step);
     if (document.activeElement !== $("step")) $("step").value = String(step);
     $("scrub").value = String(step);
     $("clock").textContent = `t = ${round(run.time(step))}`;
@@ -334,9 +334,9 @@ export class Page {
       link.click();
     });
     $("try-new").addEventListener("click", () => {
-      if (!this.hand) this.drive();
+      if (!this.driving) this.drive();
       else {
-        this.choose("hand");
+        this.choose("drive");
         setTimeout(() => $("try-algorithm")?.focus(), 200);
       }
     });
@@ -396,7 +396,7 @@ export class Page {
       "[": () => this.select((Math.max(this.stage.selected, 0) - 1 + this.run.size) % this.run.size),
       "]": () => this.select((this.stage.selected + 1) % this.run.size),
       0: () => { this.stage.view = { zoom: 1, x: 0, y: 0 }; this.dirty = true; },
-      a: () => this.hand?.asks(this.stage.selected),
+      a: () => this.driving?.asks(this.stage.selected),
       "?": () => $("help").showModal(),
       Escape: () => this.select(-1),
     };
@@ -437,13 +437,13 @@ export class Page {
         const dy = at.y - held.at.y;
         if (Math.hypot(dx, dy) > 4) held.moved = true;
         if (!held.moved) return;
-        if (held.what?.node >= 0 && this.hand) this.hand.drags(held.what.node, stage.fromScreen(at.x, at.y));
+        if (held.what?.node >= 0 && this.driving) this.driving.drags(held.what.node, stage.fromScreen(at.x, at.y));
         else stage.view = { ...held.view, x: held.view.x + dx, y: held.view.y + dy };
         this.dirty = true;
         return;
       }
       const over = stage.under(at.x, at.y);
-      const useful = over && (over.node >= 0 || over.message !== undefined || this.hand) ? over : null;
+      const useful = over && (over.node >= 0 || over.message !== undefined || this.driving) ? over : null;
       canvas.classList.toggle("over", Boolean(useful));
       if (JSON.stringify(useful) !== JSON.stringify(stage.over)) {
         stage.over = useful;
@@ -456,8 +456,8 @@ export class Page {
       const { what, moved } = held;
       held = null;
       const at = spot(event);
-      if (moved && what?.node >= 0 && this.hand) this.hand.drops(what.node, stage.fromScreen(at.x, at.y));
-      else if (!moved && this.hand?.clicks(what, at)) return;
+      if (moved && what?.node >= 0 && this.driving) this.driving.drops(what.node, stage.fromScreen(at.x, at.y));
+      else if (!moved && this.driving?.clicks(what, at)) return;
       else if (!moved) this.select(what?.node ?? -1);
     };
     canvas.addEventListener("pointerup", release);
@@ -515,8 +515,8 @@ export class Page {
     const flying = over?.message !== undefined ? this.stage.moment?.flying.get(over.message) : null;
     let text = "";
     if (node >= 0 && this.stage.moment) text = tip(this.run, this.stage.moment, node);
-    else if (flying) text = `${words({ ...flying, event: "send" }, (n) => this.run.called(n))}${this.hand ? "\nclick: deliver it now" : ""}`;
-    else if (over?.link && this.hand && this.run.about.hand.changing) text = over.gone ? "click: the link forms again" : "click: cut this link";
+    else if (flying) text = `${words({ ...flying, event: "send" }, (n) => this.run.called(n))}${this.driving ? "\nclick: deliver it now" : ""}`;
+    else if (over?.link && this.driving && this.run.about.driven.changing) text = over.gone ? "click: the link forms again" : "click: cut this link";
     box.hidden = !text;
     if (!text) return;
     box.textContent = text;
@@ -532,8 +532,8 @@ const page = new Page();
 window.meshlock = page; // for those who want to look under the bonnet, and for the tests
 ask("/api/runs").then(async (offered) => {
   page.offered = offered;
-  const begun = /run=(hand-\d+)/.exec(location.hash)?.[1];
-  if (begun && offered.hands.includes(begun)) await page.drive(begun);
+  const begun = /run=(driven-\d+)/.exec(location.hash)?.[1];
+  if (begun && offered.driven.includes(begun)) await page.drive(begun);
   else if (offered.opened) await page.open(offered.opened);
   else await page.drive();
 }).catch((error) => {

@@ -34,7 +34,7 @@ export class Run {
     } else if (Array.isArray(setup.links)) {
       this.links = setup.links.map(([one, other]) => pair(one, other));
     }
-    this.handlers = {};
+    this.drivinglers = {};
     this.moment = null; // the one at hand
     this.changed = () => {}; // is called when more is here
   }

@@ -88,7 +88,7 @@ export function waitingPane(pane, run, moment, select) {
   );
 }
 
-export function nodePane(pane, run, moment, node, select, hand) {
+export function nodePane(pane, run, moment, node, select, driving) {
   const choice = element("select", { "aria-label": "Node", onchange: (event) => select(Number(event.target.value)) }, element("option", { value: "-1", text: "choose a node" }));
   for (let i = 0; i < Math.min(run.size, 5000); i += 1) choice.append(element("option", { value: i, text: run.called(i) }));
   choice.value = String(node);
@@ -111,7 +111,7 @@ export function nodePane(pane, run, moment, node, select, hand) {
   const near = [...moment.links].map((link) => link.split("-").map(Number)).filter((ends) => ends.includes(node)).map(([one, other]) => (one === node ? other : one));
   parts.push(element("h3", { text: "linked to" }));
   parts.push(element("p", { text: near.length ? near.slice(0, 60).map((other) => run.called(other)).join(", ") : run.setup.links === "complete" ? "everybody" : "nobody" }));
-  if (hand && run.about.hand) parts.push(deeds(run, node, near, hand));
+  if (driving && run.about.driven) parts.push(deeds(run, node, near, driving));
   const state = moment.variables[node];
   if (state) {
     parts.push(element("h3", { text: "its variables" }));
@@ -130,14 +130,14 @@ export function nodePane(pane, run, moment, node, select, hand) {
 }
 
 // What can be done at a node without a pointer.
-function deeds(run, node, near, hand) {
-  const row = element("div", { class: "row" }, element("button", { type: "button", text: "Ask or leave", onclick: () => hand.asks(node) }));
-  if (!run.about.hand.changing) return row;
+function deeds(run, node, near, driving) {
+  const row = element("div", { class: "row" }, element("button", { type: "button", text: "Ask or leave", onclick: () => driving.asks(node) }));
+  if (!run.about.driven.changing) return row;
   const others = Array.from({ length: run.size }, (_, i) => i).filter((other) => other !== node);
   const other = element("select", { "aria-label": "Other end of the link" }, ...others.map((number) => element("option", { value: number, text: `${run.called(number)}${near.includes(number) ? "" : " (no link)"}` })));
   row.append(other, element("button", { type: "button", text: "Cut or join", onclick: () => {
     const end = Number(other.value);
-    hand.do({ do: near.includes(end) ? "cut" : "join", one: node, other: end });
+    driving.do({ do: near.includes(end) ? "cut" : "join", one: node, other: end });
   } }));
   return row;
 }

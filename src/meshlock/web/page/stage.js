@@ -94,7 +94,7 @@ export class Stage {
     if (this.dragged?.node === node) return this.dragged;
     const path = paths?.get(node);
     if (!path || !path.length) return this.run.about.bounds ? { x: this.box[0], y: this.box[1] } : this.home[node];
-    if (this.run.about.hand) { // moved by hand: it is where it was put last
+    if (this.run.about.driven) { // moved by hand: it is where it was put last
       let at = path[0];
       for (const point of path) if (point[0] <= time) at = point;
       return { x: at[1], y: at[2] };
@@ -171,7 +171,7 @@ export class Stage {
     pen.lineWidth = this.run.size > 250 ? 0.8 : 1.6;
     pen.stroke();
     this.cut = [];
-    if (this.run.about.hand) {
+    if (this.run.about.driven) {
       pen.beginPath();
       for (const link of this.run.links) {
         if (moment.links.has(link)) continue;
@@ -352,7 +352,7 @@ export class Stage {
       if (!way) ways.set(key, (way = [places[message.from], places[message.to], []]));
       const arrives = run.arrival(Math.max(moment.step, 1), message.id);
       let part;
-      if (run.about.hand) {
+      if (run.about.driven) {
         // by hand nobody knows yet when it will arrive: it waits on its way
         const until = arrives ? Math.min(position, arrives - 1) : position;
         part = Math.max(0.04, Math.min(0.6, (until - message.step) * 0.6) - way[2].length * 0.16);

@@ -7,11 +7,11 @@ import { message as described } from "./words.js";
 const $ = (id) => document.getElementById(id);
 const NAMES = { range: "by radio range", grid: "grid", ring: "ring", line: "line", star: "star", tree: "tree", complete: "complete" };
 
-export class Hand {
+export class Driving {
   constructor(page, offered) {
     this.page = page;
     this.offered = offered;
-    this.chosen = { algorithm: "jiang", topology: "range", nodes: 8, permits: 3, seed: 1 };
+    this.chosen = { algorithm: "jiang", topology: "range", nodes: 8, permits: 3, seed: 1, members: 0 };
     this.auto = false;
     this.busy = false;
     this.error = "";
@@ -21,7 +21,7 @@ export class Hand {
 
   async start() {
     try {
-      const { run } = await tell("/api/runs", this.chosen);
+      const { run } = await tell("/api/runs", { ...this.chosen, members: this.chosen.members ? this.chosen.nodes : 0 });
       this.error = "";
       history.replaceState(null, "", "#step=0");
       await this.open(run);
@@ -32,11 +32,11 @@ export class Hand {
   }
 
   async open(run) {
-    $("tab-hand").hidden = false;
+    $("tab-drive").hidden = false;
     $("ask").hidden = true;
     await this.page.open(run);
-    this.page.stage.range = this.page.run.about.hand.range;
-    this.page.choose("hand");
+    this.page.stage.range = this.page.run.about.driven.range;
+    this.page.choose("drive");
   }
 
   async do(deed) {
@@ -67,7 +67,7 @@ export class Hand {
 
   tick() {
     const { page } = this;
-    if (!this.auto || this.busy || page.target !== null || page.stage.dragged || !page.run?.about.hand) return;
+    if (!this.auto || this.busy || page.target !== null || page.stage.dragged || !page.run?.about.driven) return;
     if (performance.now() - this.last < 1000 / Math.min(page.speed, 12)) return;
     if (page.step === page.run.steps && page.stage.moment?.flying.size) this.do({ do: "next" });
   }
@@ -104,7 +104,7 @@ export class Hand {
   async drops(node, to) {
     const { page } = this;
     const { stage } = page;
-    if (page.run.about.hand.range) await this.do({ do: "move", node, x: to.x, y: to.y });
+    if (page.run.about.driven.range) await this.do({ do: "move", node, x: to.x, y: to.y });
     else stage.home[node] = to;
     stage.dragged = null;
     page.refresh();
@@ -117,24 +117,28 @@ export class Hand {
   // The little form at a node: ask, or leave.
   form(node, at) {
     const { page } = this;
-    const { hand } = page.run.about;
+    const { driven } = page.run.about;
     const card = $("ask");
     const clients = [...(page.stage.moment?.clients.values() ?? [])].filter((client) => client.node === node);
     const inside = clients.find((client) => client.entered >= 0);
     const parts = [element("b", { text: `Node ${node}` })];
     if (inside) parts.push(element("button", { type: "button", class: "primary", text: "Leave", onclick: () => { card.hidden = true; this.do({ do: "leave", node }); } }));
-    if (!clients.length || hand.many) {
-      const want = element("input", { type: "number", id: "ask-want", min: "1", max: String(hand.one_permit ? 1 : page.run.permits), value: "1" });
+    if (driven.members) {
+      const gone = page.stage.moment?.gone.has(node);
+      parts.push(element("button", { type: "button", id: "crash", text: gone ? "Restart" : "Crash", onclick: () => { card.hidden = true; this.do({ do: gone ? "restart" : "crash", node }); } }));
+    }
+    if (!page.stage.moment?.gone.has(node)) {
+      const want = element("input", { type: "number", id: "ask-want", min: "1", max: String(driven.one_permit ? 1 : page.run.permits), value: "1" });
       const priority = element("input", { type: "number", id: "ask-priority", min: "0", max: "99", value: "0" });
-      if (!hand.one_permit) parts.push(element("label", {}, "permits", want));
-      if (hand.priorities) parts.push(element("label", {}, "priority", priority));
+      if (!driven.one_permit) parts.push(element("label", {}, "permits", want));
+      if (driven.priorities) parts.push(element("label", {}, "priority", priority));
       parts.push(element("button", { class: inside ? "" : "primary", id: "ask-go", text: "Ask" }));
       card.onsubmit = (event) => {
         event.preventDefault();
         card.hidden = true;
         this.do({ do: "ask", node, want: Number(want.value), priority: Number(priority.value) });
       };
-    } else if (!inside) parts.push(element("p", { class: "muted", text: "waits already" }));
+    }
     if (page.run.setup.choices) parts.push(element("label", {}, "behaviour", this.behaviour(node)));
     card.replaceChildren(...parts);
     card.hidden = false;
@@ -155,7 +159,7 @@ export class Hand {
     const { run } = this.page;
     const words = ["drawn", ...run.setup.choices];
     const select = element("select", { id: "ask-behaviour", onchange: () => this.do({ do: "behaviour", node, behaviour: select.value }) }, ...words.map((word) => element("option", { value: word, text: word })));
-    select.value = run.setup.choices[run.about.hand.behaviours[node]] ?? "drawn";
+    select.value = run.setup.choices[run.about.driven.behaviours[node]] ?? "drawn";
     return select;
   }
 
@@ -163,9 +167,9 @@ export class Hand {
 
   shows(moment, step) {
     const { page } = this;
-    if (page.tab !== "hand") return;
+    if (page.tab !== "drive") return;
     const { run } = page;
-    const pane = $("pane-hand");
+    const pane = $("pane-drive");
     if (pane.contains(document.activeElement) && document.activeElement.matches("select, input[type=number]")) return;
     const now = step === run.steps;
     const parts = [];
@@ -173,7 +177,7 @@ export class Hand {
     const first = new Set();
     const way = [...moment.flying.values()].map((line) => {
       const lane = `${line.from}-${line.to}`;
-      const free = !first.has(lane) || !run.about.hand.fifo;
+      const free = !first.has(lane) || !run.about.driven.fifo;
       first.add(lane);
       return element("button", { type: "button", disabled: !now || !free, title: described(line), onclick: () => this.do({ do: "deliver", id: line.id }) },
         element("span", { class: line.tokens ? "chip token" : line.permits ? "chip inside" : "chip", text: line.message }),
@@ -186,8 +190,9 @@ export class Hand {
     parts.push(element("div", { class: "row" },
       element("button", { type: "button", id: "deliver-next", class: "primary", disabled: !now || !way.length, text: "Deliver next", onclick: () => this.do({ do: "next" }) }),
       element("button", { type: "button", id: "deliver-all", disabled: !now || !way.length, text: "All", onclick: () => this.do({ do: "all" }) }),
-      element("button", { type: "button", id: "undo", disabled: !run.about.hand.deeds, text: "Take back", onclick: () => this.do({ do: "undo" }) }),
+      element("button", { type: "button", id: "undo", disabled: !run.about.driven.deeds, text: "Take back", onclick: () => this.do({ do: "undo" }) }),
       element("label", { class: "check" }, auto, "by itself")));
+    if (run.about.driven.members) parts.push(element("div", { class: "row" }, element("button", { type: "button", id: "wait", disabled: !now, text: "Wait a quarter of a lease", onclick: () => this.do({ do: "wait" }) })));
     if (!now) parts.push(element("div", { class: "row" }, element("span", { class: "muted", text: "You look at the past." }), element("button", { type: "button", text: "To the present", onclick: () => page.go(run.steps) })));
     if (way.length) parts.push(element("div", { class: "messages" }, ...way.slice(0, 60)));
     else parts.push(element("p", { class: "muted", text: moment.clients.size ? "Nothing is on its way." : "Click a node to let it ask for permits." }));
@@ -199,8 +204,9 @@ export class Hand {
     }
     parts.push(element("h3", { text: "what you can do" }));
     const can = ["Click a node: it asks, or leaves.", "Click a message: it arrives now."];
-    if (run.about.hand.changing) can.push("Click a link: it fails. Click a dotted one: it forms again.");
-    if (run.about.hand.range) can.push(run.about.hand.changing ? "Drag a node: its links follow its radio range." : "Drag a node: this algorithm is for fixed networks, links stay.");
+    if (run.about.driven.changing) can.push("Click a link: it fails. Click a dotted one: it forms again.");
+    if (run.about.driven.range) can.push(run.about.driven.changing ? "Drag a node: its links follow its radio range." : "Drag a node: this algorithm is for fixed networks, links stay.");
+    if (run.about.driven.members) can.push("Click a node: it crashes, or restarts. Wait: timers fire, and everything arrives. The first epoch takes two leases and more.");
     if (run.setup.choices) can.push(`Click a node and choose what it does (${run.setup.choices.join(" or ")}); else it is drawn.`);
     can.push("← and → look back; Take back undoes.");
     parts.push(element("ul", { class: "effects" }, ...can.map((text) => element("li", { text }))));
@@ -215,12 +221,16 @@ export class Hand {
     algorithm.value = chosen.algorithm;
     const topology = element("select", { id: "try-topology", onchange: set("topology") }, ...offered.topologies.map((name) => element("option", { value: name, text: NAMES[name] ?? name })));
     topology.value = chosen.topology;
+    const members = element("input", { type: "checkbox", id: "try-members" });
+    members.checked = chosen.members > 0;
+    members.addEventListener("change", () => { chosen.members = members.checked ? 1 : 0; });
     return element("div", {},
       element("div", { class: "fields" },
         element("label", { class: "wide" }, "algorithm", algorithm),
         element("label", { class: "wide" }, "topology", topology),
         element("label", {}, "nodes", element("input", { id: "try-nodes", type: "number", min: "2", max: "40", value: String(chosen.nodes), onchange: set("nodes", true) })),
         element("label", {}, "permits (k)", element("input", { id: "try-permits", type: "number", min: "1", max: "24", value: String(chosen.permits), onchange: set("permits", true) }))),
+      element("label", { class: "check" }, members, "all are members: nodes may crash"),
       element("div", { class: "row" }, element("button", { type: "button", id: "try-start", class: "primary", text: "Start", onclick: () => { document.activeElement?.blur(); this.start(); } })));
   }
 }

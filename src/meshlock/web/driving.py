@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.registry import ALGORITHMS, find
 from meshlock.errors import Refused
 from meshlock.properties import sentences
@@ -26,6 +27,8 @@ from meshlock.web.index import Index
 MOST_NODES = 40
 MOST_PERMITS = 24
 MOST_STEPS = 20_000
+LEASE = 100
+"""Units of time, of a run with members."""
 RANGE = 0.42
 """How far a radio reaches on a field of side 1."""
 
@@ -64,6 +67,10 @@ class Settled:
         if self.algorithm.problem == "mutex":
             self.permits = 1
         self.seed = whole(asked, "seed", 1, 0, 1_000_000)
+        self.members = whole(asked, "members", 0, 0, self.nodes)
+        if self.members:
+            refuse_without_token(self.algorithm)
+        self.changing = self.algorithm.changing_links or self.members > 0
 
     def places(self) -> list[tuple[float, float]]:
         """For a network by radio range: places from which everybody can be reached."""
@@ -107,7 +114,7 @@ def whole(asked: dict[str, Any], name: str, default: int, least: int, most: int)
     return value
 
 
-class Hand:
+class PageRun:
     """One such run."""
 
     def __init__(self, asked: dict[str, Any]) -> None:
@@ -119,6 +126,8 @@ class Hand:
         settled = self.settled
         self.places = settled.places() if settled.topology == "range" else []
         lines = [f"nodes {settled.nodes}", f"permits {settled.permits}", f"seed {settled.seed}"]
+        if settled.members:
+            lines += [f"members {settled.members}", f"lease {LEASE}"]
         lines.append("links " + " ".join(f"{a}-{b}" for a, b in settled.links(self.places)))
         self.trace = Growing()
         self.writer = TraceWriter(self.trace, True)
@@ -161,6 +170,9 @@ class Hand:
             "cut": self.cut,
             "join": self.join,
             "move": self.move,
+            "crash": self.crash,
+            "restart": self.restart,
+            "wait": self.wait,
         }
         if verb not in acts:
             raise Refused(f"There is no deed '{verb}': it is one of {', '.join(acts)}.")
@@ -190,7 +202,7 @@ class Hand:
         algorithm = self.settled.algorithm
         if algorithm.problem != "h-of-k" and want != 1:
             raise Refused(f"{algorithm.name} grants one permit at a time.")
-        self.run.request(node, want, priority)
+        self.run.ask(node, want, priority)
 
     def leave(self, deed: dict[str, Any]) -> None:
         node = self.node(deed)
@@ -205,20 +217,19 @@ class Hand:
         run, number = self.run, deed.get("id")
         for place, message in enumerate(run.on_the_way):
             if message.serial == number:
-                first = run.first((message.sender, message.receiver))
-                if place != first and self.settled.algorithm.needs_fifo:
+                if run.overtakes(place):
                     raise Refused(
                         f"Another message from {message.sender} to {message.receiver} comes "
-                        f"first: {self.settled.algorithm.name} needs links that keep the order."
+                        f"first, and the order is kept."
                     )
-                run.deliver(place)
+                run.deliver_at(place)
                 return
         raise Refused("This message is not on its way any more.")
 
     def next(self, _deed: dict[str, Any]) -> None:
         if not self.run.on_the_way:
             raise Refused("Nothing is on its way.")
-        self.run.deliver(0)
+        self.run.deliver_at(0)
 
     def all(self, _deed: dict[str, Any]) -> None:
         if not self.run.on_the_way:
@@ -226,10 +237,19 @@ class Hand:
         for _ in range(300):  # some algorithms never fall silent
             if not self.run.on_the_way:
                 return
-            self.run.deliver(0)
+            self.run.deliver_at(0)
+
+    def crash(self, deed: dict[str, Any]) -> None:
+        self.run.crash(self.node(deed))
+
+    def restart(self, deed: dict[str, Any]) -> None:
+        self.run.restart(self.node(deed), deed.get("disk") is not False, True)
+
+    def wait(self, deed: dict[str, Any]) -> None:
+        self.run.wait(float(whole(deed, "time", LEASE // 4, 1, 100 * LEASE)))
 
     def ends(self, deed: dict[str, Any]) -> tuple[int, int]:
-        if not self.settled.algorithm.changing_links:
+        if not self.settled.changing:
             raise Refused(
                 f"{self.settled.algorithm.name} is for networks that do not change: try jiang."
             )
@@ -257,7 +277,7 @@ class Hand:
             raise Refused("A place is two numbers, x and y.")
         self.places[node] = (min(max(x, -2.0), 3.0), min(max(y, -2.0), 3.0))
         self.writer.moved(self.run.now, node, *self.places[node])
-        if not self.settled.algorithm.changing_links:
+        if not self.settled.changing:
             return
         linked = {(min(a, b), max(a, b)) for a, b in self.run.links if node in (a, b)}
         reached = {
@@ -275,7 +295,7 @@ class Hand:
     def stuck(self) -> str:
         """Does somebody wait although nothing can happen any more?"""
         run = self.run
-        if run.on_the_way or run.inside or not run.waiting:
+        if run.on_the_way or run.inside or not run.waiting or self.settled.members:
             return ""
         return sentences.unserved(len(run.waiting))
 
@@ -296,13 +316,13 @@ class Hand:
                 {"property": "handler", "sentence": self.failure, "step": self.index.steps}
             )
         about["violated"] = violated
-        about["hand"] = {
+        about["driven"] = {
             "topology": self.settled.topology,
             "range": RANGE if self.places else 0,
-            "changing": algorithm.changing_links,
+            "changing": self.settled.changing,
+            "members": self.settled.members,
             "one_permit": algorithm.problem != "h-of-k",
-            "many": algorithm.many_clients,
-            "fifo": algorithm.needs_fifo,
+            "fifo": algorithm.needs_fifo and not self.settled.members,
             "priorities": algorithm.priorities,
             "parted": self.parted(),
             "behaviours": self.run.behaviours,
@@ -313,7 +333,7 @@ class Hand:
     def closing(self) -> bytes:
         """The last line of the saved trace, if nothing more can happen."""
         run = self.run
-        if run.on_the_way or run.inside:
+        if run.on_the_way or run.inside or self.settled.members:
             return b""
         line: dict[str, Any] = {"t": run.now, "event": "end"}
         line["unserved"] = len(run.waiting)
@@ -321,13 +341,14 @@ class Hand:
 
 
 def choices() -> list[dict[str, Any]]:
-    """The algorithms that can be driven by hand."""
+    """The algorithms that can be driven from the page."""
     return [
         {
             "name": entry.name,
             "title": entry.title,
             "mutex": entry.problem == "mutex",
             "complete": entry.needs_complete_graph,
+            "token": entry.token and not entry.restless,
         }
         for entry in ALGORITHMS.values()
     ]
