@@ -1,7 +1,8 @@
 """A small world for layered nodes: real handlers, messages that take time, faults, and a judge.
 
 It shares nothing with the simulator. Time is whole ticks; every message takes from one to
-``slowest`` ticks, links keep the order, and the three carriers are as the layer expects them.
+``slowest`` of them, links keep the order, and the three carriers are as the layer expects them.
+Every node has a clock of its own, which shows anything and runs at a rate within the bound.
 """
 
 from __future__ import annotations
@@ -9,39 +10,95 @@ from __future__ import annotations
 import random
 from collections import deque
 
-from meshlock.algorithms.interface import NIL, Conflict, Effect, Enter, Keep, Lost, Message
+from layer_twin import Twin
+
+from meshlock.algorithms.interface import (
+    NIL,
+    Algorithm,
+    Conflict,
+    Effect,
+    Enter,
+    Keep,
+    Lost,
+    Message,
+)
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Hello
+from meshlock.algorithms.recovery.records import FENCE_BITS
 from meshlock.algorithms.recovery.state import Terms
 from meshlock.algorithms.registry import find, settle
 
 LEASE, WAIT = 300, 306
+SLOW, FAST = 1000, 1015
+"""Rates of clocks, in thousandths. FAST * LEASE <= SLOW * (WAIT - 1): one for rounding."""
+STORM = 3000
+"""So many messages under way at once in so small a world: they breed."""
+
+Link = tuple[int, int]
 
 
-class Holding:
-    def __init__(self, node: int, want: int, until: int) -> None:
+class Wrong(AssertionError):
+    """What the judge says."""
+
+
+def check(holds: bool, sentence: str) -> None:
+    if not holds:
+        raise Wrong(sentence)
+
+
+class Clock:
+    def __init__(self, rate: int, shows: int, now: int) -> None:
+        self.rate = rate
+        self.offset = shows * 1000 - rate * now
+
+    def at(self, tick: int) -> int:
+        return (self.offset + self.rate * tick) // 1000
+
+    def when(self, shows: int) -> int:
+        """The first tick at which it shows this."""
+        return -((self.offset - shows * 1000) // self.rate)
+
+
+class Client:
+    def __init__(self, number: int, node: int, boot: int, want: int, priority: int) -> None:
+        self.number = number
         self.node = node
+        self.boot = boot
         self.want = want
-        self.until = until
+        self.priority = priority
+        self.until = 0  # the tick at which its lease ends, once it is in
 
 
 class World:
     def __init__(
         self,
-        algorithm: str,
+        algorithm: str | Algorithm,
         size: int,
-        links: list[tuple[int, int]],
-        permits: int,
-        seed: int,
+        links: list[Link],
+        permits: int = 1,
+        seed: int = 0,
         members: int = 0,
         slowest: int = 3,
         loss: float = 0.0,
+        doubles: float = 0.0,
+        skew: bool = False,
+        blind: float = 0.0,
+        twins: float = 0.0,
+        make: type[Layer] = Layer,
+        options: dict[str, str] | None = None,
     ) -> None:
+        """``loss`` and ``doubles`` are of what is sent at best effort; ``blind``: how often a node
+        is not told who is unreachable; ``twins``: how often a thawed twin does what a node does."""
         self.random = random.Random(seed)
         self.size = size
         self.permits = permits
         self.slowest = slowest
         self.loss = loss
+        self.doubles = doubles
+        self.skew = skew
+        self.blind = blind
+        self.twins = twins
+        self.make = make
         self.now = 0
         self.all_links = {(min(a, b), max(a, b)) for a, b in links}
         self.links = set(self.all_links)
@@ -49,7 +106,7 @@ class World:
         self.boots = [0] * size
         self.disk: list[Keep | None] = [None] * size
         self.out: list[Effect] = []
-        entry = find(algorithm)
+        entry = find(algorithm) if isinstance(algorithm, str) else algorithm
         self.terms = Terms(
             tuple(range(size)),
             tuple(range(members or size)),
@@ -57,26 +114,27 @@ class World:
             LEASE,
             WAIT,
             entry,
-            settle(entry, {}),
+            settle(entry, options or {}),
             self.tree,
         )
-        self.nodes = [Layer(i, self.out, self.terms) for i in range(size)]
+        self.clocks = [Clock(SLOW, 0, 0) for _ in range(size)]
+        self.nodes = [make(i, self.out, self.terms) for i in range(size)]
         self.serial = 0
-        self.flying: list[tuple[int, int, Message, int]] = []  # due, serial, message, boot
-        self.on_link: dict[tuple[int, int], deque[tuple[int, Message]]] = {}
-        self.waits: list[tuple[Message, int, int]] = []  # reliable, no path yet; both boots
-        self.last: dict[tuple[int, int], int] = {}
+        self.flying: list[tuple[int, int, int, Message]] = []  # due, serial, sent, message
+        # neighbours' links, and reliable ways between any two: due, sent, message
+        self.on_link: dict[Link, deque[tuple[int, int, Message]]] = {}
+        self.on_way: dict[Link, deque[tuple[int, int, Message]]] = {}
+        self.last: dict[Link, int] = {}
         self.wake_due = [0] * size
         self.clients = 0
-        self.wants: dict[int, tuple[int, int]] = {}  # client: node, want
-        self.waiting: set[int] = set()
-        self.held: dict[int, Holding] = {}
+        self.waiting: dict[int, Client] = {}
+        self.held: dict[int, Client] = {}
+        self.entered: list[Client] = []
         self.fence = 0
-        self.entries = 0
         self.lost = 0
         self.sent: dict[str, int] = {}
-        self.sent_at: dict[int, int] = {}
         self.epochs: set[object] = set()
+        self.mirrored = 0
         for i in range(size):
             self.start(i)
 
@@ -97,7 +155,7 @@ class World:
         return seen
 
     def tree(self, nodes: tuple[int, ...]) -> tuple[int, ...]:
-        """Shortest paths over the links that are up, over others where there is no way."""
+        """Shortest paths over the links that are up; straight to the root where there is none."""
         fathers = {nodes[0]: NIL}
         line = deque([nodes[0]])
         while line:
@@ -118,214 +176,347 @@ class World:
             self.links.add(link)
         else:
             self.links.discard(link)
-        self.link_changed(a, b, up)
+        if self.up[a] and self.up[b]:
+            self.drop_link(a, b)
+            for one, other in ((a, b), (b, a)):
+                if up:
+                    self.link_up(one, other)
+                else:
+                    self.link_down(one, other)
 
-    def link_changed(self, a: int, b: int, up: bool) -> None:
-        if not (self.up[a] and self.up[b]):
-            return
-        self.on_link.pop((a, b), None)
-        self.on_link.pop((b, a), None)
-        for one, other in ((a, b), (b, a)):
-            if up:
-                self.call(one).link_up(other)
-            else:
-                self.call(one).link_down(other)
-            self.done(one)
+    def drop_link(self, a: int, b: int) -> None:
+        """What was on it is lost; but a token may come late (rule 10)."""
+        for way in ((a, b), (b, a)):
+            for _, sent, message in self.on_link.pop(way, ()):
+                if message.tokens() == 1 and self.random.random() < 0.3:
+                    self.fly(message, sent, self.random.randint(1, LEASE))
 
     # -- lives ------------------------------------------------------------------------------------
 
     def start(self, i: int, forget: bool = False) -> None:
-        forget = forget or self.disk[i] is None
-        floor = max(self.fence >> 23, *[one.promised.counter for one in self.nodes], 0)
-        self.nodes[i] = Layer(i, self.out, self.terms)
-        self.boots[i] += 1
-        self.up[i] = True
-        node = self.call(i)
         if forget:
             self.disk[i] = None
-        node.restart(self.boots[i], self.disk[i], floor if forget else 0)  # the wall clock
+        kept = self.disk[i]
+        floor = 0
+        if kept is None:  # the wall clock
+            floor = max(self.fence >> FENCE_BITS, *[one.promised.counter for one in self.nodes], 0)
+        if self.skew:
+            rate = self.random.choice([SLOW, FAST, self.random.randint(SLOW, FAST)])
+            self.clocks[i] = Clock(rate, self.random.randint(0, 10**6), self.now)
+        self.nodes[i] = self.make(i, self.out, self.terms)
+        self.boots[i] += 1
+        self.up[i] = True
+        self.ready(i).restart(self.boots[i], kept, floor)
         self.done(i)
         self.wake_due[i] = self.now
         for j in range(self.size):
             if self.linked(i, j):
-                for one, other in ((i, j), (j, i)):
-                    self.call(one).link_up(other)
-                    self.done(one)
+                self.link_up(i, j)
+                self.link_up(j, i)
 
     def crash(self, i: int) -> None:
+        """Its clients that wait are gone with it; those that are in may run on under their lease."""
         neighbours = [j for j in range(self.size) if self.linked(i, j)]
         self.up[i] = False
-        for client, (node, _) in list(self.wants.items()):
-            if node == i and client in self.waiting:
-                self.waiting.discard(client)
-                del self.wants[client]
+        self.waiting = {number: one for number, one in self.waiting.items() if one.node != i}
+        for way in list(self.on_way):
+            if i in way:
+                del self.on_way[way]
         for j in neighbours:
-            self.on_link.pop((i, j), None)
-            self.on_link.pop((j, i), None)
-            self.call(j).link_down(i)
-            self.done(j)
+            self.drop_link(i, j)
+            self.link_down(j, i)
 
-    # -- steps ------------------------------------------------------------------------------------
+    # -- calls ------------------------------------------------------------------------------------
 
-    def call(self, i: int) -> Layer:
+    def ready(self, i: int) -> Layer:
         node = self.nodes[i]
-        node.now = self.now
-        part = self.part(i)
-        node.unreachable = {j for j in range(self.size) if j not in part}
+        node.now = self.clocks[i].at(self.now)
+        if self.blind == 0 or self.random.random() >= self.blind:
+            part = self.part(i)
+            node.unreachable = {j for j in range(self.size) if j not in part}
+        choices = node.choices()
+        if choices > 1:
+            node.choose(self.random.randrange(choices))
         return node
+
+    def twin(self, node: Layer) -> Twin | None:
+        if self.twins == 0 or self.random.random() >= self.twins:
+            return None
+        self.mirrored += 1
+        return Twin(self.make, node)
+
+    def compare(self, node: Layer, twin: Twin | None) -> None:
+        if twin is not None:
+            check(twin.says() == twin.said(self.out), "a thawed twin says something else")
+            check(twin.node.freeze() == node.freeze(), "a thawed twin becomes somebody else")
+
+    def request(self, i: int, client: int, want: int, priority: int) -> None:
+        node = self.ready(i)
+        twin = self.twin(node)
+        node.request(client, want, priority)
+        if twin is not None:
+            twin.node.request(client, want, priority)
+        self.compare(node, twin)
+        self.done(i)
+
+    def give_up(self, i: int, client: int) -> bool:
+        node = self.ready(i)
+        twin = self.twin(node)
+        could = node.withdraw(client)
+        if twin is not None:
+            check(twin.node.withdraw(client) == could, "a thawed twin withdraws otherwise")
+        self.compare(node, twin)
+        self.done(i)
+        return could
+
+    def release(self, i: int, client: int) -> None:
+        node = self.ready(i)
+        twin = self.twin(node)
+        node.release(client)
+        if twin is not None:
+            twin.node.release(client)
+        self.compare(node, twin)
+        self.done(i)
+
+    def link_up(self, i: int, peer: int) -> None:
+        node = self.ready(i)
+        twin = self.twin(node)
+        node.link_up(peer)
+        if twin is not None:
+            twin.node.link_up(peer)
+        self.compare(node, twin)
+        self.done(i)
+
+    def link_down(self, i: int, peer: int) -> None:
+        node = self.ready(i)
+        twin = self.twin(node)
+        node.link_down(peer)
+        if twin is not None:
+            twin.node.link_down(peer)
+        self.compare(node, twin)
+        self.done(i)
+
+    def arrive(self, message: Message, sent: int) -> None:
+        i = message.receiver
+        if message.seal is not None:
+            clock = self.clocks[i]
+            message.seal.travelled = clock.at(self.now) - clock.at(sent) + 1
+        node = self.ready(i)
+        twin = self.twin(node)
+        if twin is not None:
+            twin.receive(message)
+        before = (message.sender, message.receiver, message.freeze())
+        node.receive(message)
+        after = (message.sender, message.receiver, message.freeze())
+        check(before == after, "a message changed when it was received")
+        self.compare(node, twin)
+        self.done(i)
+
+    def wake(self, i: int) -> None:
+        node = self.ready(i)
+        twin = self.twin(node)
+        if twin is not None:  # all but Pace, which does not freeze
+            node.expire()
+            twin.node.expire()
+            node.renew()
+            twin.node.renew()
+            node.repeat()
+            twin.node.repeat()
+        self.compare(node, twin)
+        node.wake(self.random.random())
+        self.wake_due[i] = max(self.now + 1, self.clocks[i].when(node.wake_at()))
+        self.done(i)
+
+    # -- effects ----------------------------------------------------------------------------------
 
     def done(self, i: int) -> None:
         effects = self.out[:]
         self.out.clear()
-        node = self.nodes[i]
         for effect in effects:
             if isinstance(effect, Message):
+                check(effect.sender == i, "a message in somebody else's name")
                 self.send(effect)
             elif isinstance(effect, Enter):
-                self.entered(i, effect)
+                self.let_in(i, effect)
             elif isinstance(effect, Keep):
                 self.disk[i] = effect
             elif isinstance(effect, Lost):
                 self.lost += 1
-                assert self.held[effect.client].until <= self.now, "told too late"
+                check(self.held[effect.client].until <= self.now, "told too early")
                 del self.held[effect.client]
-                del self.wants[effect.client]
             else:
-                assert not isinstance(effect, Conflict)
-        for grant in node.grants.values():
-            self.held[grant.client].until = grant.until
+                check(not isinstance(effect, Conflict), "a conflict of configurations")
+        for grant in self.nodes[i].grants.values():
+            self.held[grant.client].until = self.clocks[i].when(grant.until)
         self.judge()
 
-    def entered(self, i: int, enter: Enter) -> None:
-        assert enter.client in self.waiting, "let in without asking"
-        self.waiting.discard(enter.client)
-        node, want = self.wants[enter.client]
-        assert node == i
-        self.held[enter.client] = Holding(i, want, enter.until)
-        assert enter.fence > self.fence, "fences must grow"
+    def let_in(self, i: int, enter: Enter) -> None:
+        check(enter.client in self.waiting, "let in without asking")
+        client = self.waiting.pop(enter.client)
+        check(client.node == i and client.boot == self.boots[i], "let in at another node")
+        client.until = self.clocks[i].when(enter.until)
+        self.held[client.number] = client
+        self.entered.append(client)
+        check(enter.fence > self.fence, "fences must grow")
         self.fence = enter.fence
-        self.entries += 1
 
     def judge(self) -> None:
-        used = sum(one.want for one in self.held.values() if one.until > self.now)
-        assert used <= self.permits, f"{used} of {self.permits} permits in use"
-        usable = [i for i in range(self.size) if self.up[i] and self.usable(i)]
-        assert len(usable) <= 1, f"tokens at {usable}"
+        used = sum([one.want for one in self.held.values() if one.until > self.now])
+        check(used <= self.permits, f"{used} of {self.permits} permits in use")
+        usable = self.usable()
+        check(len(usable) <= 1, f"tokens at {usable}")
         for i in usable:
             token = self.nodes[i].token
             assert token is not None
-            out = sum(entry.permits for entry in token.ledger)
-            assert token.free >= 0 and token.free + out == self.permits, "permits made or lost"
+            out = sum([entry.permits for entry in token.ledger])
+            check(token.free >= 0 and token.free + out == self.permits, "permits made or lost")
             named = {entry.fence for entry in token.ledger}
             for j in range(self.size):
                 if self.up[j]:
+                    now = self.clocks[j].at(self.now)
                     for fence, grant in self.nodes[j].grants.items():
-                        assert grant.until <= self.now or fence in named, "not in the ledger"
+                        check(grant.until <= now or fence in named, "not in the ledger")
             self.epochs.add(token.epoch)
 
-    def usable(self, i: int) -> bool:
-        node = self.nodes[i]
-        node.now = self.now
-        return node.usable()
+    def usable(self) -> list[int]:
+        """Where there is a token that may grant."""
+        found: list[int] = []
+        for i in range(self.size):
+            node = self.nodes[i]
+            node.now = self.clocks[i].at(self.now)
+            if self.up[i] and node.usable():
+                found.append(i)
+        return found
 
     # -- messages ---------------------------------------------------------------------------------
 
     def send(self, message: Message) -> None:
         self.sent[message.kind] = self.sent.get(message.kind, 0) + 1
-        if message.seal is not None:
-            self.sent_at[id(message.seal)] = self.now
         a, b = message.sender, message.receiver
         inside = message.seal is not None
         changing = self.terms.algorithm.changing_links
-        delay = self.random.randint(1, self.slowest)
+        due = self.now + self.random.randint(1, self.slowest)
         if (isinstance(message, Hello) or (inside and changing)) and self.linked(a, b):
-            due = max(self.now + delay, self.last.get((a, b), 0))
-            self.last[(a, b)] = due
-            self.on_link.setdefault((a, b), deque()).append((due, message))
-        elif isinstance(message, Hello):
-            return
+            due = self.last[(a, b)] = max(due, self.last.get((a, b), 0))
+            self.on_link.setdefault((a, b), deque()).append((due, self.now, message))
         elif inside and not changing:
-            self.waits.append((message, self.boots[a], self.boots[b]))
-        elif self.random.random() >= self.loss:
-            self.fly(message, delay)
+            if self.up[b]:
+                self.on_way.setdefault((a, b), deque()).append((due, self.now, message))
+        elif not isinstance(message, Hello) and self.random.random() >= self.loss:
+            self.fly(message, self.now, due - self.now)
+            if self.random.random() < self.doubles:
+                self.fly(message, self.now, self.random.randint(1, LEASE))
 
-    def fly(self, message: Message, delay: int) -> None:
+    def fly(self, message: Message, sent: int, delay: int) -> None:
         self.serial += 1
-        self.flying.append((self.now + delay, self.serial, message, self.boots[message.receiver]))
-
-    def arrive(self, message: Message) -> None:
-        i = message.receiver
-        if message.seal is not None:
-            message.seal.travelled = self.now - self.sent_at.pop(id(message.seal)) + 1
-        self.call(i).receive(message)
-        self.done(i)
+        self.flying.append((self.now + delay, self.serial, sent, message))
+        check(len(self.flying) < STORM, "messages breed")
 
     def tick(self) -> None:
         self.now += 1
-        for way in list(self.on_link):
+        for way in sorted(self.on_link):
             line = self.on_link.get(way)
             while line and line[0][0] <= self.now:
-                self.arrive(line.popleft()[1])
-        due = sorted(one for one in self.flying if one[0] <= self.now)
+                _, sent, message = line.popleft()
+                self.arrive(message, sent)
+        for way in sorted(self.on_way):
+            line = self.on_way.get(way)
+            while line and line[0][0] <= self.now and way[1] in self.part(way[0]):
+                _, sent, message = line.popleft()
+                self.arrive(message, sent)
+        due = sorted([one[:3] for one in self.flying if one[0] <= self.now])
+        flying = {one[1]: one[3] for one in self.flying}
         self.flying = [one for one in self.flying if one[0] > self.now]
-        for _, _, message, _ in due:
+        for _, serial, sent in due:
+            message = flying[serial]
             a, b = message.sender, message.receiver
             if self.up[b] and (not self.up[a] or b in self.part(a)):
-                self.arrive(message)
-        waits, self.waits = self.waits, []
-        stuck: set[tuple[int, int]] = set()
-        for message, boot_a, boot_b in waits:
-            a, b = message.sender, message.receiver
-            if boot_a != self.boots[a] or boot_b != self.boots[b]:
-                continue
-            if (a, b) not in stuck and self.up[a] and self.up[b] and b in self.part(a):
-                self.arrive(message)
-            elif self.up[a] and self.up[b]:
-                stuck.add((a, b))
-                self.waits.append((message, boot_a, boot_b))
+                self.arrive(message, sent)
         for i in range(self.size):
             if self.up[i] and self.wake_due[i] <= self.now:
-                node = self.call(i)
-                node.wake(self.random.random())
-                self.wake_due[i] = max(self.now + 1, node.wake_at())
-                self.done(i)
+                self.wake(i)
 
     # -- clients ----------------------------------------------------------------------------------
 
-    def ask(self, i: int, want: int, priority: int = 0) -> int:
+    def ask(self, i: int, want: int = 1, priority: int = 0) -> int:
         self.clients += 1
-        client = self.clients
-        self.wants[client] = (i, want)
-        self.waiting.add(client)
-        self.call(i).request(client, want, priority)
-        self.done(i)
-        return client
+        number = self.clients
+        self.waiting[number] = Client(number, i, self.boots[i], want, priority)
+        self.request(i, number, want, priority)
+        return number
 
-    def withdraw(self, client: int) -> None:
-        i = self.wants[client][0]
-        if self.call(i).withdraw(client):
-            self.waiting.discard(client)
-            del self.wants[client]
-        self.done(i)
+    def withdraw(self, number: int) -> None:
+        if self.give_up(self.waiting[number].node, number):
+            self.waiting.pop(number, None)
 
-    def leave(self, client: int) -> None:
-        holding = self.held.pop(client)
-        del self.wants[client]
-        if self.up[holding.node]:
-            self.call(holding.node).release(client)
-            self.done(holding.node)
+    def leave(self, number: int) -> None:
+        client = self.held.pop(number)
+        if self.up[client.node] and client.boot == self.boots[client.node]:
+            self.release(client.node, number)
+
+    # -- the end ----------------------------------------------------------------------------------
 
     def run(self, ticks: int) -> None:
         for _ in range(ticks):
             self.tick()
 
-    def until_quiet(self, most: int) -> bool:
-        """Everybody who waits is served and leaves; how it ends if nothing fails any more."""
+    def mend(self) -> None:
+        """Nothing fails any more."""
+        self.loss = self.blind = 0.0
+        for i in range(self.size):
+            if not self.up[i]:
+                self.start(i)
+        for a, b in sorted(self.all_links):
+            self.set_link(a, b, True)
+
+    def quiet(self) -> bool:
+        """Nothing inside is under way, there is one token, and all are in its epoch."""
+        if any(self.on_link.values()) or any(self.on_way.values()):
+            return False
+        if any(message.seal is not None for _, _, _, message in self.flying):
+            return False
+        holders = self.usable()
+        if len(holders) != 1:
+            return False
+        epoch = self.nodes[holders[0]].adopted
+        return all(
+            node.adopted == epoch == node.promised
+            and node.inner is not None
+            and not node.withheld
+            and node.proposal is None
+            for node in self.nodes
+        )
+
+    def until_served(self, most: int) -> bool:
+        """Everybody who waits is served and leaves."""
         for _ in range(most):
-            for client in list(self.held):
-                if self.up[self.held[client].node]:
-                    self.leave(client)
+            self.all_leave()
             if not self.waiting:
                 return True
             self.tick()
         return False
+
+    def all_leave(self) -> None:
+        for number in list(self.held):
+            if number in self.held:
+                self.leave(number)
+
+    def until_whole(self, most: int) -> bool:
+        """Everybody leaves, and all permits come back."""
+        self.all_leave()
+        for _ in range(most):
+            for i in self.usable():
+                token = self.nodes[i].token
+                if token is not None and token.free == self.permits:
+                    return True
+            self.tick()
+        return False
+
+    def why(self) -> str:
+        return "; ".join(
+            [
+                f"{node.me}: {node.pace.why(self.clocks[node.me].at(self.now))}"
+                for node in self.nodes
+                if node.waiting
+            ]
+        )

@@ -1,0 +1,132 @@
+"""Random stories in :mod:`layer_world`: a world follows from its seed, and so does all that happens.
+
+Everything may fail until it is mended; then everybody must be served and all permits come back.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from layer_world import LEASE, World, check
+
+from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.registry import find
+
+ALGORITHMS = (
+    "jiang",
+    "direct",
+    "reverse-link",
+    "naimi-trehel",
+    "raymond",
+    "centralized",
+    "suzuki-kasami",
+    "neilsen-mizuno",
+)
+
+STEPS = 150
+PATIENCE = 30 * LEASE
+"""So long may it take, once all is mended, until the last is served."""
+
+
+class Story:
+    def __init__(self, algorithm: str, seed: int, make: type[Layer] = Layer) -> None:
+        self.random = draw = Random(seed)
+        entry = find(algorithm)
+        size = draw.choice([2, 3, 3, 4, 5])
+        permits = draw.choice([1, 2, 3]) if entry.problem == "h-of-k" else 1
+        members = draw.choice([size, size, min(size, 3), min(size, 2)])
+        self.crashes = draw.random() < 0.7
+        self.changes = draw.random() < 0.3
+        # after changes of members a lost disk is more than recovery promises to survive
+        self.forgets = 0.0 if self.changes else draw.choice([0.0, 0.2, 0.5])
+        self.cuts = draw.random() < 0.6
+        self.pauses = draw.choice([(0, 1, 2, 5), (0, 1, 2, 5, 20, 60), (0, 5, 50, 200)])
+        self.quiet_since = 0  # the number of clients let in when the last thing failed
+        self.world = World(
+            entry,
+            size,
+            links(draw.choice(["line", "ring", "star", "complete"]), size),
+            permits,
+            seed,
+            members,
+            slowest=draw.choice([1, 3, 3, 20]),
+            loss=draw.choice([0.0, 0.0, 0.05, 0.2]),
+            doubles=draw.choice([0.0, 0.1]),
+            skew=draw.random() < 0.5,
+            blind=draw.choice([0.0, 0.0, 0.8]),
+            twins=draw.choice([0.0, 0.0, 0.1]),
+            make=make,
+        )
+
+    def tell(self) -> World:
+        world = self.world
+        world.run(self.random.choice([0, 700]))
+        for _ in range(STEPS):
+            self.step()
+            world.run(self.random.choice(self.pauses))
+        world.mend()
+        check(world.until_served(PATIENCE), f"not served: {world.why()}")
+        check(world.until_whole(PATIENCE), "permits were lost")
+        if self.changes:
+            self.finish_changes()
+        return world
+
+    def step(self) -> None:
+        draw, world = self.random, self.world
+        node = draw.randrange(world.size)
+        what = draw.random()
+        if what < 0.35 and world.up[node]:
+            world.ask(node, draw.randint(1, world.permits), draw.randrange(3))
+        elif what < 0.6 and world.held:
+            world.leave(draw.choice(sorted(world.held)))
+        elif what < 0.65 and world.waiting:
+            world.withdraw(draw.choice(sorted(world.waiting)))
+        elif what < 0.7 and self.crashes and world.up[node]:
+            world.crash(node)
+        elif what < 0.77 and not world.up[node]:
+            world.start(node, draw.random() < self.forgets)
+        elif what < 0.83 and self.cuts:
+            link = draw.choice(sorted(world.all_links))
+            world.set_link(*link, link not in world.links)
+        elif what < 0.88 and self.changes and world.up[node]:
+            self.change_members(node)
+        elif what < 0.9:
+            self.propose(node)
+
+    def change_members(self, node: int) -> None:
+        """One wish at a time: two may contradict each other, for ever."""
+        one = self.world.nodes[node]
+        if one.member and all(other.pace.change is None for other in self.world.nodes):
+            other = self.random.randrange(self.world.size)
+            one.pace.change = (other not in one.members, other)
+
+    def propose(self, node: int) -> None:
+        """For no reason at all."""
+        if self.world.up[node]:
+            self.world.ready(node).propose()
+            self.world.done(node)
+
+    def finish_changes(self) -> None:
+        """Whatever members want to change is changed, one after the other."""
+        world = self.world
+        for _ in range(PATIENCE):
+            world.tick()
+            wishes = [node.pace.change for node in world.nodes if node.member]
+            if all(wish is None for wish in wishes):
+                break
+        else:
+            check(False, "members are not changed")
+        for _ in range(PATIENCE):
+            if world.quiet():
+                break
+            world.tick()
+        check(len({node.members for node in world.nodes}) == 1, "who the members are is not known")
+
+
+def links(shape: str, size: int) -> list[tuple[int, int]]:
+    if shape == "star":
+        return [(0, i) for i in range(1, size)]
+    if shape == "complete":
+        return [(i, j) for i in range(size) for j in range(i)]
+    line = [(i, i + 1) for i in range(size - 1)]
+    return [*line, (0, size - 1)] if shape == "ring" and size > 2 else line

@@ -1,0 +1,52 @@
+"""A twin: what a node froze, thawed into a fresh one, whose clock shows 0. It must do the same."""
+
+from __future__ import annotations
+
+from meshlock.algorithms.interface import Effect, Enter, Keep, Lost, Message
+from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.recovery.messages import Confirm, Ledger, Renew
+
+
+class Twin:
+    def __init__(self, make: type[Layer], node: Layer) -> None:
+        self.base = node.now
+        self.out: list[Effect] = []
+        self.node = make(node.me, self.out, node.terms)
+        state = node.freeze()
+        self.node.thaw(state)
+        assert self.node.freeze() == state
+        assert hash(state) is not None
+        self.node.unreachable = set(node.unreachable)
+
+    def receive(self, message: Message) -> None:
+        """The same; but an answer brings back a time of the node's own clock."""
+        fields = message.freeze()[1:]
+        again = type(message)(message.receiver, *fields)  # type: ignore[call-arg]
+        again.sender = message.sender
+        again.seal = message.seal
+        if isinstance(again, Confirm):
+            again.sent -= self.base
+        self.node.receive(again)
+
+    def says(self) -> list[object]:
+        return [told(effect, 0) for effect in self.out]
+
+    def said(self, out: list[Effect]) -> list[object]:
+        """By the node itself."""
+        return [told(effect, self.base) for effect in out]
+
+
+def told(effect: Effect, base: int) -> object:
+    if isinstance(effect, Renew):
+        return (effect.receiver, effect.epoch, effect.boot, effect.hop, effect.sent - base)
+    if isinstance(effect, Ledger):
+        return (effect.receiver, effect.first, effect.boot, effect.sent - base)
+    if isinstance(effect, Message):
+        seal = None if effect.seal is None else effect.seal.freeze()
+        return (effect.receiver, effect.urgent, effect.freeze(), seal)
+    if isinstance(effect, Enter):
+        return (effect.client, effect.fence, effect.until - base)
+    if isinstance(effect, Lost):
+        return (effect.client, effect.fence)
+    assert isinstance(effect, Keep)
+    return (effect.promised, effect.config)
