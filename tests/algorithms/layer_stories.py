@@ -94,11 +94,12 @@ class Story:
             self.propose(node)
 
     def change_members(self, node: int) -> None:
-        """One wish at a time: two may contradict each other, for ever."""
+        """One wish at a time, for two may contradict each other; and never the last member."""
         one = self.world.nodes[node]
         if one.member and all(other.pace.change is None for other in self.world.nodes):
             other = self.random.randrange(self.world.size)
-            one.pace.change = (other not in one.members, other)
+            if one.members != (other,):
+                one.pace.change = (other not in one.members, other)
 
     def propose(self, node: int) -> None:
         """For no reason at all."""
