@@ -7,6 +7,8 @@ renew and repeat, or ``run``, where nodes go at their own pace.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from meshlock.algorithms.interface import NIL, Conflict, Effect, Enter, Keep, Lost, Message
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Hello
@@ -26,6 +28,11 @@ def star(nodes: tuple[int, ...]) -> tuple[int, ...]:
     return (NIL, *[0] * (len(nodes) - 1))
 
 
+def chain(nodes: tuple[int, ...]) -> tuple[int, ...]:
+    """The father of each is the one before it."""
+    return tuple(range(NIL, len(nodes) - 1))
+
+
 class Machines:
     def __init__(
         self,
@@ -34,6 +41,7 @@ class Machines:
         size: int = 3,
         others: int = 0,
         make: type[Layer] = Layer,
+        tree: Callable[[tuple[int, ...]], tuple[int, ...]] = star,
     ) -> None:
         """``size`` members, and ``others`` that are none."""
         self.everybody = tuple(range(size + others))
@@ -47,7 +55,7 @@ class Machines:
             WAIT,
             algorithm,
             settle(algorithm, {}),
-            star,
+            tree,
         )
         self.make = make
         self.out: list[Effect] = []
@@ -102,11 +110,15 @@ class Machines:
                     self.unlink(other, gone)
 
     def link(self, one: int, other: int) -> None:
-        if self.linked(one, other):
-            for me, peer in ((one, other), (other, one)):
-                if peer not in self.nodes[me].near:
-                    self.at(me).link_up(peer)
-                    self.carry(me)
+        """Both know of it before anything comes over it."""
+        if self.linked(one, other) and other not in self.nodes[one].near:
+            self.at(one).link_up(other)
+            said = self.out[:]
+            self.out.clear()
+            self.at(other).link_up(one)
+            self.carry(other)
+            self.out += said
+            self.carry(one)
 
     def unlink(self, me: int, peer: int) -> None:
         if me in self.nodes and peer in self.nodes[me].near:
@@ -283,6 +295,16 @@ class Machines:
         assert token is not None
         return token.free
 
+    def overbooked(self) -> bool:
+        """Are more permits in use under valid leases than there are, or tokens?"""
+        used = sum(
+            grant.permits
+            for node in self.nodes.values()
+            for grant in node.grants.values()
+            if grant.until > self.now
+        )
+        return used > self.terms.permits or len(self.holders()) > 1
+
     def epochs(self) -> set[Epoch]:
         return {node.adopted for node in self.nodes.values()}
 
@@ -307,9 +329,10 @@ def born(
     size: int = 3,
     others: int = 0,
     make: type[Layer] = Layer,
+    tree: Callable[[tuple[int, ...]], tuple[int, ...]] = star,
 ) -> Machines:
     """The token is at node 0."""
-    machines = Machines(inside, permits, size, others, make)
+    machines = Machines(inside, permits, size, others, make, tree)
     machines.pass_time(WAIT)
     machines.change_epoch(0)
     machines.pass_time(WAIT)

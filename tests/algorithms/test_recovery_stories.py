@@ -198,7 +198,7 @@ def test_a_request_that_comes_back_to_its_sender_asks_for_nothing_more() -> None
 def test_what_others_say_is_handed_on_to_one_node_or_to_nobody(inside: str) -> None:
     """To several, it would come back from each of them, and again, ever more often."""
     machines = Machines(inside, size=3, others=1)
-    asked = AskLedger(3, 0, 1)
+    asked = AskLedger(3, 0, 1, GRANTS)
     asked.sender = 0
     machines.at(3).receive(asked)
     assert machines.out == []  # it knows nothing of an epoch
@@ -212,7 +212,7 @@ def test_what_others_say_is_handed_on_to_one_node_or_to_nobody(inside: str) -> N
     machines.leave(3)
     machines.ask(1)
     node = machines.at(3)  # which knows whom it gave the token to
-    over = Return(3, node.adopted, Fence(Epoch(1, 0, 1), 1), 0)
+    over = Return(3, node.adopted, Fence(Epoch(1, 0, 1), 1), 0, GRANTS)
     over.sender = 0
     node.receive(over)
     assert [type(effect) for effect in machines.out] == [Return]
