@@ -39,8 +39,8 @@ def main() -> int:
             lost += story.world.lost
         wrong += found
         print(
-            f"{algorithm}: worlds {first} to {first + count - 1}: {entries} entries, {epochs} epochs, "
-            f"{lost} leases lost; {found} went wrong; {time.process_time() - began:.1f} s",
+            f"{algorithm}: worlds {first} to {first + count - 1}: {entries} entries, "
+            f"{epochs} epochs, {lost} leases lost; {found} went wrong; {time.process_time() - began:.1f} s",
             flush=True,
         )
     return 1 if wrong else 0

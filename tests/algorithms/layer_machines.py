@@ -1,8 +1,8 @@
 """Layered nodes for stories: everybody linked to everybody, no delay, times in milliseconds.
 
 What is said arrives at once and in order, unless the story cuts nodes off, drops a kind of message
-or holds it back. Time passes when the story says so: either ``pass_time``, where nobody does more than
-renew and repeat, or ``run``, where nodes go at their own pace.
+or holds it back. Time passes when the story says so: either ``pass_time``, where nobody does more
+than renew and repeat, or ``run``, where nodes go at their own pace.
 """
 
 from __future__ import annotations
@@ -113,12 +113,9 @@ class Machines:
         """Both know of it before anything comes over it."""
         if self.linked(one, other) and other not in self.nodes[one].near:
             self.at(one).link_up(other)
-            said = self.out[:]
-            self.out.clear()
+            said = self.said(one)
             self.at(other).link_up(one)
-            self.carry(other)
-            self.out += said
-            self.carry(one)
+            self.carry_out(said + self.said(other))
 
     def unlink(self, me: int, peer: int) -> None:
         if me in self.nodes and peer in self.nodes[me].near:
@@ -183,8 +180,14 @@ class Machines:
 
     def carry(self, me: int) -> None:
         """Do what node ``me`` asked for, and what follows from it."""
-        work = [(me, effect) for effect in self.out]
+        self.carry_out(self.said(me))
+
+    def said(self, me: int) -> list[tuple[int, Effect]]:
+        said = [(me, effect) for effect in self.out]
         self.out.clear()
+        return said
+
+    def carry_out(self, work: list[tuple[int, Effect]]) -> None:
         while work:
             node, effect = work.pop(0)
             if isinstance(effect, Keep):
@@ -197,8 +200,7 @@ class Machines:
                 self.conflicts.append((node, effect.node))
             elif isinstance(effect, Message) and self.arrives(effect):
                 self.at(effect.receiver).receive(effect)
-                work += [(effect.receiver, more) for more in self.out]
-                self.out.clear()
+                work += self.said(effect.receiver)
 
     def deliver(self, message: Message) -> None:
         if message.receiver in self.nodes:

@@ -1,4 +1,4 @@
-"""Random stories in :mod:`layer_world`: a world follows from its seed, and so does all that happens.
+"""Random stories in :mod:`layer_world`: a world follows from its seed, and all that happens there.
 
 Everything may fail until it is mended; then everybody must be served and all permits come back.
 """

@@ -215,7 +215,7 @@ class World:
                 self.link_up(j, i)
 
     def crash(self, i: int) -> None:
-        """Its clients that wait are gone with it; those that are in may run on under their lease."""
+        """Its clients that wait are gone with it; those that are in run on under their lease."""
         neighbours = [j for j in range(self.size) if self.linked(i, j)]
         self.up[i] = False
         self.waiting = {number: one for number, one in self.waiting.items() if one.node != i}

@@ -1,6 +1,7 @@
 """Every rule of the layer has its story, which ends well; undone, the same story does not.
 
-The numbers are those of :mod:`meshlock.algorithms.recovery.layer`. A story says whether it ended well.
+The numbers are those of :mod:`meshlock.algorithms.recovery.layer`. A story says whether it ended
+well.
 """
 
 from __future__ import annotations
@@ -271,9 +272,10 @@ def a_token_is_not_taken_after_a_promise(make: Make) -> bool:
     machines.held_back = set()
     machines.deliver(to_1)
     machines.deliver(token)
+    machines.at(1).expire()  # it sends receipts
+    machines.carry(1)
     machines.deliver(to_0)
     machines.close(2)
-    machines.held_back = {"TOKEN"}
     return machines.who() == [1] and not machines.overbooked()
 
 
