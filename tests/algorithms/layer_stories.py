@@ -9,6 +9,7 @@ from random import Random
 
 from layer_world import LEASE, World, check
 
+from meshlock.algorithms.interface import Algorithm
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.registry import find
 
@@ -29,9 +30,9 @@ PATIENCE = 30 * LEASE
 
 
 class Story:
-    def __init__(self, algorithm: str, seed: int, make: type[Layer] = Layer) -> None:
+    def __init__(self, algorithm: str | Algorithm, seed: int, make: type[Layer] = Layer) -> None:
         self.random = draw = Random(seed)
-        entry = find(algorithm)
+        entry = find(algorithm) if isinstance(algorithm, str) else algorithm
         size = draw.choice([2, 3, 3, 4, 5])
         permits = draw.choice([1, 2, 3]) if entry.problem == "h-of-k" else 1
         members = draw.choice([size, size, min(size, 3), min(size, 2)])
@@ -41,7 +42,7 @@ class Story:
         self.forgets = 0.0 if self.changes else draw.choice([0.0, 0.2, 0.5])
         self.cuts = draw.random() < 0.6
         self.pauses = draw.choice([(0, 1, 2, 5), (0, 1, 2, 5, 20, 60), (0, 5, 50, 200)])
-        self.quiet_since = 0  # the number of clients let in when the last thing failed
+        self.probed = 0  # clients let in while their order was judged
         self.world = World(
             entry,
             size,
@@ -58,12 +59,18 @@ class Story:
             make=make,
         )
 
-    def tell(self) -> World:
+    def happen(self) -> None:
         world = self.world
         world.run(self.random.choice([0, 700]))
         for _ in range(STEPS):
             self.step()
             world.run(self.random.choice(self.pauses))
+            if world.held and world.waiting:
+                self.judge_order()
+
+    def tell(self) -> World:
+        self.happen()
+        world = self.world
         world.mend()
         check(world.until_served(PATIENCE), f"not served: {world.why()}")
         check(world.until_whole(PATIENCE), "permits were lost")
@@ -106,6 +113,32 @@ class Story:
         if self.world.up[node]:
             self.world.ready(node).propose()
             self.world.done(node)
+
+    def judge_order(self) -> None:
+        """What is promised of priorities: when all requests have arrived where they count, and
+        then somebody leaves, nobody is let in while a higher priority waits; at least not first:
+        where every node has its own queue, the token may pass on before it is asked back.
+
+        A hundred grants make up for one step of priority: there are never so many here."""
+        world = self.world
+        if not world.terms.algorithm.priorities or not world.connected() or not world.quiet():
+            return
+        (holder,) = world.usable()
+        epoch, before = world.nodes[holder].adopted, len(world.entered)
+        waiting = dict(world.waiting)
+        world.leave(self.random.choice(sorted(world.held)))
+        for _ in range(LEASE):
+            world.tick()
+            if world.quiet():
+                break
+        if any(node.promised != epoch for node in world.nodes):
+            return
+        entered = world.entered[before:]
+        for client in entered[:1] if world.terms.algorithm.changing_links else entered:
+            del waiting[client.number]
+            highest = max([one.priority for one in waiting.values()], default=0)
+            check(client.priority >= highest, "a lower priority was served first")
+            self.probed += 1
 
     def finish_changes(self) -> None:
         """Whatever members want to change is changed, one after the other."""

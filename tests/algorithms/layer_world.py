@@ -487,6 +487,17 @@ class World:
             for node in self.nodes
         )
 
+    def connected(self) -> bool:
+        """Is everybody up, and told of every link?"""
+        links = {link for i in range(self.size) for link in self.links_of(i)}
+        return len(self.part(0)) == self.size and links == self.links
+
+    def links_of(self, i: int) -> list[Link]:
+        """Those that the algorithm inside knows of, where they may change."""
+        if self.terms.algorithm.changing_links:
+            return [(min(i, j), max(i, j)) for j in self.nodes[i].linked]
+        return sorted(self.links)
+
     def until_served(self, most: int) -> bool:
         """Everybody who waits is served and leaves."""
         for _ in range(most):

@@ -1,0 +1,156 @@
+"""Recovery around every kind of algorithm, in random worlds where everything fails.
+
+``campaigns/layer_worlds.py`` runs such worlds by the thousand.
+"""
+
+from __future__ import annotations
+
+import pytest
+from layer_liar import LIARS
+from layer_machines import SEVERAL, Machines, born
+from layer_stories import ALGORITHMS, Story, links
+from layer_world import FAST, SLOW, Clock, World, Wrong
+
+from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.recovery.inside import refuse_without_token
+from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.recovery.records import FirstLedger
+from meshlock.algorithms.recovery.state import Proposal
+from meshlock.algorithms.registry import find
+from meshlock.errors import Refused
+
+SEEDS = 40
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_nothing_breaks_and_everybody_is_served_in_the_end(algorithm: str) -> None:
+    stories = []
+    for seed in range(SEEDS):
+        story = Story(algorithm, seed)
+        try:
+            story.tell()
+        except Wrong as wrong:
+            raise Wrong(f"seed {seed}: {wrong}") from wrong
+        stories.append(story)
+    worlds = [story.world for story in stories]
+    # it was not for nothing: there were entries, epochs, leases lost, twins, changes, orders
+    assert sum(len(world.entered) for world in worlds) > 8 * SEEDS
+    assert sum(len(world.epochs) for world in worlds) > 3 * SEEDS
+    assert sum(world.lost for world in worlds) > 0
+    assert sum(world.mirrored for world in worlds) > 50 * SEEDS // 4
+    assert any(node.members != world.terms.members for world in worlds for node in world.nodes)
+    assert any(world.size == len(world.terms.members) == 5 for world in worlds)
+    assert not find(algorithm).priorities or sum(story.probed for story in stories) > SEEDS
+
+
+@pytest.mark.parametrize("algorithm", ("jiang", "naimi-trehel"))
+def test_a_mistake_is_found_in_some_world(algorithm: str) -> None:
+    """The judge is awake."""
+
+    class DoesNotWait(Layer):
+        def waited_out(self, proposal: Proposal) -> bool:
+            return True
+
+    with pytest.raises(Wrong, match=r"permits in use|tokens at|not in the ledger"):
+        for seed in range(5 * SEEDS):
+            Story(algorithm, seed, DoesNotWait).tell()
+
+
+# -- clocks --------------------------------------------------------------------------------------
+
+
+def cut_off_holder(fast: int) -> None:
+    """The clock of the holder is slow, all others are fast."""
+    world = World("direct", 3, links("complete", 3))
+    world.run(700)
+    world.clocks[0] = Clock(SLOW, world.clocks[0].at(world.now), world.now)
+    for i in (1, 2):
+        world.clocks[i] = Clock(fast, world.clocks[i].at(world.now), world.now)
+    world.ask(0)
+    world.ask(1)
+    world.run(5)
+    assert [client.node for client in world.entered] == [0]
+    world.set_link(0, 1, False)
+    world.set_link(0, 2, False)
+    world.run(700)
+    assert [client.node for client in world.entered] == [0, 1]
+
+
+def test_clocks_may_differ_within_the_bound_and_no_more() -> None:
+    cut_off_holder(FAST)
+    with pytest.raises(Wrong, match=r"2 of 1 permits in use|tokens at"):
+        cut_off_holder(3 * FAST)
+
+
+# -- age -----------------------------------------------------------------------------------------
+
+
+def grants_until_served(machines: Machines, epoch_after: int) -> int:
+    """A client of priority 0 waits at node 1 behind ever new ones of priority 1 elsewhere."""
+    machines.ask(0)
+    machines.ask(1, client=1)
+    for count in range(250):
+        if count == epoch_after:
+            machines.change_epoch(2)
+        holder = machines.granted[-1][0]
+        machines.ask(2 if holder == 0 else 0, priority=1)
+        machines.leave(holder)
+        if machines.clients()[-1] == (1, 1):
+            break
+    return len(machines.granted)
+
+
+@pytest.mark.parametrize("inside", SEVERAL)
+def test_a_request_keeps_its_age_through_an_epoch(inside: str) -> None:
+    class Rejuvenates(Layer):
+        def adopt(self, first: FirstLedger, holder: int) -> None:
+            self.waiting = {one: (*asked[:2], 0, asked[3]) for one, asked in self.waiting.items()}
+            self.inner = None
+            super().adopt(first, holder)
+
+    undisturbed = grants_until_served(born(inside), -1)
+    assert 90 < undisturbed < 110
+    assert abs(grants_until_served(born(inside), 60) - undisturbed) < 10
+    assert grants_until_served(born(inside, make=Rejuvenates), 60) > undisturbed + 40
+
+
+def test_clients_of_a_node_keep_their_order_through_an_epoch() -> None:
+    machines = born("naimi-trehel")
+    machines.ask(0)
+    for client in (1, 2, 3):
+        machines.ask(1, client=client)
+    machines.ask(1, priority=5, client=4)
+    machines.change_epoch(2)
+    machines.leave(0)
+    for client in (4, 1, 2):
+        machines.leave(1, client=client)
+    assert machines.clients() == [(0, 7), (1, 4), (1, 1), (1, 2), (1, 3)]
+
+
+# -- lies ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("liar", LIARS, ids=[liar.name for liar in LIARS])
+def test_an_algorithm_that_lies_breaks_nothing(liar: Algorithm) -> None:
+    """Whether anybody is served is its business; how many at once is the layer's."""
+    entries = 0
+    for seed in range(SEEDS):
+        story = Story(liar, seed)
+        story.world.twins = 0.0  # it does not even freeze
+        story.happen()
+        entries += len(story.world.entered)
+    assert entries > SEEDS
+
+
+# -- what cannot be inside -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ("lamport", "maekawa", "ricart-agrawala", "lelann"))
+def test_an_algorithm_without_a_token_or_rest_is_refused(name: str) -> None:
+    with pytest.raises(Refused, match=f"{name} .*: leave out the members, or use"):
+        refuse_without_token(find(name))
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_the_others_are_not(name: str) -> None:
+    refuse_without_token(find(name))
