@@ -12,8 +12,6 @@ from meshlock.algorithms.interface import Algorithm, Effect, Frozen, Message, Ne
 
 
 class Lie(Message):
-    fields: ClassVar[tuple[str, ...]] = ("count",)
-
     def __init__(self, receiver: int, count: int) -> None:
         super().__init__(receiver)
         self.count = count

@@ -127,10 +127,8 @@ class Story:
         epoch, before = world.nodes[holder].adopted, len(world.entered)
         waiting = dict(world.waiting)
         world.leave(self.random.choice(sorted(world.held)))
-        for _ in range(LEASE):
-            world.tick()
-            if world.quiet():
-                break
+        world.tick()
+        world.until_quiet(LEASE)
         if any(node.promised != epoch for node in world.nodes):
             return
         entered = world.entered[before:]
@@ -143,17 +141,11 @@ class Story:
     def finish_changes(self) -> None:
         """Whatever members want to change is changed, one after the other."""
         world = self.world
-        for _ in range(PATIENCE):
-            world.tick()
-            wishes = [node.pace.change for node in world.nodes if node.member]
-            if all(wish is None for wish in wishes):
-                break
-        else:
-            check(False, "members are not changed")
-        for _ in range(PATIENCE):
-            if world.quiet():
-                break
-            world.tick()
+        end = world.now + PATIENCE
+        while any(node.member and node.pace.change is not None for node in world.nodes):
+            check(world.now < end, "members are not changed")
+            world.tick(end)
+        check(world.until_quiet(PATIENCE), "no quiet after a change of members")
         check(len({node.members for node in world.nodes}) == 1, "who the members are is not known")
 
 

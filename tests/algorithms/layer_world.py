@@ -102,6 +102,7 @@ class World:
         self.now = 0
         self.all_links = {(min(a, b), max(a, b)) for a, b in links}
         self.links = set(self.all_links)
+        self.parts: dict[int, set[int]] = {}  # found since the network changed last
         self.up = [False] * size
         self.boots = [0] * size
         self.disk: list[Keep | None] = [None] * size
@@ -144,6 +145,12 @@ class World:
         return (min(a, b), max(a, b)) in self.links and self.up[a] and self.up[b]
 
     def part(self, start: int) -> set[int]:
+        """Who can be reached from there."""
+        if start not in self.parts:
+            self.parts[start] = self.find_part(start)
+        return self.parts[start]
+
+    def find_part(self, start: int) -> set[int]:
         seen = {start}
         line = [start]
         while line:
@@ -176,6 +183,7 @@ class World:
             self.links.add(link)
         else:
             self.links.discard(link)
+        self.parts.clear()
         if self.up[a] and self.up[b]:
             self.drop_link(a, b)
             for one, other in ((a, b), (b, a)):
@@ -206,6 +214,7 @@ class World:
         self.nodes[i] = self.make(i, self.out, self.terms)
         self.boots[i] += 1
         self.up[i] = True
+        self.parts.clear()
         self.ready(i).restart(self.boots[i], kept, floor)
         self.done(i)
         self.wake_due[i] = self.now
@@ -218,6 +227,7 @@ class World:
         """Its clients that wait are gone with it; those that are in run on under their lease."""
         neighbours = [j for j in range(self.size) if self.linked(i, j)]
         self.up[i] = False
+        self.parts.clear()
         self.waiting = {number: one for number, one in self.waiting.items() if one.node != i}
         for way in list(self.on_way):
             if i in way:
@@ -412,8 +422,16 @@ class World:
         self.flying.append((self.now + delay, self.serial, sent, message))
         check(len(self.flying) < STORM, "messages breed")
 
-    def tick(self) -> None:
-        self.now += 1
+    def next_due(self) -> int:
+        """Nothing happens before, unless somebody does something."""
+        lines = [line[0][0] for line in (*self.on_link.values(), *self.on_way.values()) if line]
+        flying = [one[0] for one in self.flying]
+        wakes = [due for i, due in enumerate(self.wake_due) if self.up[i]]
+        return min([*lines, *flying, *wakes], default=self.now + LEASE)
+
+    def tick(self, end: int = 0) -> None:
+        """The next tick, or up to ``end`` the next in which something happens."""
+        self.now = max(self.now + 1, min(end, self.next_due()))
         for way in sorted(self.on_link):
             line = self.on_link.get(way)
             while line and line[0][0] <= self.now:
@@ -457,8 +475,9 @@ class World:
     # -- the end ----------------------------------------------------------------------------------
 
     def run(self, ticks: int) -> None:
-        for _ in range(ticks):
-            self.tick()
+        end = self.now + ticks
+        while self.now < end:
+            self.tick(end)
 
     def mend(self) -> None:
         """Nothing fails any more."""
@@ -500,11 +519,12 @@ class World:
 
     def until_served(self, most: int) -> bool:
         """Everybody who waits is served and leaves."""
-        for _ in range(most):
+        end = self.now + most
+        while self.now < end:
             self.all_leave()
             if not self.waiting:
                 return True
-            self.tick()
+            self.tick(end)
         return False
 
     def all_leave(self) -> None:
@@ -515,13 +535,20 @@ class World:
     def until_whole(self, most: int) -> bool:
         """Everybody leaves, and all permits come back."""
         self.all_leave()
-        for _ in range(most):
+        end = self.now + most
+        while self.now < end:
             for i in self.usable():
                 token = self.nodes[i].token
                 if token is not None and token.free == self.permits:
                     return True
-            self.tick()
+            self.tick(end)
         return False
+
+    def until_quiet(self, most: int) -> bool:
+        end = self.now + most
+        while self.now < end and not self.quiet():
+            self.tick(end)
+        return self.quiet()
 
     def why(self) -> str:
         return "; ".join(
