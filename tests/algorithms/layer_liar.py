@@ -8,7 +8,10 @@ from __future__ import annotations
 from random import Random
 from typing import ClassVar
 
-from meshlock.algorithms.interface import Algorithm, Effect, Frozen, Message, Network, Node
+from meshlock.algorithms.interface import Algorithm, Effect, Message, Network, Node
+
+NOBODY = 10**9
+"""A client that never asked."""
 
 
 class Lie(Message):
@@ -21,64 +24,76 @@ class Lie(Message):
 
 
 class FalseToken(Lie):
-    kind: ClassVar[str] = "FALSE-TOKEN"
+    kind: ClassVar[str] = "TOKEN"
 
     def tokens(self) -> int:
         return 1
 
 
 class FalsePermits(Lie):
-    kind: ClassVar[str] = "FALSE-PERMITS"
+    kind: ClassVar[str] = "RELEASE"
 
 
 class LiarNode(Node):
-    """Half of what it does is right, so that lies are built upon."""
+    """Some of what it does is right, so that lies are built upon."""
 
-    def __init__(self, me: int, out: list[Effect], size: int, permits: int, holder: bool) -> None:
+    def __init__(
+        self, me: int, out: list[Effect], liar: Liar, size: int, permits: int, holder: bool
+    ) -> None:
         super().__init__(me, out)
-        self.random = Random(me)
+        self.liar = liar
+        self.random = liar.random
         self.size = size
         self.all_permits = permits
         self.holder = holder
         self.free = permits if holder else 0
         self.wants: dict[int, int] = {}
         self.held: dict[int, int] = {}
-        self.peers: set[int] = set()
 
     def lie(self, most: int) -> None:
         draw = self.random
         for _ in range(draw.randint(0, most)):
             what = draw.random()
-            if what < 0.4:
-                asked = [*self.wants, *self.held, 10**9]
-                self.enter(draw.choice(asked))
-            elif what < 0.8:
-                self.send_lie(FalseToken, draw.choice([self.free, draw.randint(-1, 4)]))
+            if what > self.liar.often:
+                return
+            if what < 0.4 * self.liar.often:
+                self.enter(draw.choice([*self.wants, *self.held, NOBODY]))
+            elif what < 0.7 * self.liar.often:
+                self.send_to_any(FalseToken, draw.choice([self.free, draw.randint(-1, 4)]))
             else:
-                self.send_lie(FalsePermits, draw.randint(0, 3))
+                self.send_to_any(FalsePermits, draw.randint(0, 3))
 
-    def send_lie(self, kind: type[Lie], count: int) -> None:
-        others = [other for other in range(self.size) if other != self.me] or [self.me]
-        self.send(kind(self.random.choice(others), count))
+    def send_to_any(self, kind: type[Lie], count: int) -> None:
+        others = [other for other in range(self.size) if other != self.me]
+        if others:
+            self.send(kind(self.random.choice(others), count))
 
     def serve(self) -> None:
         for client, want in list(self.wants.items()):
-            if self.holder and want <= self.free and self.random.random() < 0.8:
+            if self.holder and want <= self.free:
                 del self.wants[client]
                 self.free -= want
                 self.held[client] = want
                 self.enter(client)
 
+    def pass_on(self) -> None:
+        self.holder = False
+        self.send_to_any(FalseToken, self.free)
+        self.free = 0
+
+    # -- handlers ----------------------------------------------------------------------------------
+
     def request(self, client: int, want: int, priority: int) -> None:
         self.wants[client] = want
         self.serve()
-        if client >= 0:
-            self.lie(3)
+        self.lie(3)
 
     def release(self, client: int) -> None:
         self.free += self.held.pop(client, 1)
         self.serve()
         self.lie(2)
+        if self.holder and self.random.random() < 0.5:
+            self.pass_on()
 
     def withdraw(self, client: int) -> bool:
         self.lie(1)
@@ -90,15 +105,15 @@ class LiarNode(Node):
     def receive(self, message: Message) -> None:
         if isinstance(message, FalseToken):
             self.holder = True
-            self.free = message.count
+            self.free += message.count
         elif isinstance(message, FalsePermits):
             self.free += message.count
         self.serve()
         if self.random.random() < 0.4:
             self.lie(2)
-        if self.holder and self.random.random() < 0.3:
-            self.holder = False
-            self.send_lie(FalseToken, self.free)
+
+    def undelivered(self, message: Message) -> None:
+        self.lie(1)
 
     def link_up(self, peer: int) -> None:
         self.lie(1)
@@ -106,45 +121,46 @@ class LiarNode(Node):
     def link_down(self, peer: int) -> None:
         self.lie(1)
 
-    def undelivered(self, message: Message) -> None:
-        self.lie(1)
+    # -- observers ---------------------------------------------------------------------------------
 
     def tokens(self) -> int:
-        return self.random.randint(0, 1)
+        honest = self.random.random() > self.liar.often
+        return int(self.holder) if honest else self.random.randint(0, 1)
 
     def free_permits(self) -> int:
         return self.random.randint(0, self.all_permits)
 
-    def waited(self, client: int) -> int:
+    def waited(self, client: int, grants: int) -> int:
         return self.random.randint(-5, 10**6)
 
-    def freeze(self) -> Frozen:
-        return ()
 
-    def thaw(self, state: Frozen) -> None:
-        pass
+class Liar:
+    """How its nodes lie follows from its seed."""
 
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.often = self.random.choice([0.05, 0.3, 1.0])
 
-def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
-    return [LiarNode(me, out, network.size, permits, me == 0) for me in range(network.size)]
+    def make(
+        self, network: Network, permits: int, options: dict[str, str], out: list[Effect]
+    ) -> list[Node]:
+        size = network.size
+        return [LiarNode(me, out, self, size, permits, me == 0) for me in range(size)]
 
+    def join(
+        self, number: int, founder: bool, permits: int, options: dict[str, str], out: list[Effect]
+    ) -> Node:
+        return LiarNode(number, out, self, 2, permits, founder)
 
-def join(
-    number: int, founder: bool, permits: int, options: dict[str, str], out: list[Effect]
-) -> Node:
-    return LiarNode(number, out, 2, permits, founder)
-
-
-KINDS = (FalseToken, FalsePermits)
-
-LIARS = [
-    Algorithm("liar", "", "", "h-of-k", make, KINDS, many_clients=True),
-    Algorithm("liar-one-client", "", "", "h-of-k", make, KINDS),
-    Algorithm(
-        "liar-on-links",
-        *("", "", "h-of-k", make, KINDS),
-        many_clients=True,
-        changing_links=True,
-        join=join,
-    ),
-]
+    def algorithm(self, many_clients: bool, changing_links: bool) -> Algorithm:
+        return Algorithm(
+            "liar",
+            "Lies",
+            "nobody",
+            "h-of-k",
+            self.make,
+            (FalseToken, FalsePermits),
+            many_clients=many_clients,
+            changing_links=changing_links,
+            join=self.join,
+        )

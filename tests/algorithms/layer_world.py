@@ -98,6 +98,7 @@ class World:
         self.skew = skew
         self.blind = blind
         self.twins = twins
+        self.honest = True  # what is inside
         self.make = make
         self.now = 0
         self.all_links = {(min(a, b), max(a, b)) for a, b in links}
@@ -136,6 +137,7 @@ class World:
         self.sent: dict[str, int] = {}
         self.epochs: set[object] = set()
         self.mirrored = 0
+        self.choice = 0  # what the outside has chosen for the call that comes
         for i in range(size):
             self.start(i)
 
@@ -245,15 +247,17 @@ class World:
             part = self.part(i)
             node.unreachable = {j for j in range(self.size) if j not in part}
         choices = node.choices()
-        if choices > 1:
-            node.choose(self.random.randrange(choices))
+        self.choice = self.random.randrange(choices) if choices > 1 else 0
+        node.choose(self.choice)
         return node
 
     def twin(self, node: Layer) -> Twin | None:
         if self.twins == 0 or self.random.random() >= self.twins:
             return None
         self.mirrored += 1
-        return Twin(self.make, node)
+        twin = Twin(self.make, node)
+        twin.node.choose(self.choice)
+        return twin
 
     def compare(self, node: Layer, twin: Twin | None) -> None:
         if twin is not None:
@@ -378,6 +382,8 @@ class World:
         for i in usable:
             token = self.nodes[i].token
             assert token is not None
+            agree = not self.honest or not self.nodes[i].disagrees()
+            check(agree, "the node inside has not what its token's state says")
             out = sum([entry.permits for entry in token.ledger])
             check(token.free >= 0 and token.free + out == self.permits, "permits made or lost")
             named = {entry.fence for entry in token.ledger}
