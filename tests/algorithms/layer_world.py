@@ -105,6 +105,7 @@ class World:
         self.links = set(self.all_links)
         self.parts: dict[int, set[int]] = {}  # found since the network changed last
         self.up = [False] * size
+        self.asleep: set[int] = set()  # paused: nothing reaches them, but their clocks run
         self.boots = [0] * size
         self.disk: list[Keep | None] = [None] * size
         self.out: list[Effect] = []
@@ -229,6 +230,7 @@ class World:
         """Its clients that wait are gone with it; those that are in run on under their lease."""
         neighbours = [j for j in range(self.size) if self.linked(i, j)]
         self.up[i] = False
+        self.asleep.discard(i)
         self.parts.clear()
         self.waiting = {number: one for number, one in self.waiting.items() if one.node != i}
         for way in list(self.on_way):
@@ -421,7 +423,7 @@ class World:
         elif not isinstance(message, Hello) and self.random.random() >= self.loss:
             self.fly(message, self.now, due - self.now)
             if self.random.random() < self.doubles:
-                self.fly(message, self.now, self.random.randint(1, LEASE))
+                self.fly(message, self.now, self.random.randint(1, 3 * LEASE))
 
     def fly(self, message: Message, sent: int, delay: int) -> None:
         self.serial += 1
@@ -430,9 +432,10 @@ class World:
 
     def next_due(self) -> int:
         """Nothing happens before, unless somebody does something."""
-        lines = [line[0][0] for line in (*self.on_link.values(), *self.on_way.values()) if line]
+        ways = [*self.on_link.items(), *self.on_way.items()]
+        lines = [line[0][0] for way, line in ways if line and way[1] not in self.asleep]
         flying = [one[0] for one in self.flying]
-        wakes = [due for i, due in enumerate(self.wake_due) if self.up[i]]
+        wakes = [self.wake_due[i] for i in range(self.size) if self.awake(i)]
         return min([*lines, *flying, *wakes], default=self.now + LEASE)
 
     def tick(self, end: int = 0) -> None:
@@ -440,12 +443,12 @@ class World:
         self.now = max(self.now + 1, min(end, self.next_due()))
         for way in sorted(self.on_link):
             line = self.on_link.get(way)
-            while line and line[0][0] <= self.now:
+            while line and line[0][0] <= self.now and self.awake(way[1]):
                 _, sent, message = line.popleft()
                 self.arrive(message, sent)
         for way in sorted(self.on_way):
             line = self.on_way.get(way)
-            while line and line[0][0] <= self.now and way[1] in self.part(way[0]):
+            while line and line[0][0] <= self.now and self.has_way(*way):
                 _, sent, message = line.popleft()
                 self.arrive(message, sent)
         due = sorted([one[:3] for one in self.flying if one[0] <= self.now])
@@ -454,15 +457,24 @@ class World:
         for _, serial, sent in due:
             message = flying[serial]
             a, b = message.sender, message.receiver
-            if self.up[b] and (not self.up[a] or b in self.part(a)):
+            if b in self.asleep:
+                self.fly(message, sent, LEASE // 10)
+            elif self.up[b] and (not self.up[a] or b in self.part(a)):
                 self.arrive(message, sent)
         for i in range(self.size):
-            if self.up[i] and self.wake_due[i] <= self.now:
+            if self.awake(i) and self.wake_due[i] <= self.now:
                 self.wake(i)
+
+    def awake(self, i: int) -> bool:
+        return self.up[i] and i not in self.asleep
+
+    def has_way(self, a: int, b: int) -> bool:
+        return self.awake(b) and b in self.part(a)
 
     # -- clients ----------------------------------------------------------------------------------
 
     def ask(self, i: int, want: int = 1, priority: int = 0) -> int:
+        self.asleep.discard(i)
         self.clients += 1
         number = self.clients
         self.waiting[number] = Client(number, i, self.boots[i], want, priority)
@@ -470,11 +482,14 @@ class World:
         return number
 
     def withdraw(self, number: int) -> None:
-        if self.give_up(self.waiting[number].node, number):
+        node = self.waiting[number].node
+        self.asleep.discard(node)
+        if self.give_up(node, number):
             self.waiting.pop(number, None)
 
     def leave(self, number: int) -> None:
         client = self.held.pop(number)
+        self.asleep.discard(client.node)
         if self.up[client.node] and client.boot == self.boots[client.node]:
             self.release(client.node, number)
 
@@ -488,6 +503,7 @@ class World:
     def mend(self) -> None:
         """Nothing fails any more."""
         self.loss = self.blind = 0.0
+        self.asleep.clear()
         for i in range(self.size):
             if not self.up[i]:
                 self.start(i)
@@ -515,7 +531,7 @@ class World:
     def connected(self) -> bool:
         """Is everybody up, and told of every link?"""
         links = {link for i in range(self.size) for link in self.links_of(i)}
-        return len(self.part(0)) == self.size and links == self.links
+        return len(self.part(0)) == self.size and links == self.links and not self.asleep
 
     def links_of(self, i: int) -> list[Link]:
         """Those that the algorithm inside knows of, where they may change."""
