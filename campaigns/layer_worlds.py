@@ -38,9 +38,10 @@ def main() -> int:
             epochs += len(story.world.epochs)
             lost += story.world.lost
         wrong += found
+        took = time.process_time() - began
         print(
-            f"{algorithm}: worlds {first} to {first + count - 1}: {entries} entries, "
-            f"{epochs} epochs, {lost} leases lost; {found} went wrong; {time.process_time() - began:.1f} s",
+            f"{algorithm}: worlds {first} to {first + count - 1}: {entries} entries, {epochs} "
+            f"epochs, {lost} leases lost; {found} went wrong; {took:.1f} s",
             flush=True,
         )
     return 1 if wrong else 0

@@ -321,6 +321,17 @@ def a_lost_token_is_replaced_one_lease_later(make: Make) -> bool:
     return safe and machines.who() == [0, 1]
 
 
+def nothing_overtakes_a_token_that_waits(make: Make) -> bool:
+    machines = born("jiang", make=make)
+    machines.crash(0)
+    machines.change_epoch(1)
+    machines.ask(2)  # node 1 gives it the token inside, which is not made yet ...
+    machines.ask(1)  # ... and asks for it back
+    machines.pass_time(WAIT)
+    machines.leave(2)
+    return machines.who() == [2, 1]
+
+
 def undone_8() -> list[Make]:
     class LetsInUnderADeadLease(Layer):
         def may_let_in(self, client: int) -> bool:
@@ -330,7 +341,15 @@ def undone_8() -> list[Make]:
         def waited_out(self, proposal: Proposal) -> bool:
             return True
 
-    return [LetsInUnderADeadLease, DoesNotWait]
+    class Overtakes(Layer):
+        def flush(self) -> None:
+            for effect in self.withheld[:]:
+                if isinstance(effect, Message) and effect.tokens() == 0:
+                    self.withheld.remove(effect)
+                    self.out.append(effect)
+            super().flush()
+
+    return [LetsInUnderADeadLease, DoesNotWait, Overtakes]
 
 
 # -- 9: fences of permits that come back ---------------------------------------------------------
@@ -605,7 +624,15 @@ RULES: list[tuple[int, list[Story], Callable[[], list[Make]]]] = [
         ],
         undone_7,
     ),
-    (8, [a_dead_token_lets_nobody_in, a_lost_token_is_replaced_one_lease_later], undone_8),
+    (
+        8,
+        [
+            a_dead_token_lets_nobody_in,
+            a_lost_token_is_replaced_one_lease_later,
+            nothing_overtakes_a_token_that_waits,
+        ],
+        undone_8,
+    ),
     (
         9,
         [
