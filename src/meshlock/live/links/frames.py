@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, NamedTuple
 
 import msgspec
 
-from meshlock.live.machine.limits import MOST_NODES, Clock, Count, Generation, Name, Word
+from meshlock.live.machine.limits import MOST_NODES, Clock, Count, Generation, Name, Span, Word
 
-VERSION = 2
+VERSION = 3
 """Of the frames below; two nodes must speak the same one."""
 
 HANDSHAKE_LIMIT = 4096
@@ -23,9 +23,6 @@ HANDSHAKE_LIMIT = 4096
 
 FRAME_LIMIT = 256 * 1024
 """No frame at all is longer, in bytes."""
-
-MOST_NEWS = 16 * 1024
-"""No node's view of a pool is longer, in bytes."""
 
 LAST_RECORD = 2**62
 """No node numbers what it says of its links higher."""
@@ -88,15 +85,35 @@ class Refuse(msgspec.Struct, array_like=True, tag=3, frozen=True):
     mutual: bool = False
 
 
+Payload = Annotated[bytes, msgspec.Meta(max_length=FRAME_LIMIT)]
+"""Encoded once, by whoever sends it; opened by whoever it is for, and by nobody in between."""
+
+Stamp = tuple[Span, Clock, Span]
+"""For how long a message was under way before this link, the clock of this link's other end as
+last heard, and for how long the sender has had that (:meth:`.mesh.Mesh.travelled`)."""
+
+
+class Content(NamedTuple):
+    """What is sent, however it travels. ``identity`` is that of the pool's configuration."""
+
+    pool: str
+    identity: int
+    kind: str
+    payload: bytes
+    since: int = 0  # the sender's clock when what it says was true; 0: its age does not matter
+
+
 class Carry(msgspec.Struct, array_like=True, tag=4, frozen=True):
-    """One message of an algorithm. ``custody`` numbers those that may never be lost."""
+    """One message over one link. ``custody`` numbers those that may never be lost."""
 
     number: Count
     acknowledged: Count
     custody: Count
     pool: Word
+    identity: Count
     kind: Word
-    args: tuple[Any, ...]
+    payload: Payload
+    stamp: Stamp | None = None
 
 
 class Beat(msgspec.Struct, array_like=True, tag=5, frozen=True):
@@ -114,23 +131,28 @@ class Bye(msgspec.Struct, array_like=True, tag=6, frozen=True):
     """I shall leave: send nothing more than what you owe."""
 
 
-class Detour(msgspec.Struct, array_like=True, tag=7, frozen=True):
-    """A message in custody whose link has failed, on its way through others to its receiver.
+class Routed(msgspec.Struct, array_like=True, tag=7, frozen=True):
+    """A message on its way through the mesh, one link after the other (:mod:`.routed`).
 
-    ``args`` None is the receipt, on its way back. The boots and the generation say of which
-    life of which link the message is; ``attempt`` tells a repeated attempt from an echo.
+    ``boot`` and ``known`` are the process that sent it and the one that it is for, as the sender
+    knows it. ``number`` is 0, or that of a message in custody, whose link, if there was one, had
+    ended its life ``generation``. A *receipt* has no kind, and the boot that was written to
+    for its number.
     """
 
-    origin: Name
-    origin_boot: Count
-    target: Name
-    target_boot: Count
+    origin: Word
+    target: Word
+    hops: Annotated[int, msgspec.Meta(ge=0, le=4 * MOST_NODES)]  # that are left
+    boot: Count
+    known: Count
     generation: Generation
-    custody: Count
-    attempt: Count
+    number: Count
+    acknowledged: Count
     pool: Word
+    identity: Count
     kind: Word
-    args: tuple[Any, ...] | None
+    payload: Payload
+    stamp: Stamp | None = None
 
 
 class Links(msgspec.Struct, array_like=True, tag=8, frozen=True):
@@ -142,29 +164,7 @@ class Links(msgspec.Struct, array_like=True, tag=8, frozen=True):
     peers: Annotated[tuple[Name, ...], msgspec.Meta(max_length=MOST_NODES)]
 
 
-class Ask(msgspec.Struct, array_like=True, tag=9, frozen=True):
-    """What does ``target`` know of this pool? On its way there, for somebody who looks."""
-
-    origin: Name
-    target: Name
-    question: Count
-    hops: Annotated[int, msgspec.Meta(ge=0, le=4 * MOST_NODES)]  # that it may still go
-    pool: Name
-
-
-class Tell(msgspec.Struct, array_like=True, tag=10, frozen=True):
-    """The answer, on its way back; ``news`` is a
-    :class:`~meshlock.live.pools.views.View`, read by the asker only."""
-
-    origin: Name
-    target: Name
-    question: Count
-    hops: Annotated[int, msgspec.Meta(ge=0, le=4 * MOST_NODES)]
-    pool: Name
-    news: Annotated[bytes, msgspec.Meta(max_length=MOST_NEWS)]
-
-
-Frame = Here | Hello | Welcome | Refuse | Carry | Beat | Bye | Detour | Links | Ask | Tell
+Frame = Here | Hello | Welcome | Refuse | Carry | Beat | Bye | Routed | Links
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)

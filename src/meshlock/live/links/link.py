@@ -23,19 +23,17 @@ from meshlock.live.links.frames import (
     FRAME_LIMIT,
     HANDSHAKE_LIMIT,
     VERSION,
-    Ask,
     BadFrame,
     Beat,
     Bye,
     Carry,
-    Detour,
     Frame,
     Hello,
     Here,
     Links,
     Refuse,
+    Routed,
     Splitter,
-    Tell,
     Welcome,
     pack,
 )
@@ -67,15 +65,19 @@ class NotLinked(Exception):
         self.ending = ending
 
 
+class Receiver(Protocol):
+    """Whoever messages are for: a pool."""
+
+    def receive(self, sender: str, frame: Carry | Routed) -> None: ...
+
+
 class Owner(Protocol):
     """What the node is told."""
 
     def up(self, peer: str) -> None: ...
     def down(self, peer: str) -> None: ...
-    def message(self, peer: str, frame: Carry) -> None: ...
     def map_changed(self) -> None: ...
-    def asked(self, frame: Ask) -> None: ...
-    def told(self, frame: Tell) -> None: ...
+    def receiver(self, pool: str) -> Receiver | None: ...
 
 
 class Keeper(Protocol):
@@ -83,7 +85,6 @@ class Keeper(Protocol):
 
     name: str
     boot: int
-    owner: Owner
     mishaps: Mishaps
 
     def greeting(self, connection: Connection) -> None: ...
@@ -92,7 +93,8 @@ class Keeper(Protocol):
     def refuses(self, connection: Connection, hello: Hello) -> Refuse | None: ...
     def opened(self, connection: Connection, resumed: bool, ended: bool) -> None: ...
     def parting(self, connection: Connection) -> None: ...
-    def detoured(self, connection: Connection, frame: Detour) -> None: ...
+    def receive(self, sender: str, frame: Carry | Routed) -> None: ...
+    def routed(self, connection: Connection, frame: Routed) -> None: ...
     def mapped(self, connection: Connection, frame: Links) -> None: ...
     def barred(self, peer: str) -> bool: ...
     def beaten(self, connection: Connection, frame: Beat) -> None: ...
@@ -149,7 +151,7 @@ class Connection(asyncio.Protocol):
                     self.in_handshake(frame)
                 elif isinstance(frame, Carry):
                     if session.take(frame):
-                        self.keeper.owner.message(self.peer, frame)
+                        self.keeper.receive(self.peer, frame)
                     if session.received - session.told >= ACKNOWLEDGE_AFTER:
                         self.beat()
                 else:
@@ -217,14 +219,10 @@ class Connection(asyncio.Protocol):
             self.keeper.beaten(self, frame)
         elif isinstance(frame, Bye):
             self.keeper.parting(self)
-        elif isinstance(frame, Detour):
-            self.keeper.detoured(self, frame)
+        elif isinstance(frame, Routed):
+            self.keeper.routed(self, frame)
         elif isinstance(frame, Links):
             self.keeper.mapped(self, frame)
-        elif isinstance(frame, Ask):
-            self.keeper.owner.asked(frame)
-        elif isinstance(frame, Tell):
-            self.keeper.owner.told(frame)
         else:
             raise BadFrame(f"{type(frame).__name__} out of turn")
 

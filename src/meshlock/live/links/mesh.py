@@ -1,9 +1,9 @@
 """A node's links: who is dialled, who may dial in, who is there, who is gone.
 
 The mesh keeps one :class:`~.session.Session` per peer name for as long as the process
-lives, and at most one open connection for each. It tells its owner of ``up``, ``down`` and
-``message``, in the order in which the algorithms must learn of them, and carries what the
-owner sends. A peer is *down* when nothing was heard of it for ``dead`` seconds, however
+lives, and at most one open connection for each. It tells its owner of ``up`` and ``down``,
+and each of its ``receivers`` what came for it, in the order in which the algorithms must learn
+of them, and carries what they send. A peer is *down* when nothing was heard of it for ``dead`` seconds, however
 many connections have come and gone meanwhile.
 """
 
@@ -20,16 +20,28 @@ from logging import ERROR, INFO, WARNING
 from typing import TYPE_CHECKING, Any
 
 from meshlock.errors import Refused
-from meshlock.live.links.detours import Detours
-from meshlock.live.links.frames import BadFrame, Beat, Bye, Detour, Hello, Links, Refuse, pack
-from meshlock.live.links.link import Connection, Ending, NotLinked, Owner
+from meshlock.live.links.frames import (
+    BadFrame,
+    Beat,
+    Bye,
+    Carry,
+    Content,
+    Hello,
+    Links,
+    Refuse,
+    Routed,
+    Stamp,
+    pack,
+)
+from meshlock.live.links.link import Connection, Ending, NotLinked, Owner, Receiver
 from meshlock.live.links.link_map import LinkMap
 from meshlock.live.links.refusals import Refusals
+from meshlock.live.links.routed import Router
 from meshlock.live.links.security import Security
 from meshlock.live.links.session import Overflow, Session
 from meshlock.live.machine import clock
 from meshlock.live.machine.error_text import error_text
-from meshlock.live.machine.limits import MOST_NODES
+from meshlock.live.machine.limits import MOST_NODES, SPAN
 from meshlock.live.machine.logs import tell
 from meshlock.live.machine.mishaps import Mishaps
 
@@ -49,6 +61,9 @@ HURRY: dict[str, Any] = {"ssl_handshake_timeout": HANDSHAKE_SECONDS, "ssl_shutdo
 NEVER = -(2**62)
 """In a stamp: no clock has been told yet."""
 
+DRIFT = 0.01
+"""Clocks run at rates that differ from true time by at most this factor."""
+
 NO_DELAY = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
@@ -67,6 +82,7 @@ class Mesh:
         self.boot = boot
         self.security = security
         self.owner = owner
+        self.receivers: dict[str, Receiver] = {}  # by the name of their pool
         self.heartbeat = heartbeat
         self.dead = dead
         self.clock_rate = clock_rate
@@ -90,7 +106,7 @@ class Mesh:
         self.refusals = Refusals()
         self.loop = asyncio.get_running_loop()
         self.mishaps = Mishaps(self.loop)
-        self.detours = Detours(self)
+        self.router = Router(self)
         self.clocks: dict[str, tuple[int, int, int]] = {}  # peer: its boot, its clock, when it came
         self.zenoh: ZenohCarrier | None = None
         self.listener: socket.socket | None = None
@@ -106,23 +122,18 @@ class Mesh:
     def session_of(self, peer: str) -> Session:
         session = self.sessions.get(peer)
         if session is None:
-            session = self.sessions[peer] = Session(self.name, self.boot, peer)
+            stamp = partial(self.stamped, peer)
+            session = self.sessions[peer] = Session(self.name, self.boot, peer, stamp)
         return session
 
     def send(
-        self,
-        peer: str,
-        pool: str,
-        kind: str,
-        args: tuple[Any, ...],
-        custody: bool = False,
-        urgent: bool = True,
+        self, peer: str, content: Content, custody: bool = False, urgent: bool = True
     ) -> None:
-        """Put a message on its way: it leaves with the next :meth:`flush`, or, if it is not
-        urgent, with the next that is, but before the next heartbeat."""
+        """Put a message to a neighbour on its way. In custody it may be for anybody: it arrives
+        exactly once, and in order, unless one of both processes ends."""
         session = self.sessions.get(peer) or self.session_of(peer)
         try:
-            session.carry(pool, kind, args, custody)
+            session.carry(content, custody)
         except Overflow as error:
             self.refusals.note(peer, str(error))
             why = "it does not take what we send"
@@ -133,12 +144,20 @@ class Mesh:
             why = "we could not write what was to be sent"
             self.loop.call_soon(self.mishaps.run, "link", self.fail, peer, why)
             raise
-        connection = self.open.get(peer)
-        if connection is not None and session.up:
-            connection.push(session)
-            if urgent and not connection.dirty:
-                connection.dirty = True
-                self.dirty.append(connection)
+        if session.up:
+            connection = self.open.get(peer)
+            if connection is not None:
+                connection.push(session)
+                self.hurry(connection, urgent)
+        elif custody:
+            self.router.advance(session, urgent)
+
+    def hurry(self, connection: Connection, urgent: bool) -> None:
+        """What is pending there leaves with the next :meth:`flush`, or, if it is not urgent, with
+        the next that is, but before the next heartbeat."""
+        if urgent and not connection.dirty:
+            connection.dirty = True
+            self.dirty.append(connection)
 
     def flush(self) -> None:
         """Write what has been sent since the last time, one write per link."""
@@ -222,8 +241,13 @@ class Mesh:
         if not connection.parting:
             self.part(connection)
 
-    def detoured(self, connection: Connection, frame: Detour) -> None:
-        self.detours.hear(connection, frame)
+    def receive(self, sender: str, frame: Carry | Routed) -> None:
+        receiver = self.receivers.get(frame.pool) or self.owner.receiver(frame.pool)
+        if receiver is not None:
+            receiver.receive(sender, frame)
+
+    def routed(self, connection: Connection, frame: Routed) -> None:
+        self.router.receive(connection.peer, frame)
 
     def mapped(self, connection: Connection, frame: Links) -> None:
         self.link_map.hear(connection.peer, frame)
@@ -266,7 +290,7 @@ class Mesh:
         now = self.time()
         self.ticking = self.mishaps.later(self.heartbeat, "tick", self.tick)
         self.mishaps.run("silence", self.notice_silence, now)
-        self.mishaps.run("detours", self.detours.tick, now)
+        self.mishaps.run("routed", self.router.tick, now)
         self.mishaps.run("map", self.link_map.pay)
         for connection in self.open.values():
             if not connection.paused:  # what it has not read yet will do
@@ -296,6 +320,7 @@ class Mesh:
             self.link_map.relinked()
             tell(INFO, "link down", peer=peer, reason=reason)
             self.owner.down(peer)
+            self.router.advance(self.sessions[peer])
             self.flush()
 
     # -- how long messages travel ------------------------------------------------------
@@ -333,6 +358,20 @@ class Mesh:
         """
         told, held = stamp
         return max(0, self.clock() - told - held)
+
+    def stamped(self, peer: str, since: int) -> Stamp:
+        """The stamp of a message whose age matters. The peer's clock is taken before the age is,
+        so that a process that is stopped in between counts it twice and not never."""
+        told, held = self.stamp(peer)
+        return max(0, self.clock() - since), told, held
+
+    def age(self, stamp: Stamp) -> int:
+        """For how long such a message was under way at most, over all its links: nanoseconds,
+        whatever the rates of the clocks are, within what is assumed."""
+        before, told, held = stamp
+        last = self.travelled((told, held))
+        total = before + last + int(DRIFT * (last + 2 * held))
+        return min(total, int(SPAN.most))  # longer than any lease, and can still be written down
 
     # -- cutting links on purpose ------------------------------------------------------
 

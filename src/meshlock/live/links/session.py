@@ -9,10 +9,11 @@ When a generation ends, what was not acknowledged may or may not have arrived. F
 messages that does not matter: the algorithm has been told that the link failed. A message
 that carries a token or permits must be neither lost nor doubled, so it stays in *custody*:
 it has a second number that outlives generations, and goes out first when the link returns,
-unless the other side says that it has it already. Meanwhile it may reach its receiver by a
-detour (:mod:`.detours`); whichever comes first counts. Custody ends without delivery only
-if the other process restarts: what it had received died with it, so sending it again could
-double it. (That loss is for recovery to repair, not for the link.)
+unless the other side says that it has it already. Meanwhile it is routed through others
+(:mod:`.routed`), as is all that is in custody for a process to which there never was a link;
+whichever comes first counts. Custody ends without delivery only if the other process restarts:
+what it had received died with it, so sending it again could double it. (That loss is for
+recovery to repair, not for the link.)
 
 No input or output here: :mod:`.mesh` carries the frames.
 """
@@ -20,18 +21,38 @@ No input or output here: :mod:`.mesh` carries the frames.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from collections.abc import Callable
 
-from meshlock.live.links.frames import VERSION, BadFrame, Carry, Hello, Welcome, pack
+from meshlock.live.links.frames import (
+    FRAME_LIMIT,
+    VERSION,
+    BadFrame,
+    Carry,
+    Content,
+    Hello,
+    Stamp,
+    Welcome,
+    pack,
+)
 
 UNACKNOWLEDGED = 8192
 """So many messages may be under way on one link; one more and the link counts as dead."""
 
 IN_CUSTODY = 65536
-"""So many may wait for a link to return."""
+"""So many may wait for a link to return, or for a way."""
 
-Kept = tuple[int, str, str, tuple[Any, ...]]
-"""A message in custody: its number, pool, kind and arguments."""
+MOST_BYTES = 64 * FRAME_LIMIT
+"""Nor may either be longer than this, all together."""
+
+OVERHEAD = 256
+"""Of a message in custody, in bytes, whatever is in it."""
+
+Kept = tuple[int, Content]
+"""A message in custody, with its number."""
+
+
+def no_stamp(since: int) -> Stamp | None:
+    return None
 
 
 class Overflow(Exception):
@@ -39,10 +60,17 @@ class Overflow(Exception):
 
 
 class Session:
-    def __init__(self, me: str, boot: int, peer: str) -> None:
+    def __init__(
+        self,
+        me: str,
+        boot: int,
+        peer: str,
+        stamp: Callable[[int], Stamp | None] = no_stamp,
+    ) -> None:
         self.me = me
         self.boot = boot
         self.peer = peer
+        self.stamp = stamp  # of a message to this peer, by the age of what it says
         self.peer_boot = 0  # of the process we last spoke to; 0 before the first time
         self.generation = 0
         self.up = False
@@ -51,8 +79,10 @@ class Session:
         self.received: int = 0
         self.told: int = 0  # the highest number we have acknowledged
         self.unacknowledged: deque[tuple[int, int, bytes]] = deque()  # number, custody, frame
+        self.unacknowledged_bytes = 0
         # of all generations with this process
         self.custody: deque[Kept] = deque()
+        self.custody_bytes = 0
         self.custody_sent = 0
         self.custody_received = 0
         self.forsaken = 0  # messages in custody when the peer's process turned out to be new
@@ -119,6 +149,7 @@ class Session:
                 self.up = False
                 self.forsaken += len(self.custody)
                 self.custody.clear()
+                self.custody_bytes = 0
                 self.custody_sent = 0
             self.custody_received = 0
             self.peer_boot = boot
@@ -129,52 +160,55 @@ class Session:
         self.up = True
         self.sent = self.received = self.told = 0
         self.unacknowledged.clear()
-        while self.custody and self.custody[0][0] <= kept:
-            self.custody.popleft()
-        for number, pool, kind, args in self.custody:
-            self.write(number, pool, kind, args)
+        self.unacknowledged_bytes = 0
+        self.arrived(kept)
+        for number, content in self.custody:
+            self.write(number, content)
 
     def end(self) -> None:
         """The link has failed."""
         self.up = False
         self.unacknowledged.clear()
+        self.unacknowledged_bytes = 0
 
     # -- sending -------------------------------------------------------------------
 
-    def carry(self, pool: str, kind: str, args: tuple[Any, ...], custody: bool) -> None:
+    def carry(self, content: Content, custody: bool) -> None:
         """Send, or keep for later. What cannot be written is neither."""
         if not custody:
             if self.up:
-                self.write(0, pool, kind, args)
+                self.write(0, content)
             return
-        if len(self.custody) >= IN_CUSTODY:
-            raise Overflow(f"{IN_CUSTODY} messages already wait for {self.peer}")
-        kept = self.custody_sent + 1
-        try:
-            if self.up:
-                self.write(kept, pool, kind, args)
-            else:
-                pack(Carry(0, 0, kept, pool, kind, args))
-        except Overflow:
-            self.keep((kept, pool, kind, args))
-            raise
-        self.keep((kept, pool, kind, args))
+        if len(self.custody) >= IN_CUSTODY or self.custody_bytes >= MOST_BYTES:
+            raise Overflow(f"{len(self.custody)} messages already wait for {self.peer}")
+        self.custody_sent += 1
+        self.custody_bytes += OVERHEAD + len(content.payload)
+        self.custody.append((self.custody_sent, content))
+        if self.up:
+            self.write(self.custody_sent, content)
 
-    def keep(self, message: Kept) -> None:
-        self.custody_sent = message[0]
-        self.custody.append(message)
+    def arrived(self, custody: int) -> None:
+        """The other side has everything in custody up to this number."""
+        while self.custody and self.custody[0][0] <= custody:
+            content = self.custody.popleft()[1]
+            self.custody_bytes -= OVERHEAD + len(content.payload)
 
     def last(self, custody: bool) -> int:
         """The name of the message that was carried last, the same at both ends."""
         return serial(self.generation, self.sent, self.custody_sent if custody else 0)
 
-    def write(self, kept: int, pool: str, kind: str, args: tuple[Any, ...]) -> None:
-        if len(self.unacknowledged) >= UNACKNOWLEDGED:
-            raise Overflow(f"{self.peer} has not acknowledged {UNACKNOWLEDGED} messages")
-        frame = pack(Carry(self.sent + 1, self.received, kept, pool, kind, args))
-        self.sent += 1
-        self.told = self.received
-        self.unacknowledged.append((self.sent, kept, frame))
+    def write(self, custody: int, content: Content) -> None:
+        waiting = len(self.unacknowledged)
+        if waiting >= UNACKNOWLEDGED or self.unacknowledged_bytes >= MOST_BYTES:
+            raise Overflow(f"{self.peer} has not acknowledged {waiting} messages")
+        pool, identity, kind, payload, since = content
+        stamp = self.stamp(since) if since else None
+        number, received = self.sent + 1, self.received
+        frame = pack(Carry(number, received, custody, pool, identity, kind, payload, stamp))
+        self.sent = number
+        self.told = received
+        self.unacknowledged.append((number, custody, frame))
+        self.unacknowledged_bytes += len(frame)
 
     def after(self, number: int) -> list[bytes]:
         """What a connection that has written up to this number must still write."""
@@ -207,9 +241,10 @@ class Session:
             raise BadFrame(f"an acknowledgement of {number} when {self.sent} were sent")
         waiting = self.unacknowledged
         while waiting and waiting[0][0] <= number:
-            kept = waiting.popleft()[1]
-            if kept:
-                self.custody.popleft()
+            _, custody, frame = waiting.popleft()
+            self.unacknowledged_bytes -= len(frame)
+            if custody:
+                self.arrived(custody)
 
 
 def serial(generation: int, number: int, custody: int) -> int:

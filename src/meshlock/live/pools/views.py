@@ -1,12 +1,11 @@
 """What other nodes hold and wait for, asked only while somebody looks.
 
 A page that is watched asks all nodes on the map for their view of one pool, about once a
-second; questions and answers go from neighbour to neighbour on shortest ways. They travel
-outside the numbering and are dropped wherever they would have to wait: the next question
-comes soon. While nobody looks nothing is sent, and nothing is kept.
+second; questions and answers are routed, best effort (:mod:`meshlock.live.links.routed`): the
+next question comes soon. While nobody looks nothing is sent, and nothing is kept.
 
-An answer shows the pool as it was after the question had been put, so its age is counted
-from there: "told 0.8 s ago" means that it was so within the last 0.8 s.
+An answer shows the pool as it was after the question had been asked, so its age is counted
+from there: "last seen 0.8 s ago" means that it was so within the last 0.8 s.
 """
 
 from __future__ import annotations
@@ -18,12 +17,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from meshlock.algorithms.interface import Message
-from meshlock.live.links.frames import MOST_NEWS, Ask, Tell, pack
-from meshlock.live.machine.limits import MOST_NODES, Count, Priority, Share
+from meshlock.live.links.frames import UNREADABLE, Carry, Content, Routed
+from meshlock.live.machine.limits import MOST_NODES, Count, Name, Priority, Share
 
 if TYPE_CHECKING:
     from meshlock.live.links.mesh import Mesh
     from meshlock.live.pools.pool import Pool
+
+VIEWS = ""
+"""In the place of a pool's name: for the node itself."""
+
+ASK, VIEW = "ask", "view"
 
 EVERY = 1.0
 """Seconds between two rounds of questions, for up to :data:`AT_ONCE` nodes."""
@@ -36,6 +40,9 @@ MOST_WATCHED = 8
 MOST_ROUNDS = 32
 ANSWERS_EVERY = 0.1
 """Seconds: whoever asks more often about a pool is not answered every time."""
+
+MOST_BYTES = 16 * 1024
+"""No view is longer."""
 
 MOST_TOLD = 20
 """Grants, and waiting clients, that one answer names; the rest are counted."""
@@ -84,8 +91,14 @@ class View(msgspec.Struct):
     majority: Count = 0
 
 
+Question = tuple[Count, Name]
+Answer = tuple[Count, Name, Annotated[bytes, msgspec.Meta(max_length=MOST_BYTES)]]
+"""Each names its round and its pool."""
+
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(View).decode
+_view = msgspec.msgpack.Decoder(View).decode
+_question = msgspec.msgpack.Decoder(Question).decode
+_answer = msgspec.msgpack.Decoder(Answer).decode
 
 
 def towards(pool: Pool) -> str | None:
@@ -154,9 +167,9 @@ def text(value: Any) -> str | None:
     return None if value is None else str(value)[:100]
 
 
-def packed(news: View) -> bytes:
-    data = _encode(news)
-    return data if len(data) <= MOST_NEWS else _encode(View(False, "it has too much to tell"))
+def packed(view: View) -> bytes:
+    data = _encode(view)
+    return data if len(data) <= MOST_BYTES else _encode(View(False, "its view is too long to send"))
 
 
 class Views:
@@ -169,6 +182,7 @@ class Views:
         self.last = 0
         self.answered: dict[tuple[str, str], float] = {}  # who asked about what: when
         self.asking: asyncio.TimerHandle | None = None
+        mesh.receivers[VIEWS] = self
 
     # -- looking -----------------------------------------------------------------------
 
@@ -180,7 +194,7 @@ class Views:
         if self.asking is None:
             self.mesh.mishaps.run("views", self.ask)
         heard = self.heard.get(pool, {})
-        return {node: (now - asked, news) for node, (asked, news) in heard.items()}
+        return {node: (now - asked, view) for node, (asked, view) in heard.items()}
 
     def ask(self) -> None:
         """Ask all, and again after a while if somebody still looks; whatever fails meanwhile."""
@@ -204,9 +218,10 @@ class Views:
         for pool in self.watched:
             self.last += 1
             self.rounds[self.last] = (pool, now)
+            question = Content(VIEWS, 0, ASK, _encode((self.last, pool)))
             for name in nodes:
-                hops = 2 * (link_map.distance(name) or 0) + 4
-                self.pass_on(name, Ask(link_map.me, name, self.last, hops, pool))
+                self.mesh.router.send(name, question)
+        self.mesh.flush()
         while len(self.rounds) > MOST_ROUNDS:
             del self.rounds[next(iter(self.rounds))]
 
@@ -216,47 +231,34 @@ class Views:
 
     # -- what comes --------------------------------------------------------------------
 
-    def asked(self, frame: Ask) -> None:
-        if frame.target != self.mesh.name:
-            self.hand_on(frame.target, frame)
-            return
-        now, who = self.mesh.time(), (frame.origin, frame.pool)
+    def receive(self, sender: str, frame: Carry | Routed) -> None:
+        try:
+            if frame.kind == ASK:
+                self.answer(sender, *_question(frame.payload))
+            elif frame.kind == VIEW:
+                self.learn(sender, *_answer(frame.payload))
+        except UNREADABLE as error:
+            self.mesh.refusals.note(sender, f"it sent a view that cannot be read: {error}")
+
+    def answer(self, asker: str, question: int, pool: str) -> None:
+        now, who = self.mesh.time(), (asker, pool)
         if now - self.answered.get(who, 0.0) < ANSWERS_EVERY:
             return
         if len(self.answered) >= MOST_NODES:
             self.answered.clear()
         self.answered[who] = now
-        hops = 2 * (self.mesh.link_map.distance(frame.origin) or 0) + 4
-        news = packed(brief(self.pools.get(frame.pool)))
-        answer = Tell(frame.origin, self.mesh.name, frame.question, hops, frame.pool, news)
-        self.pass_on(frame.origin, answer)
+        view = packed(brief(self.pools.get(pool)))
+        self.mesh.router.send(asker, Content(VIEWS, 0, VIEW, _encode((question, pool, view))))
 
-    def told(self, frame: Tell) -> None:
-        if frame.origin != self.mesh.name:
-            self.hand_on(frame.origin, frame)
+    def learn(self, node: str, question: int, pool: str, view: bytes) -> None:
+        asked_about, asked = self.rounds.get(question, ("", 0.0))
+        if asked_about != pool or pool not in self.watched:
             return
-        pool, asked = self.rounds.get(frame.question, ("", 0.0))
-        if pool != frame.pool or pool not in self.watched:
-            return
-        if frame.target not in self.mesh.link_map.links or frame.target == self.mesh.name:
+        if node not in self.mesh.link_map.links or node == self.mesh.name:
             return
         heard = self.heard.setdefault(pool, {})
-        if frame.target in heard and heard[frame.target][0] > asked:
-            return  # overtaken by the answer to a later question
-        try:
-            heard[frame.target] = (asked, _decode(frame.news))
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-            self.mesh.refusals.note(frame.target, f"it told what is no news: {error}")
-
-    def hand_on(self, target: str, frame: Ask | Tell) -> None:
-        if frame.hops > 0:
-            self.pass_on(target, msgspec.structs.replace(frame, hops=frame.hops - 1))
-
-    def pass_on(self, target: str, frame: Ask | Tell) -> None:
-        step = self.mesh.link_map.route(target)
-        connection = self.mesh.open.get(step) if step is not None else None
-        if connection is not None and not connection.paused:
-            connection.write(pack(frame))
+        if node not in heard or heard[node][0] <= asked:  # not overtaken by a later answer
+            heard[node] = (asked, _view(view))
 
     def close(self) -> None:
         if self.asking is not None:
