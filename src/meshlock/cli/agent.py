@@ -118,6 +118,7 @@ async def serve(settings: Settings) -> None:
                 members=pool.members,
                 links=pool.links,
                 lease=pool.lease,
+                recovery=pool.recovery,
             )
         server = await daemon.serve(node, place)
         stack.callback(Path(place).unlink, missing_ok=True)

@@ -43,6 +43,7 @@ class PoolSettings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     options: dict[str, str] = {}
     members: list[str] = []
     lease: Annotated[float, LEASE.meta] | None = None
+    recovery: str | None = None  # "none": without leases; members and links are a fixed network
     links: list[tuple[str, str]] | None = None
 
 

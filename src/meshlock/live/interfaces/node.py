@@ -7,20 +7,24 @@ import re
 import secrets
 import socket
 from collections.abc import Iterable, Mapping, Sequence
-from logging import ERROR
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from meshlock.errors import Refused
 from meshlock.live.interfaces.configuration import Settings, secret
-from meshlock.live.links.frames import Ask, BadFrame, Carry, Tell
+from meshlock.live.links.frames import BadFrame
 from meshlock.live.links.mesh import ZENOH, Mesh, split
 from meshlock.live.links.security import Security, by_certificate, by_secret, unprotected
-from meshlock.live.links.session import serial
 from meshlock.live.machine import limits
-from meshlock.live.machine.logs import tell
-from meshlock.live.pools.pool import PULL, Pool
-from meshlock.live.pools.pool_configuration import Charter, found, leased, meant
+from meshlock.live.pools.pool import Pool
+from meshlock.live.pools.pool_configuration import (
+    NO_RECOVERY,
+    PoolConfiguration,
+    agreed,
+    chosen,
+    founded,
+)
 from meshlock.live.pools.recording import Recording
 from meshlock.live.pools.views import Views
 
@@ -32,7 +36,7 @@ LEASE = 3.0
 """Seconds, unless the members say otherwise."""
 
 FAREWELL = 3.0
-"""Seconds a leaving node takes to hand over what others need."""
+"""Seconds a leaving node takes to say goodbye, besides what its pools take."""
 
 
 class Node:
@@ -150,56 +154,39 @@ class Node:
         for task in self._foundings:
             task.cancel()
         for pool in self.pools.values():
-            pool.close()
-        try:
-            async with asyncio.timeout(FAREWELL):
-                await self.hand_over(mesh)
-        except TimeoutError:
-            tell(ERROR, "left without handing over", node=self.name)
-        self.views.close()
-        await mesh.close()
-        self.close_recordings()
+            mesh.mishaps.run("pool", pool.close)
+        await self.hand_over(mesh)
+        await self.stop(mesh)
 
     async def vanish(self) -> None:
         """Stop at once, as if the machine had been switched off; what we held is lost."""
         if self._mesh is not None and not self._closing:
             self._closing = True
-            self.views.close()
-            await self._mesh.close()
-            self.close_recordings()
+            await self.stop(self._mesh)
 
-    def close_recordings(self) -> None:
+    async def stop(self, mesh: Mesh) -> None:
+        self.views.close()
+        await mesh.close()
         for pool in self.pools.values():
-            if pool.leases is not None:
-                pool.leases.close()
-            if pool.recording is not None:
-                pool.recording.close()
+            pool.stop()
 
     async def hand_over(self, mesh: Mesh) -> None:
         """Say goodbye to all neighbours but one, give that one our tokens, then leave it too.
 
         With one neighbour left and no clients, nothing is queued at this node, so no token
-        can come back to it.
+        can come back to it. Every pool has its own time.
         """
-        for pool in self.pools.values():
-            if pool.leases is not None:
-                await pool.leases.leave()
-        changing = [
-            pool
-            for pool in self.pools.values()
-            if pool.routes is None and pool.leases is None and pool.near
-        ]
-        near = sorted(mesh.linked, key=lambda peer: -sum(peer in pool.near for pool in changing))
-        for peer in near[1:]:
-            await mesh.leave(peer)
-        for peer in near[:1]:
-            for pool in changing:
-                if peer in pool.near and pool.core is not None and pool.core.tokens():
-                    mesh.send(peer, pool.name, PULL, ())
-                    mesh.flush()
-                    while pool.core.tokens():
-                        await asyncio.sleep(self.heartbeat / 10)
-            await mesh.leave(peer)
+        pools = self.pools.values()
+        near = sorted(mesh.linked, key=lambda peer: -sum(peer in pool.peers.near for pool in pools))
+        await self.part(mesh, near[1:])
+        heir = near[0] if near else None
+        await asyncio.gather(*[pool.hand_over(heir) for pool in pools], return_exceptions=True)
+        await self.part(mesh, near[:1])
+
+    async def part(self, mesh: Mesh, peers: list[str]) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL):
+                await asyncio.gather(*[mesh.leave(peer) for peer in peers])
 
     async def __aenter__(self) -> Node:
         await self.start()
@@ -221,55 +208,70 @@ class Node:
         members: Sequence[str] = (),
         links: Sequence[tuple[str, str]] | None = None,
         lease: float | None = None,
+        recovery: str | None = None,
     ) -> Pool:
         """The pool of this name.
 
         With ``members``, the names of nodes of which a majority can always be expected to be
         there, the pool survives crashes: permits are held under leases of so many seconds (3
-        if nothing is said). Every member says the same, and nobody founds the pool. Its
-        algorithm is ``direct``.
+        if nothing is said). Every member says the same, and nobody founds the pool.
 
-        Without members one node must found it, and says how many ``permits`` there are; the
-        others learn it from their neighbours. A node that was given no peers founds; one that
-        was given some joins; ``founder`` says otherwise. Its algorithm is ``jiang`` unless another
-        is named. For algorithms that need a network which does not change, ``members`` and
-        ``links`` say what it is.
+        Without members, or with ``recovery="none"``, one node must found it, and says how many
+        ``permits`` there are; the others learn it from their neighbours. A node that was given no
+        peers founds; one that was given some joins; ``founder`` says otherwise. For algorithms
+        that need a network which does not change, ``members`` and ``links`` say what it is.
+
+        The algorithm is ``jiang`` unless another is named; with leases any that has a token.
         """
         limits.name(name)
         if permits is not None:
             permits = limits.permits(permits)
-        entry = meant(algorithm, members, options or {})
-        if lease is not None and not members:
-            raise Refused(f"Leases need members: name the members of the pool {name}.")
-        if entry.recovers:
+        if recovery not in (None, NO_RECOVERY):
+            raise Refused(f"recovery is 'none' or left out, not {limits.shown(recovery)}.")
+        if members and recovery is None:
+            if founder:
+                raise Refused(f"Nobody founds a pool with members: leave out founder for {name}.")
+            if links is not None:
+                raise Refused(
+                    f"Pools with members use whatever links there are: leave out links for {name}."
+                )
             lasting = LEASE if lease is None else lease
-            charter = leased(name, permits, lasting, members, founder, links)
+            configuration = agreed(name, permits, algorithm, options or {}, members, lasting)
             pool = self.known(name)
-            pool.asked_permits = charter.permits
-            if pool.charter is None:
-                pool.adopt(charter)
+            pool.asked_permits = configuration.permits
+            if pool.configuration is None:
+                pool.adopt(configuration)
             return pool
         if lease is not None:
-            raise Refused(f"{entry.name} has no leases: leave out the lease of the pool {name}.")
+            raise Refused(f"Leases need members: name the members of the pool {name}.")
+        for member in members:
+            limits.name(member, "node")
+        chosen(algorithm, False, options or {})
+        if founder is None:
+            founder = permits is not None and not self.peers
+        known = self.pools.get(name)
+        if founder and (known is None or known.configuration is None):
+            return self.found(
+                founded(name, self.name, permits, algorithm, options or {}, members, links)
+            )
         pool = self.known(name)
         if permits is not None:
             pool.asked_permits = permits
-        if founder is None:
-            founder = permits is not None and not self.peers
-        if founder and pool.charter is None:
-            if permits is None:
-                raise Refused(f"Whoever founds the pool {name} says how many permits it has.")
-            charter = found(name, self.name, permits, entry, options or {}, members, links)
-            if self.peers:
-                task = asyncio.get_running_loop().create_task(self.found_later(pool, charter))
-                self.mesh.mishaps.mind("pool", task)
-                self._foundings.add(task)
-                task.add_done_callback(self._foundings.discard)
-            else:
-                pool.adopt(charter, founding=True)
         return pool
 
-    async def found_later(self, pool: Pool, charter: Charter) -> None:
+    def found(self, configuration: PoolConfiguration) -> Pool:
+        pool = self.known(configuration.pool)
+        pool.asked_permits = configuration.permits
+        if self.peers:
+            task = asyncio.get_running_loop().create_task(self.found_later(pool, configuration))
+            self.mesh.mishaps.mind("pool", task)
+            self._foundings.add(task)
+            task.add_done_callback(self._foundings.discard)
+        else:
+            pool.adopt(configuration, founding=True)
+        return pool
+
+    async def found_later(self, pool: Pool, configuration: PoolConfiguration) -> None:
         """Found the pool unless a peer knows it: a founder that restarts must join instead."""
         assert self._mesh is not None
         tried = [event.wait() for event in self._mesh.tried.values()]
@@ -279,8 +281,8 @@ class Node:
                 await asyncio.sleep(self.heartbeat)
         except TimeoutError:
             pass
-        if pool.charter is None:
-            pool.adopt(charter, founding=True)
+        if pool.configuration is None:
+            pool.adopt(configuration, founding=True)
 
     def known(self, name: str) -> Pool:
         pool = self.pools.get(name)
@@ -291,7 +293,7 @@ class Node:
             if self.trace is not None:
                 recording = Recording(self.trace / f"{name}.{self.name}.jsonl", self.name)
             pool = Pool(name, self.name, self._mesh, recording, self.state)
-            self.pools[name] = pool
+            self.pools[name] = self._mesh.receivers[name] = pool
         return pool
 
     # -- links -------------------------------------------------------------------------
@@ -319,30 +321,15 @@ class Node:
         for pool in self.pools.values():
             self.mesh.mishaps.run("pool", pool.map_changed)
 
-    def message(self, peer: str, frame: Carry) -> None:
-        assert self._mesh is not None
-        pool = self.pools.get(frame.pool)
-        if pool is None:
-            if self._closing:
-                return
-            if len(self.pools) >= MOST_POOLS or not re.fullmatch(limits.NAME, frame.pool):
-                raise BadFrame("a message of yet another pool")
-            pool = self.known(frame.pool)
-        named = 0
-        if pool.recording is not None:
-            generation = self._mesh.sessions[peer].generation
-            named = serial(generation, frame.number, frame.custody)
-        pool.receive(peer, frame, named)
+    def receiver(self, pool: str) -> Pool | None:
+        """A peer has written of a pool that we do not know yet."""
+        if self._closing:
+            return None
+        if len(self.pools) >= MOST_POOLS or not re.fullmatch(limits.NAME, pool):
+            raise BadFrame("a message of yet another pool")
+        return self.known(pool)
 
     # -- what people ask ---------------------------------------------------------------
-
-    def asked(self, frame: Ask) -> None:
-        assert self._views is not None
-        self._views.asked(frame)
-
-    def told(self, frame: Tell) -> None:
-        assert self._views is not None
-        self._views.told(frame)
 
     @property
     def mesh(self) -> Mesh:
@@ -359,7 +346,8 @@ class Node:
     def status(self) -> dict[str, Any]:
         """Everything a person or a program may want to know, as plain values."""
         mesh = self._mesh
-        links = {} if mesh is None else {peer: mesh.describe(peer) for peer in mesh.sessions}
+        met = [] if mesh is None else [s.peer for s in mesh.sessions.values() if s.generation]
+        links = {} if mesh is None else {peer: mesh.describe(peer) for peer in met}
         return {
             "node": self.name,
             "address": mesh.address if mesh else None,

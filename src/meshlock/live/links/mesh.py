@@ -3,8 +3,8 @@
 The mesh keeps one :class:`~.session.Session` per peer name for as long as the process
 lives, and at most one open connection for each. It tells its owner of ``up`` and ``down``,
 and each of its ``receivers`` what came for it, in the order in which the algorithms must learn
-of them, and carries what they send. A peer is *down* when nothing was heard of it for ``dead`` seconds, however
-many connections have come and gone meanwhile.
+of them, and carries what they send. A peer is *down* when nothing was heard of it for ``dead``
+seconds, however many connections have come and gone meanwhile.
 """
 
 from __future__ import annotations
@@ -126,9 +126,7 @@ class Mesh:
             session = self.sessions[peer] = Session(self.name, self.boot, peer, stamp)
         return session
 
-    def send(
-        self, peer: str, content: Content, custody: bool = False, urgent: bool = True
-    ) -> None:
+    def send(self, peer: str, content: Content, custody: bool = False, urgent: bool = True) -> None:
         """Put a message to a neighbour on its way. In custody it may be for anybody: it arrives
         exactly once, and in order, unless one of both processes ends."""
         session = self.sessions.get(peer) or self.session_of(peer)

@@ -76,9 +76,7 @@ class Router:
             session.meet(link_map.records[session.peer].boot)
         return True
 
-    def put(
-        self, target: str, content: Content, number: int, urgent: bool, known: int = 0
-    ) -> bool:
+    def put(self, target: str, content: Content, number: int, urgent: bool, known: int = 0) -> bool:
         """On the link that leads there, if there is one that can take it."""
         mesh = self.mesh
         connection = self.way(target)

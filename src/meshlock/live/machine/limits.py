@@ -19,7 +19,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from meshlock.algorithms.recovery.messages import FENCE_BITS
+from meshlock.algorithms.recovery.records import FENCE_BITS
 from meshlock.errors import Refused
 
 LETTERS = "use 1 to 64 letters, digits, '.', '_' or '-'"

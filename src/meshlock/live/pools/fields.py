@@ -1,23 +1,32 @@
-"""What messages of pools without leases consist of: checked before the algorithm sees them.
+"""What messages consist of: encoded once, and checked before the algorithm sees them.
 
-A field means the same wherever it occurs, so its name says what it may hold. Messages of pools
-with leases have :data:`.routed.FIELDS`.
+A field means the same wherever it occurs, so its name says what it may hold, unless an algorithm
+says otherwise. The records of recovery are here once more, within the limits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Annotated, Any
 
 import msgspec
 
 from meshlock.algorithms.interface import Algorithm, Message
-from meshlock.live.links.frames import BadFrame
+from meshlock.algorithms.recovery import records
+from meshlock.algorithms.recovery.messages import KINDS
+from meshlock.live.links.frames import UNREADABLE, BadFrame
 from meshlock.live.machine.limits import (
+    MEMBERS,
     MOST_NODES,
+    Clock,
     Count,
+    EpochCount,
+    EpochGrants,
+    Hop,
     Level,
     NodeNumber,
+    Permits,
     Priority,
     Rank,
     Share,
@@ -25,12 +34,105 @@ from meshlock.live.machine.limits import (
 
 PER_NODE = msgspec.Meta(max_length=MOST_NODES)
 
+# -- the records of recovery ------------------------------------------------------------------
+
+
+class Epoch(records.Epoch):
+    __slots__ = ()
+    counter: EpochCount
+    proposer: NodeNumber
+    boot: Count
+
+
+class Fence(records.Fence):
+    __slots__ = ()
+    epoch: Epoch
+    number: EpochGrants
+
+
+class Config(records.Config):
+    __slots__ = ()
+    epoch: Epoch
+    members: Annotated[tuple[NodeNumber, ...], msgspec.Meta(max_length=int(MEMBERS.most))]
+    permits: Permits
+    lease: Count
+
+
+class Entry(records.Entry):
+    __slots__ = ()
+    node: NodeNumber
+    fence: Fence
+    permits: Share
+    lapsing: bool
+
+
+class Participant(records.Participant):
+    __slots__ = ()
+    node: NodeNumber
+    boot: Count
+    father: NodeNumber
+
+
+class FirstLedger(records.FirstLedger):
+    __slots__ = ()
+    epoch: Epoch
+    config: Config
+    participants: Annotated[tuple[Participant, ...], PER_NODE]
+    kept: tuple[Entry, ...]
+
+
+class TokenState(records.TokenState):
+    __slots__ = ()
+    epoch: Epoch
+    hop: Hop
+    free: Share
+    ledger: tuple[Entry, ...]
+    grants: EpochGrants
+
+
+class Unaccepted(records.Unaccepted):
+    __slots__ = ()
+    state: TokenState
+    receiver: NodeNumber
+    boot: Count
+
+
+class Report(records.Report):
+    __slots__ = ()
+    boot: Count
+    top: Epoch
+    adopted: Epoch
+    grants: tuple[tuple[Fence, Share], ...]
+    hop_seen: tuple[Epoch, Hop]
+    token: TokenState | None
+    unaccepted: Unaccepted | None
+    config: Config
+
+
+SEAL: Any = tuple[Epoch, Count, TokenState | None, Clock, tuple[tuple[Fence, Share], ...]]
+"""Epoch, the receiver's boot, the token's state, what is left of its lease, what is returned."""
+
+# -- fields by name ---------------------------------------------------------------------------
+
 FIELDS: dict[str, Any] = {
+    "adopted": Epoch,
     "answered": bool,
+    "asker": NodeNumber,
     "blocked": Rank | None,
+    "boot": Count,
+    "config": Config,
+    "count": Share,
+    "epoch": Epoch,
+    "fence": Fence,
+    "first": FirstLedger,
+    "free": Share,
     "grants": Count,
     "height": tuple[Level, Level, NodeNumber],
+    "hop": Hop,
+    "inside": bool,
+    "ledger": tuple[Entry, ...] | None,
     "lender": NodeNumber,
+    "mine": Count,
     "node": NodeNumber,
     "number": Count,
     "numbers": Annotated[tuple[Count, ...], PER_NODE],
@@ -40,34 +142,60 @@ FIELDS: dict[str, Any] = {
     "queue": Annotated[tuple[NodeNumber, ...], PER_NODE],
     "r": Share,
     "rank": Rank,
+    "report": Report,
+    "sent": Clock,
     "served": Annotated[tuple[Count, ...], PER_NODE],
     "stamp": Count,
     "states": Annotated[str, PER_NODE],
     "t": Share,
     "want": Share,
+    "direct queue": Annotated[
+        tuple[tuple[NodeNumber, Count, Share, Priority, Rank], ...], PER_NODE
+    ],
 }
+
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class Shape:
-    """The fields of one kind of message."""
+    """The fields of one kind of message; ``sealed`` where recovery has added to it."""
 
-    def __init__(self, kind: type[Message]) -> None:
-        self.kind = kind
-        self.fields = msgspec.defstruct(
-            kind.kind,
-            [(name, FIELDS[name]) for name in kind.fields],
-            array_like=True,
-            forbid_unknown_fields=True,
-        )
+    def __init__(self, kind: type[Message], algorithm: str, sealed: bool) -> None:
+        self.kind: Callable[..., Message] = kind
+        self.name = kind.kind
+        self.sealed = sealed
+        fields = [FIELDS.get(f"{algorithm} {name}") or FIELDS[name] for name in kind.fields]
+        content: Any = tuple([SEAL, *fields] if sealed else fields)
+        self.decode: Callable[[bytes], tuple[Any, ...]]
+        self.decode = msgspec.msgpack.Decoder(tuple.__class_getitem__(content)).decode
+        self.names = kind.fields
+        self.values = attrgetter(*kind.fields) if len(kind.fields) > 1 else self.few
 
-    def message(self, receiver: int, args: Sequence[Any]) -> Message:
+    def few(self, message: Message) -> tuple[Any, ...]:
+        return tuple([getattr(message, name) for name in self.names])
+
+    def pack(self, message: Message) -> bytes:
+        seal = message.seal
+        if seal is None:
+            return _encode(self.values(message))
+        sealed = (seal.epoch, seal.boot, seal.state, seal.left, seal.returned)
+        return _encode((sealed, *self.values(message)))
+
+    def message(self, receiver: int, payload: bytes) -> Message:
         try:
-            fields = msgspec.convert(args, self.fields)
-        except msgspec.ValidationError as error:
-            kind = self.kind.kind
-            raise BadFrame(f"a {kind} with other fields than it has: {error}") from None
-        return self.kind(receiver, *msgspec.structs.astuple(fields))
+            fields = self.decode(payload)
+        except UNREADABLE as error:
+            raise BadFrame(f"a {self.name} with other fields than it has: {error}") from None
+        if not self.sealed:
+            return self.kind(receiver, *fields)
+        message = self.kind(receiver, *fields[1:])
+        message.seal = records.Seal(*fields[0])
+        return message
 
 
-def shapes(algorithm: Algorithm) -> dict[str, Shape]:
-    return {kind.kind: Shape(kind) for kind in algorithm.kinds}
+def shapes(algorithm: Algorithm, members: bool) -> dict[str, Shape]:
+    """Of all messages that nodes of such a pool send."""
+    found = {kind.kind: Shape(kind, algorithm.name, sealed=members) for kind in algorithm.kinds}
+    if members:
+        found |= {kind.kind: Shape(kind, "", sealed=False) for kind in KINDS}
+    return found

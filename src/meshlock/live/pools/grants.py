@@ -43,8 +43,8 @@ class Grant:
     def deadline(self) -> float | None:
         """When the lease ends unless it is renewed meanwhile, as it is over and over: seconds of
         ``CLOCK_BOOTTIME``. None where the pool has no leases, or the permits are gone."""
-        leases = self.pool.leases
-        return leases.until(self.number) if leases is not None and self.held else None
+        members = self.pool.members
+        return members.until(self.number) if members is not None and self.held else None
 
     @property
     def lease(self) -> float | None:
@@ -58,9 +58,9 @@ class Grant:
         """Give all permits back. Once is enough; again does nothing."""
         if self.held:
             self.held = False
-            self.pool.give_back(self.number)
+            self.pool.release(self.number)
 
-    def taken_away(self) -> None:
+    def revoke(self) -> None:
         if self.held:
             self.held = False
             self.lost.set()

@@ -1,52 +1,59 @@
 """A pool on this node: the algorithm on one side, clients and links on the other.
 
-The algorithm is the same object that is simulated and checked. This adapter calls its
-handlers, one at a time, and carries out their effects: messages go to the mesh, clients
-get their grants.
+The algorithm's node is the same object that is simulated and checked, and in a pool with members
+so is the layer of recovery around it. This adapter calls its handlers, one at a time, and carries
+out their effects: messages leave with the guarantee that they need, clients get their grants or
+lose them, promises go to the disk.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
-from heapq import heappop, heappush
-from logging import ERROR, INFO
+from logging import ERROR
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import msgspec
-
-from meshlock.algorithms.interface import Algorithm, Effect, Enter, Message, Node
+from meshlock.algorithms.clients import ClientQueue
+from meshlock.algorithms.interface import (
+    Algorithm,
+    Conflict,
+    Effect,
+    Enter,
+    Keep,
+    Lost,
+    Message,
+    Node,
+)
+from meshlock.algorithms.recovery.messages import Hello
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
-from meshlock.live.links.frames import BadFrame, Carry
-from meshlock.live.links.mesh import Mesh
+from meshlock.live.links.frames import BadFrame, Carry, Content, Routed
+from meshlock.live.links.mesh import DRIFT, Mesh
+from meshlock.live.links.session import serial
 from meshlock.live.machine import limits
 from meshlock.live.machine.logs import tell
 from meshlock.live.pools.fields import Shape, shapes
 from meshlock.live.pools.grants import Acquire, Grant, Waiter
-from meshlock.live.pools.leases import Leases
 from meshlock.live.pools.measures import Measures
-from meshlock.live.pools.pool_configuration import Charter, born, refuse_incredible
+from meshlock.live.pools.members import Members
+from meshlock.live.pools.peers import CONFIGURATION, Peers
+from meshlock.live.pools.pool_configuration import PoolConfiguration, made
 from meshlock.live.pools.recording import Recording
-from meshlock.topology.graphs import Graph
 
-CHARTER, PULL = "charter", "pull"
-"""Words between adapters; the kinds of the algorithms' messages are in capitals."""
+PULL = "pull"
+"""Between adapters: have the token come to you, its holder wants to leave."""
 
 NOTHING: dict[str, Any] = {}
 
-LAST_SERIAL = int(limits.COUNT.most)
 MOST_WAITING = 10_000
-MOST_STASHED = 10_000
 BREATH = 16
 """So many permits are had at once, then the loop gets a turn: a client that asks again and
-again without waiting for anything else would hear of nobody and starve all other nodes."""
+again without waiting for anything else would receive nothing and starve all other nodes."""
 
-PATIENCE = 16
-"""Where clients must queue at their node: one step of priority is worth so many places."""
+FAREWELL = 3.0
+"""Seconds that a pool takes to hand over what others need when its node leaves."""
 
 
 class Pool:
@@ -68,31 +75,29 @@ class Pool:
         self.mesh = mesh
         self.recording = recording
         self.state = state
-        self.charter: Charter | None = None
+        self.configuration: PoolConfiguration | None = None
+        self.identity = 0
         self.asked_permits: int | None = None  # what our own user thinks k is
         self.conflict = ""
         self.founding = False
         self.ready = asyncio.Event()
 
         self.out: list[Effect] = []
-        self.core: Node | Leases | None = None
-        self.leases: Leases | None = None
+        self.core: Node | None = None
+        self.members: Members | None = None  # None: a pool without recovery
         self.algorithm: Algorithm | None = None
-        self.kinds: dict[str, Shape] = {}
+        self.shapes: dict[str, Shape] = {}
         self.choosing = False
+        self.reliable = False  # may any two nodes write to each other, whatever links there are?
         self.names: dict[int, str] = {}  # nodes by number ...
         self.numbers: dict[str, int] = {}  # ... and by name
-        self.routes: Graph | None = None  # of a fixed network
-        self.serial = 0
-
-        self.near: set[str] = set()  # peers in this pool, with a link
-        self.told: set[str] = set()  # peers that know our charter, in this generation
-        self.stash: list[tuple[str, Carry, int]] = []  # came before the charter
+        self.peers = Peers(self)
 
         self.clients: dict[int, Waiter] = {}
         self.last_client = 0
+        self.many_clients = True
         self.serving: Waiter | None = None  # of an algorithm that takes one client at a time
-        self.line: list[tuple[float, int, Waiter]] = []  # those behind it
+        self.queue = ClientQueue()  # those behind it
         self.returning: list[int] = []  # granted to nobody
         self.closed = False
         self.measures = Measures()
@@ -102,7 +107,7 @@ class Pool:
     @property
     def permits(self) -> int | None:
         """k, once the pool is known here."""
-        return self.charter.permits if self.charter else None
+        return self.configuration.permits if self.configuration else None
 
     def acquire(self, want: int = 1, *, priority: int = 0, timeout: float | None = None) -> Acquire:
         """Ask for ``want`` of the permits; a larger ``priority`` is more urgent.
@@ -146,10 +151,10 @@ class Pool:
         None
         """
         self.refuse_impossible(want, priority)
-        core = self.core
-        if core is None or self.serving is not None or not core.tokens():
+        if self.core is None or self.serving is not None:
             return None
-        if core.free_permits() < want:
+        core = self.before()
+        if not core.tokens() or core.free_permits() < want:
             return None
         waiter = self.new_waiter(want, priority)
         grant = self.ask(waiter)
@@ -195,20 +200,35 @@ class Pool:
             raise Refused(f"The node of pool {self.name} is closed.")
         limits.want(want)
         limits.priority(priority)
-        if self.conflict and self.leases is None:  # with leases the majority goes on
+        if self.conflict and self.members is None:  # with members a quorum goes on
             raise Refused(self.conflict)
-        if self.charter is None:
+        if self.configuration is None:
             return
-        k = self.charter.permits
+        k = self.configuration.permits
         if self.asked_permits not in (None, k):
             raise Refused(
                 f"Pool {self.name} has {k} permits, not {self.asked_permits}: its founder "
-                f"{self.charter.founder} says so."
+                f"{self.configuration.founder} says so."
             )
         if want > k:
             raise Refused(f"Pool {self.name} has {k} permits; {want} can never be granted.")
         if want > 1 and self.algorithm is not None and self.algorithm.problem != "h-of-k":
             raise Refused(f"{self.algorithm.name} grants one permit at a time: want 1.")
+
+    async def change_members(
+        self, *, add: str | None = None, remove: str | None = None, timeout: float | None = None
+    ) -> list[str]:
+        """Make another node a member, or a member none; the result are the members then.
+
+        One at a time, by a majority of the members before and after. Call it on a member.
+        """
+        if self.members is None:
+            raise Refused(f"The pool {self.name} has no members: only pools with leases have.")
+        if (add is None) == (remove is None):
+            raise Refused("Members come and go one at a time: say one to add or one to remove.")
+        name = limits.name(add if remove is None else remove, "node")
+        async with asyncio.timeout(limits.timeout(timeout)):
+            return await self.members.change(name, add is not None)
 
     # -- clients and the algorithm -----------------------------------------------------
 
@@ -221,22 +241,20 @@ class Pool:
         return waiter
 
     def ask(self, waiter: Waiter) -> Grant | None:
-        """Hand the request in; the grant, if there is one at once."""
-        assert self.algorithm is not None
-        if self.algorithm.many_clients:
-            self.hand_in(waiter)
+        """Submit the request; the grant, if there is one at once."""
+        if self.many_clients:
+            self.submit(waiter)
         elif self.serving is None:
             self.serving = waiter
-            self.hand_in(waiter)
+            self.submit(waiter)
         else:
-            place = waiter.number - PATIENCE * waiter.priority
-            heappush(self.line, (place, waiter.number, waiter))
+            self.queue.add(waiter.number, waiter.priority)
         self.mesh.flush()
         if waiter.failure is not None:
             raise waiter.failure
         return waiter.grant
 
-    def hand_in(self, waiter: Waiter) -> None:
+    def submit(self, waiter: Waiter) -> None:
         """What cannot be carried out fails alone: only whoever asked for it is told."""
         core = self.before()
         cause = {"client": waiter.number, "want": waiter.want, "priority": waiter.priority}
@@ -258,18 +276,18 @@ class Pool:
         waiter.abandoned = True
         if waiter.grant is not None:
             waiter.grant.release()
-        elif self.algorithm is not None and self.algorithm.many_clients:
-            self.take_back(waiter)
+        elif self.many_clients and self.core is not None:
+            self.withdraw(waiter)
 
-    def take_back(self, waiter: Waiter) -> None:
-        """Withdraw the request, if the algorithm can; else what comes goes straight back."""
+    def withdraw(self, waiter: Waiter) -> None:
+        """If the algorithm can; else what comes is released at once."""
         core = self.before()
         if core.withdraw(waiter.number):
             del self.clients[waiter.number]
             self.carry_out("withdraw", {"client": waiter.number})
             self.mesh.flush()
 
-    def give_back(self, number: int) -> None:
+    def release(self, number: int) -> None:
         self.leave(number)
         self.mesh.flush()
 
@@ -280,43 +298,66 @@ class Pool:
         self.carry_out("leave", {"client": number})
         if self.serving is not None and self.serving.number == number:
             self.serving = None
-            self.next_in_line()
+            self.serve_next()
 
-    def next_in_line(self) -> None:
-        while self.line and self.serving is None:
-            waiter = heappop(self.line)[2]
+    def serve_next(self) -> None:
+        while self.serving is None and len(self.queue) > 0:
+            waiter = self.clients[self.queue.take()]
             if waiter.abandoned:
                 del self.clients[waiter.number]
             else:
                 self.serving = waiter
-                self.hand_in(waiter)
+                self.submit(waiter)
 
-    def before(self) -> Node | Leases:
+    def pull(self) -> None:
+        """Have the token come here, on behalf of nobody: its holder wants to leave."""
+        waiter = self.new_waiter(1, int(limits.PRIORITY.least))
+        waiter.abandoned = True
+        self.ask(waiter)
+
+    # -- one step: call a handler, carry out its effects, write the trace --------------
+
+    def before(self) -> Node:
+        """The node, ready to be called: it knows the time, and its choice is made."""
         core = self.core
         assert core is not None
+        if self.members is not None:
+            self.members.tell_time()
         if self.choosing:
-            core.choose(random.randrange(core.choices()))
+            choices = core.choices()
+            if choices > 1:
+                core.choose(random.randrange(choices))
         return core
 
     def carry_out(self, event: str, cause: dict[str, Any]) -> None:
         """Do what the handler asked for, in order; an effect that fails does not stop the rest."""
         effects = self.out[:]
         self.out.clear()
+        members = self.members
+        mute = members is not None and not members.saved()
         failure: Exception | None = None
         for effect in effects:
             try:
                 if isinstance(effect, Message):
-                    self.carry(effect)
+                    if not mute:
+                        self.carry(effect)
                 elif isinstance(effect, Enter):
                     self.enters(effect)
+                elif isinstance(effect, Lost):
+                    self.revoke(effect.client)
+                elif isinstance(effect, Keep) and members is not None:
+                    mute = True  # unless it is kept
+                    mute = not members.keep(effect)
+                elif isinstance(effect, Conflict) and members is not None:
+                    self.conflict = members.conflict(effect)
             except Exception as error:
                 failure = failure or error
-        if self.recording is not None and isinstance(self.core, Node):
-            self.recording.step(event, self.core, cause, effects)
-        elif self.recording is not None and self.leases is not None:
-            self.leases.record(self.recording, event, cause, effects)
+        if self.recording is not None:
+            self.recording.step(self, event, cause, effects)
         while self.returning:
             self.leave(self.returning.pop())
+        if members is not None:
+            members.sleep_until_due()
         if failure is not None:
             raise failure
 
@@ -331,237 +372,179 @@ class Pool:
         if waiter.future is not None and not waiter.future.done():
             waiter.future.set_result(grant)
 
-    async def change_members(
-        self, *, add: str | None = None, remove: str | None = None, timeout: float | None = None
-    ) -> list[str]:
-        """Make another node a member, or a member none; the result are the members then.
-
-        One at a time, by a majority of the members before and after. Call it on a member.
-        """
-        if self.leases is None:
-            raise Refused(f"The pool {self.name} has no members: only pools with leases have.")
-        if (add is None) == (remove is None):
-            raise Refused("Members come and go one at a time: say one to add or one to remove.")
-        name = limits.name(add if remove is None else remove, "node")
-        async with asyncio.timeout(limits.timeout(timeout)):
-            return await self.leases.change(name, add is not None)
-
-    def take_away(self, number: int) -> None:
-        """The lease of this grant ran out: the client must have stopped by now."""
+    def revoke(self, number: int) -> None:
+        """The lease of this grant ended: the client must have stopped by now."""
         waiter = self.clients.pop(number)
-        if self.recording is not None and self.leases is not None:
-            self.recording.leased("lease-lost", self.leases.me, client=number)
         if waiter.grant is not None:
             self.measures.lost += 1
-            waiter.grant.taken_away()
+            waiter.grant.revoke()
 
-    def pull(self) -> None:
-        """Have the token come here, for a neighbour that wants to be rid of it."""
-        waiter = self.new_waiter(1, int(limits.PRIORITY.least))
-        waiter.abandoned = True
-        self.ask(waiter)
-
-    # -- the algorithm and the links ---------------------------------------------------
+    # -- messages ----------------------------------------------------------------------
 
     def carry(self, message: Message) -> None:
-        kind = message.kind
+        """With the guarantee that it needs: reliable in networks where links do not matter; over
+        the link, in order, where they do; recovery repeats what it says itself."""
+        kind, seal = message.kind, message.seal
         self.measures.sends(kind)
-        fields = tuple([getattr(message, name) for name in message.fields])
-        if self.routes is not None:
-            self.serial += 1
-            message.serial = self.serial
-            args = (message.sender, message.receiver, message.serial, *fields)
-            self.forward(message.receiver, kind, args)
+        peer = self.names.get(message.receiver)
+        if peer is None:
             return
-        custody = message.tokens() > 0 or message.permits() > 0
-        peer = self.names[message.receiver]
-        if custody or peer in self.near:
-            self.mesh.send(peer, self.name, kind, fields, custody, message.urgent)
+        payload = self.shapes[kind].pack(message)
+        since = 0
+        if seal is not None and seal.state is not None and self.members is not None:
+            since = self.members.clock  # its lease goes on running
+        content = Content(self.name, self.identity, kind, payload, since)
+        if self.members is None or seal is not None:
+            custody = self.reliable
+            if seal is None and not custody:
+                custody = message.tokens() > 0 or message.permits() > 0
+            linked = custody or peer in self.peers.near
+        else:
+            custody, linked = False, isinstance(message, Hello)
+        if linked:
+            self.mesh.send(peer, content, custody, message.urgent)
             if self.recording is not None:
                 message.serial = self.mesh.sessions[peer].last(custody)
+        elif self.members is not None:
+            self.mesh.router.send(peer, content, message.urgent)
 
-    def forward(self, target: int, kind: str, args: tuple[Any, ...]) -> None:
-        """One step towards a member of a fixed network, which may not be our neighbour."""
-        assert self.routes is not None and self.core is not None
-        step = target
-        if not self.routes.linked(self.core.me, target):
-            step = self.routes.search(target)[0][self.core.me]
-        self.mesh.send(self.names[step], self.name, kind, args, custody=True)
-
-    def receive(self, peer: str, frame: Carry, serial: int) -> None:
-        kind = self.kinds.get(frame.kind)
-        if kind is not None:
-            self.deliver(peer, frame, kind, serial)
-        elif frame.kind == CHARTER:
-            self.hear_charter(peer, frame.args)
-        elif self.leases is not None:
-            if peer in self.near:  # who has another idea of the pool is not listened to
-                self.leases.hear(peer, frame)
-            self.carry_out("deliver", NOTHING)
+    def receive(self, sender: str, frame: Carry | Routed) -> None:
+        shape = self.shapes.get(frame.kind)
+        if shape is not None:
+            if frame.identity == self.identity:  # else it is of another pool of this name
+                self.deliver(sender, frame, shape)
+        elif frame.kind == CONFIGURATION and isinstance(frame, Carry):
+            self.peers.receive(sender, frame.payload)
         elif self.core is None:
-            if len(self.stash) >= MOST_STASHED:
-                raise BadFrame(f"too many messages of {self.name[:64]!r} before its charter")
-            self.stash.append((peer, frame, serial))
+            self.peers.wait(sender, frame)
         elif frame.kind == PULL:
-            self.pull()
+            if frame.identity == self.identity:
+                self.pull()
         else:
             raise BadFrame(f"a message {frame.kind[:64]!r}, which its algorithm does not have")
 
-    def deliver(self, peer: str, frame: Carry, kind: Shape, serial: int) -> None:
+    def deliver(self, sender: str, frame: Carry | Routed, shape: Shape) -> None:
+        number = self.numbers.get(sender)
+        if number is None:
+            number = self.stranger(sender)
         core = self.before()
-        assert not isinstance(core, Leases)
-        args: Sequence[Any] = frame.args
-        if self.routes is not None:
-            if list(map(type, args[:3])) != [int, int, int] or not (
-                args[0] in self.names and args[1] in self.names and 0 <= args[2] <= LAST_SERIAL
-            ):
-                raise BadFrame(f"a {frame.kind} from nobody or to nobody")
-            if args[1] != core.me:
-                self.forward(args[1], frame.kind, tuple(args))
-                return
-            sender, serial, args = args[0], args[2], args[3:]
-        else:
-            sender = self.numbers.get(peer) or self.number(peer)
-        message = kind.message(core.me, args)
-        message.sender, message.serial = sender, serial
+        message = shape.message(core.me, frame.payload)
+        message.sender = number
+        seal = message.seal
+        if seal is not None and seal.state is not None:
+            if frame.stamp is None:
+                raise BadFrame(f"a {frame.kind} with a token that does not say how old it is")
+            seal.travelled = int(self.mesh.age(frame.stamp) * (1 + 2 * DRIFT)) // 1000 + 1
         self.measures.received += 1
+        cause = NOTHING
+        if self.recording is not None:
+            message.serial = self.serial(sender, frame)
+            cause = self.recording.delivery(message)
         core.receive(message)
-        self.carry_out("deliver", self.recording.delivery(message) if self.recording else NOTHING)
+        self.carry_out("deliver", cause)
 
-    # -- peers in and out --------------------------------------------------------------
+    def serial(self, sender: str, frame: Carry | Routed) -> int:
+        """The message's name in the trace, the same at both ends."""
+        if isinstance(frame, Routed):
+            return serial(0, 0, frame.number)
+        return serial(self.mesh.sessions[sender].generation, frame.number, frame.custody)
 
-    def adopt(self, charter: Charter, founding: bool = False) -> None:
-        """The pool is this; take part in it."""
-        algorithm = find(charter.algorithm, members=charter.lease > 0)
-        if charter.lease:
-            self.core = self.leases = Leases(self, charter, self.state)
-        else:
-            core = born(charter, self.me, founding, self.out)
-            self.kinds = shapes(algorithm)
-            self.core = core
-            self.names = dict(enumerate(charter.members))
-            self.routes = Graph(len(charter.members), charter.links) if charter.members else None
-        self.algorithm = algorithm
-        self.charter = charter
-        self.founding = founding
-        self.choosing = self.core.choices() > 1
+    # -- nodes and numbers -------------------------------------------------------------
+
+    def meet(self, name: str) -> int:
+        """A node that takes part, or may: its number."""
+        number = self.number(name)
+        self.names[number] = name
+        self.numbers[name] = number
+        return number
+
+    def number(self, name: str) -> int:
+        number = self.numbers.get(name)
+        if number is None:
+            assert self.configuration is not None
+            number = self.configuration.number(name)
+        return number
+
+    def stranger(self, name: str) -> int:
+        """Somebody writes to us whom we have not met."""
+        if self.reliable and self.members is None:
+            raise BadFrame(f"a message of {name}, which is no node of this pool")
+        if len(self.numbers) > 2 * limits.MOST_NODES:
+            raise BadFrame("a message of one more node than there can be")
+        return self.meet(name)
+
+    def forget(self) -> None:
+        self.names.clear()
         self.numbers.clear()
-        if self.recording is not None and isinstance(self.core, Node):
-            self.recording.begin(charter, self.algorithm, self.core)
-        elif self.recording is not None and self.leases is not None:
-            members = [charter.number(name) for name in charter.members]
-            self.recording.begin_leased(charter, self.algorithm, self.leases.me, members)
-        if self.algorithm.restless:
+
+    # -- the pool and the links --------------------------------------------------------
+
+    def adopt(self, configuration: PoolConfiguration, founding: bool = False) -> None:
+        """The pool is this; take part in it."""
+        algorithm = find(configuration.algorithm)
+        before, self.configuration = self.configuration, configuration
+        try:
+            self.forget()
+            if configuration.lease:
+                self.members = Members(self, configuration, algorithm, self.state)
+                self.core = self.members.node
+            else:
+                self.core = made(configuration, self.me, founding, self.out)
+                for name in configuration.members:
+                    self.meet(name)
+        except Refused:
+            self.configuration = before
+            raise
+        self.algorithm = algorithm
+        self.identity = configuration.identity
+        self.founding = founding
+        self.shapes = shapes(algorithm, self.members is not None)
+        self.reliable = not algorithm.changing_links
+        self.many_clients = algorithm.many_clients or self.members is not None
+        self.choosing = self.members is not None or self.core.choices() > 1
+        if self.recording is not None:
+            self.recording.begin(self, configuration, algorithm, self.core)
+        if algorithm.restless:
             self.core.start()
             self.carry_out("start", {})
         self.ready.set()
-        for peer in self.mesh.linked:
-            self.tell(peer)
-        stash, self.stash = self.stash, []
-        for peer, frame, serial in stash:
-            try:
-                self.receive(peer, frame, serial)
-            except BadFrame as error:  # of whoever sent it, not of whoever told us the charter
-                self.mesh.accuse(peer, error)
+        self.peers.inform_all()
         self.mesh.flush()
 
-    def number(self, peer: str) -> int:
-        number = self.numbers.get(peer)
-        if number is None:
-            assert self.charter is not None
-            number = self.numbers[peer] = self.charter.number(peer)
-            self.names[number] = peer
-        return number
-
-    def tell(self, peer: str) -> None:
-        """Our charter, and whether permits were ever granted under it as far as we know."""
-        assert self.charter is not None
-        self.told.add(peer)
-        args = (msgspec.to_builtins(self.charter), not self.unused())
-        self.mesh.send(peer, self.name, CHARTER, args)
-
-    def unused(self) -> bool:
-        """We founded the pool, and nobody has had anything of it yet."""
-        return self.founding and not self.near and not self.clients and self.measures.entries == 0
-
     def up(self, peer: str) -> None:
-        if self.charter is not None:
-            self.tell(peer)
+        self.peers.up(peer)
 
     def down(self, peer: str) -> None:
-        self.told.discard(peer)
-        if peer in self.near:
-            self.near.discard(peer)
-            number = self.number(peer)
-            self.before().link_down(number)
-            self.carry_out("link-down", {"peer": number})
+        self.peers.down(peer)
+
+    def link_up(self, peer: str) -> None:
+        number = self.meet(peer)
+        self.before().link_up(number)
+        self.carry_out("link-up", {"peer": number})
+
+    def link_down(self, peer: str) -> None:
+        number = self.meet(peer)
+        self.before().link_down(number)
+        self.carry_out("link-down", {"peer": number})
 
     def map_changed(self) -> None:
         """The mesh is another one; algorithms that know only neighbours do not care."""
-        if self.leases is not None:
-            self.leases.map_changed()
-
-    def hear_charter(self, peer: str, args: tuple[Any, ...]) -> None:
-        try:
-            charter = msgspec.convert(args[0], Charter)
-            used = bool(args[1])
-            refuse_incredible(charter, self.name)
-            charter.number(peer)
-            if self.charter is None:
-                self.adopt(charter)
-        except (IndexError, msgspec.ValidationError, Refused) as error:
-            raise BadFrame(f"a charter that cannot be: {error}") from None
-        assert self.charter is not None
-        if charter.stamp != self.charter.stamp:
-            self.two_foundings(peer, charter, used)
-            return
-        if peer not in self.told:
-            self.tell(peer)
-        if peer not in self.near:
-            self.conflict = ""
-            self.near.add(peer)
-            number = self.number(peer)
-            self.before().link_up(number)
-            self.carry_out("link-up", {"peer": number})
-
-    def two_foundings(self, peer: str, charter: Charter, used: bool) -> None:
-        """Two tokens must never meet; a founding that nobody has used yet gives way."""
-        assert self.charter is not None
-        if self.leases is not None or charter.lease:
-            self.conflict = (
-                f"{peer} has another idea of the pool {self.name} ({terms(charter)}) than we have "
-                f"({terms(self.charter)}): say the same permits, lease and members everywhere."
-            )
-            tell(ERROR, "two ideas of a pool", pool=self.name, peer=peer)
-            return
-        unused = self.unused()
-        if unused and (used or self.charter.stamp > charter.stamp):
-            tell(INFO, "founding withdrawn", pool=self.name, founder=charter.founder)
-            self.told.clear()
-            self.adopt(charter)
-            self.hear_charter(peer, (msgspec.to_builtins(charter), used))
-            return
-        if not unused:
-            self.tell(peer)
-            if used:
-                self.conflict = (
-                    f"Pool {self.name} was founded twice, by {self.charter.founder} and by "
-                    f"{charter.founder}: close all nodes of one and let them join the other."
-                )
-                tell(ERROR, "two foundings", pool=self.name, peer=peer)
+        if self.members is not None:
+            self.members.map_changed()
 
     def describe(self) -> dict[str, Any]:
-        charter, core = self.charter, self.core
-        if charter is None or core is None:
+        configuration, core = self.configuration, self.core
+        if configuration is None or core is None:
             return {"known": False, "why": "no neighbour has told us of it yet"}
+        recovery = self.members.describe() if self.members is not None else {}
         waiting = [waiter for waiter in self.clients.values() if waiter.grant is None]
         now = monotonic()
         return {
             "known": True,
-            "algorithm": charter.algorithm,
-            "permits": charter.permits,
-            "founder": charter.founder,
-            "neighbours": sorted(self.near),
+            "algorithm": configuration.algorithm,
+            "permits": configuration.permits,
+            "founder": configuration.founder,
+            "neighbours": sorted(self.peers.near),
             "token_here": core.tokens() > 0,
             "free_here": core.free_permits(),
             "holding": [
@@ -583,30 +566,60 @@ class Pool:
             "sent": dict(self.measures.sent),
             "received": self.measures.received,
             "conflict": self.conflict,
-            **(self.leases.describe() if self.leases is not None else {}),
+            **recovery,
         }
 
     # -- the end -----------------------------------------------------------------------
 
     def close(self) -> None:
-        """Give back what clients of this node hold; whoever waits is told.
+        """Whoever waits is told; what clients hold is released.
 
-        Under a lease nothing is given back: a client hears that its grant is lost when it can,
-        and may use it until the lease it knows of ends. The others wait for that."""
+        Under a lease that happens when the lease ends that the client knows of: it is told that
+        its grant is lost, but may learn of it late, and use it until then."""
         self.closed = True
         for waiter in list(self.clients.values()):
-            if waiter.grant is not None:
-                waiter.grant.taken_away()
-                if self.leases is None:
-                    self.leave(waiter.number)
-            else:
-                waiter.abandoned = True
+            if waiter.grant is None:
                 if waiter.future is not None and not waiter.future.done():
                     waiter.future.set_exception(Refused(f"The node of {self.name} was closed."))
+                self.mesh.mishaps.run("request", self.abandon, waiter)
+            else:
+                left = waiter.grant.lease or 0.0
+                waiter.grant.revoke()
+                if self.members is None:
+                    self.leave(waiter.number)
+                else:
+                    self.mesh.mishaps.later(left, "leases", self.expire, waiter.number)
         self.mesh.flush()
 
+    def expire(self, number: int) -> None:
+        if number in self.clients:
+            self.release(number)
 
-def terms(charter: Charter) -> str:
-    if charter.lease:
-        return f"{charter.permits} permits under leases of {charter.lease / 1e6:g} s"
-    return f"{charter.permits} permits without leases, founded by {charter.founder}"
+    async def hand_over(self, heir: str | None) -> None:
+        """Have somebody else take the token, and wait until nobody needs us any more."""
+        core = self.core
+        if core is None or heir is None or (self.reliable and self.members is None):
+            return
+        try:
+            async with asyncio.timeout(FAREWELL):
+                if core.tokens():
+                    content = Content(self.name, self.identity, PULL, b"")
+                    if heir in self.peers.near:
+                        self.mesh.send(heir, content)
+                    else:
+                        self.mesh.router.send(heir, content)
+                    self.mesh.flush()
+                while not self.settled(core):
+                    await asyncio.sleep(self.mesh.heartbeat / 10)
+        except TimeoutError:
+            tell(ERROR, "left without handing over", node=self.me, pool=self.name)
+
+    def settled(self, core: Node) -> bool:
+        return self.members.settled() if self.members is not None else not core.tokens()
+
+    def stop(self) -> None:
+        """Nothing more is done or written, whatever state we are in."""
+        if self.members is not None:
+            self.members.close()
+        if self.recording is not None:
+            self.recording.close()

@@ -1,16 +1,17 @@
-"""What all nodes of a pool must agree on, and how a node of it is born.
+"""What all nodes of a pool must agree on, and how a node of it is made.
 
-A pool is *founded* once, by one node, which so makes its token. Whoever links to a node
-of the pool is told its charter and takes part from then on, with clients or without: it
-may be the only way between two others. A node therefore needs to know one neighbour, and
-nothing else.
+A pool *without recovery* is founded once, by one node, which so makes its token. Whoever links
+to a node of the pool is told its configuration and takes part from then on, with clients or
+without: it may be the only way between two others. A node therefore needs to know one neighbour,
+and nothing else.
 
 Algorithms know nodes by number. Where links may change, anybody may join later, so a
 node's number must follow from its name alone: it is 63 bits of the name's hash. Where the
-network is fixed, the charter lists the members, the founder first.
+network is fixed, the configuration lists its nodes, the founder first.
 
-A pool *with leases* has no founder: every member is told the same charter by its user, and
-the first epoch makes the token (:mod:`.leases`).
+A pool *with members* has no founder: every member is given the same configuration by its user,
+and the first epoch makes the token (:mod:`.members`). Anybody may use it, so nodes are known by
+hash, whatever the algorithm.
 """
 
 from __future__ import annotations
@@ -23,14 +24,8 @@ from typing import Annotated
 import msgspec
 
 from meshlock.algorithms.interface import Algorithm, Effect, Node
-from meshlock.algorithms.recovery.algorithm import DIRECT
-from meshlock.algorithms.registry import (
-    ALGORITHMS,
-    RECOVERING,
-    find,
-    refuse_impossible,
-    settle,
-)
+from meshlock.algorithms.recovery.inside import refuse_without_token
+from meshlock.algorithms.registry import find, refuse_impossible, settle
 from meshlock.errors import Refused
 from meshlock.live.machine import limits
 from meshlock.live.machine.limits import MOST_NODES, Count, Name, Permits, Word
@@ -38,20 +33,26 @@ from meshlock.topology.graphs import Graph
 
 MOST_MEMBERS = int(limits.MEMBERS.most)
 
+DEFAULT, DEFAULT_WITH_MEMBERS = "jiang", "jiang"
+"""What a pool runs unless somebody says otherwise."""
+
 LIVE = {"jiang": {"moves": "silent"}}
-"""What is chosen here where nobody chooses: on real links every message costs."""
+"""The options of an algorithm here, unless somebody says otherwise: on real links every message
+costs."""
+
+NO_RECOVERY = "none"
 
 
-class Charter(msgspec.Struct, array_like=True, frozen=True):
+class PoolConfiguration(msgspec.Struct, array_like=True, frozen=True):
     pool: Name
     algorithm: Word
     options: dict[Word, Word]
     permits: Permits
     founder: Word
-    stamp: Count  # drawn at the founding, so that a second founding is noticed
+    identity: Count  # of this pool, whatever else has its name
     members: Annotated[tuple[Name, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
     links: tuple[tuple[Count, Count], ...] = ()
-    lease: Count = 0  # in microseconds; 0 in pools without leases
+    lease: Count = 0  # in microseconds; 0 in pools without recovery
 
     def number(self, name: str) -> int:
         """The node of this name, as the algorithm knows it."""
@@ -65,33 +66,31 @@ class Charter(msgspec.Struct, array_like=True, frozen=True):
         return self.members.index(name)
 
 
-def meant(algorithm: str | None, members: Sequence[str], options: dict[str, str]) -> Algorithm:
-    """What a pool is to run: jiang, or with members direct, unless it is said. The members of
-    another algorithm for fixed networks say what its network is."""
-    name = algorithm or (DIRECT.name if members else "jiang")
-    if name in RECOVERING and not members:
-        raise Refused(f"Live nodes run {name} with members: name them, or leave out the algorithm.")
-    fixed = name not in RECOVERING and name in ALGORITHMS and not ALGORITHMS[name].changing_links
-    entry = find(name, members=bool(members) and not fixed)
-    settle(entry, options)
+def chosen(
+    algorithm: str | None, members: bool, options: dict[str, str]
+) -> tuple[Algorithm, dict[str, str]]:
+    """What a pool is to run, and its options."""
+    entry = find(algorithm or (DEFAULT_WITH_MEMBERS if members else DEFAULT))
+    if members:
+        refuse_without_token(entry)
     limits.options(options)
-    for member in members:
-        limits.name(member, "node")
-    return entry
+    return entry, settle(entry, {**LIVE.get(entry.name, {}), **options})
 
 
-def found(
+def founded(
     pool: str,
     founder: str,
-    permits: int,
-    entry: Algorithm,
+    permits: int | None,
+    algorithm: str | None,
     options: dict[str, str],
-    members: Sequence[str],
+    nodes: Sequence[str],
     links: Sequence[tuple[str, str]] | None,
-) -> Charter:
-    """A new pool, or a sentence why it cannot be."""
-    chosen = settle(entry, {**LIVE.get(entry.name, {}), **options})
-    everybody = [founder, *[name for name in members if name != founder]]
+) -> PoolConfiguration:
+    """Of a new pool without recovery, or a sentence why it cannot be."""
+    entry, settled = chosen(algorithm, False, options)
+    if permits is None:
+        raise Refused(f"Whoever founds the pool {pool} says how many permits it has.")
+    everybody = [founder, *[name for name in nodes if name != founder]]
     if entry.changing_links:
         complete, pairs = False, []
     else:
@@ -105,10 +104,10 @@ def found(
         fifo=True,
         changing=entry.changing_links,
     )
-    return Charter(
+    return PoolConfiguration(
         pool,
         entry.name,
-        chosen,
+        settled,
         permits,
         founder,
         secrets.randbits(48),
@@ -117,54 +116,49 @@ def found(
     )
 
 
-def leased(
+def agreed(
     pool: str,
     permits: int | None,
-    lease: float,
+    algorithm: str | None,
+    options: dict[str, str],
     members: Sequence[str],
-    founder: bool | None = None,
-    links: Sequence[tuple[str, str]] | None = None,
-) -> Charter:
-    """What every member of a pool with leases says, or a sentence why it cannot be.
+    lease: float,
+) -> PoolConfiguration:
+    """What every member of a pool is given, or a sentence why it cannot be.
 
-    Members come and go later, so they are no part of what tells two pools apart."""
+    Members come and go later, so they are no part of the pool's identity."""
+    entry, settled = chosen(algorithm, True, options)
     if permits is None:
         raise Refused(f"The members of the pool {pool} say how many permits it has.")
-    if founder:
-        raise Refused(f"Nobody founds a pool with members: leave out founder for {pool}.")
-    if links is not None:
-        raise Refused(f"{DIRECT.name} uses whatever links there are: leave out links for {pool}.")
-    lease = limits.lease(lease)
-    everybody = tuple(sorted(set(members)))
+    refuse_impossible(entry, permits=permits, want=1, complete=True, fifo=True, changing=False)
+    everybody = tuple(sorted({limits.name(member, "node") for member in members}))
     if len(everybody) > MOST_MEMBERS:
         raise Refused(f"{MOST_MEMBERS} members are enough; others may use the pool all the same.")
-    microseconds = int(lease * 1_000_000)
-    text = f"{pool} {permits} {microseconds}"
-    stamp = int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
-    return Charter(
-        pool, DIRECT.name, settle(DIRECT, {}), permits, "", stamp, everybody, (), microseconds
+    microseconds = int(limits.lease(lease) * 1_000_000)
+    text = f"{pool} {permits} {microseconds} {entry.name} {sorted(settled.items())}"
+    identity = int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
+    return PoolConfiguration(
+        pool, entry.name, settled, permits, "", identity, everybody, (), microseconds
     )
 
 
-def refuse_incredible(charter: Charter, pool: str) -> None:
-    """Can this be the charter of that pool? What we would not found ourselves we do not join."""
-    if charter.pool != pool:
-        raise Refused(f"it is one of the pool {charter.pool}, not {pool}")
-    if charter.lease:
-        limits.lease(charter.lease / 1e6)
-        if len(charter.members) > MOST_MEMBERS or not charter.members:
-            raise Refused(f"it has {len(charter.members)} members, not {limits.MEMBERS}")
-    elif charter.algorithm in RECOVERING:
-        raise Refused(f"{charter.algorithm} needs members and a lease")
-    elif charter.members and charter.founder != charter.members[0]:
-        raise Refused("its founder is not the first of its members")
+def refuse_incredible(configuration: PoolConfiguration, pool: str) -> None:
+    """Can this be that pool's? What we would not make ourselves we do not join."""
+    members = configuration.members
+    if configuration.pool != pool:
+        raise Refused(f"it is one of the pool {configuration.pool}, not {pool}")
+    if configuration.lease:
+        limits.lease(configuration.lease / 1e6)
+        if len(members) > MOST_MEMBERS or not members:
+            raise Refused(f"it has {len(members)} members, not {limits.MEMBERS}")
+    elif members and configuration.founder != members[0]:
+        raise Refused("its founder is not the first of its nodes")
     else:
-        limits.name(charter.founder, "node")
-    entry = find(charter.algorithm, members=charter.lease > 0)
-    if settle(entry, charter.options) != charter.options:
+        limits.name(configuration.founder, "node")
+    entry, settled = chosen(configuration.algorithm, configuration.lease > 0, configuration.options)
+    if settled != configuration.options:
         raise Refused(f"it lacks options of {entry.name}")
-    limits.options(charter.options)
-    if any(max(link) >= len(charter.members) for link in charter.links):
+    if any(max(link) >= len(members) for link in configuration.links):
         raise Refused("its links lead to nobody")
 
 
@@ -174,7 +168,7 @@ def fixed_links(
     """The links by number; every two members are linked unless it is said who is."""
     if len(everybody) < 2:
         raise Refused(
-            f"{algorithm.name} is for fixed networks: give all members of the pool when you "
+            f"{algorithm.name} is for fixed networks: give all nodes of the pool when you "
             f"found it, or choose an algorithm for changing links such as jiang."
         )
     size = len(everybody)
@@ -190,19 +184,21 @@ def fixed_links(
     return pairs
 
 
-def born(charter: Charter, me: str, founding: bool, out: list[Effect]) -> Node:
-    """This node's part in the pool. The token is made at the founding and never again: a
-    founder that restarts comes back as anybody else."""
-    entry = find(charter.algorithm)
-    number = charter.number(me)
-    if charter.members:
-        if me == charter.founder and not founding:
+def made(configuration: PoolConfiguration, me: str, founding: bool, out: list[Effect]) -> Node:
+    """This node's part in a pool without recovery. The token is made at the founding and never
+    again: a founder that restarts comes back as anybody else."""
+    entry = find(configuration.algorithm)
+    number = configuration.number(me)
+    permits, options = configuration.permits, configuration.options
+    if configuration.members:
+        if me == configuration.founder and not founding:
             raise Refused(
-                f"{me} founded the pool {charter.pool} and lost it by restarting: {entry.name} "
-                f"is for nodes that do not fail, so close all its nodes and found it again."
+                f"{me} founded the pool {configuration.pool} and lost it by restarting: "
+                f"{entry.name} without recovery is for nodes that do not fail, so close all its "
+                f"nodes and found it again."
             )
-        network = Graph(len(charter.members), charter.links)
-        return entry.make(network, charter.permits, charter.options, out)[number]
+        network = Graph(len(configuration.members), configuration.links)
+        return entry.make(network, permits, options, out)[number]
     if entry.join is None:
         raise Refused(f"{entry.name} cannot be joined by live nodes: use jiang.")
-    return entry.join(number, founding, charter.permits, charter.options, out)
+    return entry.join(number, founding, permits, options, out)

@@ -14,7 +14,7 @@ import msgspec
 
 from meshlock.errors import Refused
 from meshlock.live.machine.logs import tell
-from meshlock.live.pools.routed import Config, Epoch
+from meshlock.live.pools.fields import Config, Epoch
 
 
 class Promised(msgspec.Struct):

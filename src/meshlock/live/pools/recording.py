@@ -6,16 +6,28 @@ from contextlib import suppress
 from logging import ERROR
 from pathlib import Path
 from time import monotonic
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Node
+from meshlock.algorithms.interface import (
+    NIL,
+    Algorithm,
+    Effect,
+    Enter,
+    Lost,
+    Message,
+    Node,
+)
 from meshlock.live.machine import clock
 from meshlock.live.machine.error_text import error_text
 from meshlock.live.machine.logs import tell
-from meshlock.live.pools.pool_configuration import Charter
+from meshlock.live.pools.pool_configuration import PoolConfiguration
 from meshlock.properties.promises import promises
 from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter, arguments
+
+if TYPE_CHECKING:
+    from meshlock.live.pools.members import Members
+    from meshlock.live.pools.pool import Pool
 
 SLACK = 10
 """The part of a lease by which renewals may be told late."""
@@ -29,6 +41,7 @@ class Recording:
         self.path = path
         self.file: BinaryIO | None = None
         self.writer = TraceWriter(self, states=False)
+        self.untils: dict[int, float | None] = {}  # client: the end of its lease in the trace
         try:
             self.file = path.open("ab", buffering=1 << 16)
         except OSError as error:
@@ -48,68 +61,86 @@ class Recording:
                 file.close()
         tell(ERROR, "trace ended", file=str(self.path), reason=error_text(error))
 
-    def begin_leased(
-        self, charter: Charter, algorithm: Algorithm, me: int, members: list[int]
+    def begin(
+        self, pool: Pool, configuration: PoolConfiguration, algorithm: Algorithm, core: Node
     ) -> None:
-        """A pool with leases outlives its nodes, so a life is added to those before it. Only
-        clients are told of, not the token and its messages: who may be inside is judged by
+        """A pool with members outlives its nodes, so a life is added to those before it. Only
+        clients are written of, not the token and its messages: who may be inside is judged by
         leases and fences."""
-        lease = charter.lease / 1e6
-        recovery = {"members": members, "lease": lease, "slack": lease / SLACK}
-        self.leased_line(self.setup(charter, algorithm, me, NIL, recovery).line())
-
-    def setup(
-        self,
-        charter: Charter,
-        algorithm: Algorithm,
-        me: int,
-        holder: int,
-        recovery: dict[str, Any] | None = None,
-    ) -> TraceSetup:
-        return TraceSetup(
+        recovery: dict[str, Any] | None = None
+        holder = core.me if core.tokens() > 0 or core.free_permits() > 0 else NIL
+        if pool.members is not None:
+            members = [pool.number(name) for name in configuration.members]
+            lease = configuration.lease / 1e6
+            recovery = {"members": members, "lease": lease, "slack": lease / SLACK}
+        setup = TraceSetup(
             source="live",
             algorithm=algorithm.name,
-            options=charter.options,
-            promised=promises(algorithm, charter.options, leased=recovery is not None),
-            permits=charter.permits,
+            options=configuration.options,
+            promised=promises(algorithm, configuration.options, leased=recovery is not None),
+            permits=configuration.permits,
             holder=holder,
-            pool=charter.pool,
+            pool=configuration.pool,
             name=self.name,
-            node=me,
+            node=core.me,
             recovery=recovery,
-        )
-
-    def leased(self, event: str, me: int, **fields: Any) -> None:
-        self.leased_line({"t": clock.seconds(), "node": me, "event": event, **fields})
-
-    def leased_line(self, line: dict[str, Any]) -> None:
-        """At once: who is killed leaves what it had to say."""
-        self.writer.line(line)
-        if self.file is not None:
-            try:
-                self.file.flush()
-            except OSError as error:
-                self.give_up(error)
-
-    def begin(self, charter: Charter, algorithm: Algorithm, core: Node) -> None:
+        ).line()
+        if recovery is not None:
+            self.write_now(setup)
+            return
         if self.file is not None:
             try:
                 self.file.seek(0)  # a founding that was withdrawn leaves no trace
                 self.file.truncate()
             except OSError as error:
                 self.give_up(error)
-        founder = core.tokens() > 0 or core.free_permits() > 0
         self.writer.tokens[core.me] = core.tokens()
         self.writer.free[core.me] = core.free_permits()
-        holder = core.me if founder else NIL
-        self.writer.line(self.setup(charter, algorithm, core.me, holder).line())
+        self.writer.line(setup)
 
     def delivery(self, message: Message) -> dict[str, Any]:
         cause = {"id": message.serial, "from": message.sender, "message": message.kind}
         return {**cause, "args": arguments(message)}
 
-    def step(self, event: str, core: Node, cause: dict[str, Any], effects: list[Effect]) -> None:
-        self.writer.step(monotonic(), event, core, cause, effects)
+    def step(self, pool: Pool, event: str, cause: dict[str, Any], effects: list[Effect]) -> None:
+        core = pool.core
+        assert core is not None
+        if pool.members is None:
+            self.writer.step(monotonic(), event, core, cause, effects)
+            return
+        outcomes = [effect for effect in effects if isinstance(effect, Enter | Lost)]
+        if event in ("request", "leave", "withdraw"):
+            self.leased(event, core.me, **cause)
+        elif outcomes:
+            self.leased("timer", core.me)
+        for effect in outcomes:
+            client = effect.client
+            if isinstance(effect, Lost):
+                self.leased("lease-lost", core.me, client=client)
+            else:
+                until = self.untils[client] = pool.members.until(client)
+                self.leased("enter", core.me, client=client, fence=effect.fence, until=until)
+        if event == "timer":
+            self.renewals(pool.members)
+
+    def renewals(self, members: Members) -> None:
+        for client in [grant.client for grant in members.node.grants.values()]:
+            until = members.until(client)
+            if until != self.untils.get(client):
+                self.untils[client] = until
+                self.leased("lease", members.node.me, client=client, until=until)
+
+    def leased(self, event: str, me: int, **fields: Any) -> None:
+        self.write_now({"t": clock.seconds(), "node": me, "event": event, **fields})
+
+    def write_now(self, line: dict[str, Any]) -> None:
+        """Whoever is killed leaves what it had to say."""
+        self.writer.line(line)
+        if self.file is not None:
+            try:
+                self.file.flush()
+            except OSError as error:
+                self.give_up(error)
 
     def close(self) -> None:
         file, self.file = self.file, None

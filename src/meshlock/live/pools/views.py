@@ -106,8 +106,8 @@ def towards(pool: Pool) -> str | None:
     core = pool.core
     if core is None or core.tokens():
         return None
-    if pool.leases is not None:
-        holder = pool.leases.names.get(pool.leases.pace.holder())
+    if pool.members is not None:
+        holder = pool.names.get(pool.members.node.pace.holder())
         return pool.mesh.link_map.route(holder) if holder is not None else None
     views, height = getattr(core, "views", None), getattr(core, "height", None)
     if isinstance(views, dict) and views:

@@ -1,0 +1,235 @@
+"""What a pool with members has around its node: a clock, a disk, and the map of the mesh.
+
+The node is a :class:`~meshlock.algorithms.recovery.layer.Layer` around a node of the pool's
+algorithm. Nothing here decides anything: the node is told the time, woken when it wants to be,
+told whom the mesh reaches, and what it must not forget is written to a file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from meshlock.algorithms.interface import NIL, Algorithm, Conflict, Keep
+from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.recovery.records import NO_EPOCH, majority
+from meshlock.algorithms.recovery.state import Terms
+from meshlock.errors import Refused
+from meshlock.live.links.mesh import DRIFT
+from meshlock.live.pools.fields import Config, Epoch
+from meshlock.live.pools.pool_configuration import PoolConfiguration
+from meshlock.live.pools.promises import Promised, Promises
+
+if TYPE_CHECKING:
+    from meshlock.live.pools.pool import Pool
+
+ERA = 1_735_689_600
+"""1 January 2025. Seconds since then number the epochs of a node that has no memory."""
+
+
+class Members:
+    def __init__(
+        self,
+        pool: Pool,
+        configuration: PoolConfiguration,
+        algorithm: Algorithm,
+        state: Path | None,
+    ) -> None:
+        self.pool = pool
+        self.mesh = pool.mesh
+        self.configuration = configuration
+        self.clock = 0  # of the mesh, when the node was called last
+        self.promises = Promises(state, pool.name) if state is not None else None
+        self.unsaved: Promised | None = None
+        for name in (*configuration.members, pool.me):
+            pool.meet(name)
+        members = tuple([pool.number(name) for name in configuration.members])
+        self.terms = Terms(
+            members,
+            members,
+            configuration.permits,
+            int(configuration.lease * (1 - DRIFT)),
+            int(configuration.lease * (1 + DRIFT)) + 1,
+            algorithm,
+            configuration.options,
+            self.tree,
+        )
+        self.node = Layer(pool.number(pool.me), pool.out, self.terms)
+        self.node.pace.second = 1_000_000
+        self.node.pace.called = self.name
+        self.start()
+        self.map_changed()
+        self.waking_at = self.node.now
+        self.waking = self.mesh.mishaps.later(0.0, "leases", self.wake)
+
+    def start(self) -> None:
+        remembered = self.promises.read() if self.promises is not None else None
+        self.tell_time()
+        if remembered is None:
+            floor = max(0, int(time.time()) - ERA)
+            self.node.restart(self.mesh.boot, None, floor)
+        else:
+            for name in remembered.names.values():
+                self.pool.meet(name)
+            kept = Keep(remembered.promised, remembered.config)
+            self.node.restart(self.mesh.boot, kept)
+
+    # -- time --------------------------------------------------------------------------
+
+    def tell_time(self) -> None:
+        """The node counts in microseconds."""
+        self.clock = self.mesh.clock()
+        self.node.now = self.clock // 1000
+
+    def wake(self) -> None:
+        """Whatever becomes of this time, there is another."""
+        node = self.node
+        try:
+            self.pool.before()
+            node.wake(random.random())
+            self.pool.carry_out("timer", {})
+            self.mesh.flush()
+        finally:
+            self.waking_at = node.wake_at()
+            self.sleep()
+
+    def sleep_until_due(self) -> None:
+        """After every call of the node: it may want to be woken earlier now."""
+        due = self.node.wake_at()
+        if due < self.waking_at:
+            self.waking.cancel()
+            self.waking_at = due
+            self.sleep()
+
+    def sleep(self) -> None:
+        seconds = max(0, self.waking_at - self.mesh.clock() // 1000) / 1e6
+        self.waking = self.mesh.mishaps.later(seconds, "leases", self.wake)
+
+    def close(self) -> None:
+        self.waking.cancel()
+
+    # -- the disk ----------------------------------------------------------------------
+
+    def keep(self, keep: Keep) -> bool:
+        """Is it on disk? Before that nothing leaves: a node whose disk is full sends nothing."""
+        names = {number: self.name(number) for number in keep.config.members}
+        epoch, config = Epoch(*keep.promised), keep.config
+        config = Config(Epoch(*config.epoch), config.members, config.permits, config.lease)
+        self.unsaved = Promised(epoch, config, names)
+        return self.saved()
+
+    def saved(self) -> bool:
+        if self.unsaved is not None and (
+            self.promises is None or self.promises.write(self.unsaved)
+        ):
+            self.unsaved = None
+        return self.unsaved is None
+
+    # -- the mesh ----------------------------------------------------------------------
+
+    def map_changed(self) -> None:
+        """Who can be reached, as the mesh sees it now."""
+        pool, node, link_map = self.pool, self.node, self.mesh.link_map
+        known = {number: pool.names[number] for number in node.members if number in pool.names}
+        pool.forget()
+        for name in (pool.me, *known.values(), *pool.peers.near, *link_map.links):
+            pool.meet(name)
+        here = [number for number, name in pool.names.items() if self.reaches(name)]
+        self.terms.nodes = tuple(sorted({*here, *node.members}))
+        node.unreachable = {number for number in pool.names if number not in here}
+
+    def reaches(self, name: str) -> bool:
+        return name == self.pool.me or self.mesh.link_map.reaches(name)
+
+    def tree(self, participants: tuple[int, ...]) -> tuple[int, ...]:
+        """Shortest ways to the first of them; who else is on the way is left out."""
+        places = {self.name(number): place for place, number in enumerate(participants)}
+        links = self.mesh.link_map.links
+        fathers = [0] * len(participants)  # of those that the map does not reach: the root
+        fathers[0] = NIL
+        root = self.name(participants[0])
+        above = {root: 0}  # node: the place of the next participant on its way to the root
+        line = deque([root])
+        while line:
+            name = line.popleft()
+            nearest = places.get(name, above[name])
+            for peer in sorted(links.get(name, ())):
+                if peer not in above:
+                    above[peer] = nearest
+                    line.append(peer)
+                    if peer in places:
+                        fathers[places[peer]] = nearest
+        return tuple(fathers)
+
+    def conflict(self, conflict: Conflict) -> str:
+        """They ignore each other until somebody mends a configuration."""
+        _, members, permits, lease = conflict.config
+        names = ", ".join(sorted(self.name(number) for number in members))
+        other = f"{permits} permits, leases of {lease / (1 - DRIFT) / 1e6:.3g} s, members {names}"
+        return (
+            f"{self.name(conflict.node)} has a conflicting configuration of the pool "
+            f"{self.pool.name} ({other}): give the same everywhere."
+        )
+
+    # -- members -----------------------------------------------------------------------
+
+    async def change(self, name: str, added: bool) -> list[str]:
+        """Have the members change; done when an epoch goes by the new ones."""
+        node, pool = self.node, self.pool
+        if not node.member:
+            raise Refused(f"{pool.me} is no member of {pool.name}: ask a member to do it.")
+        if added and not self.reaches(name):
+            raise Refused(f"{name} is not on the map of the mesh: start it, then add it.")
+        pool.meet(name)
+        number = pool.number(name)
+        if not added and node.members == (number,):
+            raise Refused(f"{name} is the last member of {pool.name}: one must stay.")
+        if node.pace.change is not None:
+            raise Refused("Another change of members is under way: wait for it.")
+        while added != (number in node.members):
+            node.pace.change = (added, number)
+            try:
+                await asyncio.sleep(self.mesh.heartbeat)
+            finally:
+                node.pace.change = None
+        self.map_changed()
+        return self.names()
+
+    def names(self) -> list[str]:
+        return sorted(self.name(number) for number in self.node.members)
+
+    def name(self, number: int) -> str:
+        return self.pool.names.get(number, "?")
+
+    # -- what people ask ---------------------------------------------------------------
+
+    def until(self, client: int) -> float | None:
+        """When this client's lease ends unless it is renewed: seconds of CLOCK_BOOTTIME."""
+        for grant in self.node.grants.values():
+            if grant.client == client:
+                return grant.until / 1e6 / self.mesh.clock_rate
+        return None
+
+    def settled(self) -> bool:
+        """Does nobody need anything of this node: the token, permits, or an answer?"""
+        node = self.node
+        return not (node.token or node.unaccepted or node.returning or node.grants)
+
+    def describe(self) -> dict[str, Any]:
+        node = self.node
+        self.tell_time()
+        epoch = node.adopted if node.adopted != NO_EPOCH else None
+        return {
+            "lease": self.configuration.lease / 1e6,
+            "members": self.names(),
+            "members_reached": len([one for one in node.members if one not in node.unreachable]),
+            "majority": majority(node.members),
+            "epoch": epoch.counter if epoch is not None else None,
+            "proposer": self.name(epoch.proposer) if epoch is not None else None,
+            "suspected": sorted(self.name(number) for number in node.unreachable),
+            "why": node.pace.why(node.now),
+        }
