@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Sequence
+from typing import Any
 
+import msgspec
 import pytest
 
 from meshlock import Node
-from meshlock.live.links.frames import VERSION, Frame, Hello, Here, Splitter, pack
+from meshlock.live.links.frames import (
+    VERSION,
+    Carry,
+    Content,
+    Frame,
+    Hello,
+    Here,
+    Routed,
+    Splitter,
+    pack,
+)
 from meshlock.live.links.mesh import split
 from meshlock.live.links.security import Security
 
@@ -54,6 +67,24 @@ class Stranger:
     async def joins(self, name: str) -> None:
         assert isinstance(await self.hears(), Here)
         self.says(Hello(VERSION, name, 7, 0, 0, False, 0, 0))
+
+
+def content(kind: str, fields: Sequence[Any] = (), pool: str = "docks", of: int = 0) -> Content:
+    return Content(pool, of, kind, msgspec.msgpack.encode(fields))
+
+
+def carried(
+    number: int, kind: str, fields: Sequence[Any] = (), pool: str = "docks", of: int = 0
+) -> Carry:
+    """A message over a link, of the pool with that identity."""
+    return Carry(number, 0, 0, *content(kind, fields, pool, of)[:4])
+
+
+def routed(
+    ends: tuple[str, str], kind: str, fields: Sequence[Any] = (), pool: str = "docks", of: int = 0
+) -> Routed:
+    """A message through the mesh, best effort."""
+    return Routed(*ends, 4, 7, 0, 0, 0, 0, *content(kind, fields, pool, of)[:4])
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> str:

@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strangers import Stranger, lines
+from strangers import Stranger, carried, content, lines
 
 from meshlock import Node, Refused
 from meshlock.live.links.frames import (
@@ -29,6 +30,7 @@ from meshlock.live.links.frames import (
 from meshlock.live.links.mesh import MOST_HANDSHAKES
 from meshlock.live.links.security import Security, by_certificate, by_secret, unprotected
 from meshlock.live.links.session import UNACKNOWLEDGED
+from meshlock.live.pools.peers import MOST_WAITING
 
 pytest.importorskip("cryptography")
 from meshlock.live.links.certificates import Authority
@@ -149,12 +151,15 @@ def test_a_bad_greeting_ends_the_connection(fault: str, caplog: pytest.LogCaptur
 
 
 LIES: dict[str, tuple[list[Frame], str]] = {
-    "a gap": ([Carry(2, 0, 0, "docks", "LINK", ())], "message 2 after 0"),
+    "a gap": ([carried(2, "LINK")], "message 2 after 0"),
     "an acknowledgement of nothing": ([Beat(1000)], "acknowledgement of 1000"),
-    "an unknown message": ([Carry(1, 0, 0, "docks", "GIMME", ())], "its algorithm does not have"),
-    "wrong fields": ([Carry(1, 0, 0, "docks", "TOKEN", (1,))], "other fields than it has"),
-    "no charter": ([Carry(1, 0, 0, "docks", "charter", (1,))], "a charter that cannot be"),
-    "a bad pool": ([Carry(1, 0, 0, "../etc", "LINK", ())], "yet another pool"),
+    "an unknown message": ([carried(1, "GIMME")], "its algorithm does not have"),
+    "wrong fields": ([carried(1, "TOKEN", (1,))], "other fields than it has"),
+    "no configuration": (
+        [carried(1, "configuration", (1,))],
+        "a configuration that cannot be",
+    ),
+    "a bad pool": ([carried(1, "LINK", pool="../etc")], "yet another pool"),
     "a second greeting": ([Hello(1, "x", 7, 0, 0, False, 0, 0)], "Hello out of turn"),
 }
 
@@ -168,7 +173,15 @@ def test_a_peer_that_breaks_the_protocol_loses_its_link(
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
-            stranger.says(*LIES[lie][0])
+            identity = a.pools["docks"].identity
+            stranger.says(
+                *[
+                    msgspec.structs.replace(frame, identity=identity)
+                    if isinstance(frame, Carry)
+                    else frame
+                    for frame in LIES[lie][0]
+                ]
+            )
             assert await stranger.gone()
 
     run(story)
@@ -182,7 +195,7 @@ def test_replayed_frames_are_not_let_through() -> None:
             await stranger.joins("x")
             await stranger.hears()
             before = a.pools["docks"].measures.received
-            stranger.says(*[Carry(1, 0, 0, "other", "LINK", ())] * 50, Beat(0))
+            stranger.says(*[carried(1, "LINK", pool="other")] * 50, Beat(0))
             while not a.status()["links"]["x"]["repeats_refused"]:
                 await asyncio.sleep(0.01)
             assert a.status()["links"]["x"]["repeats_refused"] == 49
@@ -222,9 +235,10 @@ def test_a_flood_of_messages_is_read_but_not_kept() -> None:
             await stranger.hears()
             junk = (b"x" * 1000,)
             for number in range(1, 30_001):
-                stranger.says(Carry(number, 0, 0, "heap", "LINK", junk))
+                stranger.says(carried(number, "LINK", junk, pool="heap"))
             assert await stranger.gone()
-            assert len(a.pools["heap"].stash) <= 10_000
+            kept = [frame for _, frame in a.pools["heap"].peers.early]
+            assert 100_000 < sum(len(frame.payload) for frame in kept) <= MOST_WAITING
 
     run(story)
 
@@ -240,7 +254,7 @@ def test_a_peer_that_never_reads_costs_bounded_memory_and_its_link(
             mesh = a._mesh
             assert mesh is not None and "x" in mesh.linked
             for _ in range(UNACKNOWLEDGED + 100):
-                mesh.send("x", "docks", "LINK", (b"y" * 1000,))
+                mesh.send("x", content("LINK", (b"y" * 1000,)))
                 mesh.flush()
             await asyncio.sleep(0)
             assert "x" not in mesh.linked and "b" in mesh.linked
@@ -261,7 +275,7 @@ def test_what_was_kept_for_a_process_that_died_is_reported(
             await first.hears()
             mesh = a._mesh
             assert mesh is not None
-            mesh.send("x", "docks", "TOKEN", (), custody=True)
+            mesh.send("x", content("TOKEN"), custody=True)
             first.writer.close()
             while "x" in mesh.open:
                 await asyncio.sleep(0.01)

@@ -48,7 +48,8 @@ def pools(nodes: list[Node], algorithm: str, permits: int) -> list[Pool]:
         first = nodes[0].pool("docks", permits)
     else:
         links = list(pairwise(names))
-        first = nodes[0].pool("docks", permits, algorithm=algorithm, members=names, links=links)
+        fixed = {"members": names, "links": links, "recovery": "none"}
+        first = nodes[0].pool("docks", permits, algorithm=algorithm, **fixed)  # type: ignore
     return [first, *[node.pool("docks") for node in nodes[1:]]]
 
 

@@ -10,16 +10,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from time import CLOCK_BOOTTIME, clock_gettime
-from typing import Any, get_args
+from typing import Any
 
-import msgspec
 import pytest
 
 from meshlock import Node, Pool, Refused
-from meshlock.algorithms.recovery.messages import KINDS
 from meshlock.live.interfaces import agent
-from meshlock.live.links.frames import BadFrame
-from meshlock.live.pools import routed
 from meshlock.trace.audit import Audit
 from meshlock.trace.merge import merge
 from meshlock.trace.reader import Trace
@@ -160,9 +156,7 @@ def test_whoever_is_cut_off_from_the_majority_loses_its_grant_before_others_get_
             wish = asyncio.create_task(member(a).wait_for(1, 0, None))
             await until(lambda: described(a)["suspected"] == ["b", "c"] and described(a)["why"])
             assert described(a)["members_reached"] == 1
-            assert described(a)["why"] == (
-                "a majority of the members cannot be reached: 1 of 3 can"
-            )
+            assert described(a)["why"] == ("quorum lost: 1 of 3 members reachable")
             wish.cancel()
 
     run(story)
@@ -203,8 +197,8 @@ def test_permits_and_lease_must_be_the_same_everywhere() -> None:
             b.pool("docks", 2, members=["a", "b"], lease=LEASE)
             await until(lambda: mine.conflict)
             assert described(a)["conflict"] == (
-                "b has another idea of the pool docks (2 permits under leases of 0.6 s) than we "
-                "have (1 permits under leases of 0.6 s): say the same permits, lease and members "
+                "b has a conflicting configuration of the pool docks (2 permits under leases of "
+                "0.6 s, jiang; ours: 1 permits under leases of 0.6 s, jiang): give the same "
                 "everywhere."
             )
         async with Node("a") as a:
@@ -219,15 +213,17 @@ def test_permits_and_lease_must_be_the_same_everywhere() -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"algorithm": "reverse-link"}, "With members nodes run direct, not reverse-link"),
-        ({"algorithm": "jiang"}, "With members nodes run direct, not jiang: leave out"),
+        ({"algorithm": "lamport"}, "lamport has no token that recovery could replace"),
+        ({"algorithm": "lelann"}, "lelann never rests"),
+        ({"algorithm": "jiang-printed"}, "jiang-printed cannot join one by one"),
         ({"algorithm": "nonsense"}, "There is no algorithm 'nonsense'"),
-        ({"options": {"nonsense": "x"}}, "direct with members has no option 'nonsense'"),
-        ({"options": {"patience": "5"}}, "--patience of direct is one of 100"),
+        ({"options": {"nonsense": "x"}}, "jiang has no option 'nonsense'"),
+        ({"options": {"patience": "0"}}, "--patience takes a whole number above 0"),
+        ({"recovery": "hope"}, "recovery is 'none' or left out, not 'hope'"),
         ({"founder": True}, "Nobody founds a pool with members"),
         ({"links": [("a", "b")]}, "leave out links for docks"),
-        ({"algorithm": "raymond", "lease": 3.0}, "raymond has no leases"),
-        ({"members": [], "algorithm": "direct"}, "run direct with members: name them"),
+        ({"algorithm": "raymond", "lease": 3.0, "recovery": "none"}, "Leases need members"),
+        ({"members": [], "algorithm": "direct"}, "direct is for fixed networks"),
         ({"members": [], "options": {"nonsense": "x"}}, "jiang has no option 'nonsense'"),
     ],
 )
@@ -241,12 +237,13 @@ def test_what_is_not_meant_is_refused(given: dict[str, object], sentence: str) -
     run(story)
 
 
-def test_a_pool_with_members_says_that_direct_runs() -> None:
+@pytest.mark.parametrize("algorithm", [None, "raymond"])
+def test_a_pool_with_members_says_what_it_runs(algorithm: str | None) -> None:
     async def story() -> None:
         async with Node("a") as a:
-            pool = a.pool("docks", 1, members=["a"], algorithm="direct", options={})
+            pool = a.pool("docks", 1, members=["a"], algorithm=algorithm, lease=LEASE)
             async with pool.acquire(timeout=10):
-                assert described(a)["algorithm"] == "direct"
+                assert described(a)["algorithm"] == algorithm or "jiang"
 
     run(story)
 
@@ -305,25 +302,12 @@ def test_priorities_decide_who_is_next() -> None:
     run(story)
 
 
-def test_every_kind_of_letter_says_what_it_consists_of() -> None:
-    assert {kind.kind: len(kind.fields) for kind in KINDS} == {
-        kind: len(get_args(fields))
-        for kind, fields in routed.FIELDS.items()
-        if kind != routed.LATER
-    }
-    encode = msgspec.msgpack.Encoder().encode
-    with pytest.raises(BadFrame, match="cannot be read"):
-        routed.read(["a", "b", 3, 0, 0, "0", b""])
-    with pytest.raises(BadFrame, match="with other fields than it has"):
-        routed.message("GOT", routed.Routed("a", "b", 3, 0, 0, 0, encode(((1, 2, 3), "nine"))), 1)
-
-
 def test_members_come_and_go() -> None:
     async def story() -> None:
         async with three() as nodes, Node("d", peers=[nodes[0].address], dead=0.3) as d:
             await until(lambda: holds_token(nodes))
             docks = member(nodes[0])
-            await until(lambda: docks.leases and docks.leases.reaches("d"))
+            await until(lambda: docks.mesh.link_map.reaches("d"))
             assert await docks.change_members(add="d", timeout=10) == ["a", "b", "c", "d"]
             assert await docks.change_members(remove="c", timeout=10) == ["a", "b", "d"]
             async with d.pool("docks").acquire(timeout=5):
@@ -372,9 +356,9 @@ def test_exec_stops_its_command_before_the_lease_ends(tmp_path: Path) -> None:
             await until(told.read_text)
             await b.vanish()
             await c.vanish()
-            deadline, leases = 0.0, member(a).leases
-            assert leases is not None
-            while (until_then := leases.until(1)) is not None:
+            deadline, members = 0.0, member(a).members
+            assert members is not None
+            while (until_then := members.until(1)) is not None:
                 deadline = until_then
                 await asyncio.sleep(0.005)
             _, said = await child.communicate()
@@ -392,15 +376,15 @@ def test_a_member_whose_disk_is_full_says_nothing(tmp_path: Path) -> None:
     async def story() -> None:
         async with three(state=tmp_path) as nodes:
             a = nodes[0].pool("docks")
-            assert a.leases is not None and a.leases.promises is not None
-            a.leases.promises.path = tmp_path / "not" / "there"
+            assert a.members is not None and a.members.promises is not None
+            a.members.promises.path = tmp_path / "not" / "there"
             async with member(nodes[1]).acquire(timeout=10):
-                assert a.leases.unsaved is not None
+                assert a.members.unsaved is not None
                 assert "PROMISE" not in a.measures.sent
-            a.leases.promises.path = tmp_path / "a" / "docks.promised"
+            a.members.promises.path = tmp_path / "a" / "docks.promised"
             await nodes[2].close()
             async with member(nodes[1]).acquire(timeout=10):
-                assert a.leases.unsaved is None  # and a counts again
+                assert a.members.unsaved is None  # and a counts again
 
     run(story)
 
@@ -431,7 +415,7 @@ def test_what_clients_did_is_traced_through_crashes_and_judged(tmp_path: Path) -
     with merged.open("wb") as file:
         merge(parts, file, ended=True)
     audit = Audit(Trace(merged))
-    assert audit.trace.setup["algorithm"] == "direct"
+    assert audit.trace.setup["algorithm"] == "jiang"
     assert audit.entries == 4 and audit.monitor.violated == {}
     events = [json.loads(line).get("event") for line in merged.read_text().splitlines()]
     assert events.count("crash") == events.count("restart") == 1

@@ -11,16 +11,27 @@ from typing import Any
 
 import msgspec
 import pytest
-from strangers import Stranger, lines
+from strangers import Stranger, carried, lines, routed
 
 from meshlock import BlockingNode, Node, Refused
+from meshlock.algorithms.recovery import records
+from meshlock.algorithms.recovery.messages import KINDS
 from meshlock.algorithms.registry import ALGORITHMS
 from meshlock.live.interfaces.exposition import exposition
 from meshlock.live.links import session
-from meshlock.live.links.frames import Beat, Carry, Detour, Frame
+from meshlock.live.links.frames import (
+    FRAME_LIMIT,
+    Beat,
+    Carry,
+    Frame,
+    Links,
+    Routed,
+    Splitter,
+    pack,
+)
 from meshlock.live.links.security import unprotected
 from meshlock.live.machine import limits
-from meshlock.live.pools import fields, routed
+from meshlock.live.pools import fields
 
 DOCS = Path(__file__).parents[2] / "docs"
 BIG = 2**63
@@ -111,49 +122,44 @@ def test_a_node_refuses_what_is_out_of_range(given: dict[str, Any]) -> None:
 HEIGHT = (0, 0, 1)
 
 
-def charter(**changes: Any) -> list[Any]:
+def configuration(**changes: Any) -> list[Any]:
     told = {
         "pool": "docks",
         "algorithm": "jiang",
         "options": {"ageing": "stamped", "patience": "100", "moves": "silent", "backfill": "0"},
         "permits": 1,
         "founder": "x",
-        "stamp": 5,
+        "identity": 5,
     }
     return [*(told | changes).values()]
 
 
+def told(**changes: Any) -> Frame:
+    return carried(1, "configuration", (configuration(**changes), True), "new")
+
+
 PLAIN: dict[str, tuple[Frame, str]] = {
-    "a priority": (Carry(1, 0, 0, "docks", "REQUEST", (HEIGHT, 0, BIG, 5, 1)), "REQUEST with"),
-    "a want": (Carry(1, 0, 0, "docks", "REQUEST", (HEIGHT, 0, 1, 5, 2**40)), "REQUEST with"),
-    "a rank": (Carry(1, 0, 0, "docks", "UPDATE", (HEIGHT, 0, 1, -BIG, 1)), "UPDATE with"),
-    "a count": (Carry(1, 0, 0, "docks", "LINK", (HEIGHT, 2**60)), "LINK with"),
-    "permits": (Carry(1, 0, 0, "docks", "TOKEN", (HEIGHT, 0, -1, 0, 0)), "TOKEN with"),
-    "yes for a number": (Carry(1, 0, 0, "docks", "RELEASE", (HEIGHT, 0, True)), "RELEASE with"),
-    "words": (Carry(1, 0, 0, "docks", "LINK", (("a", "b", "c"), 0)), "LINK with"),
-    "a number of a message": (Carry(2**60, 0, 0, "docks", "LINK", ()), "bytes that are no frame"),
+    "a priority": (carried(1, "REQUEST", (HEIGHT, 0, 2**63, 5, 1)), "REQUEST with"),
+    "a want": (carried(1, "REQUEST", (HEIGHT, 0, 1, 5, 2**40)), "REQUEST with"),
+    "a rank": (carried(1, "UPDATE", (HEIGHT, 0, 1, -(2**63), 1)), "UPDATE with"),
+    "a count": (carried(1, "LINK", (HEIGHT, 2**60)), "LINK with"),
+    "permits": (carried(1, "TOKEN", (HEIGHT, 0, -1, 0, 0)), "TOKEN with"),
+    "yes for a number": (carried(1, "RELEASE", (HEIGHT, 0, True)), "RELEASE with"),
+    "words": (carried(1, "LINK", (("a", "b", "c"), 0)), "LINK with"),
+    "no end of nesting": (Carry(1, 0, 0, "docks", 0, "LINK", b"\x91" * 100_000), "LINK with"),
+    "a number of a message": (carried(2**60, "LINK"), "bytes that are no frame"),
     "a clock": (Beat(0, BIG), "bytes that are no frame"),
-    "a long name": (Carry(1, 0, 0, "x" * 10_000, "LINK", ()), "bytes that are no frame"),
-    "a detour": (Detour("x", 1, "a", 1, 2**40, 1, 1, "docks", "LINK", ()), "no frame"),
-    "a charter's permits": (
-        Carry(1, 0, 0, "new", "charter", (charter(pool="new", permits=2**40), True)),
-        "charter that cannot be",
+    "a long name": (carried(1, "LINK", pool="x" * 10_000), "bytes that are no frame"),
+    "a generation": (Routed("x", "a", 4, 1, 1, 2**40, 1, 0, "docks", 0, "LINK", b""), "no frame"),
+    "hops": (Routed("x", "a", 4097, 1, 1, 0, 1, 0, "docks", 0, "LINK", b""), "no frame"),
+    "an age": (Carry(1, 0, 0, "docks", 0, "LINK", b"", (-1, 0, 0)), "no frame"),
+    "permits of a pool": (told(pool="new", permits=2**40), "configuration that cannot be"),
+    "a patience": (
+        told(pool="new", options={"patience": "99999999"}),
+        "configuration that cannot be",
     ),
-    "a charter's patience": (
-        Carry(
-            *(1, 0, 0, "new", "charter"),
-            (charter(pool="new", options={"patience": "99999999"}), True),
-        ),
-        "charter that cannot be",
-    ),
-    "a charter without options": (
-        Carry(1, 0, 0, "new", "charter", (charter(pool="new", options={}), True)),
-        "charter that cannot be",
-    ),
-    "a charter of another pool": (
-        Carry(1, 0, 0, "new", "charter", (charter(pool="old"), True)),
-        "it is one of the pool old, not new",
-    ),
+    "no options": (told(pool="new", options={}), "configuration that cannot be"),
+    "another pool": (told(pool="old"), "it is one of the pool old, not new"),
 }
 
 
@@ -165,14 +171,17 @@ def test_numbers_out_of_range_in_frames_cost_the_sender_its_link(
         async with Node("a") as a:
             docks = a.pool("docks", permits=1)
             assert docks.core is not None
-            before = docks.core.freeze()  # type: ignore[union-attr]
+            before = docks.core.freeze()
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
-            stranger.says(PLAIN[wrong][0])
+            frame = PLAIN[wrong][0]
+            if isinstance(frame, Carry) and frame.pool == "docks":
+                frame = msgspec.structs.replace(frame, identity=docks.identity)
+            stranger.says(frame)
             assert await stranger.gone()
-            assert docks.core.freeze() == before  # type: ignore[union-attr]
-            assert "new" not in a.pools or a.pools["new"].charter is None
+            assert docks.core.freeze() == before
+            assert "new" not in a.pools or a.pools["new"].configuration is None
             async with docks.acquire(timeout=30):
                 pass
 
@@ -183,40 +192,48 @@ def test_numbers_out_of_range_in_frames_cost_the_sender_its_link(
 
 EPOCH = (1, 5, 7)
 CONFIG = (EPOCH, (5,), 1, 1_000_000)
+SEAL = (EPOCH, 7, None, 0, ())
+STATE = (EPOCH, 1, 1, (), 0)
 LEASED: dict[str, tuple[str, tuple[Any, ...]]] = {
-    "a priority": ("REQUEST", (EPOCH, (5, 7, 1, BIG, 0, 1), 0)),
-    "a want": ("REQUEST", (EPOCH, (5, 7, 2**40, 1, 0, 1), 0)),
+    "a priority": ("REQUEST", (SEAL, HEIGHT, 0, 2**63, 5, 1)),
+    "a want": ("REQUEST", (SEAL, HEIGHT, 0, 1, 5, 2**40)),
+    "a message without a seal": ("REQUEST", (HEIGHT, 0, 1, 5, 1)),
     "an epoch": ("PROPOSE", ((2**64 - 1, 5, 7), CONFIG)),
     "an epoch beyond fences": ("HIGHER", ((2**30, 5, 7),)),
+    "the epoch of a seal": ("LINK", (((2**30, 5, 7), 7, None, 0, ()), HEIGHT, 0)),
     "a hop": ("RENEW", (EPOCH, 7, -3, 1)),
-    "a fence": ("RELEASE", (EPOCH, (EPOCH, 2**23), 1, 5)),
+    "a hop of a token": ("TOKEN", ((EPOCH, 7, (EPOCH, -3, 1, (), 0), 5, ()), HEIGHT, 0, 1, 0, 0)),
+    "a fence": ("RETURN", (EPOCH, (EPOCH, 2**23), 5)),
     "permits": ("PROPOSE", (EPOCH, (EPOCH, (5,), 2**40, 1_000_000))),
     "members": ("PROPOSE", (EPOCH, (EPOCH, tuple(range(102)), 1, 1_000_000))),
-    "yes for a number": ("GOT", (EPOCH, True)),
+    "yes for a number": ("ACCEPTED", (EPOCH, True)),
 }
 
 
-async def leased() -> tuple[Node, Stranger]:
-    """A member, and somebody who takes part in its pool."""
+async def leased() -> tuple[Node, Stranger, int]:
+    """A member, somebody who takes part in its pool, and the identity of that."""
     a = Node("a")
     await a.start()
     docks = a.pool("docks", permits=1, members=["a"], lease=0.5)
     stranger = await Stranger.dial(a, unprotected())
     await stranger.joins("x")
     await stranger.hears()
-    stranger.says(Carry(1, 0, 0, "docks", "charter", (msgspec.to_builtins(docks.charter), True)))
-    return a, stranger
+    stranger.says(carried(1, "configuration", (docks.configuration, True)))
+    return a, stranger, docks.identity
 
 
+@pytest.mark.parametrize("over", ["a link", "the mesh"])
 @pytest.mark.parametrize("wrong", LEASED)
-def test_numbers_out_of_range_in_routed_messages_cost_the_sender_its_link(
-    wrong: str, caplog: pytest.LogCaptureFixture
+def test_numbers_out_of_range_in_pools_with_members_cost_the_sender_its_link(
+    wrong: str, over: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:
-        a, stranger = await leased()
-        kind, contents = LEASED[wrong]
-        message = ("x", "a", 3, 0, 0, 0, msgspec.msgpack.encode(contents))
-        stranger.says(Carry(2, 0, 0, "docks", kind, message))
+        a, stranger, identity = await leased()
+        kind, fields = LEASED[wrong]
+        if over == "a link":
+            stranger.says(carried(2, kind, fields, of=identity))
+        else:
+            stranger.says(routed(("x", "a"), kind, fields, of=identity))
         assert await stranger.gone()
         async with a.pools["docks"].acquire(timeout=30):
             pass
@@ -227,28 +244,29 @@ def test_numbers_out_of_range_in_routed_messages_cost_the_sender_its_link(
     assert "Traceback" not in caplog.text
 
 
-@pytest.mark.parametrize(
-    "envelope", [("x", "a", 65, 0, 0, 0), ("x", "a", 3, -1, 0, 0), ("x" * 99, "a", 3, 0, 0, 0)]
-)
-def test_an_envelope_out_of_range_costs_the_sender_its_link(
-    envelope: tuple[Any, ...], caplog: pytest.LogCaptureFixture
+def test_a_token_that_does_not_say_how_old_it_is_costs_the_sender_its_link(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def story() -> None:
-        a, stranger = await leased()
-        stranger.says(Carry(2, 0, 0, "docks", "GOT", (*envelope, b"")))
+        a, stranger, identity = await leased()
+        sealed = ((EPOCH, 7, STATE, 5, ()), HEIGHT, 0, 1, 0, 0)
+        stranger.says(carried(2, "TOKEN", sealed, of=identity))
         assert await stranger.gone()
         await a.close()
 
     run(story)
-    assert "a routed message that cannot be read" in lines(caplog)
+    assert "a token that does not say how old it is" in lines(caplog)
 
 
-def test_whoever_hands_on_a_bad_message_keeps_its_link(caplog: pytest.LogCaptureFixture) -> None:
+def test_whoever_relays_a_bad_message_keeps_its_link(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
-        a, stranger = await leased()
-        kind, contents = LEASED["a priority"]
-        message = ("far", "a", 3, 0, 0, 0, msgspec.msgpack.encode(contents))
-        stranger.says(Carry(2, 0, 0, "docks", kind, message))
+        a, stranger, identity = await leased()
+        kind, fields = LEASED["a priority"]
+        stranger.says(
+            Links("x", 7, 1, ("a", "far")),
+            Links("far", 7, 1, ("x",)),
+            routed(("far", "a"), kind, fields, of=identity),
+        )
         while not a.status()["refused"]:
             await asyncio.sleep(0)
         assert "x" in a.mesh.open
@@ -256,27 +274,58 @@ def test_whoever_hands_on_a_bad_message_keeps_its_link(caplog: pytest.LogCapture
         await a.close()
 
     run(story)
-    assert "it wrote a REQUEST with other fields" in lines(caplog)
+    assert "it sent a REQUEST with other fields" in lines(caplog)
+
+
+def test_a_message_of_another_pool_of_the_same_name_is_not_read() -> None:
+    async def story() -> None:
+        a, stranger, identity = await leased()
+        docks = a.pools["docks"]
+        before = docks.measures.received
+        stranger.says(
+            routed(("x", "a"), "HIGHER", ((9, 5, 7),), of=identity + 1),
+            carried(2, "ACCEPTED", (EPOCH, 0), of=identity),
+        )
+        while docks.measures.received == before:
+            await asyncio.sleep(0)
+        assert docks.measures.received == before + 1
+        stranger.writer.close()
+        await a.close()
+
+    run(story)
 
 
 def test_a_time_under_way_can_always_be_written_down() -> None:
     async def story() -> None:
         async with Node("a") as a:
-            never = -(2**62)
-            message = routed.Routed("x", "b", 3, 0, never, 0, b"")
+            never, age = -(2**62), 0
             for _ in range(10):  # so many nodes that had not heard each other's clocks yet
-                under_way = routed.time_under_way(a.mesh, message)
-                message = routed.read(("x", "b", 3, under_way, never, 0, b""))
-            assert under_way == limits.SPAN.most
+                age = a.mesh.age((age, never, 0))
+                frame = Carry(1, 0, 0, "docks", 0, "TOKEN", b"", (age, never, 0))
+                assert list(Splitter(FRAME_LIMIT).feed(pack(frame))) == [frame]
+            assert age == limits.SPAN.most
 
     run(story)
 
 
 def test_every_field_of_every_algorithm_that_live_nodes_run_is_declared() -> None:
     for name, algorithm in ALGORITHMS.items():
-        live = algorithm.join is not None or not algorithm.changing_links
-        if live and name != "direct":  # which runs with members
-            assert set(fields.shapes(algorithm)) == {kind.kind for kind in algorithm.kinds}
+        if algorithm.join is not None or not algorithm.changing_links:
+            own = {kind.kind for kind in algorithm.kinds}
+            assert set(fields.shapes(algorithm, members=False)) == own, name
+            assert not own & {kind.kind for kind in KINDS}, name
+            assert set(fields.shapes(algorithm, members=True)) == own | {
+                kind.kind for kind in KINDS
+            }
+
+
+def test_the_records_of_recovery_have_the_same_fields_within_the_limits() -> None:
+    for name in dir(records):
+        kind = getattr(records, name)
+        if isinstance(kind, type) and issubclass(kind, tuple):
+            within = getattr(fields, name)
+            assert issubclass(within, kind)
+            assert list(within.__annotations__) == list(kind._fields)  # type: ignore[attr-defined]
 
 
 # -- timers, and requests that fail alone ----------------------------------------------------
@@ -300,11 +349,11 @@ def test_a_timer_that_fails_comes_back_and_is_counted(caplog: pytest.LogCaptureF
     async def story() -> None:
         async with Node("a") as a:
             docks = a.pool("docks", permits=1, members=["a"], lease=0.5)
-            assert docks.leases is not None
+            assert docks.members is not None
             for where, owner, name in (
-                ("leases", docks.leases, "acknowledge"),
+                ("leases", docks, "carry_out"),
                 ("tick", a.mesh, "notice_silence"),
-                ("detours", a.mesh.detours, "tick"),
+                ("routed", a.mesh.router, "tick"),
                 ("map", a.mesh.link_map, "pay"),
                 ("views", a.views, "ask_all"),
             ):
@@ -317,7 +366,7 @@ def test_a_timer_that_fails_comes_back_and_is_counted(caplog: pytest.LogCaptureF
             assert a.mesh.mishaps.counts == {
                 "leases": 1,
                 "silence": 1,
-                "detours": 1,
+                "routed": 1,
                 "map": 1,
                 "views": 1,
             }
@@ -338,7 +387,7 @@ def test_what_is_expected_to_go_on_does_although_a_pool_fails() -> None:
             vars(first)["up"] = vars(first)["down"] = Fails()
             joined = b.pool("second")
             async with joined.acquire(timeout=30):
-                assert second.near == {"b"}
+                assert second.peers.near == {"b"}
 
     run(story)
 
@@ -379,7 +428,7 @@ async def holder_and_other(pools: list[Any]) -> tuple[Any, Any]:
     await asyncio.gather(*[pool.ready.wait() for pool in pools])
     while True:
         for one, other in (pools, pools[::-1]):
-            if one.core.tokens() and one.near and other.near:
+            if one.core.tokens() and one.peers.near and other.peers.near:
                 return one, other
         await asyncio.sleep(0.01)
 

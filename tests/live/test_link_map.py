@@ -9,9 +9,10 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
+import msgspec
 import pytest
 from lines import line, until
-from strangers import Stranger, lines
+from strangers import Stranger, content, lines
 
 from meshlock import Node
 from meshlock.live.links import link_map as link_maps
@@ -383,11 +384,12 @@ def test_a_message_that_a_cut_held_up_and_a_new_connection_brought_is_as_old_as_
             b = await stack.enter_async_context(Node("b", peers=[relay.address], dead=5.0))
             await until(lambda: mesh_of(a).stamp("b")[0] != NEVER)
             arrived: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-            b.pool("docks").receive = lambda peer, frame, serial: arrived.set_result(  # type: ignore
-                mesh_of(b).travelled(tuple(frame.args))
+            b.pool("docks").receive = lambda peer, frame: arrived.set_result(  # type: ignore
+                mesh_of(b).age(frame.stamp)
             )
             relay.cut()
-            mesh_of(a).send("b", "docks", "STAMPED", mesh_of(a).stamp("b"), custody=True)
+            stamped = content("STAMPED")._replace(since=mesh_of(a).clock())
+            mesh_of(a).send("b", stamped, custody=True)
             mesh_of(a).flush()
             await asyncio.sleep(0.4)
             relay.reset()
@@ -426,15 +428,17 @@ def test_a_clock_can_be_made_to_run_fast() -> None:
 
 CHILD = """
 import asyncio, sys
+from msgspec.msgpack import decode, encode
 from meshlock import Node
+from meshlock.live.links.frames import Content
 
 async def live():
     async with Node("b", peers=[sys.argv[1]], dead=5.0) as b:
-        def measure(peer, frame, serial):
-            told, held, sent = frame.args
+        def measure(peer, frame):
+            told, held, sent = decode(frame.payload)
             true = b.mesh.clock() - sent
             answer = (b.mesh.travelled((told, held)), true, *b.mesh.stamp("a"), b.mesh.clock())
-            b.mesh.send("a", "docks", "MEASURED", answer)
+            b.mesh.send("a", Content("docks", 0, "MEASURED", encode(answer)))
 
         b.pool("docks").receive = measure
         await asyncio.sleep(30)
@@ -451,8 +455,8 @@ def test_whatever_stops_a_process_the_bound_holds_both_ways() -> None:
             mesh = a.mesh
             found: list[tuple[int, int]] = []
 
-            def measured(peer: str, frame: Carry, serial: int) -> None:
-                bound, there, told, held, sent = frame.args
+            def measured(peer: str, frame: Carry) -> None:
+                bound, there, told, held, sent = msgspec.msgpack.decode(frame.payload)
                 back = mesh.clock() - sent
                 found.extend([(bound, there), (mesh.travelled((told, held)), back)])
 
@@ -465,7 +469,7 @@ def test_whatever_stops_a_process_the_bound_holds_both_ways() -> None:
                         child.send_signal(signal.SIGSTOP)
                     if number in (55, 105):
                         child.send_signal(signal.SIGCONT)
-                    mesh.send("b", "docks", "STAMPED", (*mesh.stamp("b"), mesh.clock()))
+                    mesh.send("b", content("STAMPED", (*mesh.stamp("b"), mesh.clock())))
                     mesh.flush()
                     await asyncio.sleep(0.01)
                 await until(lambda: len(found) == 300)

@@ -8,12 +8,14 @@ was in custody is heard exactly once, over all generations.
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strangers import carried, content
 
 from meshlock.live.links.frames import FRAME_LIMIT, BadFrame, Carry, Splitter
-from meshlock.live.links.session import UNACKNOWLEDGED, Overflow, Session
+from meshlock.live.links.session import MOST_BYTES, OVERHEAD, UNACKNOWLEDGED, Overflow, Session
 
 
 class End:
@@ -30,7 +32,7 @@ class End:
             self.sent.setdefault(self.session.generation, []).append(text)
         if custody:
             self.kept.append(text)
-        self.session.carry("docks", "TOKEN" if custody else "LINK", (text,), custody)
+        self.session.carry(content("TOKEN" if custody else "LINK", (text,)), custody)
 
     def frames(self) -> list[Carry]:
         """What a connection writes now."""
@@ -40,9 +42,10 @@ class End:
 
     def hear(self, frame: Carry) -> None:
         if self.session.take(frame):
-            self.heard.setdefault(self.session.generation, []).append(frame.args[0])
+            [text] = msgspec.msgpack.decode(frame.payload)
+            self.heard.setdefault(self.session.generation, []).append(text)
             if frame.custody:
-                self.got.append(frame.args[0])
+                self.got.append(text)
 
 
 def greet(dialler: End, dialled: End, *, welcome_arrives: bool = True) -> bool:
@@ -129,7 +132,8 @@ def test_gaps_and_impossible_acknowledgements_are_faults() -> None:
     greet(ann, bob)
     for number, acknowledged in ((2, 0), (1, 7)):
         with pytest.raises(BadFrame):
-            bob.session.take(Carry(number, acknowledged, 0, "docks", "LINK", ()))
+            frame = carried(number, "LINK")
+            bob.session.take(msgspec.structs.replace(frame, acknowledged=acknowledged))
 
 
 def test_a_peer_that_takes_nothing_costs_bounded_memory() -> None:
@@ -139,6 +143,24 @@ def test_a_peer_that_takes_nothing_costs_bounded_memory() -> None:
         ann.say(text, custody=False)
     with pytest.raises(Overflow):
         ann.say("one more", custody=False)
+
+
+def test_what_waits_is_bounded_in_bytes_and_a_receipt_makes_room() -> None:
+    ann, bob = pair()
+    greet(ann, bob)
+    long = "x" * (FRAME_LIMIT // 2)
+    ann.session.end()
+    with pytest.raises(Overflow, match="already wait for bob"):
+        for _ in range(1000):
+            ann.say(long, custody=True)
+    assert ann.session.custody_bytes < MOST_BYTES + FRAME_LIMIT
+    assert len(ann.session.custody) < 1000
+    ann.session.arrived(len(ann.session.custody) - 1)
+    assert ann.session.custody_bytes == OVERHEAD + len(ann.session.custody[0][1].payload)
+    greet(ann, bob)
+    with pytest.raises(Overflow, match="has not acknowledged"):
+        for _ in range(1000):
+            ann.say(long, custody=False)
 
 
 ACTIONS = st.lists(

@@ -181,11 +181,18 @@ class Session:
             return
         if len(self.custody) >= IN_CUSTODY or self.custody_bytes >= MOST_BYTES:
             raise Overflow(f"{len(self.custody)} messages already wait for {self.peer}")
+        try:
+            if self.up:
+                self.write(self.custody_sent + 1, content)
+        except Overflow:
+            self.keep(content)
+            raise
+        self.keep(content)
+
+    def keep(self, content: Content) -> None:
         self.custody_sent += 1
         self.custody_bytes += OVERHEAD + len(content.payload)
         self.custody.append((self.custody_sent, content))
-        if self.up:
-            self.write(self.custody_sent, content)
 
     def arrived(self, custody: int) -> None:
         """The other side has everything in custody up to this number."""
