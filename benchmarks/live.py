@@ -118,7 +118,7 @@ async def worker(name: str, protected: bool, permits: int, members: list[str]) -
                 node.connect(order["connect"])
             elif "ready" in order:
                 await pool.ready.wait()
-                while len(pool.near) < order["ready"]:
+                while len(pool.peers.near) < order["ready"]:
                     await asyncio.sleep(0.01)
                 say(ready=True)
             elif "work" in order:
@@ -299,7 +299,7 @@ def holder(protected: bool) -> dict[str, Any]:
         secret = SECRET if protected else None
         async with Node("n0", secret=secret) as a, Node("n1", secret=secret, peers=[a.address]):
             pool = a.pool("pens", 1)
-            while "n1" not in pool.near:
+            while "n1" not in pool.peers.near:
                 await asyncio.sleep(0.01)
             sent, times = dict(pool.measures.sent), []
             for _ in range(20_000):

@@ -16,6 +16,7 @@ import pytest
 
 from meshlock import Node, Pool, Refused
 from meshlock.live.interfaces import agent
+from meshlock.live.machine import limits
 from meshlock.trace.audit import Audit
 from meshlock.trace.merge import merge
 from meshlock.trace.reader import Trace
@@ -416,13 +417,15 @@ def test_what_clients_did_is_traced_through_crashes_and_judged(tmp_path: Path) -
         merge(parts, file, ended=True)
     audit = Audit(Trace(merged))
     assert audit.trace.setup["algorithm"] == "jiang"
-    assert audit.entries == 4 and audit.monitor.violated == {}
-    events = [json.loads(line).get("event") for line in merged.read_text().splitlines()]
+    found = [json.loads(line) for line in merged.read_text().splitlines()]
+    pulls = [event for event in found if event.get("priority") == limits.PRIORITY.least]
+    assert audit.entries == 4 + len(pulls) and audit.monitor.violated == {}
+    events = [event.get("event") for event in found]
     assert events.count("crash") == events.count("restart") == 1
     assert "lease" in events
     command = [*PROGRAM, "audit", *map(str, parts), "--json"]
     verdict = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    assert verdict["holds"] and verdict["entries"] == 4
+    assert verdict["holds"] and verdict["entries"] == 4 + len(pulls)
     assert set(verdict["not_judged"]) == {"one-token", "conservation", "served"}
     late = merged.read_text().replace('"event":"lease"', '"event":"timer"')
     merged.write_text(late)

@@ -362,11 +362,11 @@ def test_a_slow_way_counts_there_and_back() -> None:
             b = await stack.enter_async_context(Node("b", peers=[relay.address]))
             await until(lambda: mesh_of(a).stamp("b")[0] != NEVER)
             arrived: asyncio.Future[tuple[int, int]] = asyncio.get_running_loop().create_future()
-            b.pool("docks").receive = lambda peer, frame, serial: arrived.set_result(  # type: ignore
-                (mesh_of(b).travelled(tuple(frame.args)), mesh_of(b).clock())
+            b.pool("docks").receive = lambda peer, frame: arrived.set_result(  # type: ignore
+                (mesh_of(b).age(frame.stamp), mesh_of(b).clock())
             )
             began = mesh_of(a).clock()
-            mesh_of(a).send("b", "docks", "STAMPED", mesh_of(a).stamp("b"))
+            mesh_of(a).send("b", content("STAMPED")._replace(since=began))
             mesh_of(a).flush()
             bound, ended = await arrived
             assert ended - began >= 100_000_000

@@ -73,7 +73,7 @@ def test_an_idle_holder_grants_without_a_message() -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:
             docks = a.pool("docks", permits=1)
             b.pool("docks")
-            await until(lambda: "b" in docks.near)
+            await until(lambda: "b" in docks.peers.near)
             before = dict(docks.measures.sent)
             for _ in range(10):
                 async with docks.acquire():
@@ -269,7 +269,7 @@ def test_two_foundings_never_share_a_link() -> None:
             async with here.acquire(), there.acquire():
                 b.connect(a.address)
                 await until(lambda: bool(here.conflict and there.conflict))
-                assert not here.near and not there.near
+                assert not here.peers.near and not there.peers.near
             with pytest.raises(Refused, match="Two separate pools have the name docks"):
                 await here.acquire()
 
@@ -282,7 +282,7 @@ def test_a_founding_that_nobody_used_gives_way() -> None:
             here, there = a.pool("docks", permits=1), b.pool("docks", permits=1)
             async with here.acquire():
                 b.connect(a.address)
-                await until(lambda: "b" in here.near)
+                await until(lambda: "b" in here.peers.near)
                 with pytest.raises(TimeoutError):
                     await there.acquire(timeout=0.1)
 
@@ -378,7 +378,7 @@ def test_a_list_of_peers_may_be_the_same_everywhere() -> None:
             dialler = a._mesh.diallers[a.address]
             await dialler
             docks = a.pool("docks", permits=1)
-            await until(lambda: "b" in docks.near)
+            await until(lambda: "b" in docks.peers.near)
             assert set(a.status()["links"]) == {"b"} and set(b.status()["links"]) == {"a"}
 
     run(story)

@@ -115,7 +115,6 @@ SEAL: Any = tuple[Epoch, Count, TokenState | None, Clock, tuple[tuple[Fence, Sha
 # -- fields by name ---------------------------------------------------------------------------
 
 FIELDS: dict[str, Any] = {
-    "adopted": Epoch,
     "answered": bool,
     "asker": NodeNumber,
     "blocked": Rank | None,
@@ -132,6 +131,7 @@ FIELDS: dict[str, Any] = {
     "inside": bool,
     "ledger": tuple[Entry, ...] | None,
     "lender": NodeNumber,
+    "lost": bool,
     "mine": Count,
     "node": NodeNumber,
     "number": Count,

@@ -73,8 +73,9 @@ def chosen(
     entry = find(algorithm or (DEFAULT_WITH_MEMBERS if members else DEFAULT))
     if members:
         refuse_without_token(entry)
-    limits.options(options)
-    return entry, settle(entry, {**LIVE.get(entry.name, {}), **options})
+    settled = settle(entry, {**LIVE.get(entry.name, {}), **options})
+    limits.options(settled)
+    return entry, settled
 
 
 def founded(
