@@ -13,6 +13,7 @@ from time import CLOCK_BOOTTIME, clock_gettime
 from typing import Any
 
 import pytest
+from lines import line
 
 from meshlock import Node, Pool, Refused
 from meshlock.live.interfaces import agent
@@ -115,6 +116,57 @@ def test_the_holder_is_killed_and_the_others_are_served_within_two_leases() -> N
             async with member(others[0]).acquire(timeout=10):
                 pass
             assert clock_gettime(CLOCK_BOOTTIME) - began < 2 * LEASE + 0.3
+
+    run(story)
+
+
+ALGORITHMS = ["jiang", "reverse-link", "raymond", "naimi-trehel", "neilsen-mizuno"]
+ALGORITHMS += ["suzuki-kasami", "centralized", "direct"]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_on_a_line_any_algorithm_goes_on_when_a_node_with_a_grant_is_killed(algorithm: str) -> None:
+    """a - b - c: between a and c everything is relayed by b; c is killed with its grant."""
+
+    async def story() -> None:
+        async with line("abc", dead=0.3) as (nodes, _):
+            pools = {
+                name: node.pool("docks", 1, members=NAMES, lease=LEASE, algorithm=algorithm)
+                for name, node in nodes.items()
+            }
+            fences = []
+            for pool in [*pools.values()] * 2:
+                async with pool.acquire(timeout=15) as grant:
+                    fences.append(grant.fence)
+            last = await pools["c"].acquire(timeout=15)
+            fences.append(last.fence)
+            waiting = [asyncio.create_task(pools[name].wait_for(1, 0, None)) for name in ("a", "b")]
+            deadline = last.deadline
+            await nodes["c"].vanish()
+            for done in asyncio.as_completed(waiting, timeout=15):
+                grant = await done
+                assert deadline is not None and clock_gettime(CLOCK_BOOTTIME) >= deadline
+                fences.append(grant.fence)
+                grant.release()
+            assert fences == sorted(set(fences))
+            assert described(nodes["a"])["algorithm"] == algorithm
+            assert not nodes["a"].mesh.mishaps.counts and not nodes["b"].mesh.mishaps.counts
+
+    run(story)
+
+
+def test_the_tree_of_a_fixed_network_follows_the_links() -> None:
+    async def story() -> None:
+        async with line("abcd") as (nodes, _):
+            pool = nodes["b"].pool("docks", 1, members=["b"], lease=LEASE)
+            await until(lambda: nodes["b"].mesh.link_map.reaches("d"))
+            await until(lambda: "a" in pool.numbers and "d" in pool.numbers)
+            assert pool.members is not None
+            numbers = [pool.number(name) for name in ("b", "a", "c", "d")]
+            assert pool.members.tree(tuple(numbers)) == (-1, 0, 0, 2)
+            far = (numbers[0], numbers[3], numbers[1])  # c takes no part: b is next on d's way
+            assert pool.members.tree(far) == (-1, 0, 0)
+            assert pool.members.tree((numbers[0], 12345)) == (-1, 0)  # whoever that is
 
     run(story)
 

@@ -385,10 +385,10 @@ class Pool:
         """With the guarantee that it needs: reliable in networks where links do not matter; over
         the link, in order, where they do; recovery repeats what it says itself."""
         kind, seal = message.kind, message.seal
-        self.measures.sends(kind)
         peer = self.names.get(message.receiver)
-        if peer is None:
+        if peer is None or (self.members is not None and self.members.delays(message)):
             return
+        self.measures.sends(kind)
         payload = self.shapes[kind].pack(message)
         since = 0
         if seal is not None and seal.state is not None and self.members is not None:
