@@ -203,7 +203,7 @@ LEASED: dict[str, tuple[str, tuple[Any, ...]]] = {
     "the epoch of a seal": ("LINK", (((2**30, 5, 7), 7, None, 0, ()), HEIGHT, 0)),
     "a hop": ("RENEW", (EPOCH, 7, -3, 1)),
     "a hop of a token": ("TOKEN", ((EPOCH, 7, (EPOCH, -3, 1, (), 0), 5, ()), HEIGHT, 0, 1, 0, 0)),
-    "a fence": ("RETURN", (EPOCH, (EPOCH, 2**23), 5)),
+    "a fence": ("RETURN", (EPOCH, (EPOCH, 2**23), 5, 0)),
     "permits": ("PROPOSE", (EPOCH, (EPOCH, (5,), 2**40, 1_000_000))),
     "members": ("PROPOSE", (EPOCH, (EPOCH, tuple(range(102)), 1, 1_000_000))),
     "yes for a number": ("ACCEPTED", (EPOCH, True)),

@@ -123,6 +123,7 @@ FIELDS: dict[str, Any] = {
     "count": Share,
     "epoch": Epoch,
     "fence": Fence,
+    "fences": tuple[Fence, ...],
     "first": FirstLedger,
     "free": Share,
     "grants": Count,

@@ -14,9 +14,8 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from meshlock.algorithms.interface import NIL, Algorithm, Conflict, Keep, Message
+from meshlock.algorithms.interface import NIL, Algorithm, Conflict, Keep
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.messages import Accepted
 from meshlock.algorithms.recovery.records import NO_EPOCH, majority
 from meshlock.algorithms.recovery.state import Terms
 from meshlock.errors import Refused
@@ -46,7 +45,6 @@ class Members:
         self.clock = 0  # of the mesh, when the node was called last
         self.promises = Promises(state, pool.name) if state is not None else None
         self.unsaved: Promised | None = None
-        self.receipts: dict[int, Message] = {}
         for name in (*configuration.members, pool.me):
             pool.meet(name)
         members = tuple([pool.number(name) for name in configuration.members])
@@ -93,22 +91,11 @@ class Members:
         try:
             self.pool.before()
             node.wake(random.random())
-            self.pool.out += self.receipts.values()
-            self.receipts.clear()
             self.pool.carry_out("timer", {})
             self.mesh.flush()
         finally:
             self.waking_at = node.wake_at()
             self.sleep()
-
-    def delays(self, message: Message) -> bool:
-        """A receipt can wait until the node is woken, and only the last one for somebody counts:
-        it matters only if nothing else tells that the token arrived."""
-        if message.urgent or not isinstance(message, Accepted):
-            return False
-        message.urgent = True  # next time
-        self.receipts[message.receiver] = message
-        return True
 
     def sleep_until_due(self) -> None:
         """After every call of the node: it may want to be woken earlier now."""
@@ -230,7 +217,8 @@ class Members:
     def settled(self) -> bool:
         """Does nobody need anything of this node: the token, permits, or an answer?"""
         node = self.node
-        return not (node.token or node.unaccepted or node.returning or node.grants)
+        held = node.token or node.grants or node.returning
+        return not (held or node.unaccepted or node.receipts or node.struck)
 
     def describe(self) -> dict[str, Any]:
         node = self.node
