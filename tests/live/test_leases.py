@@ -40,13 +40,18 @@ async def until(true: Callable[[], object]) -> None:
         await asyncio.sleep(0.005)
 
 
-def member(node: Node, permits: int = 1, names: list[str] = NAMES) -> Pool:
-    return node.pool("docks", permits, members=names, lease=LEASE)
+def member(
+    node: Node, permits: int = 1, names: list[str] = NAMES, algorithm: str | None = None
+) -> Pool:
+    return node.pool("docks", permits, members=names, lease=LEASE, algorithm=algorithm)
 
 
 @asynccontextmanager
 async def three(
-    permits: int = 1, state: Path | None = None, trace: dict[str, Path] | None = None
+    permits: int = 1,
+    state: Path | None = None,
+    trace: dict[str, Path] | None = None,
+    algorithm: str | None = None,
 ) -> AsyncIterator[list[Node]]:
     """a - b - c, all linked, all members."""
     async with AsyncExitStack() as stack:
@@ -57,7 +62,7 @@ async def three(
             traced = trace[name] if trace is not None else None
             node = Node(name, peers=peers, state=folder, dead=0.3, trace=traced)
             nodes.append(await stack.enter_async_context(node))
-            member(node, permits)
+            member(node, permits, algorithm=algorithm)
         yield nodes
 
 
@@ -215,15 +220,19 @@ def test_whoever_is_cut_off_from_the_majority_loses_its_grant_before_others_get_
     run(story)
 
 
-def test_a_node_that_is_no_member_asks_through_one_that_is() -> None:
+@pytest.mark.parametrize("algorithm", ["jiang", "raymond"])
+def test_a_node_that_is_no_member_asks_through_one_that_is(algorithm: str) -> None:
     async def story() -> None:
-        async with three() as nodes, Node("guest", peers=[nodes[2].address]) as guest:
+        async with (
+            three(algorithm=algorithm) as nodes,
+            Node("guest", peers=[nodes[2].address]) as guest,
+        ):
             docks = guest.pool("docks")
             async with docks.acquire(timeout=10) as grant:
                 assert grant.lease is not None
                 assert docks.permits == 1
                 with pytest.raises(TimeoutError):
-                    await member(nodes[0]).acquire(timeout=0.2)
+                    await nodes[0].pool("docks").acquire(timeout=0.2)
 
     run(story)
 
@@ -312,6 +321,53 @@ def test_a_node_that_leaves_hands_the_token_on() -> None:
             async with member(others[0]).acquire(timeout=LEASE / 2):
                 pass
             assert described(others[0])["epoch"] == epoch
+
+    run(story)
+
+
+@pytest.mark.parametrize("algorithm", ["raymond", "direct", "naimi-trehel"])
+def test_whatever_it_runs_a_node_that_leaves_takes_no_token_and_no_permits_along(
+    algorithm: str,
+) -> None:
+    """Its waiting request is withdrawn. In a fixed network an epoch without it begins at once:
+    nobody has to wait for a lease to end."""
+
+    async def story() -> None:
+        async with three(permits=1, algorithm=algorithm) as nodes:
+            await until(lambda: holds_token(nodes))
+            leaving = holder(nodes)
+            others = [node for node in nodes if node is not leaving]
+            held = await others[0].pool("docks").acquire(timeout=10)
+            wish = asyncio.create_task(leaving.pool("docks").wait_for(1, 9, None))
+            await until(lambda: described(leaving)["waiting"])
+            await leaving.close()
+            with pytest.raises(Refused, match="was closed"):
+                await wish
+            held.release()
+            for node in (others[1], others[0]):  # who leaves next has the token
+                async with node.pool("docks").acquire(timeout=2 * LEASE):
+                    pass
+            await until(lambda: described(others[0])["token_here"])
+            await others[0].close()
+            assert not leaving.pools["docks"].clients and not others[0].pools["docks"].clients
+            await until(lambda: described(others[1])["members_reached"] == 1)
+
+    run(story)
+
+
+def test_a_lone_node_leaves_at_once_and_others_are_not_kept_waiting() -> None:
+    async def story() -> None:
+        async with Node("a") as a:
+            pool = a.pool("docks", 1, members=["a"], lease=LEASE)
+            grant = await pool.acquire(timeout=10)
+            wish = asyncio.create_task(pool.wait_for(1, 0, None))
+            await asyncio.sleep(0)
+            began = clock_gettime(CLOCK_BOOTTIME)
+            await a.close()
+            assert clock_gettime(CLOCK_BOOTTIME) - began < 0.5
+            assert grant.lost.is_set()
+            with pytest.raises(Refused, match="was closed"):
+                await wish
 
     run(story)
 

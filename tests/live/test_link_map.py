@@ -91,7 +91,7 @@ def test_at_rest_nothing_is_told() -> None:
             await asyncio.sleep(0.05)
             told: list[str] = []
             for node in nodes.values():
-                map_of(node).hear = lambda peer, record: told.append(peer)  # type: ignore
+                map_of(node).receive = lambda peer, record: told.append(peer)  # type: ignore
             await asyncio.sleep(0.5)
             assert told == []
 
@@ -317,7 +317,7 @@ def test_a_neighbour_that_does_not_read_is_owed_each_record_once() -> None:
             mesh = mesh_of(a)
             mesh.open["b"].paused = True
             for number in range(2, 50):
-                map_of(a).hear("x", Links("y", 7, number, ()))
+                map_of(a).receive("x", Links("y", 7, number, ()))
                 map_of(a).settle()
             assert map_of(a).owed == {"b": {"y"}}
             assert "y" not in map_of(b).links

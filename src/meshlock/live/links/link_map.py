@@ -49,7 +49,7 @@ class LinkMap:
         self.mesh = mesh
         self.me = mesh.name
         self.records = {self.me: Links(self.me, mesh.boot, 1, ())}
-        self.gone: dict[str, float] = {}  # nodes that cannot be reached: since when
+        self.unreachable: dict[str, float] = {}  # since when
         self.fresh: dict[str, str] = {}  # records to hand on, and who told us
         self.owed: dict[str, set[str]] = {}  # neighbour: names whose records it must be told
         self.ways: dict[str, tuple[int, str]] = {}  # node: distance and first step
@@ -93,7 +93,9 @@ class LinkMap:
             name: {
                 "links": sorted(near),
                 "distance": self.distance(name),
-                "gone_for": round(now - self.gone[name], 1) if name in self.gone else None,
+                "gone_for": round(now - self.unreachable[name], 1)
+                if name in self.unreachable
+                else None,
             }
             for name, near in sorted(self.links.items())
         }
@@ -110,7 +112,7 @@ class LinkMap:
         self.owed[peer] = {self.me, *self.ways}
         self.soon()
 
-    def hear(self, peer: str, record: Links) -> None:
+    def receive(self, peer: str, record: Links) -> None:
         known = self.records.get(record.name)
         if known is not None and age(record) <= age(known):
             if age(record) < age(known):
@@ -159,10 +161,10 @@ class LinkMap:
         now = self.mesh.time()
         for name in self.records:
             if name not in self.ways:
-                self.gone.setdefault(name, now)
-            elif self.gone.pop(name, None) is not None:
+                self.unreachable.setdefault(name, now)
+            elif self.unreachable.pop(name, None) is not None:
                 self.fresh[name] = self.me  # all neighbours are told (4)
-        if self.gone and self.forgetting is None and not self.closed:
+        if self.unreachable and self.forgetting is None and not self.closed:
             self.forgetting = self.mesh.mishaps.later(FORGET_AFTER, "map", self.forget_old)
 
     def soon(self) -> None:
@@ -207,7 +209,10 @@ class LinkMap:
         self.draw()
         excess = len(self.records) - MOST_NODES
         if excess > 0:
-            order = [*sorted(self.gone, key=self.gone.__getitem__), *reversed(self.records)]
+            order = [
+                *sorted(self.unreachable, key=self.unreachable.__getitem__),
+                *reversed(self.records),
+            ]
             order.remove(self.me)
             for name in list(dict.fromkeys(order))[:excess]:
                 self.forget(name)
@@ -216,16 +221,16 @@ class LinkMap:
     def forget_old(self) -> None:
         self.forgetting = None
         now = self.mesh.time()
-        for name, since in list(self.gone.items()):
+        for name, since in list(self.unreachable.items()):
             if now - since >= FORGET_AFTER:
                 self.forget(name)
-        if self.gone:
-            wait = min(self.gone.values()) + FORGET_AFTER - now
+        if self.unreachable:
+            wait = min(self.unreachable.values()) + FORGET_AFTER - now
             self.forgetting = self.mesh.mishaps.later(wait, "map", self.forget_old)
 
     def forget(self, name: str) -> None:
         del self.records[name]
-        self.gone.pop(name, None)
+        self.unreachable.pop(name, None)
         self.fresh.pop(name, None)
         self.stale = True
         self.soon()

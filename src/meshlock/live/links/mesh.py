@@ -248,7 +248,7 @@ class Mesh:
         self.router.receive(connection.peer, frame)
 
     def mapped(self, connection: Connection, frame: Links) -> None:
-        self.link_map.hear(connection.peer, frame)
+        self.link_map.receive(connection.peer, frame)
 
     def beaten(self, connection: Connection, frame: Beat) -> None:
         boot = self.sessions[connection.peer].peer_boot
