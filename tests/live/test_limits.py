@@ -384,7 +384,7 @@ def test_what_is_expected_to_go_on_does_although_a_pool_fails() -> None:
     async def story() -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:
             first, second = a.pool("first", permits=1), a.pool("second", permits=1)
-            vars(first)["up"] = vars(first)["down"] = Fails()
+            vars(first.peers)["up"] = vars(first.peers)["down"] = Fails()
             joined = b.pool("second")
             async with joined.acquire(timeout=30):
                 assert second.peers.near == {"b"}

@@ -311,11 +311,11 @@ class Node:
 
     def up(self, peer: str) -> None:
         for pool in self.pools.values():
-            self.mesh.mishaps.run("pool", pool.up, peer)
+            self.mesh.mishaps.run("pool", pool.peers.up, peer)
 
     def down(self, peer: str) -> None:
         for pool in self.pools.values():
-            self.mesh.mishaps.run("pool", pool.down, peer)
+            self.mesh.mishaps.run("pool", pool.peers.down, peer)
 
     def map_changed(self) -> None:
         for pool in self.pools.values():

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import re
 from enum import Enum, auto
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from meshlock.live.links.frames import (
     FRAME_LIMIT,
@@ -40,6 +40,10 @@ from meshlock.live.links.frames import (
 from meshlock.live.links.session import Session
 from meshlock.live.machine.limits import NAME
 from meshlock.live.machine.mishaps import Mishaps
+
+if TYPE_CHECKING:
+    from meshlock.live.links.link_map import LinkMap
+    from meshlock.live.links.routed import Router
 
 WRITE_BUFFER = 64 * 1024
 """Bytes that may wait in the transport; beyond that messages wait in the session."""
@@ -86,6 +90,8 @@ class Keeper(Protocol):
     name: str
     boot: int
     mishaps: Mishaps
+    link_map: LinkMap
+    router: Router
 
     def greeting(self, connection: Connection) -> None: ...
     def proved(self, transport: asyncio.Transport) -> str | None: ...
@@ -94,8 +100,6 @@ class Keeper(Protocol):
     def opened(self, connection: Connection, resumed: bool, ended: bool) -> None: ...
     def parting(self, connection: Connection) -> None: ...
     def receive(self, sender: str, frame: Carry | Routed) -> None: ...
-    def routed(self, connection: Connection, frame: Routed) -> None: ...
-    def mapped(self, connection: Connection, frame: Links) -> None: ...
     def barred(self, peer: str) -> bool: ...
     def beaten(self, connection: Connection, frame: Beat) -> None: ...
     def flush(self) -> None: ...
@@ -220,9 +224,9 @@ class Connection(asyncio.Protocol):
         elif isinstance(frame, Bye):
             self.keeper.parting(self)
         elif isinstance(frame, Routed):
-            self.keeper.routed(self, frame)
+            self.keeper.router.receive(self.peer, frame)
         elif isinstance(frame, Links):
-            self.keeper.mapped(self, frame)
+            self.keeper.link_map.receive(self.peer, frame)
         else:
             raise BadFrame(f"{type(frame).__name__} out of turn")
 

@@ -89,13 +89,12 @@ class LinkMap:
     def describe(self) -> dict[str, Any]:
         self.draw()
         now = self.mesh.time()
+        since = self.unreachable
         return {
             name: {
                 "links": sorted(near),
                 "distance": self.distance(name),
-                "gone_for": round(now - self.unreachable[name], 1)
-                if name in self.unreachable
-                else None,
+                "gone_for": round(now - since[name], 1) if name in since else None,
             }
             for name, near in sorted(self.links.items())
         }
@@ -209,10 +208,8 @@ class LinkMap:
         self.draw()
         excess = len(self.records) - MOST_NODES
         if excess > 0:
-            order = [
-                *sorted(self.unreachable, key=self.unreachable.__getitem__),
-                *reversed(self.records),
-            ]
+            oldest = sorted(self.unreachable, key=self.unreachable.__getitem__)
+            order = [*oldest, *reversed(self.records)]
             order.remove(self.me)
             for name in list(dict.fromkeys(order))[:excess]:
                 self.forget(name)

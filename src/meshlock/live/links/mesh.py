@@ -27,7 +27,6 @@ from meshlock.live.links.frames import (
     Carry,
     Content,
     Hello,
-    Links,
     Refuse,
     Routed,
     Stamp,
@@ -243,12 +242,6 @@ class Mesh:
         receiver = self.receivers.get(frame.pool) or self.owner.receiver(frame.pool)
         if receiver is not None:
             receiver.receive(sender, frame)
-
-    def routed(self, connection: Connection, frame: Routed) -> None:
-        self.router.receive(connection.peer, frame)
-
-    def mapped(self, connection: Connection, frame: Links) -> None:
-        self.link_map.receive(connection.peer, frame)
 
     def beaten(self, connection: Connection, frame: Beat) -> None:
         boot = self.sessions[connection.peer].peer_boot

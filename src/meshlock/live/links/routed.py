@@ -88,22 +88,10 @@ class Router:
             known = known or session.peer_boot
             generation, acknowledged = session.generation, session.custody_received
             self.owed.discard(target)
-        pool, identity, kind, payload, since = content
-        frame = Routed(
-            mesh.name,
-            target,
-            2 * (mesh.link_map.distance(target) or 0) + 4,
-            mesh.boot,
-            known,
-            generation,
-            number,
-            acknowledged,
-            pool,
-            identity,
-            kind,
-            payload,
-            mesh.stamped(connection.peer, since) if since else None,
-        )
+        hops = 2 * (mesh.link_map.distance(target) or 0) + 4
+        stamp = mesh.stamped(connection.peer, content.since) if content.since else None
+        header = (mesh.name, target, hops, mesh.boot, known, generation, number, acknowledged)
+        frame = Routed(*header, *content[:4], stamp)
         connection.pending.append(pack(frame))
         mesh.hurry(connection, urgent)
         return True

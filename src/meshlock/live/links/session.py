@@ -51,21 +51,13 @@ Kept = tuple[int, Content]
 """A message in custody, with its number."""
 
 
-def no_stamp(since: int) -> Stamp | None:
-    return None
-
-
 class Overflow(Exception):
     """The other side does not take what we send."""
 
 
 class Session:
     def __init__(
-        self,
-        me: str,
-        boot: int,
-        peer: str,
-        stamp: Callable[[int], Stamp | None] = no_stamp,
+        self, me: str, boot: int, peer: str, stamp: Callable[[int], Stamp] | None = None
     ) -> None:
         self.me = me
         self.boot = boot
@@ -209,7 +201,7 @@ class Session:
         if waiting >= UNACKNOWLEDGED or self.unacknowledged_bytes >= MOST_BYTES:
             raise Overflow(f"{self.peer} has not acknowledged {waiting} messages")
         pool, identity, kind, payload, since = content
-        stamp = self.stamp(since) if since else None
+        stamp = self.stamp(since) if since and self.stamp is not None else None
         number, received = self.sent + 1, self.received
         frame = pack(Carry(number, received, custody, pool, identity, kind, payload, stamp))
         self.sent = number

@@ -44,12 +44,6 @@ class Epoch(records.Epoch):
     boot: Count
 
 
-class Fence(records.Fence):
-    __slots__ = ()
-    epoch: Epoch
-    number: EpochGrants
-
-
 class Config(records.Config):
     __slots__ = ()
     epoch: Epoch
@@ -58,58 +52,34 @@ class Config(records.Config):
     lease: Count
 
 
-class Entry(records.Entry):
-    __slots__ = ()
-    node: NodeNumber
-    fence: Fence
-    permits: Share
-    lapsing: bool
+def within(record: type, *types: Any) -> Any:
+    """The same record, with these types of its fields."""
+    annotations = dict(zip(record.__annotations__, types, strict=True))
+    return type(record.__name__, (record,), {"__slots__": (), "__annotations__": annotations})
 
 
-class Participant(records.Participant):
-    __slots__ = ()
-    node: NodeNumber
-    boot: Count
-    father: NodeNumber
+def row(*types: Any) -> Any:
+    return tuple.__class_getitem__(types)
 
 
-class FirstLedger(records.FirstLedger):
-    __slots__ = ()
-    epoch: Epoch
-    config: Config
-    participants: Annotated[tuple[Participant, ...], PER_NODE]
-    kept: tuple[Entry, ...]
+Fence = within(records.Fence, Epoch, EpochGrants)
+Fences = row(Fence, ...)
+Returns = row(row(Fence, Share), ...)
+Entry = within(records.Entry, NodeNumber, Fence, Share, bool)
+Entries = row(Entry, ...)
+Participant = within(records.Participant, NodeNumber, Count, NodeNumber)
+Participants: Any = Annotated[row(Participant, ...), PER_NODE]
+FirstLedger = within(
+    *(records.FirstLedger, Epoch, Config, Participants, Entries, Count, Epoch, EpochGrants),
+)
+TokenState = within(records.TokenState, Epoch, Hop, Share, Entries, EpochGrants)
+Unaccepted = within(records.Unaccepted, TokenState, NodeNumber, Count)
+Report = within(
+    *(records.Report, Count, Epoch, Epoch, Returns, row(Epoch, Hop)),
+    *(TokenState | None, Unaccepted | None, Config),
+)
 
-
-class TokenState(records.TokenState):
-    __slots__ = ()
-    epoch: Epoch
-    hop: Hop
-    free: Share
-    ledger: tuple[Entry, ...]
-    grants: EpochGrants
-
-
-class Unaccepted(records.Unaccepted):
-    __slots__ = ()
-    state: TokenState
-    receiver: NodeNumber
-    boot: Count
-
-
-class Report(records.Report):
-    __slots__ = ()
-    boot: Count
-    top: Epoch
-    adopted: Epoch
-    grants: tuple[tuple[Fence, Share], ...]
-    hop_seen: tuple[Epoch, Hop]
-    token: TokenState | None
-    unaccepted: Unaccepted | None
-    config: Config
-
-
-SEAL: Any = tuple[Epoch, Count, TokenState | None, Clock, tuple[tuple[Fence, Share], ...]]
+SEAL = row(Epoch, Count, TokenState | None, Clock, Returns)
 """Epoch, the receiver's boot, the token's state, what is left of its lease, what is returned."""
 
 # -- fields by name ---------------------------------------------------------------------------
@@ -123,14 +93,14 @@ FIELDS: dict[str, Any] = {
     "count": Share,
     "epoch": Epoch,
     "fence": Fence,
-    "fences": tuple[Fence, ...],
+    "fences": Fences,
     "first": FirstLedger,
     "free": Share,
     "grants": Count,
     "height": tuple[Level, Level, NodeNumber],
     "hop": Hop,
     "inside": bool,
-    "ledger": tuple[Entry, ...] | None,
+    "ledger": Entries | None,
     "lender": NodeNumber,
     "lost": bool,
     "mine": Count,
@@ -166,9 +136,8 @@ class Shape:
         self.name = kind.kind
         self.sealed = sealed
         fields = [FIELDS.get(f"{algorithm} {name}") or FIELDS[name] for name in kind.fields]
-        content: Any = tuple([SEAL, *fields] if sealed else fields)
         self.decode: Callable[[bytes], tuple[Any, ...]]
-        self.decode = msgspec.msgpack.Decoder(tuple.__class_getitem__(content)).decode
+        self.decode = msgspec.msgpack.Decoder(row(*([SEAL] if sealed else []), *fields)).decode
         self.names = kind.fields
         self.values = attrgetter(*kind.fields) if len(kind.fields) > 1 else self.few
 

@@ -214,11 +214,11 @@ class Members:
                 return grant.until / 1e6 / self.mesh.clock_rate
         return None
 
-    def settled(self) -> bool:
-        """Does nobody need anything of this node: the token, permits, or an answer?"""
+    def needed(self) -> bool:
+        """Has this node anything that others need: the token, permits, or an answer?"""
         node = self.node
-        held = node.token or node.grants or node.returning
-        return not (held or node.unaccepted or node.receipts or node.struck)
+        held = node.token or node.unaccepted or node.grants or node.returning
+        return bool(held or node.receipts or node.struck)
 
     def describe(self) -> dict[str, Any]:
         node = self.node

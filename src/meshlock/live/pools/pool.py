@@ -511,12 +511,6 @@ class Pool:
         self.peers.inform_all()
         self.mesh.flush()
 
-    def up(self, peer: str) -> None:
-        self.peers.up(peer)
-
-    def down(self, peer: str) -> None:
-        self.peers.down(peer)
-
     def link_up(self, peer: str) -> None:
         number = self.meet(peer)
         self.before().link_up(number)
@@ -603,19 +597,12 @@ class Pool:
         try:
             async with asyncio.timeout(FAREWELL):
                 if core.tokens():
-                    content = Content(self.name, self.identity, PULL, b"")
-                    if heir in self.peers.near:
-                        self.mesh.send(heir, content)
-                    else:
-                        self.mesh.router.send(heir, content)
+                    self.mesh.send(heir, Content(self.name, self.identity, PULL, b""))
                     self.mesh.flush()
-                while not self.settled(core):
+                while self.members.needed() if self.members is not None else core.tokens():
                     await asyncio.sleep(self.mesh.heartbeat / 10)
         except TimeoutError:
             tell(ERROR, "left without handing over", node=self.me, pool=self.name)
-
-    def settled(self, core: Node) -> bool:
-        return self.members.settled() if self.members is not None else not core.tokens()
 
     def stop(self) -> None:
         """Nothing more is done or written, whatever state we are in."""
