@@ -167,7 +167,7 @@ def test_the_tree_of_a_fixed_network_follows_the_links() -> None:
             await until(lambda: nodes["b"].mesh.link_map.reaches("d"))
             await until(lambda: "a" in pool.numbers and "d" in pool.numbers)
             assert pool.members is not None
-            numbers = [pool.number(name) for name in ("b", "a", "c", "d")]
+            numbers = [pool.meet(name) for name in ("b", "a", "c", "d")]
             assert pool.members.tree(tuple(numbers)) == (-1, 0, 0, 2)
             far = (numbers[0], numbers[3], numbers[1])  # c takes no part: b is next on d's way
             assert pool.members.tree(far) == (-1, 0, 0)
@@ -351,6 +351,18 @@ def test_whatever_it_runs_a_node_that_leaves_takes_no_token_and_no_permits_along
             await others[0].close()
             assert not leaving.pools["docks"].clients and not others[0].pools["docks"].clients
             await until(lambda: described(others[1])["members_reached"] == 1)
+
+    run(story)
+
+
+def test_a_grant_released_after_its_node_vanished_wakes_nobody() -> None:
+    async def story() -> None:
+        async with Node("a") as a:
+            pool = a.pool("docks", 2, members=["a"], lease=LEASE)
+            grants = [await pool.acquire(timeout=10) for _ in range(2)]
+            await a.vanish()
+            grants[0].release()
+            assert pool.members is not None and pool.members.waking.cancelled()
 
     run(story)
 

@@ -145,6 +145,18 @@ def test_a_peer_that_takes_nothing_costs_bounded_memory() -> None:
         ann.say("one more", custody=False)
 
 
+def test_all_that_waited_goes_out_when_the_link_returns_however_much_it_is() -> None:
+    ann, bob = pair()
+    for text in range(UNACKNOWLEDGED + 10):
+        ann.say(text, custody=True)
+    greet(ann, bob)
+    with pytest.raises(Overflow):
+        ann.say("one more", custody=False)
+    for frame in ann.frames():
+        bob.hear(frame)
+    assert bob.got == ann.kept
+
+
 def test_what_waits_is_bounded_in_bytes_and_a_receipt_makes_room() -> None:
     ann, bob = pair()
     greet(ann, bob)

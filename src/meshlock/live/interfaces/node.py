@@ -181,6 +181,10 @@ class Node:
         await self.part(mesh, near[1:])
         heir = near[0] if near else None
         await asyncio.gather(*[pool.hand_over(heir) for pool in pools], return_exceptions=True)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL):
+                while mesh.router.busy():
+                    await asyncio.sleep(self.heartbeat / 10)
         await self.part(mesh, near[:1])
 
     async def part(self, mesh: Mesh, peers: list[str]) -> None:

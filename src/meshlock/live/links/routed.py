@@ -55,8 +55,10 @@ class Router:
     def advance(self, session: Session, urgent: bool = True) -> None:
         """Send what is in custody for a process without a link, as far as the window reaches."""
         custody, peer = session.custody, session.peer
-        if session.up or not custody or not self.found(session):
+        if session.up or not custody or self.way(peer) is None:
             return
+        if session.peer_boot == 0:
+            session.meet(self.mesh.link_map.records[peer].boot)
         first = custody[0][0]
         self.repeat_at.setdefault(peer, self.mesh.time() + self.mesh.dead)
         sent = max(self.sent.get(peer, 0), first - 1)
@@ -67,15 +69,6 @@ class Router:
             sent = number
         self.sent[peer] = sent
 
-    def found(self, session: Session) -> bool:
-        """Is there a way, and a process to write to?"""
-        link_map = self.mesh.link_map
-        if link_map.route(session.peer) is None:
-            return False
-        if session.peer_boot == 0:
-            session.meet(link_map.records[session.peer].boot)
-        return True
-
     def put(self, target: str, content: Content, number: int, urgent: bool, known: int = 0) -> bool:
         """On the link that leads there, if there is one that can take it."""
         mesh = self.mesh
@@ -84,9 +77,9 @@ class Router:
             return False
         generation, acknowledged = 0, 0
         session = mesh.sessions.get(target)
-        if session is not None:
-            known = known or session.peer_boot
-            generation, acknowledged = session.generation, session.custody_received
+        if session is not None and known in (0, session.peer_boot):
+            known, generation = session.peer_boot, session.generation
+            acknowledged = session.custody_received
             self.owed.discard(target)
         hops = 2 * (mesh.link_map.distance(target) or 0) + 4
         stamp = mesh.stamped(connection.peer, content.since) if content.since else None
@@ -112,6 +105,11 @@ class Router:
             onward = msgspec.structs.replace(frame, hops=frame.hops - 1, stamp=stamp)
             connection.pending.append(pack(onward))
             mesh.hurry(connection, urgent=True)
+
+    def busy(self) -> bool:
+        """Is anything in custody under way?"""
+        waiting = [one for one in self.mesh.sessions.values() if one.custody and not one.up]
+        return any(self.way(session.peer) is not None for session in waiting)
 
     def tick(self, now: float) -> None:
         """Once per heartbeat: receipts that nothing took along, and what had none for too long."""

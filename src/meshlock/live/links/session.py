@@ -45,7 +45,7 @@ MOST_BYTES = 64 * FRAME_LIMIT
 """Nor may either be longer than this, all together."""
 
 OVERHEAD = 256
-"""Of a message in custody, in bytes, whatever is in it."""
+"""Of a message that waits, in bytes, whatever is in it."""
 
 Kept = tuple[int, Content]
 """A message in custody, with its number."""
@@ -169,12 +169,14 @@ class Session:
         """Send, or keep for later. What cannot be written is neither."""
         if not custody:
             if self.up:
+                self.refuse_more()
                 self.write(0, content)
             return
         if len(self.custody) >= IN_CUSTODY or self.custody_bytes >= MOST_BYTES:
             raise Overflow(f"{len(self.custody)} messages already wait for {self.peer}")
         try:
             if self.up:
+                self.refuse_more()
                 self.write(self.custody_sent + 1, content)
         except Overflow:
             self.keep(content)
@@ -196,10 +198,12 @@ class Session:
         """The name of the message that was carried last, the same at both ends."""
         return serial(self.generation, self.sent, self.custody_sent if custody else 0)
 
-    def write(self, custody: int, content: Content) -> None:
+    def refuse_more(self) -> None:
         waiting = len(self.unacknowledged)
         if waiting >= UNACKNOWLEDGED or self.unacknowledged_bytes >= MOST_BYTES:
             raise Overflow(f"{self.peer} has not acknowledged {waiting} messages")
+
+    def write(self, custody: int, content: Content) -> None:
         pool, identity, kind, payload, since = content
         stamp = self.stamp(since) if since and self.stamp is not None else None
         number, received = self.sent + 1, self.received

@@ -45,9 +45,8 @@ class Members:
         self.clock = 0  # of the mesh, when the node was called last
         self.promises = Promises(state, pool.name) if state is not None else None
         self.unsaved: Promised | None = None
-        for name in (*configuration.members, pool.me):
-            pool.meet(name)
-        members = tuple([pool.number(name) for name in configuration.members])
+        self.closed = False
+        members = tuple([pool.meet(name) for name in configuration.members])
         self.terms = Terms(
             members,
             members,
@@ -58,7 +57,7 @@ class Members:
             configuration.options,
             self.tree,
         )
-        self.node = Layer(pool.number(pool.me), pool.out, self.terms)
+        self.node = Layer(pool.meet(pool.me), pool.out, self.terms)
         self.node.pace.second = 1_000_000
         self.node.pace.called = self.name
         self.start()
@@ -106,10 +105,13 @@ class Members:
             self.sleep()
 
     def sleep(self) -> None:
+        if self.closed:
+            return
         seconds = max(0, self.waking_at - self.mesh.clock() // 1000) / 1e6
         self.waking = self.mesh.mishaps.later(seconds, "leases", self.wake)
 
     def close(self) -> None:
+        self.closed = True
         self.waking.cancel()
 
     # -- the disk ----------------------------------------------------------------------
@@ -184,8 +186,7 @@ class Members:
             raise Refused(f"{pool.me} is no member of {pool.name}: ask a member to do it.")
         if added and not self.reaches(name):
             raise Refused(f"{name} is not on the map of the mesh: start it, then add it.")
-        pool.meet(name)
-        number = pool.number(name)
+        number = pool.meet(name)
         if not added and node.members == (number,):
             raise Refused(f"{name} is the last member of {pool.name}: one must stay.")
         if node.pace.change is not None:
@@ -200,7 +201,7 @@ class Members:
         return self.names()
 
     def names(self) -> list[str]:
-        return sorted(self.name(number) for number in self.node.members)
+        return sorted(map(self.name, self.node.members))
 
     def name(self, number: int) -> str:
         return self.pool.names.get(number, "?")

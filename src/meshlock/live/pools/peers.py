@@ -13,6 +13,7 @@ import msgspec
 
 from meshlock.errors import Refused
 from meshlock.live.links.frames import UNREADABLE, BadFrame, Carry, Content, Routed
+from meshlock.live.links.session import OVERHEAD
 from meshlock.live.machine.logs import tell
 from meshlock.live.pools.pool_configuration import PoolConfiguration, refuse_incredible
 
@@ -24,9 +25,6 @@ CONFIGURATION = "configuration"
 
 MOST_WAITING = 1024 * 1024
 """Bytes of messages that may come before the pool's configuration does."""
-
-OVERHEAD = 256
-"""Of each of these, in bytes, whatever is in it."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[PoolConfiguration, bool]).decode

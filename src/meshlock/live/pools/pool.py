@@ -453,16 +453,11 @@ class Pool:
 
     def meet(self, name: str) -> int:
         """A node that takes part, or may: its number."""
-        number = self.number(name)
-        self.names[number] = name
-        self.numbers[name] = number
-        return number
-
-    def number(self, name: str) -> int:
         number = self.numbers.get(name)
         if number is None:
             assert self.configuration is not None
-            number = self.configuration.number(name)
+            number = self.numbers[name] = self.configuration.number(name)
+            self.names[number] = name
         return number
 
     def stranger(self, name: str) -> int:
@@ -532,6 +527,7 @@ class Pool:
             return {"known": False, "why": "no neighbour has told us of it yet"}
         recovery = self.members.describe() if self.members is not None else {}
         waiting = [waiter for waiter in self.clients.values() if waiter.grant is None]
+        held = [(one, one.grant) for one in self.clients.values() if one.grant is not None]
         now = monotonic()
         return {
             "known": True,
@@ -542,14 +538,8 @@ class Pool:
             "token_here": core.tokens() > 0,
             "free_here": core.free_permits(),
             "holding": [
-                {
-                    "want": w.want,
-                    "priority": w.priority,
-                    "fence": w.grant.fence,
-                    "lease": w.grant.lease,
-                }
-                for w in self.clients.values()
-                if w.grant is not None
+                {"want": w.want, "priority": w.priority, "fence": g.fence, "lease": g.lease}
+                for w, g in held
             ],
             "waiting": [
                 {"want": w.want, "priority": w.priority, "seconds": round(now - w.asked, 3)}

@@ -70,7 +70,7 @@ class Recording:
         recovery: dict[str, Any] | None = None
         holder = core.me if core.tokens() > 0 or core.free_permits() > 0 else NIL
         if pool.members is not None:
-            members = [pool.number(name) for name in configuration.members]
+            members = [pool.meet(name) for name in configuration.members]
             lease = configuration.lease / 1e6
             recovery = {"members": members, "lease": lease, "slack": lease / SLACK}
         setup = TraceSetup(
