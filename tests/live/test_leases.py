@@ -305,7 +305,7 @@ def test_a_pool_with_members_says_what_it_runs(algorithm: str | None) -> None:
         async with Node("a") as a:
             pool = a.pool("docks", 1, members=["a"], algorithm=algorithm, lease=LEASE)
             async with pool.acquire(timeout=10):
-                assert described(a)["algorithm"] == algorithm or "jiang"
+                assert described(a)["algorithm"] == (algorithm or "jiang")
 
     run(story)
 
