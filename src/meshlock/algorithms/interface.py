@@ -372,6 +372,8 @@ class Algorithm:
         # come to a pool. Any number may come; the founder's node holds the token and all permits.
         self.join = join
         self.options = options if options is not None else {}  # name: values, the default first
+        # what makes its nodes recover where there are members, if not the usual Layer: a mutant
+        self.layer: Callable[..., Leased] | None = None
 
     def messages(self) -> list[str]:
         return [kind.kind for kind in self.kinds]

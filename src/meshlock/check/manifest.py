@@ -13,10 +13,31 @@ from pathlib import Path
 from typing import Any
 
 from meshlock.check.questions import judged, setup
-from meshlock.check.verdict import Checking
+from meshlock.check.verdict import Verdict, checking
 from meshlock.topology.graphs import Graph
 
 FILE = Path(__file__).with_name("manifest.toml")
+COUNTED = (
+    "crashes",
+    "forgets",
+    "proposals",
+    "cuts",
+    "ticks",
+    "slow_ticks",
+    "doubles",
+    "losses",
+    "resends",
+)
+NOT_WORDS = (
+    "states",
+    "transitions",
+    "depth",
+    "violated",
+    "complete",
+    "properties",
+    "edges",
+    "note",
+)
 
 
 class Entry:
@@ -54,39 +75,42 @@ class Entry:
             words.append("again and again")
         if table.get("capacity"):
             words.append(f"at most {table['capacity']} on a link")
+        words += self.faults()
         return ", ".join(words)
+
+    def faults(self) -> list[str]:
+        """What may happen to nodes that recover."""
+        table = self.table
+        words: list[str] = []
+        if "members" in table:
+            words.append(f"{table['members']} members")
+        for name in COUNTED:
+            if name in table:
+                words.append(f"{table[name]} {name.replace('_', ' ')}")
+        for name in ("crashing", "proposers", "stay"):
+            if name in table:
+                words.append(f"{name} {' '.join([str(node) for node in table[name]])}")
+        words += [f"'{change}'" for change in table.get("member_changes", [])]
+        words += [f"{name} {table[name]}" for name in ("lease", "wait") if name in table]
+        words += [name for name in ("birth", "idle") if table.get(name)]
+        words += [f"{name} {table[name]}" for name in ("renewals", "handshakes") if name in table]
+        return words
 
     def links(self) -> list[str]:
         return [str(link) for link in self.table.get("edges", [])]
 
-    def checking(self, most: int, reduction: str = "none") -> Checking:
+    def checking(self, most: int, reduction: str = "none") -> Verdict:
         table = self.table
         graph = None
         if "edges" in table:
             pairs = [link.split("-") for link in self.links()]
             graph = Graph(table["nodes"], [(int(one), int(other)) for one, other in pairs])
-        what = setup(
-            algorithm=table["algorithm"],
-            nodes=table["nodes"],
-            topology=table.get("topology", "complete"),
-            graph=graph,
-            permits=table.get("permits", 1),
-            requests=table.get("requests", []),
-            changes=table.get("changes", []),
-            flips=table.get("flips", 0),
-            links=table.get("links", "fifo"),
-            failures=table.get("failures", "drain"),
-            partitions=table.get("partitions", False),
-            clients=table.get("clients", 1),
-            repeat=table.get("repeat", False),
-            withdrawals=table.get("withdrawals", False),
-            capacity=table.get("capacity", 0),
-            options=table.get("options", {}),
-        )
-        return Checking(what, judged(table.get("properties", [])), most, reduction)
+        words = {name: value for name, value in table.items() if name not in NOT_WORDS}
+        what = setup(**words, graph=graph)
+        return checking(what, judged(table.get("properties", [])), most, reduction)
 
 
-def found(checking: Checking) -> tuple[int, int, int, dict[str, int]]:
+def found(checking: Verdict) -> tuple[int, int, int, dict[str, int]]:
     """What there is to be pinned of a finished check."""
     explorer = checking.explorer
     violated = {way.name: len(way.labels) for way in checking.violations()}

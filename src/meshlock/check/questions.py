@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.recovery.inside import refuse_without_token
+from meshlock.algorithms.recovery.records import Change as MemberChange
 from meshlock.algorithms.registry import find, refuse_impossible, settle
+from meshlock.check.faults import Faults
+from meshlock.check.judging import NAMES as RECOVERY
 from meshlock.check.setup import Change, SetUp, Wish
 from meshlock.check.structure import NAMES as STRUCTURE
 from meshlock.errors import Refused
@@ -13,12 +18,13 @@ from meshlock.properties.monitor import NAMES
 from meshlock.topology.graphs import Topology
 from meshlock.topology.specification import network
 
-PROPERTIES = (*NAMES, "liveness", *STRUCTURE)
-"""Those of every run; liveness: nobody waits for ever while others go round; and those of the
-single states of the algorithms that promise them."""
+PROPERTIES = (*NAMES, *RECOVERY, "liveness", *STRUCTURE)
+"""Those of every run; those of nodes that recover; liveness: nobody waits for ever while others go
+round; and those of the single states of the algorithms that promise them."""
 
 WISH = re.compile(r"(\d+)(?::(\d+))?(?:@(-?\d+))?")
 CHANGE = re.compile(r"(up|down) +(\d+)-(\d+)")
+MEMBER_CHANGE = re.compile(r"(add|remove) +(\d+)")
 
 
 def wish(text: str, size: int) -> Wish:
@@ -76,8 +82,13 @@ def setup(
     options: dict[str, str] | None = None,
     capacity: int = 0,
     graph: Topology | None = None,
+    members: str = "",
+    **faults: Any,
 ) -> SetUp:
-    """The set-up that these words describe; refuses, in a sentence, what makes no sense."""
+    """The set-up that these words describe; refuses, in a sentence, what makes no sense.
+
+    ``faults`` are the words of :class:`~meshlock.check.faults.Faults`.
+    """
     entry = find(algorithm)
     settled = settle(entry, options or {})
     if graph is None:
@@ -115,10 +126,16 @@ def setup(
         entry,
         permits=permits,
         want=max(wish.want for wish in wishes),
-        complete=graph.complete,
+        complete=graph.complete or bool(members),  # recovery routes
         fifo=links == "fifo",
         changing=bool(ordered) or flips > 0,
     )
+    if members:
+        refuse_without_token(entry)
+        refuse_plain_only(changes=ordered, flips=flips, repeat=repeat, capacity=capacity)
+    elif faults:
+        word = next(iter(faults)).replace("_", "-")
+        raise Refused(f"--{word} is for nodes that recover: use --members all.")
     return SetUp(
         entry,
         settled,
@@ -134,7 +151,44 @@ def setup(
         repeat=repeat,
         withdrawals=withdrawals,
         capacity=capacity,
+        faults=faults_of(size, members, **faults) if members else None,
     )
+
+
+def faults_of(size: int, members: str, **words: Any) -> Faults:
+    """What may happen to nodes that recover, of which so many are members."""
+    if members != "all" and not (members.isdecimal() and 1 <= int(members) <= size):
+        raise Refused(f"--members is all, or how many of the {size} nodes, not '{members}'.")
+    for name, value in words.items():
+        if isinstance(value, int) and value < 0:
+            raise Refused(f"--{name.replace('_', '-')} takes how many: 0 or more.")
+        if name in ("crashing", "proposers") and any(node >= size for node in value):
+            raise Refused(f"There is no node {max(value)}: the last is {size - 1}.")
+    if words.get("renewals", "meet") not in ("meet", "travel"):
+        raise Refused(f"--renewals is meet or travel, not '{words['renewals']}'.")
+    if words.get("handshakes", "eager") not in ("eager", "any"):
+        raise Refused(f"--handshakes is eager or any, not '{words['handshakes']}'.")
+    lease, wait = words.get("lease", 2), words.get("wait", words.get("lease", 2))
+    if not 1 <= lease <= wait:
+        raise Refused("--lease is at least 1 tick, and --wait is not shorter.")
+    changes: list[MemberChange] = []
+    for text in words.pop("member_changes", []):
+        match = MEMBER_CHANGE.fullmatch(text.strip())
+        if match is None or int(match[2]) >= size:
+            raise Refused(f"--member-change takes 'add N' or 'remove N', N a node, not '{text}'.")
+        changes.append((match[1] == "add", int(match[2])))
+    first = size if members == "all" else int(members)
+    return Faults(
+        size, tuple(range(first)), **{**words, "lease": lease, "wait": wait}, member_changes=changes
+    )
+
+
+def refuse_plain_only(*, changes: object, flips: int, repeat: bool, capacity: int) -> None:
+    """With members links change by --cuts, and time is what goes on for ever."""
+    if changes or flips:
+        raise Refused("With --members links fail by --cuts: leave out --change and --changes.")
+    if repeat or capacity:
+        raise Refused("With --members every request is made once: leave out --repeat, --capacity.")
 
 
 def judged(names: list[str]) -> set[str]:

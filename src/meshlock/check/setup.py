@@ -1,8 +1,9 @@
-"""What is to be explored: an algorithm, a small network, requests and link changes."""
+"""What is to be explored: an algorithm, a small network, requests, link changes and faults."""
 
 from __future__ import annotations
 
 from meshlock.algorithms.interface import Algorithm
+from meshlock.check.faults import Faults
 from meshlock.topology.graphs import Topology
 
 
@@ -50,6 +51,7 @@ class SetUp:
         repeat: bool = False,
         withdrawals: bool = False,
         capacity: int = 0,
+        faults: Faults | None = None,
     ) -> None:
         self.algorithm = algorithm
         self.options = options
@@ -65,3 +67,4 @@ class SetUp:
         self.withdrawals = withdrawals  # whoever waits may give up, at any time
         self.repeat = repeat  # a node that is through with its wishes starts again
         self.capacity = capacity  # messages on one link at a time; 0: any number
+        self.faults = faults  # of nodes that recover; None: they are plain and nothing fails

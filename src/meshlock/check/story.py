@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from meshlock.algorithms.interface import NIL, Enter, Frozen, Message
+from meshlock.algorithms.interface import NIL, Enter, Frozen, Keep, Lost, Message
 from meshlock.check.explorer import Violation
 from meshlock.check.links import connected, pair
 from meshlock.check.model import Act, Model
@@ -12,11 +12,27 @@ from meshlock.check.system import System
 from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter
 
+HAPPENS = {
+    "crash": "crashes",
+    "restart": "restarts with its disk",
+    "forget": "restarts without its disk",
+    "slow": "has a clock that misses the next tick",
+    "renew": "asks for its lease to be renewed",
+    "propose": "proposes an epoch",
+    "change": "proposes an epoch with other members",
+    "close": "writes the ledger of its epoch",
+    "resend": "sends again what nobody has acted upon",
+}
+
 
 def said(message: Message) -> str:
     contents = zip(message.fields, message.freeze()[1:], strict=True)
     values = ", ".join(f"{name} {shown(value)}" for name, value in contents)
-    return f"{message.kind}({values})"
+    seal = message.seal
+    if seal is None:
+        return f"{message.kind}({values})"
+    told = f"{message.kind}({values}) of epoch {spelt(seal.epoch)}"
+    return told if seal.state is None else f"{told} with {spelt(seal.state)}, lease {seal.left}"
 
 
 def told_cause(act: Act) -> str:
@@ -44,7 +60,9 @@ def told_cause(act: Act) -> str:
     if act.event in ("break", "return"):
         news = "breaks" if act.event == "break" else "can be used again"
         return f"the link between {act.node} and {act.peer} {news}"
-    return f"{node}: {act.event}"
+    if act.event == "tick":
+        return "a tick passes" if act.node == NIL else f"{node} notices the tick"
+    return f"{node} {HAPPENS[act.event]}" if act.event in HAPPENS else f"{node}: {act.event}"
 
 
 def effects(act: Act) -> list[str]:
@@ -54,6 +72,10 @@ def effects(act: Act) -> list[str]:
             told.append(f"sends {said(effect)} to {effect.receiver}")
         elif isinstance(effect, Enter):
             told.append(f"ENTERS (client {effect.client})")
+        elif isinstance(effect, Lost):
+            told.append(f"LOSES its lease (client {effect.client})")
+        elif isinstance(effect, Keep):
+            told.append(f"writes to disk that it promised {spelt(effect.promised)}")
     if act.failure:
         told.append(f"fails: {act.failure}")
     return told
@@ -88,6 +110,11 @@ def acts(model: Model, violation: Violation) -> list[list[Act]]:
     ]
 
 
+def changed_by(act: Act) -> list[str]:
+    """The variables that an act changed; that time has passed is no news."""
+    return [] if act.event == "tick" or not act.names else changes(act.names, act.before, act.after)
+
+
 def steps(model: Model, violation: Violation) -> list[str]:
     """One text per step: what happened; what came of it; what changed."""
     told: list[str] = []
@@ -97,7 +124,7 @@ def steps(model: Model, violation: Violation) -> list[str]:
             text = "; ".join([told_cause(act), *effects(act)])
             if act.choice >= 0:
                 text += f"; choice {act.choice}"
-            changed = changes(act.names, act.before, act.after)
+            changed = changed_by(act)
             if changed:
                 text += f" | {', '.join(changed)}"
             parts.append(text)
@@ -116,10 +143,10 @@ def pages(model: Model, violation: Violation) -> list[str]:
             lines.append(head + told_cause(act))
             for effect in effects(act):
                 lines.append(f"       {effect}")
-            changed = changes(act.names, act.before, act.after)
+            changed = changed_by(act)
             if changed:
                 lines.append(f"       [{', '.join(changed)}]")
-    if violation.name == "served":
+    if violation.name == "served" and isinstance(model, System):
         lines.append("     Nothing can arrive and nobody is inside, yet")
         lines += [f"     {waits}" for waits in left_waiting(model, violation)]
     return lines

@@ -764,6 +764,7 @@ def copy(message: Message) -> Message:
     """A message of its own, so that no handler can change what others will receive."""
     twin: Message = type(message)(message.receiver, *message.freeze()[1:])
     twin.sender = message.sender
+    twin.seal = message.seal
     return twin
 
 

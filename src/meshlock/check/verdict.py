@@ -6,17 +6,89 @@ from typing import Any
 
 from meshlock.check.abstraction import Compared, applies
 from meshlock.check.changing import system
+from meshlock.check.crashing import Crashing
 from meshlock.check.explorer import Explorer, Violation
 from meshlock.check.lasso import Lassos, components
 from meshlock.check.model import Model
 from meshlock.check.persistent import Reduced
+from meshlock.check.serving import Sample
 from meshlock.check.setup import SetUp
 from meshlock.check.story import steps
 from meshlock.check.symmetry import Asymmetric, Symmetric
 
 
-class Checking:
-    """One check under way: call :meth:`run` until it says False.
+class Verdict:
+    """One check under way: call :meth:`run` until it says False."""
+
+    def __init__(self, setup: SetUp, judged: set[str], most: int, model: Model) -> None:
+        self.setup = setup
+        self.judged = judged
+        self.most = most
+        self.model = model  # it tells what happened
+        self.remark = ""  # why a reduction was not used
+        self.explorer: Explorer
+
+    def run(self, batch: int) -> bool:
+        """Go on for so many states; False when the verdict is there."""
+        raise NotImplementedError
+
+    def complete(self) -> bool:
+        return self.explorer.complete()
+
+    def holds(self) -> bool:
+        """Every state was seen and none is wrong; a partial look never says so."""
+        return self.complete() and not self.explorer.violations
+
+    def violations(self) -> list[Violation]:
+        return sorted(self.explorer.violations.values(), key=lambda found: len(found.labels))
+
+    def progress(self) -> str:
+        explorer = self.explorer
+        todo = explorer.count() - explorer.expanded
+        return f"{explorer.count():,} states, {todo:,} to expand, depth {explorer.depth}"
+
+    def summary(self) -> str:
+        """The verdict in one sentence."""
+        name = self.setup.algorithm.name
+        broken = ", ".join(sorted(self.explorer.violations))
+        if self.holds():
+            return f"{name}: every state was seen, and all properties hold{self.proviso()}."
+        if self.complete():
+            return f"{name}: every state was seen; violated: {broken}."
+        seen = f"only {self.explorer.count():,} states were seen, there are more"
+        if broken:
+            return f"{name}: {seen}; violated: {broken}."
+        return f"{name}: {seen}; nothing wrong among these, which proves nothing about the rest."
+
+    def proviso(self) -> str:
+        """What "all properties" leaves out."""
+        return ""
+
+    def figures(self, cpu: float) -> dict[str, Any]:
+        explorer = self.explorer
+        return {
+            "algorithm": self.setup.algorithm.name,
+            "states": explorer.count(),
+            "transitions": explorer.transitions,
+            "depth": explorer.depth,
+            "complete": self.complete(),
+            "holds": self.holds(),
+            "violations": [
+                {
+                    "property": found.name,
+                    "what": found.text,
+                    "length": len(found.labels),
+                    "steps": steps(self.model, found),
+                }
+                for found in self.violations()
+            ],
+            "cpu_s": round(cpu, 4),
+            "states_per_cpu_s": round(explorer.count() / cpu) if cpu > 0 else 0,
+        }
+
+
+class Checking(Verdict):
+    """Nothing crashes.
 
     With a reduction, the reduced graph is explored first. If it shows nothing wrong and no
     cycle, that is the verdict. Otherwise the full graph is explored after it: only there are
@@ -24,15 +96,12 @@ class Checking:
     """
 
     def __init__(self, setup: SetUp, judged: set[str], most: int, reduction: str = "none") -> None:
-        self.setup = setup
-        self.judged = judged
-        self.most = most
         self.system = system(setup, judged)
+        super().__init__(setup, judged, most, self.system)
         self.full: Model = self.system
         self.compared: Compared | None = None
         if setup.repeat and applies(self.system):
             self.compared = self.full = Compared(self.system)
-        self.remark = ""  # why a reduction was not used
         self.lassos_sought = False
         self.explorer = self.begin(self.reduce(reduction))
         self.reduced = self.explorer.model is not self.full
@@ -59,7 +128,6 @@ class Checking:
         return Explorer(model, self.most, "liveness" in self.judged)
 
     def run(self, batch: int) -> bool:
-        """Go on for so many states; False when the verdict is there."""
         try:
             if self.explorer.run(batch):
                 return True
@@ -87,35 +155,9 @@ class Checking:
         self.explorer = self.begin(self.full)
         return True
 
-    def complete(self) -> bool:
-        return self.explorer.complete()
-
-    def holds(self) -> bool:
-        """Every state was seen and none is wrong; a partial look never says so."""
-        return self.complete() and not self.explorer.violations
-
     def violations(self) -> list[Violation]:
-        ways = sorted(self.explorer.violations.values(), key=lambda found: len(found.labels))
-        compared = self.compared
+        ways, compared = super().violations(), self.compared
         return ways if compared is None else [compared.as_it_is(way) for way in ways]
-
-    def progress(self) -> str:
-        explorer = self.explorer
-        todo = explorer.count() - explorer.expanded
-        return f"{explorer.count():,} states, {todo:,} to expand, depth {explorer.depth}"
-
-    def summary(self) -> str:
-        """The verdict in one sentence."""
-        name = self.setup.algorithm.name
-        broken = ", ".join(sorted(self.explorer.violations))
-        if self.holds():
-            return f"{name}: every state was seen, and all properties hold{self.proviso()}."
-        if self.complete():
-            return f"{name}: every state was seen; violated: {broken}."
-        seen = f"only {self.explorer.count():,} states were seen, there are more"
-        if broken:
-            return f"{name}: {seen}; violated: {broken}."
-        return f"{name}: {seen}; nothing wrong among these, which proves nothing about the rest."
 
     def proviso(self) -> str:
         capacity = self.setup.capacity
@@ -130,24 +172,38 @@ class Checking:
             return f"{text} but order, which cannot be judged of endless requests that age"
         return f"{text} but order, which is not promised"
 
-    def figures(self, cpu: float) -> dict[str, Any]:
-        explorer = self.explorer
-        return {
-            "algorithm": self.setup.algorithm.name,
-            "states": explorer.count(),
-            "transitions": explorer.transitions,
-            "depth": explorer.depth,
-            "complete": self.complete(),
-            "holds": self.holds(),
-            "violations": [
-                {
-                    "property": found.name,
-                    "what": found.text,
-                    "length": len(found.labels),
-                    "steps": steps(self.system, found),
-                }
-                for found in self.violations()
-            ],
-            "cpu_s": round(cpu, 4),
-            "states_per_cpu_s": round(explorer.count() / cpu) if cpu > 0 else 0,
-        }
+
+class CrashChecking(Verdict):
+    """Nodes crash and recover. When the search is over, faults stop in a sample of its states:
+    from there on everybody must be served."""
+
+    def __init__(self, setup: SetUp, judged: set[str], most: int, reduction: str = "none") -> None:
+        self.crashing = Crashing(setup, judged)
+        super().__init__(setup, judged, most, self.crashing)
+        if reduction != "none":
+            self.remark = "Steps and names are not reduced where nodes crash."
+        self.explorer = Explorer(self.crashing, most)
+        self.sample: Sample | None = None
+
+    def run(self, batch: int) -> bool:
+        if self.explorer.run(batch):
+            return True
+        if "served" not in self.judged:
+            return False
+        if self.sample is None:
+            self.sample = Sample(self.crashing, self.explorer)
+        return self.sample.run()
+
+    def proviso(self) -> str:
+        if self.sample is None:
+            return ""
+        return (
+            f"; when faults stop in {self.sample.tried:,} of these states, everybody is served "
+            f"within {self.sample.worst} ticks"
+        )
+
+
+def checking(setup: SetUp, judged: set[str], most: int, reduction: str = "none") -> Verdict:
+    if setup.faults is None:
+        return Checking(setup, judged, most, reduction)
+    return CrashChecking(setup, judged, most, reduction)

@@ -12,10 +12,12 @@ from meshlock.cli.mutants import Mutant, Without, chosen
 
 if TYPE_CHECKING:
     from meshlock.check.explorer import Violation
-    from meshlock.check.verdict import Checking
+    from meshlock.check.verdict import Verdict
 
 BATCH = 5_000
 """States between two looks at the progress line and at Ctrl-C."""
+
+CRASHES = "Nodes that crash and recover"
 
 PARTIAL = 3
 """Exit code where nothing was found wrong but not every state was seen."""
@@ -74,12 +76,136 @@ def check(
     option: Annotated[
         list[str] | None, typer.Option(help="An option of the algorithm as NAME=VALUE.")
     ] = None,
+    members: Annotated[
+        str | None,
+        typer.Option(
+            help="Let nodes recover from crashes: all of them are members, or so many.",
+            rich_help_panel=CRASHES,
+        ),
+    ] = None,
+    crashes: Annotated[
+        int | None,
+        typer.Option(help="So many crashes; each may restart.", rich_help_panel=CRASHES),
+    ] = None,
+    crashing: Annotated[
+        list[int] | None,
+        typer.Option(help="Only this node crashes (repeat).", rich_help_panel=CRASHES),
+    ] = None,
+    forgets: Annotated[
+        int | None,
+        typer.Option(help="So many restarts may be without disk.", rich_help_panel=CRASHES),
+    ] = None,
+    proposals: Annotated[
+        int | None,
+        typer.Option(help="So many epochs are proposed, at any time.", rich_help_panel=CRASHES),
+    ] = None,
+    proposer: Annotated[
+        list[int] | None,
+        typer.Option(help="Only this node proposes (repeat).", rich_help_panel=CRASHES),
+    ] = None,
+    member_change: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="'add N' or 'remove N': may be proposed with an epoch, once (repeat).",
+            rich_help_panel=CRASHES,
+        ),
+    ] = None,
+    cuts: Annotated[
+        int | None,
+        typer.Option(
+            help="So many links fail, and may come back; in fixed networks that is a delay.",
+            rich_help_panel=CRASHES,
+        ),
+    ] = None,
+    ticks: Annotated[
+        int | None,
+        typer.Option(help="At most so much time; unbounded unless said.", rich_help_panel=CRASHES),
+    ] = None,
+    slow_ticks: Annotated[
+        int | None,
+        typer.Option(help="So many ticks that one clock misses.", rich_help_panel=CRASHES),
+    ] = None,
+    doubles: Annotated[
+        int | None,
+        typer.Option(help="So many messages of recovery arrive twice.", rich_help_panel=CRASHES),
+    ] = None,
+    losses: Annotated[
+        int | None,
+        typer.Option(
+            help="So many are lost; without, late for ever is the same.", rich_help_panel=CRASHES
+        ),
+    ] = None,
+    resends: Annotated[
+        int | None,
+        typer.Option(
+            help="So often a node repeats what nobody acted upon.", rich_help_panel=CRASHES
+        ),
+    ] = None,
+    lease: Annotated[
+        int | None,
+        typer.Option(help="Ticks that a lease lasts; 2 unless said.", rich_help_panel=CRASHES),
+    ] = None,
+    wait: Annotated[
+        int | None,
+        typer.Option(
+            help="Ticks after which a lease is over; as --lease.", rich_help_panel=CRASHES
+        ),
+    ] = None,
+    renewals: Annotated[
+        str | None,
+        typer.Option(
+            help="meet (question and answer in one step; unless said) or travel.",
+            rich_help_panel=CRASHES,
+        ),
+    ] = None,
+    handshakes: Annotated[
+        str | None,
+        typer.Option(
+            help="HELLO and LINK arrive at once (eager; unless said), or at any time.",
+            rich_help_panel=CRASHES,
+        ),
+    ] = None,
+    birth: Annotated[
+        bool,
+        typer.Option(
+            "--birth", help="Begin before the first epoch is made.", rich_help_panel=CRASHES
+        ),
+    ] = False,
+    idle: Annotated[
+        bool,
+        typer.Option("--idle", help="Nobody asks until faults stop.", rich_help_panel=CRASHES),
+    ] = False,
+    no_wall_clock: Annotated[
+        bool,
+        typer.Option(
+            "--no-wall-clock",
+            help="Who lost its disk has no clock to number epochs by.",
+            rich_help_panel=CRASHES,
+        ),
+    ] = False,
+    stale_copies: Annotated[
+        bool,
+        typer.Option(
+            "--stale-copies",
+            help="Keep copies of ledgers for lives that are over.",
+            rich_help_panel=CRASHES,
+        ),
+    ] = False,
+    lead: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A step on the way in, such as 'crash 1' or 'tick' (repeat): the search begins "
+            "behind them.",
+            rich_help_panel=CRASHES,
+        ),
+    ] = None,
     property_: Annotated[
         list[str] | None,
         typer.Option(
             "--property",
             help="safety, one-token, conservation, order, neighbours, served, liveness, downhill, "
-            "scheme-1, scheme-2, scheme-3 or oriented, again and again; else all.",
+            "scheme-1, scheme-2, scheme-3 or oriented, with --members also fences and ledger; "
+            "again and again; else all.",
         ),
     ] = None,
     reduction: Annotated[
@@ -106,9 +232,12 @@ def check(
 
     With --mutant or --without, and none of --nodes, --topology and --request, the set-up is a
     small one in which the mistake shows: meshlock check --without R4
+
+    With --members the nodes recover from crashes, and whatever the bounds allow may happen to
+    them: meshlock check --algorithm raymond --topology line --nodes 3 --members all --crashes 1
     """
     from meshlock.check.questions import judged, refuse_unjudged, setup
-    from meshlock.check.verdict import Checking
+    from meshlock.check.verdict import checking as begin
     from meshlock.cli.output import named_values
     from meshlock.errors import Refused
 
@@ -133,6 +262,28 @@ def check(
         "withdrawals": withdrawals or None,
         "stay": stay,
         "capacity": capacity or None,
+        "members": members,
+        "crashes": crashes,
+        "crashing": crashing,
+        "forgets": forgets,
+        "proposals": proposals,
+        "proposers": proposer,
+        "member_changes": member_change,
+        "cuts": cuts,
+        "ticks": ticks,
+        "slow_ticks": slow_ticks,
+        "doubles": doubles,
+        "losses": losses,
+        "resends": resends,
+        "lease": lease,
+        "wait": wait,
+        "renewals": renewals,
+        "handshakes": handshakes,
+        "birth": birth or None,
+        "idle": idle or None,
+        "wall_clock": False if no_wall_clock else None,
+        "stale_copies": stale_copies or None,
+        "lead": lead,
     }
     small = (mutant or without) and nodes is None and topology is None and not request
     words: dict[str, Any] = small_set_up(name) if small else {"algorithm": name}
@@ -145,7 +296,7 @@ def check(
         raise Refused("Choose one of --symmetry and --reduction por.")
     by = "symmetry" if symmetry else reduction
     refuse_unjudged(what.algorithm, property_ or [], reduction)
-    checking = Checking(what, judged(property_ or []), max_states, by)
+    checking = begin(what, judged(property_ or []), max_states, by)
     cpu, interrupted = explore(checking)
     if trace is not None and checking.violations():
         write(checking, checking.violations()[0], trace)
@@ -170,7 +321,7 @@ def small_set_up(name: str) -> dict[str, Any]:
     return words_of(found, found.algorithm)
 
 
-def explore(checking: Checking) -> tuple[float, bool]:
+def explore(checking: Verdict) -> tuple[float, bool]:
     """To the end, to --max-states or to Ctrl-C; the CPU time, and whether it was the last."""
     from meshlock.cli.stretch import Stretch
 
@@ -222,24 +373,24 @@ def rerun(most: int, json: bool) -> NoReturn:
     raise typer.Exit(1 if wrong else 0)
 
 
-def write(checking: Checking, violation: Violation, path: Path) -> None:
+def write(checking: Verdict, violation: Violation, path: Path) -> None:
     from meshlock import __version__
     from meshlock.check.story import write_trace
     from meshlock.errors import Refused
 
     try:
         with path.open("wb") as file:
-            write_trace(checking.system, violation, file, __version__)
+            write_trace(checking.model, violation, file, __version__)
     except OSError as error:
         raise Refused(f"Cannot write the trace to {path}: {error.strerror}.") from None
 
 
-def report(checking: Checking, cpu: float) -> None:
+def report(checking: Verdict, cpu: float) -> None:
     from meshlock.check.story import pages
 
     for found in checking.violations():
         typer.echo(f"{found.name} VIOLATED after {len(found.labels)} steps: {found.text}")
-        for line in pages(checking.system, found):
+        for line in pages(checking.model, found):
             typer.echo(line)
         typer.echo("")
     explorer = checking.explorer

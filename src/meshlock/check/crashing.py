@@ -1,0 +1,544 @@
+"""Nodes that may crash, as a state machine: every order in which anything can happen to them.
+
+The nodes are recovery's layers (:mod:`meshlock.algorithms.recovery.layer`) around nodes of any
+token algorithm, handler for handler. The world around them may do anything within its bounds
+(:mod:`.faults`): stop a node, start it again with or without its disk, cut a link, let time pass,
+deliver a message late or never, or twice. When to renew, resend, propose and close is left open
+altogether, so whatever the layer's timing chooses is among them; that it chooses well is tried
+when faults stop (:mod:`.serving`).
+
+**Ways.** Messages of recovery itself are *loose*: each may arrive at any time, so one that is
+lost is one that is late for ever. Messages of the algorithm inside, and HELLO, are in *lines*.
+Where that algorithm is for changing links there is a line per direction of a link. When the link
+is cut or an end of it crashes, both ends notice at once, and what was on it is lost; but a token
+or permits may still arrive late, or never. Where it is for fixed networks there is a line per pair
+of nodes. It loses nothing until an end crashes: what was for that node is gone; what it had sent
+may still arrive, until it restarts. So there a cut is a delay, and no step of its own.
+HELLO and LINK at the head of a line arrive at once, unless ``handshakes`` is "any".
+
+**Who is unreachable** is not modelled. The layer asks for it only where it sends, and in its
+timing.
+
+**Time.** A *tick* lets a unit of time pass on all clocks; any number of steps happens between two
+ticks. Only differences of times are kept, so time has no beginning and the states stay finitely
+many. With two ticks to a lease two leases can overlap in part, which is what the rules must
+withstand; handlers only compare and add times, so what matters is the order of deadlines, and a
+deadline can fall before, between or after the others. A *slow* tick is one that a node's clock
+misses. With at most one missed, ``wait = lease + 1`` is the margin for the rates of clocks.
+
+**A client** holds its permits until it leaves or its lease ends by its node's clock. When its
+node crashes it runs on as an *orphan* until then, which is the worst it is allowed to do.
+
+**Fewer states, and why nothing is missed.** Of two renewals on the same way only the later is
+kept: its answer is given under the same condition and is worth more. Usually a renewal
+*meets* a member at once, question and answer in one step. Take a run in which the question
+arrives later: the member says yes then, so it would have said yes before, too (with its
+disk its promises only rise; without, it is quiet until the question is worthless); the
+lease has the same end, for it counts from the sending; and the node merely knows it
+earlier, which allows more. Only the member refuses lower epochs earlier than it had to. With
+``renewals`` "travel" both travel. What its receiver would refuse for ever is taken away
+(:mod:`.refused`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from meshlock.algorithms.interface import NIL
+from meshlock.algorithms.recovery.records import NO_EPOCH, Fence
+from meshlock.check.faults import (
+    ANY_NUMBER,
+    LEFT_CHANGES,
+    LEFT_CRASHES,
+    LEFT_CUTS,
+    LEFT_DOUBLES,
+    LEFT_FORGETS,
+    LEFT_LOSSES,
+    LEFT_PROPOSALS,
+    LEFT_REQUESTS,
+    LEFT_RESENDS,
+    LEFT_SLOW,
+    LEFT_TICKS,
+)
+from meshlock.check.judging import Judge
+from meshlock.check.layers import (
+    CHANGE,
+    CLOSE,
+    DELIVER,
+    EVENTS,
+    FORGET,
+    LEAVE,
+    LINK_DOWN,
+    LINK_UP,
+    PROPOSE,
+    RENEW,
+    REQUEST,
+    RESEND,
+    RESTART,
+    TICK,
+    WITHDRAW,
+    Layers,
+    Outcome,
+    Place,
+)
+from meshlock.check.mail import WORTHLESS
+from meshlock.check.model import Act, Model
+from meshlock.check.packing import Tree
+from meshlock.check.refused import is_refused
+from meshlock.check.setup import SetUp
+from meshlock.check.system import NOTHING_DUE
+from meshlock.check.world import Mailbox, Rest, World, without
+from meshlock.errors import Refused
+
+SHIFT: Final = 26  # a label is the kind of the step shifted by this, plus its subject
+MOST_WAVES: Final = 100
+
+# Beside the kinds of handlers: what no node does.
+NEXT, DOUBLE, LOSE, CRASH, SLOW, MEET, CUT, HEAL = range(16, 24)
+NAMES: Final = (*EVENTS, "", "", "deliver", "double", "lose", "crash", "slow", "", "cut", "heal")
+
+BUDGETS: Final = {
+    PROPOSE: LEFT_PROPOSALS,
+    CHANGE: LEFT_CHANGES,
+    CRASH: LEFT_CRASHES,
+    FORGET: LEFT_FORGETS,
+    DOUBLE: LEFT_DOUBLES,
+    LOSE: LEFT_LOSSES,
+    SLOW: LEFT_SLOW,
+    RESEND: LEFT_RESENDS,
+    CUT: LEFT_CUTS,
+}
+
+Step = tuple[int, int]
+"""A kind and a subject: a node, a client, a message or a link; of MEET and CHANGE two in one."""
+
+
+class Crashing(Model):
+    def __init__(self, setup: SetUp, judged: set[str]) -> None:
+        super().__init__()
+        assert setup.faults is not None
+        self.setup = setup
+        self.bounds = setup.faults
+        self.size = setup.network.size
+        self.layers = Layers(setup, setup.faults)
+        self.mail = self.layers.mail
+        self.judge = Judge(self.layers, judged)
+        self.fixed = not setup.algorithm.changing_links
+        self.links = [] if self.fixed else sorted(setup.network.links())
+        self.mailboxes: list[Mailbox] = []
+        self.mailbox_numbers: dict[Mailbox, int] = {}
+        self.rests: list[Rest] = []
+        self.rest_numbers: dict[Rest, int] = {}
+        self.tree = Tree(self.size + 2)
+        self.first: World | None = None
+        self.acts: list[Act] | None = None  # what happens is noted here, if anybody listens
+
+    # -- states as numbers ---------------------------------------------------------------------
+
+    def number(self, world: World) -> int:
+        mailbox, rest = world.mailbox(), world.rest()
+        m = self.mailbox_numbers.setdefault(mailbox, len(self.mailboxes))
+        if m == len(self.mailboxes):
+            self.mailboxes.append(mailbox)
+        r = self.rest_numbers.setdefault(rest, len(self.rests))
+        if r == len(self.rests):
+            self.rests.append(rest)
+        return self.tree.pack([*world.places, m, r])
+
+    def world(self, state: int) -> World:
+        row = self.tree.unpack(state)[self.tree.leaves :]
+        return World(row[: self.size], self.mailboxes[row[self.size]], self.rests[row[-1]])
+
+    def at(self, world: World, i: int) -> Place:
+        return self.layers.places[i][world.places[i]]
+
+    # -- the first state -----------------------------------------------------------------------
+
+    def initial(self) -> int:
+        return self.number(self.beginning())
+
+    def beginning(self) -> World:
+        if self.first is None:
+            self.first = self.birth()
+            if not self.bounds.birth:
+                self.first_epoch(self.first)
+            for step in self.bounds.lead:
+                self.first = self.lead(self.first, step)
+        return self.first
+
+    def lead(self, world: World, step: str) -> World:
+        """The state after the step of that name; of several messages alike, the latest."""
+        steps = self.steps(world)
+        for kind, subject in reversed(steps):
+            if self.name(kind, subject) == step:
+                after = self.after(world, kind, subject)
+                for fault in self.judge.step(world, after, 0):
+                    raise Refused(f"The step '{step}' on the way in goes wrong: {fault.text}.")
+                return after
+        possible = ", ".join([self.name(kind, subject) for kind, subject in steps])
+        raise Refused(f"The step '{step}' on the way in is not possible; what is: {possible}.")
+
+    def birth(self) -> World:
+        """Everybody has just started and nobody has a disk yet."""
+        asks = [0 if self.bounds.idle else 1] * len(self.setup.wishes)
+        rest = ((), (*self.bounds.budgets(), *asks), Fence(NO_EPOCH, 0), (), NOTHING_DUE)
+        world = World([self.layers.birth(i) for i in range(self.size)], ((), ()), rest)
+        for one, other in self.links:
+            self.form(world, one, other)
+        self.settle(world)
+        return world
+
+    def first_epoch(self, world: World) -> None:
+        """Node 0 proposes, everybody answers in time, and it has the first token."""
+        for _ in range(self.bounds.wait):
+            self.tick(world, NIL)
+        for kind in (PROPOSE, CLOSE):
+            self.call(world, 0, kind, 0)
+            self.deliver_all(world)
+        for _ in range(self.bounds.wait):
+            self.call(world, 0, RENEW, 0)
+            self.deliver_all(world)
+            self.tick(world, NIL)
+        self.call(world, 0, RENEW, 0)
+        self.deliver_all(world)
+
+    def deliver_all(self, world: World) -> None:
+        """Wave after wave, until there is quiet."""
+        for _ in range(MOST_WAVES):
+            self.settle(world)
+            for message in world.loose:
+                world.loose = without(world.loose, message)
+                self.deliver(world, message)
+            for pair in sorted(world.lines):
+                while pair in world.lines:
+                    self.deliver(world, world.pop(pair))
+            if not world.loose and not world.lines:
+                return
+
+    # -- what can happen -----------------------------------------------------------------------
+
+    def expand(self, state: int) -> None:
+        self.successors.clear()
+        self.labels.clear()
+        self.faults.clear()
+        world = self.world(state)
+        for kind, subject in self.steps(world):
+            label = (kind << SHIFT) + subject
+            after = self.after(world, kind, subject)
+            wrong = self.judge.step(world, after, label)
+            if wrong:
+                self.faults += wrong
+                continue
+            number = self.number(after)
+            if number != state:
+                self.successors.append(number)
+                self.labels.append(label)
+
+    def steps(self, world: World) -> list[Step]:
+        """All that can happen next."""
+        bounds, left = self.bounds, world.left
+        found: list[Step] = []
+        for i in range(self.size):
+            place = self.at(world, i)
+            if not place.up:
+                found.append((RESTART, i))
+                if left[LEFT_FORGETS] > 0:
+                    found.append((FORGET, i))
+                continue
+            for step in place.steps:
+                if step[0] == RENEW and not bounds.travelling:
+                    found += self.meetings(world, i, place)
+                elif self.is_allowed(step, left):
+                    found.append(step)
+            if left[LEFT_CRASHES] > 0 and i in bounds.crashing:
+                found.append((CRASH, i))
+        for message in world.loose:
+            if self.at(world, self.mail.carried[message].message.receiver).up:
+                found.append((DELIVER, message))
+                if left[LEFT_DOUBLES] > 0:
+                    found.append((DOUBLE, message))
+            if left[LEFT_LOSSES] > 0:
+                found.append((LOSE, message))
+        for pair, line in world.lines.items():
+            if self.at(world, pair[1]).up:
+                found.append((NEXT, line[0]))
+        for number in range(len(self.links)):
+            if number in world.cuts:
+                found.append((HEAL, number))
+            elif left[LEFT_CUTS] > 0:
+                found.append((CUT, number))
+        if left[LEFT_TICKS] != 0:
+            found.append((TICK, 0))
+            if left[LEFT_SLOW] > 0:
+                found += [(SLOW, i) for i in range(self.size)]
+        return found
+
+    def is_allowed(self, step: Step, left: list[int]) -> bool:
+        """Do the bounds allow what this node could do?"""
+        kind, subject = step
+        if kind == REQUEST:  # the requests of a node come in their order
+            if left[LEFT_REQUESTS + subject - 1] == 0:
+                return False
+            here = self.layers.clients[self.setup.wishes[subject - 1].node]
+            return all(left[LEFT_REQUESTS + one - 1] == 0 for one in here if one < subject)
+        if kind == CHANGE and left[LEFT_PROPOSALS] == 0:
+            return False
+        budget = BUDGETS.get(kind, -1)
+        return budget < 0 or left[budget] > 0
+
+    def meetings(self, world: World, i: int, place: Place) -> list[Step]:
+        members = place.members
+        return [
+            (MEET, i * self.size + member)
+            for member in members
+            if (member != i or len(members) == 1) and self.at(world, member).up
+        ]
+
+    # -- what comes of it ----------------------------------------------------------------------
+
+    def after(self, world: World, kind: int, subject: int) -> World:
+        after = world.copy()
+        budget = BUDGETS.get(kind, -1)
+        if budget >= 0:
+            after.left[budget] -= 1
+        if kind == DELIVER:
+            after.loose = without(after.loose, subject)
+            self.deliver(after, subject)
+        elif kind == NEXT:
+            message = self.mail.carried[subject].message
+            after.pop((message.sender, message.receiver))
+            self.deliver(after, subject)
+        elif kind == DOUBLE:
+            self.deliver(after, subject)
+        elif kind in (TICK, SLOW):
+            if after.left[LEFT_TICKS] != ANY_NUMBER:
+                after.left[LEFT_TICKS] -= 1
+            self.tick(after, subject if kind == SLOW else NIL)
+        elif kind == MEET:
+            self.meet(after, subject // self.size, subject % self.size)
+        elif kind in (REQUEST, LEAVE, WITHDRAW):
+            if kind == REQUEST:
+                after.left[LEFT_REQUESTS + subject - 1] = 0
+            self.call(after, self.setup.wishes[subject - 1].node, kind, subject)
+        elif kind == CRASH:
+            self.crash(after, subject)
+        elif kind in (RESTART, FORGET):
+            self.restart(after, kind, subject)
+        elif kind in (CUT, HEAL):
+            self.change_link(after, kind, subject)
+        elif kind == LOSE:
+            after.loose = without(after.loose, subject)
+            self.note_loss(subject)
+        elif kind == CHANGE:
+            after.left[LEFT_PROPOSALS] -= 1
+            self.call(after, subject // len(self.bounds.member_changes), kind, subject)
+        else:
+            self.call(after, subject, kind, self.wall_clock(after) if kind == PROPOSE else 0)
+        self.settle(after)
+        self.judge.due_after(world, after, kind)
+        return after
+
+    def wall_clock(self, world: World) -> int:
+        """Not below any number that an epoch had before; only for those without a disk."""
+        if not self.bounds.wall_clock or self.bounds.forgets == 0:
+            return 0
+        promised = [self.at(world, i).promised.counter for i in range(self.size)]
+        return max(world.fence.epoch.counter, *promised)
+
+    def settle(self, world: World) -> None:
+        """What happens at once happens, and what can have no effect any more goes away."""
+        if self.bounds.eager and world.lines:
+            self.shake_hands(world)
+        layers, carried = self.layers, self.mail.carried
+        if world.loose:
+            world.loose = tuple(
+                [one for one in world.loose if not is_refused(layers, world, carried[one])]
+            )
+        if world.lines:
+            for pair, line in list(world.lines.items()):
+                kept = tuple([one for one in line if not is_refused(layers, world, carried[one])])
+                if len(kept) == 0:
+                    del world.lines[pair]
+                else:
+                    world.lines[pair] = kept
+
+    def shake_hands(self, world: World) -> None:
+        again = True
+        while again:
+            again = False
+            for pair in sorted(world.lines):
+                while pair in world.lines and self.at(world, pair[1]).up:
+                    if not self.mail.carried[world.lines[pair][0]].handshake:
+                        break
+                    self.deliver(world, world.pop(pair))
+                    again = True
+
+    def tick(self, world: World, slow: int) -> None:
+        self.note(NIL if slow == NIL else slow, "tick" if slow == NIL else "slow", NIL)
+        age = self.mail.age
+        world.loose = tuple(sorted({age(one, slow) for one in world.loose} - {WORTHLESS}))
+        for pair, line in world.lines.items():
+            world.lines[pair] = tuple([age(one, slow) for one in line])
+        world.orphans = tuple(
+            [
+                (node, fence, permits, time if node == slow else time - 1)
+                for node, fence, permits, time in world.orphans
+                if time > 1 or node == slow
+            ]
+        )
+        for i in range(self.size):
+            if i != slow and self.at(world, i).up:
+                self.call(world, i, TICK, 0)
+
+    def meet(self, world: World, i: int, member: int) -> None:
+        """Node i renews with this member: question and answer at once."""
+        for question in self.run(world, i, RENEW, 0).sends:
+            if self.mail.carried[question].message.receiver == member:
+                for answer in self.run(world, member, DELIVER, question).sends:
+                    self.deliver(world, answer)
+
+    def crash(self, world: World, i: int) -> None:
+        self.note(i, "crash", NIL)
+        running = [(i, *one) for one in self.at(world, i).running if one[2] > 0]
+        world.orphans = tuple(sorted([*world.orphans, *running]))
+        world.places[i] = self.layers.down(i, world.places[i])
+        if self.fixed:
+            for pair in [pair for pair in world.lines if pair[1] == i]:
+                del world.lines[pair]
+        for number, (one, other) in enumerate(self.links):
+            if i in (one, other) and number not in world.cuts:
+                self.fail(world, one, other)
+
+    def restart(self, world: World, kind: int, i: int) -> None:
+        if self.fixed:
+            for pair in [pair for pair in world.lines if pair[0] == i]:
+                del world.lines[pair]
+        self.call(world, i, kind, self.wall_clock(world) if kind == FORGET else 0)
+        for number, (one, other) in enumerate(self.links):
+            if i in (one, other) and number not in world.cuts:
+                self.form(world, one, other)
+
+    def change_link(self, world: World, kind: int, number: int) -> None:
+        one, other = self.links[number]
+        self.note(one, "break" if kind == CUT else "return", other)
+        if kind == CUT:
+            world.cuts = tuple(sorted([*world.cuts, number]))
+            self.fail(world, one, other)
+        else:
+            world.cuts = without(world.cuts, number)
+            self.form(world, one, other)
+
+    def form(self, world: World, one: int, other: int) -> None:
+        if self.at(world, one).up and self.at(world, other).up:
+            self.call(world, one, LINK_UP, other)
+            self.call(world, other, LINK_UP, one)
+
+    def fail(self, world: World, one: int, other: int) -> None:
+        """The ends that are up notice; of what was on the link, tokens and permits may be late."""
+        for pair in ((one, other), (other, one)):
+            for message in world.lines.pop(pair, ()):
+                carried = self.mail.carried[message].message
+                if carried.tokens() or carried.permits():
+                    world.add_loose(message)
+                else:
+                    self.note_loss(message)
+        for me, peer in ((one, other), (other, one)):
+            if self.at(world, me).up:
+                self.call(world, me, LINK_DOWN, peer)
+
+    # -- handlers and messages -----------------------------------------------------------------
+
+    def deliver(self, world: World, message: int) -> None:
+        i = self.mail.carried[message].message.receiver
+        if self.at(world, i).up:
+            self.call(world, i, DELIVER, message)
+
+    def call(self, world: World, i: int, kind: int, subject: int) -> None:
+        """Run a handler, and send what it sends."""
+        for message in self.run(world, i, kind, subject).sends:
+            self.send(world, message)
+
+    def run(self, world: World, i: int, kind: int, subject: int) -> Outcome:
+        before = world.places[i]
+        outcome = self.layers.outcome(i, before, kind, subject)
+        if self.acts is not None:
+            self.acts.append(self.layers.act(i, before, kind, subject))
+        world.places[i] = outcome.place
+        for fence in outcome.granted:
+            world.fence_repeated |= fence <= world.fence
+            world.fence = max(fence, world.fence)
+        world.failure = world.failure or outcome.failure
+        return outcome
+
+    def send(self, world: World, number: int) -> None:
+        carried = self.mail.carried[number]
+        pair = (carried.message.sender, carried.message.receiver)
+        if carried.ordered and (self.fixed or self.are_linked(world, *pair)):
+            world.push(pair, number)
+        elif not carried.ordered or carried.seal is not None:
+            if carried.track:
+                tracks = self.mail.carried
+                world.loose = tuple(
+                    [one for one in world.loose if tracks[one].track != carried.track]
+                )
+            world.add_loose(number)
+
+    def are_linked(self, world: World, one: int, other: int) -> bool:
+        pair = (one, other) if one < other else (other, one)
+        return (
+            pair in self.links
+            and self.links.index(pair) not in world.cuts
+            and self.at(world, one).up
+            and self.at(world, other).up
+        )
+
+    # -- telling what happened -----------------------------------------------------------------
+
+    def tell(self, state: int, label: int) -> list[Act]:
+        return self.tell_step(self.world(state), label >> SHIFT, label & ((1 << SHIFT) - 1))
+
+    def tell_step(self, world: World, kind: int, subject: int) -> list[Act]:
+        acts: list[Act] = []
+        self.acts = acts
+        self.after(world, kind, subject)
+        self.acts = None
+        for act in acts:
+            act.step = self.name(kind, subject)
+        return acts
+
+    def note(self, node: int, event: str, peer: int) -> None:
+        if self.acts is not None:
+            act = Act(node, event)
+            act.peer = peer
+            self.acts.append(act)
+
+    def note_loss(self, message: int) -> None:
+        if self.acts is not None:
+            act = Act(self.mail.carried[message].message.receiver, "drop")
+            act.message = self.mail.fresh(message)
+            self.acts.append(act)
+
+    def waiting(self, state: int) -> list[int]:
+        return self.judge.waiting(self.world(state))
+
+    def name(self, kind: int, subject: int) -> str:
+        """A step in a word or two: ``crash 1``, ``deliver RENEW 0>2``, ``tick``."""
+        if kind in (DELIVER, NEXT, DOUBLE, LOSE):
+            return f"{NAMES[kind]} {self.mail.name(subject)}"
+        if kind == MEET:
+            return f"renew {subject // self.size} with {subject % self.size}"
+        if kind in (REQUEST, LEAVE, WITHDRAW):
+            return f"{NAMES[kind]} {self.client(subject)}"
+        if kind == CHANGE:
+            changes = self.bounds.member_changes
+            added, node = changes[subject % len(changes)]
+            return f"{'add' if added else 'remove'} {node} by {subject // len(changes)}"
+        if kind in (CUT, HEAL):
+            return f"{NAMES[kind]} {self.links[subject][0]}-{self.links[subject][1]}"
+        return NAMES[kind] if kind == TICK else f"{NAMES[kind]} {subject}"
+
+    def client(self, client: int) -> str:
+        """Its node, and which of several on that node it is."""
+        node = self.setup.wishes[client - 1].node
+        here = self.layers.clients[node]
+        return f"{node}" if len(here) == 1 else f"{node}{'abcdefgh'[here.index(client)]}"

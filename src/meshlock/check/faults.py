@@ -1,0 +1,81 @@
+"""What may happen to nodes that recover from crashes: how often, and to whom."""
+
+from __future__ import annotations
+
+from meshlock.algorithms.recovery.records import Change
+
+ANY_NUMBER = -1
+
+
+class Faults:
+    """The bounds of a search. Nodes are named by their numbers; times are in ticks."""
+
+    def __init__(
+        self,
+        size: int,
+        members: tuple[int, ...],
+        *,
+        crashes: int = 0,
+        crashing: list[int] | None = None,
+        forgets: int = 0,
+        proposals: int = 0,
+        proposers: list[int] | None = None,
+        member_changes: list[Change] | None = None,
+        cuts: int = 0,
+        ticks: int = ANY_NUMBER,
+        slow_ticks: int = 0,
+        doubles: int = 0,
+        losses: int = 0,
+        resends: int = 0,
+        lease: int = 2,
+        wait: int = 2,
+        idle: bool = False,
+        birth: bool = False,
+        renewals: str = "meet",
+        handshakes: str = "eager",
+        wall_clock: bool = True,
+        stale_copies: bool = False,
+        lead: list[str] | None = None,
+    ) -> None:
+        everybody = list(range(size))
+        self.members = members
+        self.crashes = crashes
+        self.crashing = crashing or everybody
+        self.forgets = forgets  # so many of the restarts may be without disk
+        self.proposals = proposals
+        self.proposers = proposers or (everybody if member_changes else list(members))
+        self.member_changes = member_changes or []  # each may be proposed, once, with an epoch
+        self.cuts = cuts
+        self.ticks = ticks
+        self.slow_ticks = slow_ticks  # ticks that one node's clock misses
+        self.doubles = doubles
+        self.losses = losses
+        self.resends = resends
+        self.lease = lease
+        self.wait = wait
+        self.idle = idle  # nobody asks until faults stop
+        self.birth = birth  # begin at the birth of the pool, not in its first epoch
+        self.travelling = renewals == "travel"  # or a renewal and its answer are one step
+        self.eager = handshakes == "eager"  # HELLO and LINK arrive at once
+        self.wall_clock = wall_clock  # where the disk is gone, is there a clock to number epochs?
+        self.stale_copies = stale_copies  # keep copies of ledgers for lives that are over
+        self.lead = lead or []  # steps by name; the search begins where they end
+
+    def budgets(self) -> list[int]:
+        """How often each of what is limited may happen, in the order of the ``LEFT_`` numbers."""
+        return [
+            self.proposals,
+            self.crashes,
+            self.forgets,
+            self.doubles,
+            self.losses,
+            self.slow_ticks,
+            self.resends,
+            len(self.member_changes),
+            self.cuts,
+            self.ticks,
+        ]
+
+
+LEFT_PROPOSALS, LEFT_CRASHES, LEFT_FORGETS, LEFT_DOUBLES, LEFT_LOSSES = range(5)
+LEFT_SLOW, LEFT_RESENDS, LEFT_CHANGES, LEFT_CUTS, LEFT_TICKS, LEFT_REQUESTS = range(5, 11)

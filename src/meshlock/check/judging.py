@@ -1,0 +1,157 @@
+"""What must be true of nodes that crash, judged after every step.
+
+*safety*        permits under valid leases are at most k
+*fences*        every grant's fence is above all fences granted before it
+*one-token*     at most one token can be used, here or on its way
+*ledger*        every grant under a valid lease stands in the ledger of the token that can be used
+*conservation*  free permits and ledger make k, and there is no debt
+*order*         who enters next after a client left, with nothing of the algorithm under way, has
+                the highest priority of all who waited then (judged where nothing crashes, is cut,
+                lost or changes epoch)
+*handlers*      every handler ends well
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from meshlock.algorithms.recovery.records import Epoch, TokenState
+from meshlock.check.layers import LEAVE, WITHDRAW, Layers, Place
+from meshlock.check.mail import Carried
+from meshlock.check.model import Fault
+from meshlock.check.system import NOTHING_DUE
+from meshlock.check.world import World
+from meshlock.properties import sentences
+from meshlock.properties.promises import promises
+
+NAMES: Final = ("fences", "ledger")
+"""Those that only nodes that recover promise."""
+
+
+class Judge:
+    def __init__(self, layers: Layers, judged: set[str]) -> None:
+        self.layers = layers
+        self.judged = judged
+        self.permits = layers.setup.permits
+        setup, faults = layers.setup, layers.faults
+        promised = promises(setup.algorithm, setup.options)
+        self.gain = promised.ageing * len(setup.wishes)
+        calm = faults.proposals + faults.crashes + faults.losses + faults.cuts == 0
+        self.ordered = promised.ordered and "order" in judged and calm and not faults.birth
+
+    def step(self, before: World, world: World, label: int) -> list[Fault]:
+        """What is wrong with this step, or with the state that it leads to."""
+        if world.failure:
+            return [Fault("handlers", world.failure, label)]
+        wrong: list[Fault] = []
+        valid = [orphan[1] for orphan in world.orphans]
+        used = sum([orphan[2] for orphan in world.orphans])
+        usable: dict[tuple[Epoch, int, int], TokenState] = {}
+        for i, number in enumerate(world.places):
+            place = self.layers.places[i][number]
+            for fence, permits, time in place.running:
+                if time > 0:
+                    used += permits
+                    valid.append(fence)
+            token = place.token
+            if token is not None:
+                if place.held is not None:
+                    usable[token.epoch, token.hop, i] = token
+                if not balanced(token, self.permits):
+                    text = f"node {i} holds a token whose free and used permits are not k"
+                    wrong.append(Fault("conservation", text, label))
+        for number in world.loose:
+            self.arriving(world, number, usable)
+        for line in world.lines.values():
+            for number in line:
+                self.arriving(world, number, usable)
+        if used > self.permits:
+            text = f"{used} of {self.permits} permits are under valid leases"
+            wrong.append(Fault("safety", text, label))
+        if world.fence_repeated:
+            text = "a grant's fence is not above all before it"
+            wrong.append(Fault("fences", text, label))
+        if len(usable) > 1:
+            wrong.append(Fault("one-token", f"{len(usable)} tokens can be used", label))
+        for token in usable.values():
+            named = [entry.fence for entry in token.ledger]
+            if any(fence not in named for fence in valid):
+                text = "a grant under a valid lease is not in the ledger"
+                wrong.append(Fault("ledger", text, label))
+                break
+        if self.ordered:
+            wrong += self.order(before, world, label)
+        return [fault for fault in wrong if fault.name in self.judged]
+
+    def arriving(
+        self, world: World, number: int, usable: dict[tuple[Epoch, int, int], TokenState]
+    ) -> None:
+        """A token on its way counts if it could be used on arrival."""
+        carried = self.layers.mail.carried[number]
+        if carried.seal is not None and carried.seal.state is not None:
+            receiver = carried.message.receiver
+            if can_arrive(carried, self.layers.places[receiver][world.places[receiver]]):
+                state = carried.seal.state
+                usable[state.epoch, state.hop, receiver] = state
+
+    # -- order ---------------------------------------------------------------------------------
+
+    def due_after(self, before: World, world: World, kind: int) -> None:
+        """Of what priority must the next be that enters? Nobody's who entered in this step."""
+        if not self.ordered:
+            return
+        world.due = before.due
+        if kind == WITHDRAW:
+            world.due = NOTHING_DUE  # it may have been the one
+        elif kind == LEAVE and self.quiet(before):
+            waiting = [self.priority(client) for client in self.waiting(before)]
+            world.due = max(waiting, default=NOTHING_DUE)
+
+    def order(self, before: World, world: World, label: int) -> list[Fault]:
+        """The first that enters must not be below what is due; then nothing is."""
+        for i, client in self.entered(before, world):
+            due, world.due = world.due, NOTHING_DUE
+            if due > NOTHING_DUE and self.priority(client) + self.gain < due:
+                text = sentences.out_of_order(i, self.priority(client), due)
+                return [Fault("order", text, label)]
+        return []
+
+    def entered(self, before: World, world: World) -> list[tuple[int, int]]:
+        found: list[tuple[int, int]] = []
+        for i, number in enumerate(world.places):
+            if number != before.places[i]:
+                earlier = self.layers.places[i][before.places[i]].inside
+                for client in self.layers.places[i][number].inside:
+                    if client not in earlier:
+                        found.append((i, client))
+        return found
+
+    def quiet(self, world: World) -> bool:
+        carried = self.layers.mail.carried
+        return not world.lines and all(carried[number].seal is None for number in world.loose)
+
+    def waiting(self, world: World) -> list[int]:
+        return [
+            client
+            for i, number in enumerate(world.places)
+            for client in self.layers.places[i][number].waiting
+        ]
+
+    def priority(self, client: int) -> int:
+        return self.layers.setup.wishes[client - 1].priority
+
+
+def can_arrive(carried: Carried, place: Place) -> bool:
+    seal = carried.seal
+    assert seal is not None and seal.state is not None
+    return (
+        place.up
+        and seal.left > seal.travelled
+        and seal.boot == place.boot
+        and seal.epoch >= place.promised
+        and (seal.state.epoch, seal.state.hop) > place.hop_seen
+    )
+
+
+def balanced(token: TokenState, permits: int) -> bool:
+    return token.free >= 0 and token.free + sum([one.permits for one in token.ledger]) == permits

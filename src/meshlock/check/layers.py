@@ -1,0 +1,323 @@
+"""Nodes that recover, one by one: their states as numbers, and what each of their handlers does."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from meshlock.algorithms.interface import NIL, Effect, Enter, Frozen, Keep, Message, Network
+from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.recovery.records import NO_EPOCH, Config, Epoch, Fence, TokenState
+from meshlock.algorithms.recovery.state import Terms
+from meshlock.check.faults import Faults
+from meshlock.check.mail import Mail
+from meshlock.check.model import Act
+from meshlock.check.setup import SetUp
+from meshlock.properties import sentences
+
+(REQUEST, LEAVE, WITHDRAW, RENEW, PROPOSE, CHANGE, CLOSE, RESEND) = range(8)
+(DELIVER, RESTART, FORGET, TICK, LINK_UP, LINK_DOWN) = range(8, 14)
+EVENTS: Final = (
+    "request",
+    "leave",
+    "withdraw",
+    "renew",
+    "propose",
+    "change",
+    "close",
+    "resend",
+    "deliver",
+    "restart",
+    "forget",
+    "tick",
+    "link-up",
+    "link-down",
+)
+
+Disk = tuple[Epoch, Config] | None
+Key = tuple[bool, Frozen, Disk, int]
+
+
+class Place:
+    """A node, up or not, with its disk, and what observers need of it."""
+
+    __slots__ = (
+        "adopted",
+        "boot",
+        "disk",
+        "held",
+        "hop_seen",
+        "inside",
+        "members",
+        "promised",
+        "proposing",
+        "returning",
+        "running",
+        "state",
+        "steps",
+        "token",
+        "unaccepted",
+        "up",
+        "waiting",
+    )
+
+    def __init__(self, key: Key) -> None:
+        self.up, self.state, self.disk, self.boot = key
+        self.promised = NO_EPOCH if self.disk is None else self.disk[0]
+        self.members: tuple[int, ...] = ()
+        self.running: list[tuple[Fence, int, int]] = []  # fence, permits, time left
+        self.held: TokenState | None = None  # the token here, if it can be used
+        self.token: TokenState | None = None  # the token here
+        self.hop_seen: tuple[Epoch, int] = (NO_EPOCH, -1)
+        self.adopted = NO_EPOCH
+        self.steps: list[tuple[int, int]] = []  # what the node itself could do, and with what
+        self.proposing = NO_EPOCH  # the epoch for which reports are collected
+        self.unaccepted: tuple[Epoch, int] = (NO_EPOCH, -1)
+        self.returning: list[Fence] = []
+        self.inside: list[int] = []  # clients
+        self.waiting: list[int] = []
+
+
+class Outcome:
+    """What one handler did in one state of a node: it never needs to run again."""
+
+    __slots__ = ("failure", "granted", "place", "sends")
+
+    def __init__(self, place: int, sends: list[int], granted: list[Fence], failure: str) -> None:
+        self.place = place
+        self.sends = sends
+        self.granted = granted
+        self.failure = failure
+
+
+class Layers:
+    def __init__(self, setup: SetUp, faults: Faults) -> None:
+        self.setup = setup
+        self.faults = faults
+        self.size = setup.network.size
+        self.out: list[Effect] = []
+        everybody = tuple(range(self.size))
+        self.terms = Terms(
+            everybody,
+            faults.members,
+            setup.permits,
+            faults.lease,
+            faults.wait,
+            setup.algorithm,
+            setup.options,
+            Fathers(setup.network).among,
+        )
+        self.nodes = [self.make(i) for i in everybody]
+        self.clients: list[list[int]] = [[] for _ in everybody]  # of each node, in order
+        for client, wish in enumerate(setup.wishes, start=1):
+            self.clients[wish.node].append(client)
+        self.mail = Mail(faults.lease)
+        self.places: list[list[Place]] = [[] for _ in everybody]
+        self.numbers: list[dict[Key, int]] = [{} for _ in everybody]
+        self.outcomes: dict[tuple[int, int, int, int], Outcome] = {}
+
+    def make(self, i: int) -> Layer:
+        make = self.setup.algorithm.layer
+        if make is None:
+            return Layer(i, self.out, self.terms)
+        node = make(i, self.out, self.terms)
+        assert isinstance(node, Layer)
+        return node
+
+    def birth(self, i: int) -> int:
+        """The place of a node that has just started for the first time."""
+        node = self.nodes[i]
+        node.restart(1, None)
+        self.out.clear()
+        return self.number(i, (True, node.freeze(), None, 1))
+
+    def down(self, i: int, place: int) -> int:
+        """All that is left of a node that crashes."""
+        before = self.places[i][place]
+        return self.number(i, (False, (), before.disk, before.boot))
+
+    # -- states as numbers ---------------------------------------------------------------------
+
+    def number(self, i: int, key: Key) -> int:
+        numbers = self.numbers[i]
+        known = numbers.get(key, -1)
+        if known < 0:
+            known = len(numbers)
+            numbers[key] = known
+            place = Place(key)
+            if place.up:
+                node = self.nodes[i]
+                node.thaw(place.state)
+                self.look(place, node)
+            self.places[i].append(place)
+        return known
+
+    def look(self, place: Place, node: Layer) -> None:
+        """Fill in what others see of this node, and what it could do."""
+        grants = sorted(node.grants.items())
+        place.promised = node.promised
+        place.members = node.members
+        place.running = [(fence, grant.permits, grant.until) for fence, grant in grants]
+        if node.token is not None:
+            place.token = node.token.state()
+            if node.usable():
+                place.held = place.token
+        place.inside = [grant.client for _, grant in grants]
+        place.waiting = list(node.waiting)
+        place.hop_seen = node.hop_seen
+        place.adopted = node.adopted
+        place.returning = list(node.returning)
+        if node.unaccepted is not None:
+            place.unaccepted = (node.unaccepted.state.epoch, node.unaccepted.state.hop)
+        if node.proposal is not None and not node.proposal.closed:
+            place.proposing = node.proposal.epoch
+        place.steps = self.own_steps(place, node)
+
+    def own_steps(self, place: Place, node: Layer) -> list[tuple[int, int]]:
+        """What this node could do of itself, as far as it is wanted at all."""
+        me, faults = node.me, self.faults
+        steps: list[tuple[int, int]] = []
+        for client in self.clients[me]:
+            if client in place.waiting:
+                if self.setup.withdrawals:
+                    steps.append((WITHDRAW, client))
+            elif client in place.inside:
+                if not self.setup.wishes[client - 1].stays:
+                    steps.append((LEAVE, client))
+            elif len(place.inside) + len(place.waiting) < self.setup.clients:
+                steps.append((REQUEST, client))
+        if node.promised == node.adopted and node.has_to_renew():
+            steps.append((RENEW, me))
+        if me in faults.proposers and node.votes():
+            steps.append((PROPOSE, me))
+            for number, (added, other) in enumerate(faults.member_changes):
+                if added != (other in node.members):
+                    steps.append((CHANGE, me * len(faults.member_changes) + number))
+        if node.may_close():
+            steps.append((CLOSE, me))
+        if place.waiting or place.returning or node.unaccepted is not None:
+            steps.append((RESEND, me))
+        return steps
+
+    # -- running a handler ---------------------------------------------------------------------
+
+    def outcome(self, i: int, place: int, kind: int, subject: int) -> Outcome:
+        key = (i, place, kind, subject)
+        known = self.outcomes.get(key)
+        if known is None:
+            known = self.run(i, place, kind, subject)
+            self.outcomes[key] = known
+        return known
+
+    def run(self, i: int, number: int, kind: int, subject: int) -> Outcome:
+        place = self.places[i][number]
+        node = self.ready(i, place, kind)
+        had = set(node.grants)
+        expected = [*node.waiting, subject] if kind == REQUEST else list(node.waiting)
+        failure = self.handle(node, place, kind, subject)
+        disk = None if kind == FORGET else place.disk
+        sends: list[int] = []
+        for effect in self.out:
+            if isinstance(effect, Message):
+                sends.append(self.mail.number(effect, node.now))
+            elif isinstance(effect, Keep):
+                disk = (effect.promised, effect.config)
+            elif isinstance(effect, Enter) and effect.client not in expected:
+                failure = failure or sentences.uninvited(i, effect.client)
+        self.out.clear()
+        if failure:
+            return Outcome(number, [], [], sentences.failed(i, failure))
+        granted = sorted([fence for fence in node.grants if fence not in had])
+        return Outcome(self.number(i, (True, node.freeze(), disk, node.boot)), sends, granted, "")
+
+    def ready(self, i: int, place: Place, kind: int) -> Layer:
+        """The node as it is before a handler runs."""
+        if kind in (RESTART, FORGET):
+            self.nodes[i] = self.make(i)
+        else:
+            self.nodes[i].thaw(place.state)
+        return self.nodes[i]
+
+    def handle(self, node: Layer, place: Place, kind: int, subject: int) -> str:
+        """Run one handler; the empty text, or what went wrong."""
+        try:
+            if kind == DELIVER:
+                node.receive(self.mail.fresh(subject))
+            elif kind == TICK:
+                node.now = 1
+                node.expire()
+            elif kind == REQUEST:
+                wish = self.setup.wishes[subject - 1]
+                node.request(subject, wish.want, wish.priority)
+            elif kind == LEAVE:
+                node.release(subject)
+            elif kind == WITHDRAW:
+                node.withdraw(subject)
+            elif kind == RENEW:
+                node.renew()
+            elif kind == PROPOSE:
+                node.propose(subject)
+            elif kind == CHANGE:
+                changes = self.faults.member_changes
+                node.propose(0, changes[subject % len(changes)])
+            elif kind == CLOSE:
+                node.close()
+            elif kind == RESEND:
+                node.repeat()
+            elif kind == LINK_UP:
+                node.link_up(subject)
+            elif kind == LINK_DOWN:
+                node.link_down(subject)
+            else:
+                forgotten = kind == FORGET or place.disk is None
+                kept = None if forgotten or place.disk is None else Keep(*place.disk)
+                node.restart(place.boot + 1, kept, subject)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        return ""
+
+    # -- telling what happened -----------------------------------------------------------------
+
+    def act(self, i: int, number: int, kind: int, subject: int) -> Act:
+        place = self.places[i][number]
+        node = self.ready(i, place, kind)
+        act = Act(i, EVENTS[kind])
+        act.names = node.variables
+        act.before = place.state if place.up else node.freeze()
+        if kind == DELIVER:
+            act.message = self.mail.fresh(subject)
+        elif kind in (REQUEST, LEAVE, WITHDRAW):
+            wish = self.setup.wishes[subject - 1]
+            act.client, act.want, act.priority = subject, wish.want, wish.priority
+        elif kind in (LINK_UP, LINK_DOWN):
+            act.peer = subject
+        act.failure = self.handle(node, place, kind, subject)
+        act.effects = self.out[:]
+        self.out.clear()
+        act.after = act.before if act.failure else node.freeze()
+        act.tokens, act.free = node.tokens(), node.free_permits()
+        return act
+
+
+class Fathers:
+    """Trees of shortest paths, as recovery wants them for a fixed network."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+
+    def among(self, participants: tuple[int, ...]) -> tuple[int, ...]:
+        """Of each of these the first other one on its way to the first, as places among them."""
+        root = participants[0]
+        towards = {root: root}
+        reached = [root]
+        for node in reached:
+            for neighbour in self.network.neighbours(node):
+                if neighbour not in towards:
+                    towards[neighbour] = node
+                    reached.append(neighbour)
+        fathers = [NIL]
+        for node in participants[1:]:
+            father = towards.get(node, root)
+            while father not in participants:
+                father = towards[father]
+            fathers.append(participants.index(father))
+        return tuple(fathers)

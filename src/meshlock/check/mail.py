@@ -1,0 +1,115 @@
+"""Messages between nodes that recover, as numbers: what each is, and what it is a tick later."""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from meshlock.algorithms.interface import Frozen, Message
+from meshlock.algorithms.recovery.messages import Confirm, Copy, Hello, Ledger, Renew
+from meshlock.algorithms.recovery.records import Epoch, Seal
+from meshlock.check.system import copy
+
+WORTHLESS: Final = -1
+HANDSHAKES: Final = ("HELLO", "LINK")
+
+Key = tuple[int, int, Frozen, Frozen]
+
+
+class Carried:
+    """A message on its way, and what can be said of it wherever it is."""
+
+    __slots__ = ("epoch", "handshake", "message", "ordered", "seal", "track")
+
+    def __init__(self, message: Message, key: Key) -> None:
+        self.message = message  # handlers get copies
+        self.seal = message.seal
+        self.handshake = message.kind in HANDSHAKES
+        self.ordered = self.seal is not None or message.kind == Hello.kind
+        self.epoch = epoch_of(message)
+        self.track = track(key)
+
+
+class Mail:
+    """``lease``: after how many ticks the answer to a renewal is worth nothing."""
+
+    def __init__(self, lease: int) -> None:
+        self.lease = lease
+        self.carried: list[Carried] = []
+        self.numbers: dict[Key, int] = {}
+        self.older: dict[tuple[int, int], int] = {}  # message, slow node: the same a tick later
+
+    def number(self, message: Message, now: int) -> int:
+        """Times in it become relative to now."""
+        if now != 0 and isinstance(message, (Renew, Ledger, Confirm)):
+            message.sent -= now
+        seal = message.seal
+        key = (
+            message.sender,
+            message.receiver,
+            message.freeze(),
+            () if seal is None else seal.freeze(),
+        )
+        known = self.numbers.get(key, -1)
+        if known < 0:
+            known = len(self.carried)
+            self.numbers[key] = known
+            self.carried.append(Carried(copy(message), key))
+        return known
+
+    def fresh(self, number: int) -> Message:
+        return copy(self.carried[number].message)
+
+    def age(self, number: int, slow: int) -> int:
+        """The same message a tick later, which that node's clock misses; or WORTHLESS."""
+        known = self.older.get((number, slow))
+        if known is None:
+            known = self.aged(self.fresh(number), number, slow)
+            self.older[number, slow] = known
+        return known
+
+    def aged(self, message: Message, number: int, slow: int) -> int:
+        oldest = -self.lease
+        seal = message.seal
+        if isinstance(message, Ledger):
+            if message.sender != slow:
+                message.sent = max(oldest, message.sent - 1)
+        elif isinstance(message, (Renew, Confirm)):
+            asker = message.sender if isinstance(message, Renew) else message.receiver
+            if asker != slow:
+                message.sent -= 1
+                if message.sent <= oldest:
+                    return WORTHLESS
+        elif seal is not None and seal.state is not None:
+            travelled = min(seal.left, seal.travelled + 1)
+            message.seal = Seal(
+                seal.epoch, seal.boot, seal.state, seal.left, seal.returned, travelled
+            )
+        else:
+            return number
+        return self.number(message, 0)
+
+    def name(self, number: int) -> str:
+        message = self.carried[number].message
+        return f"{message.kind} {message.sender}>{message.receiver}"
+
+
+def epoch_of(message: Message) -> Epoch | None:
+    """The epoch that it belongs to, or is about."""
+    if message.seal is not None:
+        return message.seal.epoch
+    if isinstance(message, (Ledger, Copy)):
+        return message.first.epoch
+    return cast(Epoch, message.freeze()[1]) if message.fields[0] == "epoch" else None
+
+
+def track(key: Key) -> Frozen:
+    """What renewals have in common of which only the latest is worth keeping; () for others.
+
+    Its answer is given under the same condition and is worth more.
+    """
+    sender, receiver, frozen, _ = key
+    if frozen[0] == Renew.kind:
+        return (sender, receiver, *frozen[:4])
+    if frozen[0] == Confirm.kind:
+        return (sender, receiver, *frozen[:3], frozen[4])
+    return ()

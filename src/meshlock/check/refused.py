@@ -1,0 +1,60 @@
+"""Messages that can have no effect any more: to keep them would only make states differ."""
+
+from __future__ import annotations
+
+from meshlock.algorithms.recovery.messages import (
+    Accepted,
+    AskLedger,
+    Confirm,
+    Copy,
+    Higher,
+    Promise,
+    Propose,
+    Refuse,
+    Return,
+    Returned,
+    Suggest,
+)
+from meshlock.check.faults import LEFT_FORGETS, LEFT_PROPOSALS
+from meshlock.check.layers import Layers
+from meshlock.check.mail import Carried
+from meshlock.check.world import World
+
+
+def is_refused(layers: Layers, world: World, carried: Carried) -> bool:
+    """Would its receiver refuse it for ever, or do nothing that matters?"""
+    message = carried.message
+    place = layers.places[message.receiver][world.places[message.receiver]]
+    seal = carried.seal
+    if seal is not None:  # for one life of the receiver, and for one epoch
+        return not place.up or seal.boot != place.boot or seal.epoch < place.promised
+    if isinstance(message, (Refuse, Suggest)):
+        return True  # of concern to the timing only
+    if isinstance(message, Promise):
+        return not place.up or place.proposing != message.epoch
+    if isinstance(message, Accepted):
+        return not place.up or place.unaccepted != (message.epoch, message.hop)
+    if isinstance(message, Returned):
+        return not place.up or message.fence not in place.returning
+    if isinstance(message, Confirm) and (not place.up or place.boot != message.boot):
+        return True
+    if isinstance(message, AskLedger):
+        asker = layers.places[message.node][world.places[message.node]]
+        return not asker.up or asker.boot != message.boot
+    epoch = carried.epoch
+    if epoch is None or carried.handshake:
+        return False
+    if isinstance(message, Copy):
+        if epoch < place.promised or layers.faults.stale_copies:
+            return epoch < place.promised
+        return not place.up or place.boot != message.boot
+    if world.left[LEFT_FORGETS] > 0:
+        return False  # who forgets may welcome what it had refused
+    if isinstance(message, (Propose, Higher)):
+        return world.left[LEFT_PROPOSALS] == 0 and epoch <= place.promised
+    if epoch >= place.promised:
+        return False
+    if isinstance(message, Return):  # all it can do is to let it be acknowledged
+        owner = layers.places[message.node][world.places[message.node]]
+        return not owner.up or owner.adopted != epoch or message.fence not in owner.returning
+    return True

@@ -1,0 +1,164 @@
+"""When faults stop: is everybody served, and all is free in the end?
+
+From a state of the search on nothing fails any more. Who is down restarts (or stays down, if a
+quorum of the members is up: then the others know that it is unreachable), links are whole, every
+client asks once more and leaves when it was in, messages arrive at once, and when to do what is
+left to the layers themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from meshlock.algorithms.interface import Keep, Message
+from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.recovery.records import majority
+from meshlock.check.crashing import Crashing
+from meshlock.check.explorer import Explorer
+from meshlock.check.links import Pair, parts
+from meshlock.check.model import AT_REST, Fault
+from meshlock.check.world import World
+
+LONGEST: Final = 60
+"""Ticks within which all must be served."""
+MOST_TRIED: Final = 1_000
+"""States of a search that are tried."""
+BATCH: Final = 50
+MOST_CARRIED: Final = 10_000
+NOT_SERVED: Final = -1
+
+
+class Serving:
+    """One try, from this state on. ``stay_down``: whoever is down stays so."""
+
+    def __init__(self, model: Crashing, world: World, stay_down: bool = False) -> None:
+        self.model = model
+        self.setup = model.setup
+        self.out = model.layers.out
+        self.out.clear()
+        self.now = 0
+        self.nodes: list[Layer] = []
+        self.up: list[bool] = []
+        self.line = [model.mail.fresh(message) for message in world.loose]
+        for _, line in sorted(world.lines.items()):
+            self.line += [model.mail.fresh(message) for message in line]
+        for i in range(model.size):
+            self.nodes.append(model.layers.make(i))
+            self.up.append(model.at(world, i).up or not stay_down)
+        down = {i for i in range(model.size) if not self.up[i]}
+        for i, node in enumerate(self.nodes):
+            place = model.at(world, i)
+            if place.up:
+                node.thaw(place.state)
+            elif self.up[i]:
+                node.restart(place.boot + 1, None if place.disk is None else Keep(*place.disk))
+            node.unreachable = set(down)
+        self.linked: set[Pair] = set()
+        for number, pair in enumerate(model.links):
+            before = all(model.at(world, end).up for end in pair) and number not in world.cuts
+            if self.up[pair[0]] and self.up[pair[1]]:
+                self.linked.add(pair)
+                if not before:
+                    for me, peer in (pair, pair[::-1]):
+                        self.nodes[me].link_up(peer)
+                        self.carry()
+
+    def ticks(self, longest: int = LONGEST) -> int:
+        """After how many everybody is served and all is free; or NOT_SERVED."""
+        asking = list(range(1, len(self.setup.wishes) + 1))
+        for self.now in range(longest):
+            for node in self.nodes:
+                node.now = self.now
+            self.carry()
+            for client in list(asking):
+                wish = self.setup.wishes[client - 1]
+                node = self.nodes[wish.node]
+                if not self.up[wish.node]:
+                    asking.remove(client)
+                elif client not in node.waiting and not is_inside(node, client):
+                    asking.remove(client)
+                    node.request(client, wish.want, wish.priority)
+                    self.carry()
+            for i, node in enumerate(self.nodes):
+                if self.up[i]:
+                    node.wake((3 * i + self.now) % 7 / 7)
+                    self.carry()
+                    for client in [grant.client for grant in node.grants.values()]:
+                        node.release(client)
+                        self.carry()
+            if len(asking) == 0 and self.all_is_well():
+                return self.now
+        return NOT_SERVED
+
+    def carry(self) -> None:
+        """Deliver everything, and what follows from it."""
+        for _ in range(MOST_CARRIED):
+            self.line += [effect for effect in self.out if isinstance(effect, Message)]
+            self.out.clear()
+            if len(self.line) == 0:
+                return
+            message = self.line.pop(0)
+            if self.up[message.receiver]:
+                self.nodes[message.receiver].receive(message)
+
+    def all_is_well(self) -> bool:
+        permits = self.setup.permits
+        living = [node for i, node in enumerate(self.nodes) if self.up[i]]
+        if any(len(node.waiting) > 0 or len(node.grants) > 0 for node in living):
+            return False
+        return any(
+            node.usable() and node.token is not None and node.token.free == permits
+            for node in living
+        )
+
+
+class Sample:
+    """Some states of a search, evenly spread over it, all of which are tried."""
+
+    def __init__(self, model: Crashing, explorer: Explorer) -> None:
+        self.model = model
+        self.explorer = explorer
+        self.stride = max(1, explorer.count() // MOST_TRIED)
+        self.tried = 0
+        self.worst = 0
+
+    def run(self) -> bool:
+        """Go on for a while; False when all are tried, or one failed."""
+        for _ in range(BATCH):
+            number = self.tried * self.stride
+            if number >= self.explorer.count():
+                return False
+            ticks = ticks_to_serve(self.model, self.model.world(self.explorer.states[number]))
+            self.tried += 1
+            self.worst = max(self.worst, ticks)
+            if ticks == NOT_SERVED:
+                text = f"when faults stop here, not everybody is served within {LONGEST} ticks"
+                self.explorer.found(number, Fault("served", text, AT_REST))
+                return False
+        return True
+
+
+def is_inside(node: Layer, client: int) -> bool:
+    return any(grant.client == client for grant in node.grants.values())
+
+
+def ticks_to_serve(model: Crashing, world: World) -> int:
+    """The longer of both ways to go on; or NOT_SERVED if either fails."""
+    found = [Serving(model, world).ticks()]
+    if can_do_without(model, world):
+        found.append(Serving(model, world, stay_down=True).ticks())
+    return NOT_SERVED if NOT_SERVED in found else max(found)
+
+
+def can_do_without(model: Crashing, world: World) -> bool:
+    """Are nodes down, but those that are up are a quorum and can all reach each other?"""
+    up = [i for i in range(model.size) if model.at(world, i).up]
+    if len(up) == model.size:
+        return False
+    for i in up:
+        members = model.at(world, i).members
+        if len([member for member in members if member in up]) < majority(members):
+            return False
+    links = [pair for pair in model.setup.network.links() if pair[0] in up and pair[1] in up]
+    part = parts(model.size, frozenset(links))
+    return len({part[i] for i in up}) == 1
