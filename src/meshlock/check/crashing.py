@@ -14,7 +14,7 @@ is cut or an end of it crashes, both ends notice at once, and what was on it is 
 or permits may still arrive late, or never. Where it is for fixed networks there is a line per pair
 of nodes. It loses nothing until an end crashes: what was for that node is gone; what it had sent
 may still arrive, until it restarts. So there a cut is a delay, and no step of its own.
-HELLO and LINK at the head of a line arrive at once, unless ``handshakes`` is "any".
+HELLO and LINK at the head of a line, ASK and COPY arrive at once, unless ``handshakes`` is "any".
 
 **Who is unreachable** is not modelled. The layer asks for it only where it sends, and in its
 timing.
@@ -347,7 +347,7 @@ class Crashing(Model):
 
     def settle(self, world: World) -> None:
         """What happens at once happens, and what can have no effect any more goes away."""
-        if self.bounds.eager and world.lines:
+        if self.bounds.eager and (world.lines or world.loose):
             self.shake_hands(world)
         layers, carried = self.layers, self.mail.carried
         if world.loose:
@@ -364,8 +364,16 @@ class Crashing(Model):
 
     def shake_hands(self, world: World) -> None:
         again = True
+        asked: list[int] = []  # once: with the token under way it could go round and round
         while again:
             again = False
+            for number in world.loose:
+                if self.mail.carried[number].handshake:
+                    world.loose = without(world.loose, number)
+                    if number not in asked:
+                        asked.append(number)
+                        self.deliver(world, number)
+                    again = True
             for pair in sorted(world.lines):
                 while pair in world.lines and self.at(world, pair[1]).up:
                     if not self.mail.carried[world.lines[pair][0]].handshake:

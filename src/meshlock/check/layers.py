@@ -45,6 +45,7 @@ class Place:
         "boot",
         "disk",
         "held",
+        "holder_hop",
         "hop_seen",
         "inside",
         "members",
@@ -54,6 +55,7 @@ class Place:
         "running",
         "state",
         "steps",
+        "takes_part",
         "token",
         "unaccepted",
         "up",
@@ -69,6 +71,8 @@ class Place:
         self.token: TokenState | None = None  # the token here
         self.hop_seen: tuple[Epoch, int] = (NO_EPOCH, -1)
         self.adopted = NO_EPOCH
+        self.takes_part = False  # in that epoch
+        self.holder_hop = 0
         self.steps: list[tuple[int, int]] = []  # what the node itself could do, and with what
         self.proposing = NO_EPOCH  # the epoch for which reports are collected
         self.unaccepted: tuple[Epoch, int] = (NO_EPOCH, -1)
@@ -165,6 +169,8 @@ class Layers:
         place.waiting = list(node.waiting)
         place.hop_seen = node.hop_seen
         place.adopted = node.adopted
+        place.takes_part = node.inner is not None
+        place.holder_hop = node.holder_hop
         place.returning = list(node.returning)
         if node.unaccepted is not None:
             place.unaccepted = (node.unaccepted.state.epoch, node.unaccepted.state.hop)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final, cast
 
 from meshlock.algorithms.interface import Frozen, Message
-from meshlock.algorithms.recovery.messages import Confirm, Copy, Hello, Ledger, Renew
+from meshlock.algorithms.recovery.messages import AskLedger, Confirm, Copy, Hello, Ledger, Renew
 from meshlock.algorithms.recovery.records import Epoch, Seal
 from meshlock.check.system import copy
 
 WORTHLESS: Final = -1
-HANDSHAKES: Final = ("HELLO", "LINK")
+HANDSHAKES: Final = (Hello.kind, AskLedger.kind, Copy.kind, "LINK")
 
 Key = tuple[int, int, Frozen, Frozen]
 

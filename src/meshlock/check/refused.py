@@ -7,6 +7,7 @@ from meshlock.algorithms.recovery.messages import (
     AskLedger,
     Confirm,
     Copy,
+    Hello,
     Higher,
     Promise,
     Propose,
@@ -42,12 +43,15 @@ def is_refused(layers: Layers, world: World, carried: Carried) -> bool:
         asker = layers.places[message.node][world.places[message.node]]
         return not asker.up or asker.boot != message.boot
     epoch = carried.epoch
-    if epoch is None or carried.handshake:
+    if epoch is None or isinstance(message, Hello):
         return False
     if isinstance(message, Copy):
         if epoch < place.promised or layers.faults.stale_copies:
             return epoch < place.promised
-        return not place.up or place.boot != message.boot
+        if not place.up or place.boot != message.boot:
+            return True
+        known = place.adopted == epoch and message.hop <= place.holder_hop
+        return known and (place.takes_part or message.ledger is None)
     if world.left[LEFT_FORGETS] > 0:
         return False  # who forgets may welcome what it had refused
     if isinstance(message, (Propose, Higher)):
