@@ -333,7 +333,7 @@ class Crashing(Model):
             after.left[LEFT_PROPOSALS] -= 1
             self.call(after, subject // len(self.bounds.member_changes), kind, subject)
         else:
-            self.call(after, subject, kind, self.wall_clock(after) if kind == PROPOSE else 0)
+            self.call(after, subject, kind, 0)
         self.settle(after)
         self.judge.due_after(world, after, kind)
         return after
@@ -421,7 +421,8 @@ class Crashing(Model):
         if self.fixed:
             for pair in [pair for pair in world.lines if pair[0] == i]:
                 del world.lines[pair]
-        self.call(world, i, kind, self.wall_clock(world) if kind == FORGET else 0)
+        forgotten = kind == FORGET or self.at(world, i).disk is None
+        self.call(world, i, kind, self.wall_clock(world) if forgotten else 0)
         for number, (one, other) in enumerate(self.links):
             if i in (one, other) and number not in world.cuts:
                 self.form(world, one, other)

@@ -261,10 +261,10 @@ class Layers:
             elif kind == RENEW:
                 node.renew()
             elif kind == PROPOSE:
-                node.propose(subject)
+                node.propose()
             elif kind == CHANGE:
                 changes = self.faults.member_changes
-                node.propose(0, changes[subject % len(changes)])
+                node.propose(changes[subject % len(changes)])
             elif kind == CLOSE:
                 node.close()
             elif kind == RESEND:

@@ -14,6 +14,7 @@ from meshlock.algorithms.recovery.messages import (
     Refuse,
     Return,
     Returned,
+    Sent,
     Suggest,
 )
 from meshlock.check.faults import LEFT_FORGETS, LEFT_PROPOSALS
@@ -36,7 +37,10 @@ def is_refused(layers: Layers, world: World, carried: Carried) -> bool:
     if isinstance(message, Accepted):
         return not place.up or place.unaccepted != (message.epoch, message.hop)
     if isinstance(message, Returned):
-        return not place.up or message.fence not in place.returning
+        return not place.up or all(fence not in place.returning for fence in message.fences)
+    if isinstance(message, Sent):
+        sender = layers.places[message.sender][world.places[message.sender]]
+        return not sender.up or sender.unaccepted != (message.epoch, message.hop)
     if isinstance(message, Confirm) and (not place.up or place.boot != message.boot):
         return True
     if isinstance(message, AskLedger):
@@ -48,7 +52,7 @@ def is_refused(layers: Layers, world: World, carried: Carried) -> bool:
     if isinstance(message, Copy):
         if epoch < place.promised or layers.faults.stale_copies:
             return epoch < place.promised
-        if not place.up or place.boot != message.boot:
+        if not place.up or (message.ledger is not None and place.boot != message.boot):
             return True
         known = place.adopted == epoch and message.hop <= place.holder_hop
         return known and (place.takes_part or message.ledger is None)
@@ -58,7 +62,7 @@ def is_refused(layers: Layers, world: World, carried: Carried) -> bool:
         return world.left[LEFT_PROPOSALS] == 0 and epoch <= place.promised
     if epoch >= place.promised:
         return False
-    if isinstance(message, Return):  # all it can do is to let it be acknowledged
+    if isinstance(message, Return):  # all it can do is to let its owner know of a later epoch
         owner = layers.places[message.node][world.places[message.node]]
-        return not owner.up or owner.adopted != epoch or message.fence not in owner.returning
+        return not owner.up or owner.adopted != epoch
     return True
