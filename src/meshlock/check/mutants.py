@@ -29,6 +29,8 @@ def words_of(mutant: Mutant, algorithm: Algorithm) -> dict[str, Any]:
         "repeat": case.repeat,
         "stay": case.stay,
         "options": case.options,
+        **case.faults,
+        **({"lead": case.lead} if case.lead else {}),
     }
 
 

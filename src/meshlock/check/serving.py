@@ -59,9 +59,9 @@ class Serving:
             if self.up[pair[0]] and self.up[pair[1]]:
                 self.linked.add(pair)
                 if not before:
-                    for me, peer in (pair, pair[::-1]):
-                        self.nodes[me].link_up(peer)
-                        self.carry()
+                    self.nodes[pair[0]].link_up(pair[1])
+                    self.nodes[pair[1]].link_up(pair[0])
+                    self.carry()
 
     def ticks(self, longest: int = LONGEST) -> int:
         """After how many everybody is served and all is free; or NOT_SERVED."""

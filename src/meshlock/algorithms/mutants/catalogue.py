@@ -13,6 +13,7 @@ from meshlock.algorithms.mutants import (
     lelann,
     maekawa,
     neilsen_mizuno,
+    recovery,
     reverse_link,
     ricart_agrawala,
     singhal,
@@ -34,6 +35,7 @@ PARTS: list[list[Mutant]] = [
     direct.MUTANTS,
     jiang.MUTANTS,
     jiang_without.MUTANTS,
+    recovery.MUTANTS,
 ]
 
 MUTANTS: dict[str, Mutant] = {mutant.name: mutant for part in PARTS for mutant in part}

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
+from meshlock.algorithms.interface import Algorithm, Effect, Leased, Network, Node
+
+FLAGS = {
+    "proposers": "proposer",
+    "member_changes": "member-change",
+    "wall_clock": "no-wall-clock",
+}
+"""Where the flag has another name than the word."""
 
 Make = Callable[[Network, int, dict[str, str], list[Effect]], list[Node]]
 
@@ -15,7 +23,8 @@ class Case:
     ``requests`` are NODE:WANT@PRIORITY, in order per node, with spaces between them; with
     ``repeat`` nodes ask again and again, and the clients of nodes in ``stay`` never leave. So
     many ``clients`` of one node may wait or be inside at once. ``changes`` are link changes in
-    order, such as "down 0-2".
+    order, such as "down 0-2". ``faults`` are what may happen to nodes that recover, by the names
+    of their flags, ``members`` among them; ``lead`` are the first steps, on the way in.
     """
 
     def __init__(
@@ -31,6 +40,8 @@ class Case:
         repeat: bool = False,
         stay: list[int] | None = None,
         options: dict[str, str] | None = None,
+        lead: list[str] | None = None,
+        **faults: Any,
     ) -> None:
         self.nodes = nodes
         self.topology = topology
@@ -42,6 +53,8 @@ class Case:
         self.repeat = repeat
         self.stay = stay if stay is not None else []
         self.options = options if options is not None else {}
+        self.lead = lead if lead is not None else []
+        self.faults = faults
 
     def flags(self) -> str:
         """The flags of ``meshlock check`` that describe it, without what is at its default."""
@@ -58,6 +71,12 @@ class Case:
         words += [f"--option {name}={value}" for name, value in self.options.items()]
         if self.repeat:
             words.append("--repeat")
+        for name, value in self.faults.items():
+            flag = f"--{FLAGS.get(name, name.replace('_', '-'))}"
+            for one in value if isinstance(value, list) else [value]:
+                text = f'"{one}"' if isinstance(one, str) and " " in one else one
+                words.append(flag if isinstance(one, bool) else f"{flag} {text}")
+        words += [f'--lead "{step}"' for step in self.lead]
         return " ".join(words)
 
 
@@ -67,7 +86,8 @@ class Mutant:
     ``algorithm`` is the ``origin`` in everything but its name and its nodes; on links that
     are ``unordered`` because the mistake is to think that their order does not matter. In its
     ``case`` the checker finds that the property ``breaks`` is violated, in so many ``steps`` and
-    no fewer; nothing is violated where that is empty. A ``large`` case takes it minutes.
+    no fewer; nothing is violated where that is empty. A ``large`` case takes it minutes. With a
+    ``layer`` the mistake is in what makes nodes recover, not in the algorithm inside.
     """
 
     def __init__(
@@ -82,8 +102,9 @@ class Mutant:
         steps: int,
         unordered: bool = False,
         large: bool = False,
+        layer: Callable[..., Leased] | None = None,
     ) -> None:
-        self.name = f"{origin.name}/{name}"
+        self.name = f"{origin.name}/{name}" if layer is None else f"recovery/{name}"
         self.origin = origin
         self.mistake = mistake
         self.case = case
@@ -107,7 +128,9 @@ class Mutant:
             restless=origin.restless,
             structure=origin.structure,
             options=origin.options,
+            join=origin.join,
         )
+        self.algorithm.layer = layer
 
     def command(self) -> str:
         """The command that shows what the mistake breaks, its set-up in full."""
