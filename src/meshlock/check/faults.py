@@ -34,7 +34,7 @@ class Faults:
         renewals: str = "meet",
         handshakes: str = "eager",
         wall_clock: bool = True,
-        stale_copies: bool = False,
+        stale: bool = False,
         lead: list[str] | None = None,
     ) -> None:
         everybody = list(range(size))
@@ -58,7 +58,7 @@ class Faults:
         self.travelling = renewals == "travel"  # or a renewal and its answer are one step
         self.eager = handshakes == "eager"  # HELLO and LINK arrive at once
         self.wall_clock = wall_clock  # where the disk is gone, is there a clock to number epochs?
-        self.stale_copies = stale_copies  # keep copies of ledgers for lives that are over
+        self.stale = stale  # keep messages that a sound node would refuse
         self.lead = lead or []  # steps by name; the search begins where they end
 
     def budgets(self) -> list[int]:

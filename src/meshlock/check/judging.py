@@ -4,7 +4,8 @@
 *fences*        every grant's fence is above all fences granted before it
 *one-token*     at most one token can be used, here or on its way
 *ledger*        every grant under a valid lease stands in the ledger of the token that can be used
-*conservation*  free permits and ledger make k, and there is no debt
+*conservation*  free permits and ledger make k, there is no debt, and the algorithm inside knows
+                the same permits to be free
 *order*         who enters next after a client left, with nothing of the algorithm under way, has
                 the highest priority of all who waited then (judged where nothing crashes, is cut,
                 lost or changes epoch)
@@ -57,6 +58,9 @@ class Judge:
             if token is not None:
                 if place.held is not None:
                     usable[token.epoch, token.hop, i] = token
+                if place.disagrees:
+                    text = f"the token at node {i} and the algorithm inside disagree on what is free"
+                    wrong.append(Fault("conservation", text, label))
                 if not balanced(token, self.permits):
                     text = f"node {i} holds a token whose free and used permits are not k"
                     wrong.append(Fault("conservation", text, label))

@@ -43,6 +43,7 @@ class Place:
     __slots__ = (
         "adopted",
         "boot",
+        "disagrees",
         "disk",
         "held",
         "holder_hop",
@@ -72,6 +73,7 @@ class Place:
         self.hop_seen: tuple[Epoch, int] = (NO_EPOCH, -1)
         self.adopted = NO_EPOCH
         self.takes_part = False  # in that epoch
+        self.disagrees = False  # the token here and the node inside, about what is free
         self.holder_hop = 0
         self.steps: list[tuple[int, int]] = []  # what the node itself could do, and with what
         self.proposing = NO_EPOCH  # the epoch for which reports are collected
@@ -165,6 +167,9 @@ class Layers:
             place.token = node.token.state()
             if node.usable():
                 place.held = place.token
+        inner = node.inner
+        if place.held is not None and inner is not None and len(node.withheld) == 0:
+            place.disagrees = inner.tokens() == 0 or inner.free_permits() != place.held.free
         place.inside = [grant.client for _, grant in grants]
         place.waiting = list(node.waiting)
         place.hop_seen = node.hop_seen

@@ -109,7 +109,7 @@ def setup(
         raise Refused("--partitions says what --changes may do: use --changes 1 or more.")
     if clients > 1 and not entry.many_clients:
         raise Refused(f"{entry.name} serves one client per node: leave --clients out.")
-    if withdrawals and not entry.many_clients:
+    if withdrawals and not entry.many_clients and not members:
         raise Refused(f"{entry.name} cannot take a request back: leave --withdrawals out.")
     size = graph.size
     wishes = [wish(text, size) for text in requests or []]

@@ -29,6 +29,8 @@ def is_refused(layers: Layers, world: World, carried: Carried) -> bool:
     place = layers.places[message.receiver][world.places[message.receiver]]
     seal = carried.seal
     if seal is not None:  # for one life of the receiver, and for one epoch
+        if layers.faults.stale:
+            return False
         return not place.up or seal.boot != place.boot or seal.epoch < place.promised
     if isinstance(message, (Refuse, Suggest)):
         return True  # of concern to the timing only
@@ -50,7 +52,7 @@ def is_refused(layers: Layers, world: World, carried: Carried) -> bool:
     if epoch is None or isinstance(message, Hello):
         return False
     if isinstance(message, Copy):
-        if epoch < place.promised or layers.faults.stale_copies:
+        if epoch < place.promised or layers.faults.stale:
             return epoch < place.promised
         if not place.up or (message.ledger is not None and place.boot != message.boot):
             return True

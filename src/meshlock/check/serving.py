@@ -24,6 +24,10 @@ LONGEST: Final = 60
 MOST_TRIED: Final = 1_000
 """States of a search that are tried."""
 BATCH: Final = 50
+SHORTEST: Final = 2
+"""Ticks of a lease that can be renewed before it ends."""
+WAKES: Final = 2
+"""Per tick: what the others did in this one can still be acted upon."""
 MOST_CARRIED: Final = 10_000
 NOT_SERVED: Final = -1
 
@@ -37,6 +41,7 @@ class Serving:
         self.out = model.layers.out
         self.out.clear()
         self.now = 0
+        self.storm = False  # messages breed messages
         self.nodes: list[Layer] = []
         self.up: list[bool] = []
         self.line = [model.mail.fresh(message) for message in world.loose]
@@ -79,20 +84,27 @@ class Serving:
                     asking.remove(client)
                     node.request(client, wish.want, wish.priority)
                     self.carry()
-            for i, node in enumerate(self.nodes):
-                if self.up[i]:
-                    node.wake((3 * i + self.now) % 7 / 7)
-                    self.carry()
-                    for client in [grant.client for grant in node.grants.values()]:
-                        node.release(client)
-                        self.carry()
+            for _ in range(WAKES):
+                self.wake()
+            if self.storm:
+                return NOT_SERVED
             if len(asking) == 0 and self.all_is_well():
                 return self.now
         return NOT_SERVED
 
+    def wake(self) -> None:
+        """Everybody does what is due; who is inside leaves."""
+        for i, node in enumerate(self.nodes):
+            if self.up[i]:
+                node.wake((3 * i + self.now) % 7 / 7)
+                self.carry()
+                for client in [grant.client for grant in node.grants.values()]:
+                    node.release(client)
+                    self.carry()
+
     def carry(self) -> None:
         """Deliver everything, and what follows from it."""
-        for _ in range(MOST_CARRIED):
+        for _ in range(0 if self.storm else MOST_CARRIED):
             self.line += [effect for effect in self.out if isinstance(effect, Message)]
             self.out.clear()
             if len(self.line) == 0:
@@ -100,6 +112,7 @@ class Serving:
             message = self.line.pop(0)
             if self.up[message.receiver]:
                 self.nodes[message.receiver].receive(message)
+        self.storm = True
 
     def all_is_well(self) -> bool:
         permits = self.setup.permits

@@ -134,8 +134,16 @@ def steps(model: Model, violation: Violation) -> list[str]:
 
 def pages(model: Model, violation: Violation) -> list[str]:
     """The same as lines for a terminal, numbered, with what changed underneath."""
+    lines = told(acts(model, violation), violation)
+    if violation.name == "served" and isinstance(model, System):
+        lines.append("     Nothing can arrive and nobody is inside, yet")
+        lines += [f"     {waits}" for waits in left_waiting(model, violation)]
+    return lines
+
+
+def told(steps: list[list[Act]], violation: Violation) -> list[str]:
     lines: list[str] = []
-    for number, step in enumerate(acts(model, violation), start=1):
+    for number, step in enumerate(steps, start=1):
         if number - 1 == violation.loop:
             lines.append("  -- from here on it goes round for ever --")
         for place, act in enumerate(step):
@@ -146,9 +154,6 @@ def pages(model: Model, violation: Violation) -> list[str]:
             changed = changed_by(act)
             if changed:
                 lines.append(f"       [{', '.join(changed)}]")
-    if violation.name == "served" and isinstance(model, System):
-        lines.append("     Nothing can arrive and nobody is inside, yet")
-        lines += [f"     {waits}" for waits in left_waiting(model, violation)]
     return lines
 
 

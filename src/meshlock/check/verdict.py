@@ -11,7 +11,7 @@ from meshlock.check.explorer import Explorer, Violation
 from meshlock.check.lasso import Lassos, components
 from meshlock.check.model import Model
 from meshlock.check.persistent import Reduced
-from meshlock.check.serving import Sample
+from meshlock.check.serving import SHORTEST, Sample
 from meshlock.check.setup import SetUp
 from meshlock.check.story import steps
 from meshlock.check.symmetry import Asymmetric, Symmetric
@@ -188,7 +188,7 @@ class CrashChecking(Verdict):
     def run(self, batch: int) -> bool:
         if self.explorer.run(batch):
             return True
-        if "served" not in self.judged:
+        if "served" not in self.judged or self.crashing.bounds.lease < SHORTEST:
             return False
         if self.sample is None:
             self.sample = Sample(self.crashing, self.explorer)

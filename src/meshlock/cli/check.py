@@ -183,11 +183,11 @@ def check(
             rich_help_panel=CRASHES,
         ),
     ] = False,
-    stale_copies: Annotated[
+    stale: Annotated[
         bool,
         typer.Option(
-            "--stale-copies",
-            help="Keep copies of ledgers for lives that are over.",
+            "--stale",
+            help="Keep messages for lives and epochs that are over, for nodes with mistakes.",
             rich_help_panel=CRASHES,
         ),
     ] = False,
@@ -282,7 +282,7 @@ def check(
         "birth": birth or None,
         "idle": idle or None,
         "wall_clock": False if no_wall_clock else None,
-        "stale_copies": stale_copies or None,
+        "stale": stale or None,
         "lead": lead,
     }
     small = (mutant or without) and nodes is None and topology is None and not request

@@ -1,0 +1,181 @@
+"""Random walks of nodes that crash, with everything on, over every algorithm that recovery can carry.
+
+    python campaigns/recovery_walks.py [--walks N] [--first N] [--algorithm NAME] [--steps N]
+
+A walk follows from its number and its algorithm, so a finding can be walked again. Its bounds are
+drawn: three to five nodes, members or not, one or two permits, crashes, lost disks, cuts, epochs,
+changes of members, doubled and lost messages, slow clocks. Every step is judged; at the end of
+every SERVED-th walk faults stop, and everybody must be served. Exits 1 with the story of the first
+finding of each algorithm.
+
+Walks are weak where a search is strong: they see deep states, and few of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from random import Random
+from time import process_time
+from typing import Any
+
+from meshlock.check.crashing import CRASH, CUT, DOUBLE, LOSE, MEET, SLOW, Crashing, Step
+from meshlock.check.explorer import Violation
+from meshlock.check.layers import CHANGE, FORGET, PROPOSE, REQUEST, RESEND, TICK, WITHDRAW
+from meshlock.check.model import Fault
+from meshlock.check.questions import judged, setup
+from meshlock.check.serving import NOT_SERVED, ticks_to_serve
+from meshlock.check.story import told
+from meshlock.check.world import World
+
+ALGORITHMS = [
+    "jiang",
+    "reverse-link",
+    "naimi-trehel",
+    "raymond",
+    "centralized",
+    "suzuki-kasami",
+    "neilsen-mizuno",
+    "direct",
+]
+SETUPS = 100
+"""Walks with the same bounds, one after the other, so that what handlers did is remembered."""
+SERVED = 10
+RARE = {CRASH: 3, FORGET: 3, CUT: 3, PROPOSE: 4, CHANGE: 3, DOUBLE: 6, LOSE: 6, SLOW: 8, RESEND: 3}
+RARE |= {TICK: 2, MEET: 2, WITHDRAW: 4, REQUEST: 1}
+"""One in so many of what is chosen is done; all else always."""
+
+
+def words(algorithm: str, draw: Random) -> dict[str, Any]:
+    """A set-up with everything on."""
+    many = algorithm in ("jiang", "direct")
+    nodes = draw.choice([3, 3, 4, 5])
+    permits = draw.choice([1, 2]) if many else 1
+    members = draw.choice([nodes, nodes, max(1, nodes - 1)])
+    requests = [
+        f"{node}:{draw.randint(1, permits)}@{draw.randint(0, 3)}"
+        for node in range(nodes)
+        for _ in range(2)
+    ]
+    lease = draw.choice([2, 3])
+    return {
+        "algorithm": algorithm,
+        "topology": draw.choice(["line", "ring", "complete", "star"]) if nodes > 2 else "line",
+        "nodes": nodes,
+        "permits": permits,
+        "requests": requests,
+        "clients": 2 if many else 1,
+        "withdrawals": True,
+        "members": str(members),
+        "crashes": 3,
+        "forgets": 2,
+        "proposals": 3,
+        "cuts": 2,
+        "doubles": 3,
+        "losses": 3,
+        "resends": 3,
+        "slow_ticks": draw.choice([0, 1]),
+        "lease": lease,
+        "wait": lease + 1,
+        "member_changes": [f"{draw.choice(['add', 'remove'])} {draw.randrange(nodes)}"],
+        "handshakes": draw.choice(["eager", "any"]),
+        "renewals": draw.choice(["meet", "travel"]),
+    }
+
+
+class Walk:
+    def __init__(self, model: Crashing, draw: Random) -> None:
+        self.model = model
+        self.draw = draw
+        self.worlds: list[World] = [model.beginning()]
+        self.taken: list[Step] = []
+        self.wrong: list[Fault] = []
+
+    def go(self, steps: int) -> None:
+        model = self.model
+        world = self.worlds[0]
+        for _ in range(steps):
+            kind, subject = self.choose(model.steps(world))
+            after = model.after(world, kind, subject)
+            self.taken.append((kind, subject))
+            self.wrong = model.judge.step(world, after, 0)
+            if self.wrong:
+                return
+            world = after
+            self.worlds.append(world)
+
+    def choose(self, possible: list[Step]) -> Step:
+        while True:
+            step = self.draw.choice(possible)
+            rare = RARE.get(step[0], 1)
+            if rare == 1 or self.draw.randrange(rare) == 0:
+                return step
+
+    def serve(self) -> None:
+        if ticks_to_serve(self.model, self.worlds[-1]) == NOT_SERVED:
+            text = "when faults stop here, not everybody is served"
+            self.wrong = [Fault("served", text, 0)]
+
+    def story(self) -> list[str]:
+        model = self.model
+        acts = [
+            model.tell_step(world, *step)
+            for world, step in zip(self.worlds, self.taken, strict=False)
+        ]
+        violation = Violation(self.wrong[0].name, self.wrong[0].text, [], [])
+        names = [model.name(*step) for step in self.taken]
+        return [f"--lead '{name}'" for name in names] + told(acts, violation)
+
+
+def walk(algorithm: str, first: int, count: int, steps: int) -> tuple[int, int, int, list[str]]:
+    """So many walks: how many steps, how many were served, how many findings, the first of them."""
+    made = served = wrong = 0
+    story: list[str] = []
+    for number in range(first, first + count):
+        if number == first or number % SETUPS == 0:
+            given = words(algorithm, Random(f"{algorithm} {number // SETUPS}"))
+            model = Crashing(setup(**given), judged([]))
+        one = Walk(model, Random(f"{algorithm} walk {number}"))
+        one.go(steps)
+        if not one.wrong and number % SERVED == 0:
+            one.serve()
+            served += 1
+        made += len(one.taken)
+        if one.wrong:
+            wrong += 1
+            if not story:
+                said = f"{algorithm}, walk {number}: {one.wrong[0].name}: {one.wrong[0].text}"
+                story = [said, str(given), *one.story()]
+    return made, served, wrong, story
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--walks", type=int, default=1_000, help="of each algorithm")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first walk")
+    parser.add_argument("--steps", type=int, default=120, help="of a walk")
+    parser.add_argument("--algorithm", action="append", default=[], help="only this one; repeat")
+    asked = parser.parse_args()
+    stories: list[list[str]] = []
+    total = 0
+    print(f"{'algorithm':<16} {'walks':>8} {'steps':>10} {'served':>7} {'wrong':>6} {'CPU s':>8}")
+    for algorithm in asked.algorithm or ALGORITHMS:
+        began = process_time()
+        made, served, wrong, story = walk(algorithm, asked.first, asked.walks, asked.steps)
+        total += wrong
+        print(
+            f"{algorithm:<16} {asked.walks:>8,} {made:>10,} {served:>7,} {wrong:>6} "
+            f"{process_time() - began:>8.1f}",
+            flush=True,
+        )
+        if story:
+            stories.append(story)
+    for story in stories:
+        print("\n" + "\n".join(story))
+    return 1 if total else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
