@@ -91,7 +91,7 @@ from meshlock.check.world import Mailbox, Rest, World, without
 from meshlock.errors import Refused
 
 SHIFT: Final = 26  # a label is the kind of the step shifted by this, plus its subject
-MOST_WAVES: Final = 100
+MOST_WAVES: Final = 30
 
 # Beside the kinds of handlers: what no node does.
 NEXT, DOUBLE, LOSE, CRASH, SLOW, MEET, CUT, HEAL = range(16, 24)
@@ -365,7 +365,9 @@ class Crashing(Model):
     def shake_hands(self, world: World) -> None:
         again = True
         asked: list[int] = []  # once: with the token under way it could go round and round
-        while again:
+        for _ in range(MOST_WAVES):  # link reversal without a token goes on for ever
+            if not again:
+                return
             again = False
             for number in world.loose:
                 if self.mail.carried[number].handshake:
@@ -375,9 +377,8 @@ class Crashing(Model):
                         self.deliver(world, number)
                     again = True
             for pair in sorted(world.lines):
-                while pair in world.lines and self.at(world, pair[1]).up:
-                    if not self.mail.carried[world.lines[pair][0]].handshake:
-                        break
+                head = self.mail.carried[world.lines[pair][0]]
+                if head.handshake and self.at(world, pair[1]).up:
                     self.deliver(world, world.pop(pair))
                     again = True
 
