@@ -160,6 +160,66 @@ def setups() -> list[dict[str, Any]]:
             aged = {"patience": "1", "moves": "silent"}
             add("jiang", topology, 3, **low, repeat=True, options=aged)
     add("jiang", "line", 2, requests=["0:1@3", "1:1@1"], repeat=True, options={"patience": "3"})
+    return rows + crashing()
+
+
+RECOVERING = [
+    "jiang",
+    "reverse-link",
+    "naimi-trehel",
+    "raymond",
+    "centralized",
+    "suzuki-kasami",
+    "neilsen-mizuno",
+    "direct",
+]
+
+
+def crashing() -> list[dict[str, Any]]:
+    """Nodes that crash and recover: small bounds, each of another kind."""
+    rows: list[dict[str, Any]] = []
+
+    def add(algorithm: str, topology: str, nodes: int, requests: list[str], **more: Any) -> None:
+        row = {"algorithm": algorithm, "topology": topology, "nodes": nodes}
+        rows.append({**row, "requests": requests, "members": "all", **more})
+
+    # What every algorithm must stand: nothing fails; an epoch; a crash.
+    line = ["0:1@1", "2:1@2"]
+    for algorithm in RECOVERING:
+        add(algorithm, "line", 3, line)
+        add(algorithm, "line", 3, ["2"], proposals=1, proposers=[1])
+        if algorithm not in ("jiang", "reverse-link"):  # see campaigns/recovery_check.py
+            add(algorithm, "line", 3, line, crashes=1)
+    add("jiang", "line", 3, ["2"], crashes=1)
+    add("jiang", "line", 2, ["1"], cuts=1, resends=1)
+    add("jiang", "line", 2, ["0", "1"], cuts=1, proposals=1)
+    add("jiang", "line", 2, ["1"], crashes=1, handshakes="any")
+
+    # The rules of recovery itself, with direct inside.
+    def direct(nodes: int, requests: list[str], **more: Any) -> None:
+        add("direct", "complete", nodes, requests, **more)
+
+    none = {"idle": True}
+    direct(3, ["0", "1"])
+    direct(3, ["1"], proposals=1, proposers=[2], stay=[1])
+    direct(3, ["0"], proposals=1, proposers=[1], crashes=1, crashing=[0], stay=[0])
+    direct(3, [], **none, proposals=1, proposers=[1], crashes=1, crashing=[2], forgets=1)
+    direct(3, [], **none, proposals=2, proposers=[1, 2])
+    direct(3, [], **none, proposals=2, proposers=[0, 1])
+    direct(3, [], **none, proposals=2, proposers=[0, 1], birth=True)
+    direct(3, ["0"], proposals=1, proposers=[2], slow_ticks=1, lease=2, wait=3, stay=[0])
+    direct(3, [], **none, proposals=1, proposers=[2], renewals="travel")
+    direct(3, ["0", "1"], permits=2)
+    direct(2, ["1"], members="1", proposals=2, crashes=1, stay=[1])
+    direct(3, ["1:1@0", "1:1@1", "2:1@0"], clients=2, stay=[1, 2])
+    direct(3, ["1:1@0", "1:1@1"], clients=2, withdrawals=True)
+    direct(3, ["1"], resends=2)
+    adding, removing = {"member_changes": ["add 2"]}, {"member_changes": ["remove 2"]}
+    holder = {"proposers": [0], "proposals": 1, **none}
+    direct(3, [], members="2", **adding, **holder, crashes=1, crashing=[0])
+    direct(4, [], members="3", member_changes=["add 3"], **holder)
+    direct(3, [], **removing, **holder, crashes=1, crashing=[1])
+    direct(2, [], member_changes=["remove 1"], **none, proposals=2, crashes=1)
     return rows
 
 

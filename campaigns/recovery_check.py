@@ -1,148 +1,136 @@
-"""Explore recovery within wider bounds than the tests have time for.
+"""Nodes that crash within wider bounds than the manifest's: explored to the end, or to --most.
 
-    python campaigns/recovery_check.py [--most=STATES] [NAME ...]
+    python campaigns/recovery_check.py --pin               # explore what is not pinned yet
+    python campaigns/recovery_check.py                     # compare with what is pinned
+    python campaigns/recovery_check.py --only jiang        # set-ups with these words only
 
-Every set-up is explored to the end or to so many states, breadth first; from every STRIDE-th
-state faults stop, and all must be served (with ``asks=0`` somebody asks only then). Counts
-that are complete are pinned here (two-permits needs ``--most=2500000``).
+From a sample of the states of each faults stop, and all must be served. DURABLE are rules that seem
+to matter only where a disk can be lost: without that, nothing must be found with these mutants. A
+row is printed, and with ``--pin`` written, as soon as it is done.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
-import time
+import tomllib
+from pathlib import Path
+from typing import Any
 
-from meshlock.algorithms.recovery.node import RecoveryNode
-from meshlock.check.explorer import Explorer
-from meshlock.check.recovery import Bounds, RecoveryModel
-from meshlock.check.recovery_mutants import MUTANTS
+from four_nodes import Row, explore, title, verdict
+from pin_counts import RECOVERING, text_of
 
+FILE = Path(__file__).with_suffix(".toml")
 MOST = 1_000_000
-STRIDE = 200
-LONGEST = 30  # ticks
-
-SETUPS: dict[str, tuple[Bounds, int]] = {
-    "two-clients": (Bounds(wants={0: 1, 1: 1}, proposers=(2,), leaves=False), 302_087),
-    "crash": (Bounds(wants={0: 1}, proposers=(1,), crashes=1), 311_873),
-    "forgetting": (
-        Bounds(wants={0: 1}, proposers=(1,), crashes=1, crashing=(0,), forgets=1),
-        189_657,
-    ),
-    "birth-duel": (Bounds(wants={0: 1}, proposals=2, proposers=(0, 1), born=True), 655_419),
-    "doubled": (Bounds(wants={1: 1}, proposers=(2,), doubles=1, leaves=False), 171_371),
-    "sent-again": (Bounds(wants={1: 1}, proposers=(2,), repeats=1, leaves=False), 122_219),
-    "duel": (Bounds(wants={0: 1}, proposals=2, proposers=(1, 2), leaves=False), 635_884),
-    "two-permits": (Bounds(permits=2, wants={0: 1, 1: 1}, proposers=(2,), leaves=False), 1_496_205),
-    "two-permits-crash": (
-        Bounds(permits=2, wants={0: 1, 1: 1}, proposers=(2,), crashes=1, leaves=False),
-        0,
-    ),
-    "many-clients": (
-        Bounds(clients=((0, 1, 0), (1, 1, 0), (1, 1, 1)), proposals=0, withdraws=1),
-        359_598,
-    ),
-    "two-crashes": (Bounds(wants={0: 1}, proposers=(1,), crashes=2, leaves=False), 0),
-    "slow": (Bounds(wants={0: 1}, proposers=(2,), slow=1, lease=2, wait=3), 59_079),
-    "renewals-travel": (Bounds(wants={1: 1}, proposers=(2,), detached=True, leaves=False), 0),
-    "five-members": (Bounds(5, wants={1: 1}, asks=0, proposers=(4,)), 279_530),
-    "three-epochs": (Bounds(wants={1: 1}, asks=0, proposals=3, proposers=(1, 2)), 648_370),
-    "no-member": (Bounds(1, 1, proposals=2, wants={0: 1, 1: 1}, crashes=1, leaves=False), 225_200),
-    "long-lease": (Bounds(wants={0: 1}, proposers=(2,), lease=3, wait=3), 65_018),
-    "two-to-three": (Bounds(2, 1, wants={}, proposals=2, changes=((True, 2),), crashes=1), 454_103),
-    "three-to-four": (
-        Bounds(3, 1, wants={}, proposals=2, proposers=(0, 1), changes=((True, 3),)),
-        802_488,
-    ),
-    "three-to-two": (
-        Bounds(wants={}, proposals=2, proposers=(0, 1), changes=((False, 2),), crashes=1),
-        0,
-    ),
-    "two-to-three-to-two": (
-        Bounds(2, 1, wants={}, proposals=3, proposers=(0, 1), changes=((True, 2), (False, 1))),
-        0,
-    ),
-    "added-client": (
-        Bounds(2, 1, wants={2: 1}, proposals=2, changes=((True, 2),), leaves=False),
-        0,
-    ),
-}
+HEAD = """\
+# Pinned by campaigns/recovery_check.py. The words are those of meshlock check; where complete is
+# false there are more states than these, and nothing was wrong among these.
+"""
 
 DURABLE = ["renews-the-dead", "answers-without-promise", "confirmed-by-any-boot"]
-"""Rules that matter only where a disk can be lost: without that, their mutants must survive."""
 
 
-class GoesByTheMembersBefore(RecoveryNode):
-    """A change of members is promised by a majority of those before it instead of those after.
-    By the argument of ``may_change`` that is as good, so nothing must be found."""
+def setups() -> list[Row]:
+    rows: list[Row] = []
 
-    def may_close(self) -> bool:
-        proposal = self.proposal
-        if proposal is None or proposal.closed:
-            return False
-        before = self.latest(proposal)[1]
-        counted = [node for node in proposal.reports if node in before]
-        return len(counted) >= len(before) // 2 + 1
+    def add(algorithm: str, topology: str, nodes: int, requests: list[str], **more: Any) -> None:
+        row = {"algorithm": algorithm, "topology": topology, "nodes": nodes}
+        rows.append({**row, "requests": requests, "members": "all", **more})
+
+    # Every algorithm with a crash, an epoch, and both; two epochs; a lost disk.
+    line = ["0:1@1", "2:1@2"]
+    for algorithm in RECOVERING:
+        add(algorithm, "line", 3, line, crashes=1)
+        add(algorithm, "line", 3, line, crashes=1, proposals=1)
+        add(algorithm, "line", 3, line, proposals=2)
+        add(algorithm, "line", 3, ["2"], crashes=1, forgets=1, proposals=1)
+    two = {"permits": 2, "requests": ["0:1@1", "2:2@2"]}
+    for topology in ("line", "complete"):
+        add("jiang", topology, 3, **two, crashes=1)
+        add("direct", topology, 3, **two, crashes=1)
+    add("jiang", "line", 4, ["3"], members="3", proposals=1)
+    add("jiang", "line", 3, line, cuts=1)
+    add("jiang", "complete", 3, line, cuts=1, resends=1)
+    add("jiang", "line", 3, ["2"], crashes=1, handshakes="any")
+
+    # The rules of recovery itself, with direct inside.
+    def direct(nodes: int, requests: list[str], **more: Any) -> None:
+        add("direct", "complete", nodes, requests, **more)
+
+    one = {"proposals": 1}
+    direct(3, ["0", "1"], **one, proposers=[2], stay=[0, 1])
+    direct(3, ["0"], **one, proposers=[1], crashes=1)
+    direct(3, ["0"], **one, proposers=[1], crashes=1, crashing=[0], forgets=1)
+    direct(3, ["0"], proposals=2, proposers=[0, 1], birth=True)
+    direct(3, ["1"], **one, proposers=[2], doubles=1, stay=[1])
+    direct(3, ["1"], **one, proposers=[2], resends=1, stay=[1])
+    direct(3, ["0"], proposals=2, proposers=[1, 2], stay=[0])
+    direct(3, ["0", "1"], permits=2, **one, proposers=[2], stay=[0, 1])
+    direct(3, ["0", "1"], permits=2, **one, proposers=[2], crashes=1, stay=[0, 1])
+    direct(3, ["0:1@0", "1:1@0", "1:1@1"], clients=2, withdrawals=True)
+    direct(3, ["0"], **one, proposers=[1], crashes=2, stay=[0])
+    direct(3, ["0"], **one, proposers=[2], slow_ticks=1, lease=2, wait=3)
+    direct(3, ["1"], **one, proposers=[2], renewals="travel", stay=[1])
+    direct(5, ["1"], **one, proposers=[4], idle=True)
+    direct(3, ["1"], proposals=3, proposers=[1, 2], idle=True)
+    direct(2, ["0", "1"], members="1", proposals=2, crashes=1, stay=[0, 1])
+    direct(3, ["0"], **one, proposers=[2], lease=3, wait=3)
+    direct(3, [], members="2", member_changes=["add 2"], proposals=2, crashes=1, idle=True)
+    adding = {"member_changes": ["add 3"], "proposers": [0, 1], "idle": True}
+    direct(4, [], members="3", proposals=2, **adding)
+    removing = {"member_changes": ["remove 2"], "proposers": [0, 1], "idle": True}
+    direct(3, [], proposals=2, **removing, crashes=1)
+    both = {"member_changes": ["add 2", "remove 1"], "proposers": [0, 1], "idle": True}
+    direct(3, [], members="2", proposals=3, **both)
+    direct(3, ["2"], members="2", member_changes=["add 2"], proposals=2, stay=[2])
+    for mutant in DURABLE:
+        disks = {"proposals": 2, "proposers": [1, 2], "crashes": 1, "crashing": [0, 1]}
+        add(f"recovery/{mutant}", "complete", 3, [], **disks, idle=True)
+        add(f"recovery/{mutant}", "complete", 3, ["0"], **one, proposers=[1], crashes=1)
+    return rows
 
 
-CHANGING = ["two-to-three", "three-to-two", "two-to-three-to-two"]
+def read() -> dict[str, Row]:
+    """What is pinned, by title."""
+    if not FILE.exists():
+        return {}
+    return {title(row): row for row in tomllib.loads(FILE.read_text(encoding="utf-8"))["setup"]}
 
-WITH_DISKS: list[Bounds] = [
-    Bounds(wants={}, proposals=2, proposers=(1, 2), crashes=1, crashing=(0, 1)),
-    Bounds(wants={0: 1}, proposers=(1,), crashes=1),
-]
 
-
-def explore(name: str, model: RecoveryModel, pinned: int, follow: bool, most: int = MOST) -> bool:
-    began = time.process_time()
-    explorer = Explorer(model, most)
-    while explorer.run(20_000):
-        pass
-    seen = "complete" if explorer.complete() else "not complete"
-    broken = ", ".join(sorted(explorer.violations)) or "nothing"
-    worst = 0
-    stuck = 0
-    if follow:
-        for state in explorer.states[::STRIDE]:
-            ticks = model.rounds_to_serve(state, LONGEST)
-            worst = max(worst, ticks)
-            stuck += ticks < 0
-    print(
-        f"{name:<36} {explorer.count():>9,} states {explorer.transitions:>10,} steps, depth "
-        f"{explorer.depth:>2}, {seen}, violated: {broken}, served within {worst} ticks, "
-        f"stuck: {stuck}, {time.process_time() - began:.0f} s",
-        flush=True,
-    )
-    wrong = bool(explorer.violations) or stuck > 0
-    if 0 < pinned < most and (explorer.count() != pinned or not explorer.complete()):
-        print(f"  pinned: {pinned:,} states")
-        wrong = True
-    return not wrong
+def write(pinned: dict[str, Row]) -> None:
+    rows = [pinned[title(row)] for row in setups() if title(row) in pinned]
+    FILE.write_text(HEAD + "".join(text_of(row) for row in rows), encoding="utf-8")
 
 
 def main() -> int:
-    most = MOST
-    names: list[str] = []
-    for word in sys.argv[1:]:
-        if word.startswith("--most="):
-            most = int(word.removeprefix("--most="))
-        else:
-            names.append(word)
-    chosen = names or [*SETUPS, *DURABLE, "members-before"]
-    sound = True
-    for name, (bounds, pinned) in SETUPS.items():
-        if name in chosen:
-            sound &= explore(name, RecoveryModel(bounds, RecoveryNode), pinned, True, most)
-    for mutant in MUTANTS:
-        name = mutant.name.split("/")[1]
-        if name in DURABLE and name in chosen:
-            for bounds in WITH_DISKS:
-                model = RecoveryModel(bounds, mutant.make)
-                sound &= explore(f"{name}, with disks", model, 0, False)
-    if "members-before" in chosen:
-        for name in CHANGING:
-            model = RecoveryModel(SETUPS[name][0], GoesByTheMembersBefore)
-            sound &= explore(f"members-before, {name}", model, 0, False)
-    return 0 if sound else 1
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pin", action="store_true", help="pin what is not pinned yet")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="WORDS", help="part of a title; repeat"
+    )
+    parser.add_argument("--most", type=int, default=MOST, help="states of a set-up to look at")
+    asked = parser.parse_args()
+    pinned = read()
+    rows = [row for row in setups() if all(words in title(row) for words in asked.only)]
+    wrong = 0
+    for row in [row for row in rows if (title(row) in pinned) != asked.pin]:
+        done, seconds = explore(row, asked.most)
+        said = verdict(done)
+        wrong += "violated" in done
+        if asked.pin:
+            pinned[title(row)] = done
+            write(pinned)
+        elif done != pinned[title(row)]:
+            wrong += 1
+            said += f", CHANGED from {pinned[title(row)]['states']:,} states"
+        print(
+            f"{done['states']:>12,} {done.get('transitions', 0):>12,} {done.get('depth', 0):>5} "
+            f"{seconds:>8.1f}  {said}: {title(row)}",
+            flush=True,
+        )
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

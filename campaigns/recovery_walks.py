@@ -1,4 +1,4 @@
-"""Random walks of nodes that crash, with everything on, over every algorithm that recovery can carry.
+"""Random walks of nodes that crash, with every fault, for every algorithm that can recover.
 
     python campaigns/recovery_walks.py [--walks N] [--first N] [--algorithm NAME] [--steps N]
 

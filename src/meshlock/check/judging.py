@@ -59,7 +59,9 @@ class Judge:
                 if place.held is not None:
                     usable[token.epoch, token.hop, i] = token
                 if place.disagrees:
-                    text = f"the token at node {i} and the algorithm inside disagree on what is free"
+                    text = (
+                        f"the token at node {i} and the algorithm inside disagree on what is free"
+                    )
                     wrong.append(Fault("conservation", text, label))
                 if not balanced(token, self.permits):
                     text = f"node {i} holds a token whose free and used permits are not k"

@@ -135,6 +135,6 @@ class Mutant:
     def command(self) -> str:
         """The command that shows what the mistake breaks, its set-up in full."""
         flags = self.case.flags()
-        if not self.algorithm.needs_fifo:
+        if not self.algorithm.needs_fifo and not self.case.faults:
             flags += " --links unordered"
         return f"meshlock check --mutant {self.name} {flags}"

@@ -413,10 +413,20 @@ MUTANTS: list[Mutant] = [
         crashing=[1],
         proposers=[0],
         stay=[2],
-        lead=[*FIRST_TOKEN, "leave 1", "request 2", "deliver REQUEST 2>0", "deliver REQUEST 0>1"]
-        + ["deliver TOKEN 1>2", "crash 1", "restart 1", "tick", "renew 2 with 3", "renew 2 with 4"]
-        + ["tick", "renew 2 with 3", "renew 2 with 4", "propose 0", "deliver PROPOSE 0>1"]
-        + ["deliver PROMISE 1>0", "deliver PROPOSE 0>3", "deliver PROMISE 3>0"],
+        lead=[
+            *FIRST_TOKEN,
+            *("leave 1", "request 2", "deliver REQUEST 2>0", "deliver REQUEST 0>1"),
+            *(
+                "deliver TOKEN 1>2",
+                "crash 1",
+                "restart 1",
+                "tick",
+                "renew 2 with 3",
+                "renew 2 with 4",
+            ),
+            *("tick", "renew 2 with 3", "renew 2 with 4", "propose 0", "deliver PROPOSE 0>1"),
+            *("deliver PROMISE 1>0", "deliver PROPOSE 0>3", "deliver PROMISE 3>0"),
+        ],
     ),
     mutant(
         "returns-for-a-former-life",
@@ -515,9 +525,11 @@ MUTANTS: list[Mutant] = [
         forgets=1,
         wall_clock=False,
         handshakes="any",
-        lead=["propose 1", "deliver PROPOSE 1>0", "deliver PROMISE 0>1", "close 1"]
-        + ["deliver LEDGER 1>0", "deliver CONFIRM 0>1", "crash 0", "forget 0"]
-        + ["tick", "renew 1 with 2", "tick", "propose 0"],
+        lead=[
+            *("propose 1", "deliver PROPOSE 1>0", "deliver PROMISE 0>1", "close 1"),
+            *("deliver LEDGER 1>0", "deliver CONFIRM 0>1", "crash 0", "forget 0"),
+            *("tick", "renew 1 with 2", "tick", "propose 0"),
+        ],
     ),
     mutant(
         "confirmed-by-any-boot",
@@ -531,10 +543,18 @@ MUTANTS: list[Mutant] = [
         crashes=1,
         crashing=[2],
         forgets=1,
-        lead=["propose 4", "deliver PROPOSE 4>2", "crash 2", "forget 2", "tick"]
-        + ["renew 0 with 1", "renew 0 with 3", "deliver PROPOSE 4>3", "deliver PROMISE 3>4"]
-        + ["deliver PROMISE 2>4", "close 4", "deliver LEDGER 4>3", "deliver CONFIRM 3>4", "tick"]
-        + ["renew 0 with 1", "renew 0 with 2"],
+        lead=[
+            *("propose 4", "deliver PROPOSE 4>2", "crash 2", "forget 2", "tick"),
+            *("renew 0 with 1", "renew 0 with 3", "deliver PROPOSE 4>3", "deliver PROMISE 3>4"),
+            *(
+                "deliver PROMISE 2>4",
+                "close 4",
+                "deliver LEDGER 4>3",
+                "deliver CONFIRM 3>4",
+                "tick",
+            ),
+            *("renew 0 with 1", "renew 0 with 2"),
+        ],
     ),
     mutant(
         "epoch-without-boot",
@@ -551,9 +571,11 @@ MUTANTS: list[Mutant] = [
         forgets=1,
         wall_clock=False,
         stay=[0],
-        lead=["tick", "tick", "propose 0", "deliver PROPOSE 0>1", "deliver PROMISE 1>0"]
-        + ["close 0", "deliver LEDGER 0>1", "deliver CONFIRM 1>0", "request 0a", "tick"]
-        + ["renew 0 with 1", "tick", "crash 0", "forget 0", "tick", "tick"],
+        lead=[
+            *("tick", "tick", "propose 0", "deliver PROPOSE 0>1", "deliver PROMISE 1>0"),
+            *("close 0", "deliver LEDGER 0>1", "deliver CONFIRM 1>0", "request 0a", "tick"),
+            *("renew 0 with 1", "tick", "crash 0", "forget 0", "tick", "tick"),
+        ],
     ),
     mutant(
         "forgets-its-promise",
@@ -567,9 +589,11 @@ MUTANTS: list[Mutant] = [
         crashes=1,
         crashing=[2],
         stay=[0, 1],
-        lead=["propose 1", "deliver PROPOSE 1>2", "deliver PROMISE 2>1", "close 1"]
-        + ["deliver LEDGER 1>2", "deliver CONFIRM 2>1", "request 1", "tick", "renew 1 with 2"]
-        + ["tick", "crash 2", "restart 2", "tick", "tick"],
+        lead=[
+            *("propose 1", "deliver PROPOSE 1>2", "deliver PROMISE 2>1", "close 1"),
+            *("deliver LEDGER 1>2", "deliver CONFIRM 2>1", "request 1", "tick", "renew 1 with 2"),
+            *("tick", "crash 2", "restart 2", "tick", "tick"),
+        ],
     ),
     mutant(
         "does-not-wait",
@@ -687,8 +711,10 @@ MUTANTS: list[Mutant] = [
         cuts=1,
         ticks=3,
         handshakes="any",
-        lead=["request 2", "deliver REQUEST 2>1", "deliver REQUEST 1>0", "deliver TOKEN 0>1"]
-        + ["cut 1-2", "propose 0", "close 0", "tick"],
+        lead=[
+            *("request 2", "deliver REQUEST 2>1", "deliver REQUEST 1>0", "deliver TOKEN 0>1"),
+            *("cut 1-2", "propose 0", "close 0", "tick"),
+        ],
     ),
     mutant(
         "renews-by-copy",
@@ -701,10 +727,12 @@ MUTANTS: list[Mutant] = [
         proposers=[1, 2],
         stay=[0],
         handshakes="any",
-        lead=["request 0", "propose 2", "deliver PROPOSE 2>0", "deliver PROMISE 0>2"]
-        + ["deliver PROPOSE 2>1", "deliver PROMISE 1>2", "close 2", "deliver LEDGER 2>1"]
-        + ["deliver CONFIRM 1>2", "renew 2 with 0", "propose 1", "deliver PROPOSE 1>2"]
-        + ["deliver PROMISE 2>1", "close 1"],
+        lead=[
+            *("request 0", "propose 2", "deliver PROPOSE 2>0", "deliver PROMISE 0>2"),
+            *("deliver PROPOSE 2>1", "deliver PROMISE 1>2", "close 2", "deliver LEDGER 2>1"),
+            *("deliver CONFIRM 1>2", "renew 2 with 0", "propose 1", "deliver PROPOSE 1>2"),
+            *("deliver PROMISE 2>1", "close 1"),
+        ],
     ),
     mutant(
         "removes-two-at-once",
@@ -726,9 +754,11 @@ MUTANTS: list[Mutant] = [
         proposals=3,
         proposers=[1, 2],
         member_changes=["remove 0", "remove 1"],
-        lead=["remove 0 by 2", "deliver PROPOSE 2>1", "deliver PROMISE 1>2", "close 2"]
-        + ["propose 1", "deliver PROPOSE 1>0", "deliver PROMISE 0>1", "close 1"]
-        + ["deliver LEDGER 1>0", "deliver CONFIRM 0>1"],
+        lead=[
+            *("remove 0 by 2", "deliver PROPOSE 2>1", "deliver PROMISE 1>2", "close 2"),
+            *("propose 1", "deliver PROPOSE 1>0", "deliver PROMISE 0>1", "close 1"),
+            *("deliver LEDGER 1>0", "deliver CONFIRM 0>1"),
+        ],
     ),
     mutant(
         "forgets-its-members",
@@ -745,11 +775,13 @@ MUTANTS: list[Mutant] = [
         crashes=1,
         crashing=[0],
         stay=[1],
-        lead=["add 1 by 0", "deliver PROPOSE 0>1", "deliver PROMISE 1>0", "close 0"]
-        + ["deliver LEDGER 0>1", "deliver CONFIRM 1>0", "add 2 by 0", "deliver PROPOSE 0>1"]
-        + ["deliver PROPOSE 0>2", "deliver PROMISE 1>0", "deliver PROMISE 2>0", "close 0"]
-        + ["deliver LEDGER 0>1", "deliver LEDGER 0>2", "deliver CONFIRM 1>0", "request 1"]
-        + ["deliver REQUEST 1>0", "deliver TOKEN 0>1", "crash 0", "restart 0"],
+        lead=[
+            *("add 1 by 0", "deliver PROPOSE 0>1", "deliver PROMISE 1>0", "close 0"),
+            *("deliver LEDGER 0>1", "deliver CONFIRM 1>0", "add 2 by 0", "deliver PROPOSE 0>1"),
+            *("deliver PROPOSE 0>2", "deliver PROMISE 1>0", "deliver PROMISE 2>0", "close 0"),
+            *("deliver LEDGER 0>1", "deliver LEDGER 0>2", "deliver CONFIRM 1>0", "request 1"),
+            *("deliver REQUEST 1>0", "deliver TOKEN 0>1", "crash 0", "restart 0"),
+        ],
     ),
     mutant(
         "goes-by-the-last-change",
@@ -762,15 +794,17 @@ MUTANTS: list[Mutant] = [
         proposals=4,
         proposers=[0, 1],
         member_changes=["add 4", "remove 0"],
-        lead=["add 4 by 0", "deliver PROPOSE 0>1", "deliver PROPOSE 0>3", "deliver PROPOSE 0>4"]
-        + ["deliver PROMISE 3>0", "deliver PROMISE 4>0", "close 0", "propose 1"]
-        + ["deliver PROPOSE 1>0", "deliver PROPOSE 1>2", "deliver PROPOSE 1>3"]
-        + ["deliver PROMISE 2>1", "deliver PROMISE 3>1", "close 1", "deliver LEDGER 1>2"]
-        + ["deliver LEDGER 1>3", "deliver CONFIRM 2>1", "deliver CONFIRM 3>1", "tick"]
-        + ["renew 1 with 2", "renew 1 with 3", "tick", "remove 0 by 1"]
-        + ["deliver PROPOSE 1>2", "deliver PROMISE 2>1", "close 1", "deliver LEDGER 1>2"]
-        + ["deliver CONFIRM 2>1", "propose 0", "deliver PROPOSE 0>3", "deliver PROPOSE 0>4"]
-        + ["deliver PROMISE 3>0", "deliver PROMISE 4>0"],
+        lead=[
+            *("add 4 by 0", "deliver PROPOSE 0>1", "deliver PROPOSE 0>3", "deliver PROPOSE 0>4"),
+            *("deliver PROMISE 3>0", "deliver PROMISE 4>0", "close 0", "propose 1"),
+            *("deliver PROPOSE 1>0", "deliver PROPOSE 1>2", "deliver PROPOSE 1>3"),
+            *("deliver PROMISE 2>1", "deliver PROMISE 3>1", "close 1", "deliver LEDGER 1>2"),
+            *("deliver LEDGER 1>3", "deliver CONFIRM 2>1", "deliver CONFIRM 3>1", "tick"),
+            *("renew 1 with 2", "renew 1 with 3", "tick", "remove 0 by 1"),
+            *("deliver PROPOSE 1>2", "deliver PROMISE 2>1", "close 1", "deliver LEDGER 1>2"),
+            *("deliver CONFIRM 2>1", "propose 0", "deliver PROPOSE 0>3", "deliver PROPOSE 0>4"),
+            *("deliver PROMISE 3>0", "deliver PROMISE 4>0"),
+        ],
     ),
     mutant(
         "hears-every-epoch",
