@@ -1,0 +1,114 @@
+"""Nodes that crash, under the one checker: what it asks, what it refuses, what it tells."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from checks import ask
+
+from meshlock.check.crashing import Crashing
+from meshlock.check.questions import judged
+from meshlock.check.serving import ticks_to_serve
+from meshlock.check.story import pages
+from meshlock.check.verdict import CrashChecking, checking
+from meshlock.errors import Refused
+
+ROOT = Path(__file__).parents[2]
+
+
+def explored(algorithm: str, **words: object) -> CrashChecking:
+    what = ask(algorithm, "line", 3, **{"members": "all", **words})
+    check = checking(what, judged([]), 100_000)
+    assert isinstance(check, CrashChecking)
+    while check.run(10_000):
+        pass
+    return check
+
+
+@pytest.mark.parametrize("algorithm", ["raymond", "naimi-trehel", "jiang"])
+def test_a_node_crashes_and_all_properties_hold(algorithm: str) -> None:
+    check = explored(algorithm, requests=["2"], crashes=1)
+    assert check.holds()
+    assert "everybody is served within" in check.summary()
+
+
+def test_faults_need_members() -> None:
+    with pytest.raises(Refused, match="--crashes is for nodes that recover: use --members all"):
+        ask("raymond", "line", 3, crashes=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ({"members": "4"}, "--members is all, or how many of the 3 nodes, not '4'"),
+        ({"members": "all", "lease": 3, "wait": 2}, "--lease is at least 1 tick"),
+        ({"members": "all", "renewals": "fly"}, "--renewals is meet or travel, not 'fly'"),
+        ({"members": "all", "member_changes": ["add 7"]}, "--member-change takes 'add N'"),
+        ({"members": "all", "flips": 1}, "links fail by --cuts"),
+        ({"members": "all", "crashing": [5]}, "There is no node 5"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words: dict[str, object], sentence: str) -> None:
+    with pytest.raises(Refused, match=sentence):
+        ask("jiang", "line", 3, **words)
+
+
+def test_algorithms_without_a_token_do_not_recover() -> None:
+    with pytest.raises(Refused, match="has no token"):
+        ask("lamport", "complete", 3, members="all")
+
+
+def test_a_step_that_cannot_happen_is_refused_with_what_can() -> None:
+    what = ask("raymond", "line", 3, requests=["0"], members="all", lead=["crash 0"])
+    with pytest.raises(Refused, match="'crash 0' on the way in is not possible; what is: request"):
+        Crashing(what, judged([])).initial()
+
+
+def test_a_counterexample_is_a_story() -> None:
+    what = ask("recovery/does-not-wait", "complete", 3, requests=["0"], members="all", proposals=1)
+    check = checking(what, judged(["one-token"]), 100_000)
+    while not check.explorer.violations and check.run(1):
+        pass
+    story = "\n".join(pages(check.model, check.violations()[0]))
+    assert "proposes an epoch" in story
+    assert "writes the ledger of its epoch" in story
+    assert "sends PROMISE(" in story
+
+
+def test_a_node_that_stays_down_is_done_without() -> None:
+    what = ask("raymond", "complete", 3, requests=["2"], members="all", crashes=1)
+    model = Crashing(what, judged([]))
+    world = model.lead(model.beginning(), "crash 0")
+    assert ticks_to_serve(model, world) > 0
+
+
+def test_time_can_be_bounded() -> None:
+    none = explored("raymond", requests=["2"], crashes=1, ticks=0).explorer.count()
+    one = explored("raymond", requests=["2"], crashes=1, ticks=1).explorer.count()
+    assert none < one < explored("raymond", requests=["2"], crashes=1).explorer.count()
+
+
+# -- campaigns ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def walks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "campaigns"))
+    return importlib.import_module("recovery_walks")
+
+
+def test_some_walks_of_every_algorithm_find_nothing(walks: ModuleType) -> None:
+    for algorithm in walks.ALGORITHMS:
+        made, served, wrong, story = walks.walk(algorithm, 0, 11, 60)
+        assert (made, served, wrong) == (660, 2, 0), story
+
+
+def test_a_walk_tells_what_it_found(walks: ModuleType) -> None:
+    what = ask("recovery/votes-at-once", "complete", 3, members="all", requests=["0"], crashes=1)
+    walk = walks.Walk(Crashing(what, judged([])), walks.Random(0))
+    walk.go(5)
+    walk.wrong = [walks.Fault("safety", "an example", 0)]
+    assert len([line for line in walk.story() if line.startswith("--lead")]) == 5
