@@ -67,6 +67,14 @@ def throughput(results: list[dict[str, object]]) -> float:
     return middle(results, "entries") / since_birth
 
 
+def rate(results: list[dict[str, object]], *per: str) -> float:
+    return middle(results, "recovery", "epochs") / middle(results, *per)
+
+
+def recovery(found: list[list[dict[str, object]]], *keys: str) -> list[float]:
+    return [middle(results, "recovery", *keys) for results in found]
+
+
 def still() -> list[str]:
     lines = [
         "| network | k | | " + " | ".join(name for name, _ in ALGORITHMS) + " |",
@@ -109,7 +117,7 @@ def moving() -> list[str]:
             ("hops per entry", hops),
             ("and for the link map", changes),
             ("entries per second", [throughput(b) for b in found]),
-            ("epochs per minute", [60 * middle(b, "recovery", "epochs") / middle(b, "sim_time") for b in found]),
+            ("epochs per minute", [60 * rate(b, "sim_time") for b in found]),
             ("wait, ms", [1e3 * middle(b, "waiting", "mean") for b in found]),
         ]
         for what, values in rows:
@@ -129,11 +137,11 @@ def crashing() -> list[str]:
     load = ["--requests", "1000000", "--until", "600"]
     found = [run(USUAL, size, CRASHING, load, one) for _, one in ALGORITHMS]
     rows = [
-        ("epochs per crash", [middle(b, "recovery", "epochs") / middle(b, "recovery", "crashes") for b in found]),
-        ("time to a new token, median s", [middle(b, "recovery", "time_to_recover", "median") for b in found]),
-        ("the same, worst", [middle(b, "recovery", "time_to_recover", "worst") for b in found]),
-        ("share of the time served", [middle(b, "recovery", "majority_served_share") for b in found]),
-        ("grants lost", [middle(b, "recovery", "lost_grants") for b in found]),
+        ("epochs per crash", [rate(b, "recovery", "crashes") for b in found]),
+        ("time to a new token, median s", recovery(found, "time_to_recover", "median")),
+        ("the same, worst", recovery(found, "time_to_recover", "worst")),
+        ("share of the time served", recovery(found, "majority_served_share")),
+        ("grants lost", recovery(found, "lost_grants")),
     ]
     for what, values in rows:
         lines.append(f"| {what} | " + " | ".join(f"{value:.3g}" for value in values) + " |")

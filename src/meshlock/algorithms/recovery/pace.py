@@ -100,6 +100,8 @@ class Pace:
             due = min(due, max(node.now, self.renewed_at + self.lease // 6 + 1))  # it may not stay
         for grant in node.grants.values():
             due = min(due, max(node.now, grant.until))
+        if node.may_close() and (self.quorum_at < 0 or self.all_reported()):
+            due = node.now
         return due
 
     def wake(self, chance: float) -> None:
@@ -180,11 +182,14 @@ class Pace:
             return
         if self.quorum_at < 0:
             self.quorum_at = now
-        reports = node.proposal.reports
-        late = [other for other in node.terms.nodes if other not in reports]
-        waited = (now - self.quorum_at) * 10 >= self.lease
-        if waited or all(other in node.unreachable for other in late):
+        if (now - self.quorum_at) * 10 >= self.lease or self.all_reported():
             node.close()
+
+    def all_reported(self) -> bool:
+        """Has everybody who can be reached?"""
+        node = self.node
+        reports = node.proposal.reports if node.proposal is not None else {}
+        return all(other in reports or other in node.unreachable for other in node.terms.nodes)
 
     def propose(self, now: int, chance: float) -> None:
         node = self.node
