@@ -192,7 +192,7 @@ def crashing() -> list[dict[str, Any]]:
             add(algorithm, "line", 3, line, crashes=1)
     add("jiang", "line", 3, ["2"], crashes=1)
     add("jiang", "line", 2, ["1"], cuts=1, resends=1)
-    add("jiang", "line", 2, ["0", "1"], cuts=1, proposals=1)
+    add("jiang", "line", 2, ["1"], cuts=1, proposals=1, proposers=[0])
     add("jiang", "line", 2, ["1"], crashes=1, handshakes="any")
 
     # The rules of recovery itself, with direct inside.

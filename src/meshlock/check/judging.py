@@ -45,6 +45,7 @@ class Judge:
         if world.failure:
             return [Fault("handlers", world.failure, label)]
         wrong: list[Fault] = []
+        unbalanced: list[Fault] = []
         valid = [orphan[1] for orphan in world.orphans]
         used = sum([orphan[2] for orphan in world.orphans])
         usable: dict[tuple[Epoch, int, int], TokenState] = {}
@@ -62,10 +63,10 @@ class Judge:
                     text = (
                         f"the token at node {i} and the algorithm inside disagree on what is free"
                     )
-                    wrong.append(Fault("conservation", text, label))
+                    unbalanced.append(Fault("conservation", text, label))
                 if not balanced(token, self.permits):
                     text = f"node {i} holds a token whose free and used permits are not k"
-                    wrong.append(Fault("conservation", text, label))
+                    unbalanced.append(Fault("conservation", text, label))
         for number in world.loose:
             self.arriving(world, number, usable)
         for line in world.lines.values():
@@ -85,6 +86,7 @@ class Judge:
                 text = "a grant under a valid lease is not in the ledger"
                 wrong.append(Fault("ledger", text, label))
                 break
+        wrong += unbalanced
         if self.ordered:
             wrong += self.order(before, world, label)
         return [fault for fault in wrong if fault.name in self.judged]
