@@ -111,6 +111,12 @@ class Serving:
             if self.up[message.receiver]:
                 self.nodes[message.receiver].receive(message)
 
+    def has_quorum(self) -> bool:
+        """Still, or did a change of members that was under way leave too few of them up?"""
+        latest = max([node.config for i, node in enumerate(self.nodes) if self.up[i]])
+        up = [member for member in latest.members if self.up[member]]
+        return len(up) >= majority(latest.members)
+
     def all_is_well(self) -> bool:
         permits = self.setup.permits
         living = [node for i, node in enumerate(self.nodes) if self.up[i]]
@@ -156,7 +162,10 @@ def ticks_to_serve(model: Crashing, world: World) -> int:
     """The longer of both ways to go on; or NOT_SERVED if either fails."""
     found = [Serving(model, world).ticks()]
     if can_do_without(model, world):
-        found.append(Serving(model, world, stay_down=True).ticks())
+        without = Serving(model, world, stay_down=True)
+        ticks = without.ticks()
+        if ticks != NOT_SERVED or without.has_quorum():
+            found.append(ticks)
     return NOT_SERVED if NOT_SERVED in found else max(found)
 
 
