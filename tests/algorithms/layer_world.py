@@ -365,6 +365,14 @@ class World:
         for grant in self.nodes[i].grants.values():
             self.held[grant.client].until = self.clocks[i].when(grant.until)
         self.judge()
+        if self.honest:
+            self.judge_ages(self.nodes[i])
+
+    def judge_ages(self, node: Layer) -> None:
+        """In grants; a stand-in counts as one, and there are at most k of them in an epoch."""
+        most = len(self.entered) + self.permits * node.adopted.counter
+        for _, _, age, _ in node.waiting.values():
+            check(age <= most, f"a request of age {age} after {len(self.entered)} grants")
 
     def let_in(self, i: int, enter: Enter) -> None:
         check(enter.client in self.waiting, "let in without asking")

@@ -113,6 +113,18 @@ def test_a_request_keeps_its_age_through_an_epoch(inside: str) -> None:
     assert grants_until_served(born(inside, make=Rejuvenates), 60) > undisturbed + 40
 
 
+@pytest.mark.parametrize("inside", SEVERAL)
+@pytest.mark.parametrize("waiter", (1, 2))
+def test_age_does_not_grow_by_itself(inside: str, waiter: int) -> None:
+    """A stand-in counts as a grant, so a kept one makes at most one per epoch; nothing doubles."""
+    machines = born(inside)
+    machines.ask(0)
+    machines.ask(waiter, client=1)
+    for epoch in range(20):
+        machines.change_epoch(1 + epoch % 2)
+        assert machines.nodes[waiter].waiting[1][2] <= len(machines.granted) + epoch + 1
+
+
 def test_clients_of_a_node_keep_their_order_through_an_epoch() -> None:
     machines = born("naimi-trehel")
     machines.ask(0)

@@ -69,8 +69,11 @@ def test_the_permits_of_a_killed_client_come_back_and_others_notice_nothing(insi
     without = 0
     for _ in range(0, NOTICE + WAIT + LITTLE, POLL):
         machines.run(POLL)
-        without += not machines.holders()
-    assert without <= 1  # from the proposal to the wake after it
+        if inside == "jiang":
+            without += machines.holders() != [1]
+        else:  # where the network is fixed, any member may propose, and then has the token
+            without += not machines.holders()
+    assert without == 1  # from the proposal to the wake after it
     assert machines.free() == 1
     assert machines.lost == []
 
@@ -176,7 +179,7 @@ def test_the_permits_of_a_former_life_come_back_after_its_last_command(inside: s
     machines.kill(2)
     machines.start(2)
     machines.run(WAIT - POLL)
-    assert not machines.holders() or machines.free() == 0  # its command may still run
+    assert machines.free() == 0  # a command of its former life may still run
     machines.run(2 * LEASE)
     assert machines.free() == 1 and machines.lost == []
     machines.ask(2)
