@@ -141,8 +141,8 @@ class Founder(Layer):
             epoch = Epoch(1, 0, boot)
             config = Config(epoch, self.terms.members, self.terms.permits, self.terms.lease)
             everybody = {node: self.report_of(node, boot) for node in self.terms.nodes}
-            participants = self.participants(everybody)
-            self.adopt(FirstLedger(epoch, config, participants, (), 0, NO_EPOCH, 0), 0)
+            nodes = self.participants(everybody)
+            self.adopt(FirstLedger(epoch, config, nodes, (), 0, NO_EPOCH, 0), 0)
             state = TokenState(epoch, 0, self.terms.permits, (), 0)
             self.hop_seen = (epoch, 0)
             self.token = HeldToken(state, self.now + self.terms.lease)
