@@ -19,9 +19,32 @@ from random import Random
 from time import process_time
 from typing import Any
 
-from meshlock.check.crashing import CRASH, CUT, DOUBLE, LOSE, MEET, SLOW, Crashing, Step
+from meshlock.check.crashing import (
+    CRASH,
+    CUT,
+    DOUBLE,
+    HEAL,
+    LOSE,
+    MEET,
+    NEXT,
+    SLOW,
+    Crashing,
+    Step,
+)
 from meshlock.check.explorer import Violation
-from meshlock.check.layers import CHANGE, FORGET, PROPOSE, REQUEST, RESEND, TICK, WITHDRAW
+from meshlock.check.layers import (
+    CHANGE,
+    CLOSE,
+    DELIVER,
+    FORGET,
+    LEAVE,
+    PROPOSE,
+    RENEW,
+    REQUEST,
+    RESEND,
+    TICK,
+    WITHDRAW,
+)
 from meshlock.check.model import Fault
 from meshlock.check.questions import judged, setup
 from meshlock.check.serving import NOT_SERVED, ticks_to_serve
@@ -41,9 +64,29 @@ ALGORITHMS = [
 SETUPS = 100
 """Walks with the same bounds, one after the other, so that what handlers did is remembered."""
 SERVED = 10
-RARE = {CRASH: 3, FORGET: 3, CUT: 3, PROPOSE: 4, CHANGE: 3, DOUBLE: 6, LOSE: 6, SLOW: 8, RESEND: 3}
-RARE |= {TICK: 2, MEET: 2, WITHDRAW: 4, REQUEST: 1}
-"""One in so many of what is chosen is done; all else always."""
+USUAL = 2.0
+WEIGHTS: dict[int, float] = {
+    DELIVER: 8,
+    NEXT: 8,
+    MEET: 5,
+    RENEW: 5,
+    REQUEST: 4,
+    CLOSE: 3,
+    TICK: 1.5,
+    LEAVE: 1,
+    HEAL: 1,
+    PROPOSE: 0.7,
+    CRASH: 0.5,
+    FORGET: 0.5,
+    RESEND: 0.5,
+    CUT: 0.4,
+    DOUBLE: 0.3,
+    LOSE: 0.3,
+    CHANGE: 0.2,
+    WITHDRAW: 0.2,
+    SLOW: 0.1,
+}
+"""How likely a kind of step is, of those that are possible; USUAL for the others."""
 
 
 def words(algorithm: str, draw: Random) -> dict[str, Any]:
@@ -57,7 +100,7 @@ def words(algorithm: str, draw: Random) -> dict[str, Any]:
         for node in range(nodes)
         for _ in range(2)
     ]
-    lease = draw.choice([2, 3])
+    lease, slow = draw.choice([2, 3]), draw.choice([0, 1])
     return {
         "algorithm": algorithm,
         "topology": draw.choice(["line", "ring", "complete", "star"]) if nodes > 2 else "line",
@@ -74,9 +117,9 @@ def words(algorithm: str, draw: Random) -> dict[str, Any]:
         "doubles": 3,
         "losses": 3,
         "resends": 3,
-        "slow_ticks": draw.choice([0, 1]),
+        "slow_ticks": slow,
         "lease": lease,
-        "wait": lease + 1,
+        "wait": lease + slow,
         "member_changes": [f"{draw.choice(['add', 'remove'])} {draw.randrange(nodes)}"],
         "handshakes": draw.choice(["eager", "any"]),
         "renewals": draw.choice(["meet", "travel"]),
@@ -105,11 +148,13 @@ class Walk:
             self.worlds.append(world)
 
     def choose(self, possible: list[Step]) -> Step:
-        while True:
-            step = self.draw.choice(possible)
-            rare = RARE.get(step[0], 1)
-            if rare == 1 or self.draw.randrange(rare) == 0:
-                return step
+        """First of what kind, then which."""
+        kinds: dict[int, list[Step]] = {}
+        for step in possible:
+            kinds.setdefault(step[0], []).append(step)
+        weights = [WEIGHTS.get(kind, USUAL) for kind in kinds]
+        kind = self.draw.choices(list(kinds), weights)[0]
+        return self.draw.choice(kinds[kind])
 
     def serve(self) -> None:
         if ticks_to_serve(self.model, self.worlds[-1]) == NOT_SERVED:
