@@ -701,7 +701,7 @@ MUTANTS: list[Mutant] = [
         "a token that is sent again gets a new lease",
         SendsAgainForLonger,
         "one-token",
-        11,
+        12,
         "2",
         algorithm="jiang",
         topology="line",
@@ -709,12 +709,11 @@ MUTANTS: list[Mutant] = [
         others=2,
         proposals=1,
         resends=1,
-        cuts=1,
+        cuts=2,
         ticks=3,
-        handshakes="any",
         lead=[
             *("request 2", "deliver REQUEST 2>1", "deliver REQUEST 1>0", "deliver TOKEN 0>1"),
-            *("cut 1-2", "propose 0", "close 0", "tick"),
+            *("cut 0-1", "cut 1-2", "propose 0", "close 0", "tick"),
         ],
     ),
     mutant(
