@@ -187,12 +187,6 @@ class RenewsByCopy(Layer):
             grant.until = self.now + self.terms.lease
 
 
-class TakesCopiesOfAFormerLife(Layer):
-    def receive_copy(self, copy: Copy) -> None:
-        copy.boot = self.boot
-        super().receive_copy(copy)
-
-
 # -- members -----------------------------------------------------------------------------------
 
 
