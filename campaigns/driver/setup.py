@@ -130,7 +130,7 @@ def draw_setup(
         draw_links(draw, size, algorithm.needs_complete_graph),
         kind if changing else "none",
         fifo=algorithm.needs_fifo or likely(0.2),
-        joined=likely(0.2) and algorithm.join is not None,
+        joined=likely(0.2) and parts,  # at first every node is a part of its own
         clients=among((1, 2, 2, 3)) if many else 1,
         requests=draw.between(4, 40),
         priorities=among((1, 2, 3, 3, 4, 4, 9, 9)) if algorithm.priorities else 1,
@@ -167,7 +167,7 @@ def draw_setup(
 def of_live_nodes(algorithm: Algorithm) -> bool:
     """May the network fall apart, and links be as live nodes have them? A mutant is of the
     same kind as its original."""
-    return find(algorithm.name.partition("/")[0]).join is not None
+    return "raises" in find(algorithm.name.partition("/")[0]).options  # it stops climbing
 
 
 def refuse_undrivable(algorithm: Algorithm, failures: Sequence[str]) -> None:

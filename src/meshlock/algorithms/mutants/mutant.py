@@ -128,7 +128,7 @@ class Mutant:
             restless=origin.restless,
             structure=origin.structure,
             options=origin.options,
-            join=origin.join,
+            join=origin.join if layer is not None else None,
         )
         self.algorithm.layer = layer
 
