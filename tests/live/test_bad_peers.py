@@ -154,7 +154,7 @@ LIES: dict[str, tuple[list[Frame], str]] = {
     "an unknown message": ([Carry(1, 0, 0, "docks", "GIMME", ())], "its algorithm does not have"),
     "wrong fields": ([Carry(1, 0, 0, "docks", "TOKEN", (1,))], "other fields than it has"),
     "no charter": ([Carry(1, 0, 0, "docks", "charter", (1,))], "a charter that cannot be"),
-    "a bad pool": ([Carry(1, 0, 0, "../etc", "LINK", ())], "yet another pool"),
+    "a bad pool": ([Carry(1, 0, 0, "../etc", "LINK", ())], "a pool that cannot be"),
     "a second greeting": ([Hello(1, "x", 7, 0, 0, False, 0, 0)], "Hello out of turn"),
 }
 
