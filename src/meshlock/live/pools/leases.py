@@ -73,7 +73,6 @@ class Leases:
         remembered = self.promises.read() if self.promises is not None else None
         self.unsaved: Promised | None = None
         self.receipts: dict[int, Got] = {}
-        self.recorded: dict[int, float | None] = {}  # client: the end of its lease in the trace
         self.waiting_ahead = WaitingAhead(self.node)
         self.pace = Pace(self.node, 1_000_000, self.name)
         self.handled_at = 0
@@ -298,14 +297,10 @@ class Leases:
         elif enters:
             recording.leased("timer", self.me)
         for enter in enters:
-            until = self.recorded[enter.client] = self.until(enter.client)
-            recording.leased("enter", self.me, client=enter.client, fence=enter.fence, until=until)
+            recording.entered(self.me, enter.client, enter.fence, self.until(enter.client))
         if event == "poll":
             for client in [grant.client for grant in self.node.grants.values()]:
-                until = self.until(client)
-                if until != self.recorded.get(client):
-                    self.recorded[client] = until
-                    recording.leased("lease", self.me, client=client, until=until)
+                recording.renewed(self.me, client, self.until(client))
 
     def until(self, client: int) -> float | None:
         """When this client's lease ends unless it is renewed: seconds of CLOCK_BOOTTIME."""
