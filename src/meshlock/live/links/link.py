@@ -62,9 +62,10 @@ class Ending(Enum):
 class NotLinked(Exception):
     """A connection that we dialled was over before it was open."""
 
-    def __init__(self, reason: str, ending: Ending = Ending.BROKEN) -> None:
+    def __init__(self, reason: str, ending: Ending = Ending.BROKEN, peer: str = "") -> None:
         super().__init__(reason)
         self.ending = ending
+        self.peer = peer  # if it said who it is
 
 
 class Owner(Protocol):
@@ -88,6 +89,7 @@ class Keeper(Protocol):
 
     def greeting(self, connection: Connection) -> None: ...
     def proved(self, transport: asyncio.Transport) -> str | None: ...
+    def has_link(self, here: Here) -> bool: ...
     def session(self, connection: Connection) -> Session: ...
     def refuses(self, connection: Connection, hello: Hello) -> Refuse | None: ...
     def opened(self, connection: Connection, resumed: bool, ended: bool) -> None: ...
@@ -188,7 +190,9 @@ class Connection(asyncio.Protocol):
             self.close("this is our own address", Ending.OURSELVES)
         elif self.dialled and isinstance(frame, Here) and self.hello is None:
             self.recognise(frame.version, frame.name)
-            if not self.reason:
+            if not self.reason and self.keeper.has_link(frame):
+                self.refuse(Refuse("we are linked already", mutual=True))
+            elif not self.reason:
                 self.hello = self.keeper.session(self).hello()
                 self.write(pack(self.hello))
         elif self.dialled and isinstance(frame, Welcome) and self.hello is not None:

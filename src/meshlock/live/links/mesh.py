@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from meshlock.errors import Refused
 from meshlock.live.links.admission import HANDSHAKE_SECONDS, HURRY, NO_DELAY, Admission
 from meshlock.live.links.detours import Detours
-from meshlock.live.links.frames import BadFrame, Beat, Bye, Detour, Hello, Links, Refuse, pack
+from meshlock.live.links.frames import BadFrame, Beat, Bye, Detour, Hello, Here, Links, Refuse, pack
 from meshlock.live.links.link import Connection, Ending, NotLinked, Owner
 from meshlock.live.links.link_map import LinkMap
 from meshlock.live.links.refusals import Refusals
@@ -158,6 +158,15 @@ class Mesh:
             self.dialling[connection.peer] = connection
         return self.session_of(connection.peer)
 
+    def has_link(self, here: Here) -> bool:
+        """Did the one whom we are dialling reach us first?"""
+        before = self.open.get(here.name)
+        return (
+            before is not None
+            and self.sessions[here.name].peer_boot == here.boot
+            and self.time() - before.heard < self.dead
+        )
+
     def refuses(self, connection: Connection, hello: Hello) -> Refuse | None:
         """Why somebody who dialled in cannot have a link just now; None if it can."""
         peer = hello.name
@@ -165,12 +174,11 @@ class Mesh:
         if ours is not None and not ours.reason and self.name < peer:
             return Refuse("we are dialling each other, and mine counts", mutual=True)
         before = self.open.get(peer)
-        if (
-            before is not None
-            and self.sessions[peer].peer_boot != hello.boot
-            and self.time() - before.heard < self.dead
-        ):
-            return Refuse(f"another process with the name {peer!r} is linked already")
+        if before is not None and self.time() - before.heard < self.dead:
+            if self.sessions[peer].peer_boot != hello.boot:
+                return Refuse(f"another process with the name {peer!r} is linked already")
+            if hello.generation < self.sessions[peer].generation:  # said before we were linked
+                return Refuse("we are linked already", mutual=True)
         if peer not in self.sessions and len(self.sessions) >= MOST_PEERS:
             self.forget_idle()
             if len(self.sessions) >= MOST_PEERS:
@@ -419,6 +427,8 @@ class Mesh:
                 except (OSError, ssl.SSLError, Refused, NotLinked) as error:
                     reason = error_text(error)
                     ending = error.ending if isinstance(error, NotLinked) else Ending.BROKEN
+                    if isinstance(error, NotLinked) and ending is Ending.MUTUAL:
+                        peer = error.peer
                     if ending is Ending.OURSELVES:
                         self.tried[address].set()
                         return
@@ -449,7 +459,7 @@ class Mesh:
                 )
                 transport.get_extra_info("socket").setsockopt(*NO_DELAY)
                 if not await asyncio.shield(connection.decided):
-                    raise NotLinked(connection.reason, connection.ending)
+                    raise NotLinked(connection.reason, connection.ending, connection.peer)
         except TimeoutError:
             connection.abort("it did not answer in time")
             raise NotLinked("it did not answer in time") from None
