@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from meshlock.live.links.frames import (
 )
 from meshlock.live.links.security import Security, by_certificate, by_secret, unprotected
 from meshlock.live.links.session import UNACKNOWLEDGED
+from waiting import LIMIT, run
 
 pytest.importorskip("cryptography")
 from meshlock.live.links.certificates import Authority
@@ -36,27 +37,19 @@ from meshlock.live.links.certificates import Authority
 SECRET = "only the nodes know this"
 
 
-def run(story: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(20):
-            await story()
-
-    asyncio.run(limited())
-
-
 @asynccontextmanager
 async def two(**protection: str | Path) -> AsyncIterator[tuple[Node, Node]]:
     """Two good nodes that share; whoever comes must not disturb them."""
     async with (
-        Node("a", **protection) as a,  # type: ignore[arg-type]
-        Node("b", peers=[a.address], **protection) as b,  # type: ignore[arg-type]
+        Node("a", dead=LIMIT, **protection) as a,  # type: ignore[arg-type]
+        Node("b", peers=[a.address], dead=LIMIT, **protection) as b,  # type: ignore[arg-type]
     ):
         a.pool("docks", permits=1)
         docks = b.pool("docks")
-        await docks.acquire(timeout=5).__aenter__()
+        await docks.acquire(timeout=LIMIT).__aenter__()
         yield a, b
         docks.clients[1].grant.release()  # type: ignore[union-attr]
-        async with a.pools["docks"].acquire(timeout=1):
+        async with a.pools["docks"].acquire(timeout=LIMIT):
             pass
         assert a.status()["links"]["b"]["up"]
         assert a.status()["links"]["b"]["generation"] == 1
@@ -295,7 +288,7 @@ def test_no_bytes_whatever_harm_a_node(chunks: list[bytes], greeted: bool) -> No
     """The handshake under a fuzzer: each run is one connection with arbitrary bytes."""
 
     async def story() -> None:
-        async with Node("a", listen="127.0.0.1:0") as a:
+        async with Node("a", dead=LIMIT) as a:
             stranger = await Stranger.dial(a, unprotected())
             if greeted:
                 await stranger.joins("x")
@@ -303,7 +296,7 @@ def test_no_bytes_whatever_harm_a_node(chunks: list[bytes], greeted: bool) -> No
                 stranger.writer.write(chunk)
             stranger.writer.write_eof()
             await stranger.gone()
-            async with a.pool("docks", permits=1).acquire(timeout=1):
+            async with a.pool("docks", permits=1).acquire(timeout=LIMIT):
                 pass
 
     run(story)

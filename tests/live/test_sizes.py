@@ -5,36 +5,26 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
 import pytest
+import virtual
 from strangers import Stranger, lines
 
 import meshlock
 from meshlock import Node, Refused
 from meshlock.live.interfaces.agent import serve
-from meshlock.live.links.frames import Beat, Carry
+from meshlock.live.links.frames import Bye, Carry
 from meshlock.live.links.security import unprotected
 from meshlock.live.machine import limits
 from meshlock.live.machine.limits import Range
 from meshlock.trace.audit import Audit
 from meshlock.trace.merge import merge
 from meshlock.trace.reader import Trace
-
-LIMIT = 120
-"""Seconds, however busy the machine is."""
+from waiting import LIMIT, run
 
 SMALL = int(limits.TRACE_LIMIT.least)
-
-
-def run(story: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(LIMIT):
-            await story()
-
-    asyncio.run(limited())
 
 
 # -- bodies ----------------------------------------------------------------------------------
@@ -95,7 +85,7 @@ def test_a_program_that_makes_too_many_pools_is_told() -> None:
 @pytest.mark.usefixtures("three_pools")
 def test_peers_cannot_use_up_the_pools_of_a_node(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
-        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+        async with Node("a", dead=LIMIT) as a, Node("b", peers=[a.address], dead=LIMIT) as b:
             docks = a.pool("docks", permits=1)
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
@@ -108,11 +98,10 @@ def test_peers_cannot_use_up_the_pools_of_a_node(caplog: pytest.LogCaptureFixtur
                 await asyncio.sleep(0.001)
             assert set(a.pools) == {"docks", *names[:3]}
             assert "x" in a.mesh.linked  # it may not know how many we have
-            stranger.says(Beat(0))
             a.pool("own", permits=1)  # there is room for ours
             async with b.pool("docks").acquire():
                 pass
-            stranger.writer.close()
+            stranger.says(Bye())
             while len(a.pools) > 2:  # nobody could say what they are
                 await asyncio.sleep(0.001)
             async with docks.acquire():
@@ -153,7 +142,9 @@ def test_a_pool_that_nobody_knows_is_forgotten_with_the_last_request_for_it(
 # -- traces ----------------------------------------------------------------------------------
 
 
-def traced(folder: Path, parts: int, entries: int, members: list[str]) -> int:
+def traced(
+    folder: Path, parts: int, entries: int, members: list[str], began: float = virtual.FIRST_MOMENT
+) -> int:
     """Enter until each trace has so many parts, and so often more; the result is how often."""
     entered = 0
 
@@ -177,7 +168,7 @@ def traced(folder: Path, parts: int, entries: int, members: list[str]) -> int:
             for recording in recordings:
                 assert len(recording.until) <= 1 and len(recording.writer.wants) <= 1
 
-    run(story)
+    virtual.run(lambda _: story(), began=began)
     return entered
 
 
@@ -213,8 +204,8 @@ def test_a_trace_never_becomes_longer_than_its_limit(tmp_path: Path, members: li
 
 
 def test_a_member_that_restarts_goes_on_with_its_part_of_the_trace(tmp_path: Path) -> None:
-    lives = [(2, 1), (2, 20), (2, 20)]
-    entered = sum(traced(tmp_path, parts, entries, ["a", "b"]) for parts, entries in lives)
+    lives = [(2, 1, 1000.0), (2, 20, 2000.0), (2, 20, 3000.0)]
+    entered = sum(traced(tmp_path, parts, more, ["a", "b"], began) for parts, more, began in lives)
     assert judged(tmp_path) == entered
     (tmp_path / "docks.a.jsonl.1").unlink()
     with pytest.raises(Refused, match=r"is part 2 of a trace: put docks.a.jsonl.1 beside it"):
