@@ -23,6 +23,7 @@ from waiting import LIMIT
 NAMES = ["a", "b", "c", "d", "e"]
 PERMITS = 2
 LEASE = 3.0
+PATIENCE = 30.0  # of clients, in virtual seconds
 
 
 class Chaos:
@@ -71,7 +72,7 @@ class Chaos:
             await asyncio.sleep(random.expovariate(1.0))
             try:
                 grant = await pool.acquire(
-                    random.randint(1, PERMITS), priority=random.randint(0, 9), timeout=30.0
+                    random.randint(1, PERMITS), priority=random.randint(0, 9), timeout=PATIENCE
                 )
             except TimeoutError:
                 self.note("timeout", node.name)
