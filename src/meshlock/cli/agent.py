@@ -45,6 +45,9 @@ def agent(
         typer.Option("--allow-actions", help="Let the page acquire permits and cut links."),
     ] = False,
     trace: Annotated[str | None, typer.Option(help="Folder to write traces to.")] = None,
+    trace_limit: Annotated[
+        int | None, typer.Option(help="Bytes of trace to keep of each pool (1 GB if left out).")
+    ] = None,
     state: Annotated[
         str | None, typer.Option(help="Folder for the promises of pools with members.")
     ] = None,
@@ -76,6 +79,7 @@ def agent(
         "http_names": http_name,
         "allow_actions": allow_actions or None,
         "trace": trace,
+        "trace_limit": trace_limit,
         "state": state,
     }
     conf.with_flags(settings, flags)

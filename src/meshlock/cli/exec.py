@@ -79,7 +79,7 @@ def say_if_unknown(pool: str, socket: str | None) -> None:
     from meshlock.live.interfaces.asking import Ask
 
     pools = Ask(socket).ask(do="status")["status"]["pools"]
-    if not pools[pool]["known"]:
+    if pool in pools and not pools[pool]["known"]:  # else the wait is over
         known = sorted(name for name in pools if pools[name]["known"])
         typer.echo(
             f"meshlock: waiting, but nobody here knows a pool '{pool}'; "
