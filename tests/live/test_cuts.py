@@ -124,7 +124,7 @@ def test_a_token_on_a_link_that_never_returns_finds_another_way(tmp_path: Path) 
             nodes[2].connect(nodes[0].address)  # a triangle; the link n0 - n1 has a relay
             docks = pools(nodes, "jiang", 2)
             grant = await docks[0].acquire(2)
-            await eventually(lambda: all(len(pool.near) == 2 for pool in docks))
+            await eventually(lambda: all(len(pool.peers.near) == 2 for pool in docks))
             waiting = asyncio.create_task(work(docks[1], 1))
             await eventually(lambda: docks[0].core.queue)  # type: ignore[union-attr]
             relays[0].cut()

@@ -525,7 +525,7 @@ def test_what_clients_did_is_traced_through_crashes_and_judged(tmp_path: Path) -
             wish.cancel()
             for node in nodes[1:]:
                 async with member(node).acquire(timeout=LIMIT):
-                    await asyncio.sleep(LEASE)  # it is renewed meanwhile
+                    await asyncio.sleep(2 * LEASE)  # it is renewed meanwhile
             peers = [node.address for node in nodes[1:]]
             async with Node("a", peers=peers, state=tmp_path / "state" / "a", dead=0.3) as a:
                 a.trace = traced["a"]
