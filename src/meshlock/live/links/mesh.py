@@ -31,6 +31,7 @@ from meshlock.live.machine import clock
 from meshlock.live.machine.error_text import error_text
 from meshlock.live.machine.limits import MOST_NODES
 from meshlock.live.machine.logs import tell
+from meshlock.live.machine.loop import Lag
 from meshlock.live.machine.mishaps import Mishaps
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class Mesh:
         self.refusals = Refusals()
         self.loop = asyncio.get_running_loop()
         self.mishaps = Mishaps(self.loop)
+        self.lag = Lag()
         self.detours = Detours(self)
         self.clocks: dict[str, tuple[int, int, int]] = {}  # peer: its boot, its clock, when it came
         self.zenoh: ZenohCarrier | None = None
@@ -265,6 +267,7 @@ class Mesh:
         """Once per heartbeat: who is silent, who must hear from us."""
         now = self.time()
         self.ticking = self.mishaps.later(self.heartbeat, "tick", self.tick)
+        self.lag.measure(self.heartbeat)
         self.mishaps.run("silence", self.notice_silence, now)
         self.mishaps.run("detours", self.detours.tick, now)
         self.mishaps.run("map", self.link_map.pay)
@@ -364,6 +367,7 @@ class Mesh:
         session, connection = self.sessions[peer], self.open.get(peer)
         return {
             "up": peer in self.linked,
+            "left": self.link_map.left(peer),
             "address": connection.address if connection else None,
             "generation": session.generation,
             "unacknowledged": len(session.unacknowledged),
@@ -521,6 +525,8 @@ class Mesh:
 
     async def close(self) -> None:
         self.ticking.cancel()
+        if not self.linked:
+            self.link_map.farewell()
         self.link_map.close()
         tasks = list(self.tasks)
         for task in tasks:
