@@ -132,7 +132,7 @@ def test_status_for_machines_and_for_people(agents: tuple[Agent, Agent]) -> None
     assert found["links"]["ann"]["up"] and found["pools"]["docks"]["permits"] == 3
     text = meshlock("status", "--socket", agents[1].socket).stdout
     assert "protected by TLS" in text and "docks" in text
-    assert found["map"]["ann"] == {"links": ["bob"], "distance": 1, "gone_for": None}
+    assert found["map"]["ann"] == {"links": ["bob"], "distance": 1, "gone_for": None, "left": False}
     assert "links away" in text and "here" in text
 
 
@@ -221,8 +221,8 @@ def test_the_agent_over_http(tmp_path: Path) -> None:
         assert call("DELETE", f"/v1/grants/{grant['grant']}") == 404  # its time was over
         metrics = str(call("GET", "/metrics"))
         assert 'meshlock_permits{pool="docks"} 2' in metrics
-        assert "\nmeshlock_nodes 1\n" in metrics
-        assert "\nmeshlock_nodes_unreachable 0\n" in metrics
+        assert "\nmeshlock_nodes 1.0\n" in metrics
+        assert "\nmeshlock_nodes_unreachable 0.0\n" in metrics
         described = call("GET", "/openapi.json")
         assert isinstance(described, dict) and "/v1/pools/{pool}/acquire" in described["paths"]
     finally:
