@@ -91,7 +91,6 @@ class Mesh:
         self.refusals = Refusals()
         self.loop = asyncio.get_running_loop()
         self.mishaps = Mishaps(self.loop)
-        self.lag = Lag()
         self.detours = Detours(self)
         self.clocks: dict[str, tuple[int, int, int]] = {}  # peer: its boot, its clock, when it came
         self.zenoh: ZenohCarrier | None = None
@@ -102,6 +101,7 @@ class Mesh:
         self.time: Callable[[], float] = self.loop.time
         self.ticking = self.mishaps.later(heartbeat, "tick", self.tick)
         self.link_map = LinkMap(self)
+        self.lag = Lag()
 
     # -- sending -----------------------------------------------------------------------
 
@@ -266,8 +266,8 @@ class Mesh:
     def tick(self) -> None:
         """Once per heartbeat: who is silent, who must hear from us."""
         now = self.time()
-        self.ticking = self.mishaps.later(self.heartbeat, "tick", self.tick)
         self.lag.measure(self.heartbeat)
+        self.ticking = self.mishaps.later(self.heartbeat, "tick", self.tick)
         self.mishaps.run("silence", self.notice_silence, now)
         self.mishaps.run("detours", self.detours.tick, now)
         self.mishaps.run("map", self.link_map.pay)
