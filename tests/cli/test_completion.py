@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+LIMIT = 120.0
+"""Seconds after which what must happen will never happen."""
+
 STARTER = """#!{python}
 import sys
 sys.argv[0] = "meshlock"
@@ -43,7 +46,7 @@ def script(folder: Path, shell: str) -> str:
         env=environment(folder),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -62,7 +65,7 @@ def completed(folder: Path, line: str, **more: str) -> list[str]:
         env=environment(folder, **asked, **more),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.split()
@@ -103,7 +106,7 @@ def agent(folder: Path) -> Iterator[str]:
     yield str(place)
     process.terminate()
     process.stderr.close()
-    assert process.wait(20) == 0
+    assert process.wait(LIMIT) == 0
 
 
 def test_pools_and_nodes_are_those_of_the_agent_that_would_be_asked(
@@ -167,7 +170,7 @@ def test_in_zsh(folder: Path) -> None:
 def seen(terminal: int, text: str) -> None:
     shown = ""
     while text not in shown:
-        assert select.select([terminal], [], [], 30)[0], shown
+        assert select.select([terminal], [], [], LIMIT)[0], shown
         shown += os.read(terminal, 4096).decode(errors="replace")
 
 
@@ -182,7 +185,7 @@ def run(folder: Path, shell: str, typed: str) -> str:
         env=environment(folder),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

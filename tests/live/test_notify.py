@@ -16,13 +16,15 @@ from meshlock import Node
 from meshlock.live.interfaces.notify import Service, summary, watchdog
 
 PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
+LIMIT = 120.0
+"""Seconds after which what must happen will never happen."""
 
 
 @contextmanager
 def systemd(place: str) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind("\0" + place[1:] if place.startswith("@") else place)
-        listener.settimeout(20)
+        listener.settimeout(LIMIT)
         yield listener
 
 
@@ -54,7 +56,7 @@ def test_a_real_agent_is_ready_feeds_the_watchdog_and_says_that_it_stops(tmp_pat
             agent.send_signal(signal.SIGTERM)
             lines = heard(listener, "STOPPING=1")
             assert lines[-1] == "STATUS=Leaving the mesh."
-            assert agent.wait(20) == 0
+            assert agent.wait(LIMIT) == 0
         finally:
             agent.kill()
             agent.wait()
