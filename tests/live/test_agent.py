@@ -150,7 +150,15 @@ def test_the_socket_speaks_lines_of_json(agents: tuple[Agent, Agent]) -> None:
         assert ask({"do": "release", "grant": 1}) == {"ok": True}
         assert ask({"do": "release", "grant": 1})["error"] == "refused"
         assert "Not a request" in str(ask({"do": "acquire", "wnat": 1})["why"])
-        assert "meshlock_wait_seconds_bucket" in str(ask({"do": "metrics"})["text"])
+
+
+def test_metrics_on_the_socket(agents: tuple[Agent, Agent]) -> None:
+    pytest.importorskip("prometheus_client")
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(agents[0].socket)
+        line.sendall(b'{"do": "metrics"}\n')
+        answer = json.loads(line.makefile("rb").readline())
+    assert 'meshlock_permits{pool="docks"} 3.0' in answer["text"].splitlines()
 
 
 @pytest.mark.parametrize(
@@ -173,6 +181,7 @@ def test_without_an_agent_there_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_the_agent_over_http(tmp_path: Path) -> None:
+    pytest.importorskip("prometheus_client")
     pytest.importorskip("starlette")
     pytest.importorskip("uvicorn")
     from urllib.error import HTTPError
