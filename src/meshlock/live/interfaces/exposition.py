@@ -192,4 +192,5 @@ def exposition(node: Node) -> str:
     registry = CollectorRegistry()
     registry.register(Figures(node))
     ProcessCollector(registry=registry)
-    return generate_latest(registry).decode()
+    text: str = generate_latest(registry).decode()
+    return text
