@@ -103,6 +103,7 @@ async def serve(settings: Settings) -> None:
     from meshlock.live.interfaces import agent as daemon
     from meshlock.live.interfaces.configuration import default_socket, secret
     from meshlock.live.interfaces.node import Node
+    from meshlock.live.interfaces.notify import Service
     from meshlock.live.machine.logs import tell
 
     stop = asyncio.Event()
@@ -111,6 +112,7 @@ async def serve(settings: Settings) -> None:
     node = Node.configured(settings)
     place = settings.socket or default_socket()
     async with AsyncExitStack() as stack:
+        service = stack.enter_context(Service())
         await stack.enter_async_context(node)
         for name, pool in settings.pools.items():
             node.pool(
@@ -140,4 +142,6 @@ async def serve(settings: Settings) -> None:
             serve_http = serving(node, settings.http, token, page.routes, settings.http_names)
             await stack.enter_async_context(serve_http)
         tell(INFO, "ready", node=node.name, address=node.address, socket=place)
+        service.ready(node)
         await stop.wait()
+        service.stopping()

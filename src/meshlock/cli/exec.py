@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from meshlock.cli import completion
+
 if TYPE_CHECKING:
     import subprocess
 
@@ -31,7 +33,7 @@ PATIENCE = 2.0
 
 def execute(
     command: Annotated[list[str], typer.Argument(help="The command and its arguments, after --.")],
-    pool: Annotated[str, typer.Option(help="The pool.")],
+    pool: Annotated[str, typer.Option(help="The pool.", autocompletion=completion.pools)],
     want: Annotated[int, typer.Option(help="How many permits.")] = 1,
     priority: Annotated[int, typer.Option(help="Larger is more urgent.")] = 0,
     timeout: Annotated[

@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from meshlock.errors import Refused
-from meshlock.live.interfaces.exposition import exposition
 from meshlock.live.interfaces.node import Node
 from meshlock.live.machine import limits
 from meshlock.live.machine.limits import GrantNumber, Priority, RequestId, Timeout, Want
@@ -96,6 +95,8 @@ class Conversation:
             elif request.do == "members":
                 self.answer(request.id, ok=True, members=await self.change_members(request))
             elif request.do == "metrics":
+                from meshlock.live.interfaces.exposition import exposition  # an extra
+
                 self.answer(request.id, ok=True, text=exposition(self.node))
             else:
                 raise Refused(f"'{request.do}' is none of {WORDS}.")

@@ -44,6 +44,7 @@ from meshlock.live.machine import clock
 from meshlock.live.machine.error_text import error_text
 from meshlock.live.machine.limits import MOST_NODES, SPAN
 from meshlock.live.machine.logs import tell
+from meshlock.live.machine.loop import Lag
 from meshlock.live.machine.mishaps import Mishaps
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class Mesh:
         self.admission = Admission(self)
         self.ticking = self.mishaps.later(heartbeat, "tick", self.tick)
         self.link_map = LinkMap(self)
+        self.lag = Lag()
 
     # -- sending -----------------------------------------------------------------------
 
@@ -283,6 +285,7 @@ class Mesh:
     def tick(self) -> None:
         """Once per heartbeat: who is silent, who must hear from us."""
         now = self.time()
+        self.lag.measure(self.heartbeat)
         self.ticking = self.mishaps.later(self.heartbeat, "tick", self.tick)
         self.mishaps.run("silence", self.notice_silence, now)
         self.mishaps.run("routed", self.router.tick, now)
@@ -399,6 +402,7 @@ class Mesh:
         session, connection = self.sessions[peer], self.open.get(peer)
         return {
             "up": peer in self.linked,
+            "left": self.link_map.left(peer),
             "address": connection.address if connection else None,
             "generation": session.generation,
             "unacknowledged": len(session.unacknowledged),
@@ -527,6 +531,8 @@ class Mesh:
 
     async def close(self) -> None:
         self.ticking.cancel()
+        if not self.linked:
+            self.link_map.farewell()
         self.link_map.close()
         self.admission.close()
         tasks = list(self.tasks)
