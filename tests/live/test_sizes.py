@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 import virtual
-from strangers import Stranger, carried, lines
+from lines import line
+from strangers import Stranger, carried, content, lines
 
 import meshlock
 from meshlock import Node, Refused
@@ -22,7 +23,7 @@ from meshlock.live.machine.limits import Range
 from meshlock.trace.audit import Audit
 from meshlock.trace.merge import merge
 from meshlock.trace.reader import Trace
-from waiting import LIMIT, run
+from waiting import LIMIT, eventually, run
 
 SMALL = int(limits.TRACE_LIMIT.least)
 LEAVING = 1
@@ -111,6 +112,25 @@ def test_peers_cannot_use_up_the_pools_of_a_node(caplog: pytest.LogCaptureFixtur
 
     run(story)
     assert "its pool 'pool-3' is one too many: 3 pools of others are enough" in lines(caplog)
+
+
+def test_a_pool_that_a_distant_node_spoke_of_is_forgotten_when_it_is_unreachable() -> None:
+    """Unless it sent something in custody: it believes that this has arrived."""
+
+    async def story(network: virtual.Network) -> None:
+        async with line(network, "abc") as (nodes, wires):
+            a, c = nodes["a"], nodes["c"]
+            await eventually(lambda: c.mesh.link_map.reaches("a"))
+            c.mesh.router.send("a", content("LINK", pool="spoken-of"))
+            c.mesh.send("a", content("LINK", pool="in-custody"), custody=True)
+            c.mesh.flush()
+            await eventually(lambda: set(a.pools) == {"spoken-of", "in-custody"})
+            wires[1].cut()
+            await eventually(lambda: not a.mesh.link_map.reaches("c"))
+            await eventually(lambda: set(a.pools) == {"in-custody"})
+            assert "spoken-of" not in a.mesh.receivers
+
+    virtual.run(story)
 
 
 def test_a_pool_that_nobody_knows_is_forgotten_with_the_last_request_for_it(
