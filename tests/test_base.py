@@ -14,6 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import meshlock
+from waiting import LIMIT
 
 PROJECT = Path(__file__).parent.parent / "pyproject.toml"
 MEGABYTE = 1_000_000
@@ -84,7 +85,7 @@ def with_base_alone(*arguments: str) -> subprocess.CompletedProcess[str]:
     }
     program = f"EXTRAS = {sorted(extras)!r}{ONLY_THE_BASE}"
     return subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=LIMIT
     )
 
 

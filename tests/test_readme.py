@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from waiting import LIMIT
+
 README = Path(__file__).parent.parent / "README.md"
 
 
 def test_the_python_example_runs():
     code = re.search(r"```python\n(.*?)```", README.read_text(), re.S).group(1)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=LIMIT
+    )
     assert done.returncode == 0, done.stderr
     assert "two of three docks are ours" in done.stdout
 
@@ -28,7 +32,7 @@ def commands():
 def test_the_commands_of_the_laboratory_run(command):
     program = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
     done = subprocess.run(
-        [*program, *command.split()[1:]], capture_output=True, text=True, timeout=120
+        [*program, *command.split()[1:]], capture_output=True, text=True, timeout=LIMIT
     )
     stuck = "jiang-printed" in command
     assert done.returncode == (1 if stuck else 0), done.stderr

@@ -4,10 +4,11 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+
+from waiting import LIMIT, has_worked, sooner_or_later
 
 COMMAND = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
 
@@ -83,9 +84,9 @@ def test_interrupted_it_tells_what_it_has_seen() -> None:
     process = subprocess.Popen(
         [*COMMAND, *line.split()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    time.sleep(2.5)
+    sooner_or_later(lambda: has_worked(process.pid, 2.5))
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=LIMIT)
     assert process.returncode == 130
     found = json.loads(out)
     assert found["states"] > 1

@@ -5,12 +5,12 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from meshlock.algorithms.registry import ALGORITHMS
+from waiting import LIMIT, has_worked, sooner_or_later
 
 COMMAND = [sys.executable, "-m", "meshlock"]
 
@@ -209,9 +209,9 @@ def test_a_trace_that_cannot_be_written_is_exit_2(tmp_path):
 def test_ctrl_c_prints_what_was_measured_so_far_and_exits_130():
     arguments = ["simulate", "--nodes", "50", "--requests", "100000000"]
     running = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, text=True)
-    time.sleep(2)
+    sooner_or_later(lambda: has_worked(running.pid, 2.0))
     running.send_signal(signal.SIGINT)
-    output, _ = running.communicate(timeout=20)
+    output, _ = running.communicate(timeout=LIMIT)
     assert running.returncode == 130
     assert "figures so far" in output
 

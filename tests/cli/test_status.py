@@ -33,11 +33,13 @@ def answer(**pools: Any) -> dict[str, Any]:
         "node": "north",
         "address": "10.0.0.1:7400",
         "protected": True,
-        "links": {"south": {"up": True, "address": "10.0.0.2:7400", "in_custody": 1}},
+        "links": {
+            "south": {"up": True, "left": False, "address": "10.0.0.2:7400", "in_custody": 1}
+        },
         "map": {
-            "north": {"distance": 0, "links": ["south"]},
-            "south": {"distance": 1, "links": ["north"]},
-            "attic": {"distance": None, "links": ["south"]},
+            "north": {"distance": 0, "links": ["south"], "left": False},
+            "south": {"distance": 1, "links": ["north"], "left": False},
+            "attic": {"distance": None, "links": ["south"], "left": False},
         },
         "pools": pools,
     }
@@ -103,7 +105,7 @@ def test_what_is_wrong_stands_below_in_full() -> None:
 
 
 def test_a_node_alone_and_without_pools() -> None:
-    alone = {**answer(), "links": {}, "map": {"north": {"distance": 0, "links": []}}}
+    alone = {**answer(), "links": {}, "map": {"north": {"distance": 0, "links": [], "left": False}}}
     assert "no links: this node is alone" in drawn(alone)
     assert "no pools: found one with --pool NAME=PERMITS" in drawn(alone)
 

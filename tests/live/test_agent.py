@@ -8,19 +8,23 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from waiting import LIMIT, sooner_or_later
+
 pytest.importorskip("cryptography")
+
+TOO_SOON = 0.1
+"""Seconds, for what others hold."""
 
 PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
 
 
-def meshlock(*arguments: str, wait: float = 20) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, timeout=wait)
+def meshlock(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, timeout=LIMIT)
 
 
 class Agent:
@@ -35,13 +39,16 @@ class Agent:
         self.address = self.logged("ready")["address"]
 
     def logged(self, event: str) -> dict[str, str]:
-        for _ in range(400):
-            for line in self.log.read_text().splitlines():
-                record: dict[str, str] = json.loads(line)
-                if record["event"] == event:
-                    return record
-            time.sleep(0.025)
-        raise AssertionError(self.log.read_text())
+        found: list[dict[str, str]] = []
+
+        def has_come() -> bool:
+            whole = [line for line in self.log.read_text().splitlines(True) if line.endswith("\n")]
+            found[:] = [line for line in map(json.loads, whole) if line["event"] == event]
+            return bool(found) or self.process.poll() is not None
+
+        sooner_or_later(has_come)
+        assert found, self.log.read_text()
+        return found[0]
 
     def execute(self, *arguments: str) -> list[str]:
         return [*PROGRAM, "exec", "--socket", self.socket, "--pool", "docks", *arguments]
@@ -60,7 +67,7 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Agent, Ag
     yield ann, bob
     for agent in (bob, ann):
         agent.process.terminate()
-        assert agent.process.wait(10) == 0
+        assert agent.process.wait(LIMIT) == 0
         assert not Path(agent.socket).exists()
     assert "left without handing over" not in ann.log.read_text() + bob.log.read_text()
 
@@ -87,7 +94,7 @@ def test_no_permits_in_time_is_exit_75(agents: tuple[Agent, Agent]) -> None:
     )
     assert (late.returncode, late.stderr) == (75, "meshlock: No permits within 0.2 s.\n")
     holder.terminate()  # passed on to the command
-    assert holder.wait(5) == 128 + signal.SIGTERM
+    assert holder.wait(LIMIT) == 128 + signal.SIGTERM
 
 
 def test_a_command_whose_keeper_is_killed_dies_and_its_permits_come_back(
@@ -101,28 +108,28 @@ def test_a_command_whose_keeper_is_killed_dies_and_its_permits_come_back(
     child = int(holder.stdout.readline())
     holder.kill()
     holder.wait()
-    done = subprocess.run(agents[0].execute("--want", "3", "--timeout", "5", "--", "true"))
+    done = subprocess.run(agents[0].execute("--want", "3", "--timeout", f"{LIMIT}", "--", "true"))
     assert done.returncode == 0
-    for _ in range(100):
-        try:
-            os.kill(child, 0)
-        except ProcessLookupError:
-            return
-        if Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
-            return
-        time.sleep(0.02)
-    raise AssertionError("the command lives on")
+    sooner_or_later(lambda: is_over(child))
+
+
+def is_over(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"
 
 
 def test_a_pool_that_nobody_knows_is_named(agents: tuple[Agent, Agent]) -> None:
     done = meshlock(
         *("exec", "--socket", agents[1].socket, "--pool", "dokcs"),
-        *("--timeout", "2.5", "--", "true"),
+        *("--timeout", "6", "--", "true"),
     )
     assert done.returncode == 75
     assert done.stderr.splitlines() == [
         "meshlock: waiting, but nobody here knows a pool 'dokcs'; known are: docks.",
-        "meshlock: Nobody told us of a pool 'dokcs' within 2.5 s.",
+        "meshlock: Nobody told us of a pool 'dokcs' within 6 s.",
     ]
 
 
@@ -132,7 +139,7 @@ def test_status_for_machines_and_for_people(agents: tuple[Agent, Agent]) -> None
     assert found["links"]["ann"]["up"] and found["pools"]["docks"]["permits"] == 3
     text = meshlock("status", "--socket", agents[1].socket).stdout
     assert "protected by TLS" in text and "docks" in text
-    assert found["map"]["ann"] == {"links": ["bob"], "distance": 1, "gone_for": None}
+    assert found["map"]["ann"] == {"links": ["bob"], "distance": 1, "gone_for": None, "left": False}
     assert "links away" in text and "here" in text
 
 
@@ -145,12 +152,20 @@ def test_the_socket_speaks_lines_of_json(agents: tuple[Agent, Agent]) -> None:
             line.sendall(json.dumps(request).encode() + b"\n")
             return json.loads(reader.readline())  # type: ignore[no-any-return]
 
-        grant = ask({"do": "acquire", "id": 1, "pool": "docks", "want": 1, "timeout": 5})
+        grant = ask({"do": "acquire", "id": 1, "pool": "docks", "want": 1, "timeout": LIMIT})
         assert (grant["ok"], grant["id"], grant["grant"]) == (True, 1, 1)
         assert ask({"do": "release", "grant": 1}) == {"ok": True}
         assert ask({"do": "release", "grant": 1})["error"] == "refused"
         assert "Not a request" in str(ask({"do": "acquire", "wnat": 1})["why"])
-        assert "meshlock_wait_seconds_bucket" in str(ask({"do": "metrics"})["text"])
+
+
+def test_metrics_on_the_socket(agents: tuple[Agent, Agent]) -> None:
+    pytest.importorskip("prometheus_client")
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(agents[0].socket)
+        line.sendall(b'{"do": "metrics"}\n')
+        answer = json.loads(line.makefile("rb").readline())
+    assert 'meshlock_permits{pool="docks"} 3.0' in answer["text"].splitlines()
 
 
 @pytest.mark.parametrize(
@@ -173,6 +188,7 @@ def test_without_an_agent_there_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_the_agent_over_http(tmp_path: Path) -> None:
+    pytest.importorskip("prometheus_client")
     pytest.importorskip("starlette")
     pytest.importorskip("uvicorn")
     from urllib.error import HTTPError
@@ -198,7 +214,7 @@ def test_the_agent_over_http(tmp_path: Path) -> None:
         request.add_header("Host", host)
         request.data = json.dumps(body).encode() if method == "POST" else None
         try:
-            with urlopen(request, timeout=5) as answer:
+            with urlopen(request, timeout=LIMIT) as answer:
                 text = answer.read()
                 return json.loads(text) if text[:1] == b"{" else text.decode()
         except HTTPError as error:
@@ -213,26 +229,26 @@ def test_the_agent_over_http(tmp_path: Path) -> None:
         assert isinstance(errand, dict)
         done = call("POST", "/actions/release", errand=errand["errand"])
         assert isinstance(done, dict) and done["state"] == "returned"
-        grant = call("POST", "/v1/pools/docks/acquire", want=2, ttl=0.5)
+        grant = call("POST", "/v1/pools/docks/acquire", want=2, ttl=4)
         assert isinstance(grant, dict) and grant["fence"] == 2  # after the page's
-        assert call("POST", "/v1/pools/docks/acquire", want=1, timeout=0.1) == 408
-        assert call("POST", f"/v1/grants/{grant['grant']}/renew") == {"ttl": 0.5, "lease": None}
-        assert isinstance(call("POST", "/v1/pools/docks/acquire", want=1, timeout=5), dict)
+        assert call("POST", "/v1/pools/docks/acquire", want=1, timeout=TOO_SOON) == 408
+        assert call("POST", f"/v1/grants/{grant['grant']}/renew") == {"ttl": 4.0, "lease": None}
+        assert isinstance(call("POST", "/v1/pools/docks/acquire", want=1, timeout=LIMIT), dict)
         assert call("DELETE", f"/v1/grants/{grant['grant']}") == 404  # its time was over
         metrics = str(call("GET", "/metrics"))
         assert 'meshlock_permits{pool="docks"} 2' in metrics
-        assert "\nmeshlock_nodes 1\n" in metrics
-        assert "\nmeshlock_nodes_unreachable 0\n" in metrics
+        assert "\nmeshlock_nodes 1.0\n" in metrics
+        assert "\nmeshlock_nodes_unreachable 0.0\n" in metrics
         described = call("GET", "/openapi.json")
         assert isinstance(described, dict) and "/v1/pools/{pool}/acquire" in described["paths"]
     finally:
         agent.process.terminate()
-        assert agent.process.wait(10) == 0
+        assert agent.process.wait(LIMIT) == 0
 
 
 def test_the_demonstration_is_clean_and_leaves_nothing(tmp_path: Path) -> None:
     trace = tmp_path / "demo.jsonl"
-    done = meshlock("demo", "--seconds", "3", "--json", "--trace", str(trace), wait=40)
+    done = meshlock("demo", "--seconds", "3", "--json", "--trace", str(trace))
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(done.stdout)
     assert found["holds"] and found["unserved"] == 0 and found["entries"] > 50
@@ -243,12 +259,9 @@ def test_the_demonstration_is_clean_and_leaves_nothing(tmp_path: Path) -> None:
 def test_the_demonstration_ends_cleanly_on_ctrl_c(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     demo = subprocess.Popen([*PROGRAM, "demo"], env=environment, start_new_session=True)
-    for _ in range(200):
-        if list(tmp_path.glob("meshlock-demo-*/traces/*")):
-            break
-        time.sleep(0.05)
+    sooner_or_later(lambda: list(tmp_path.glob("meshlock-demo-*/traces/*")))
     os.killpg(demo.pid, signal.SIGINT)
-    assert demo.wait(10) == 130
+    assert demo.wait(LIMIT) == 130
     assert not list(tmp_path.iterdir())
     assert not [place for place in Path("/proc").glob("[0-9]*/environ") if belongs(place, tmp_path)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from strangers import Stranger, carried, content, lines
 
 from meshlock import Node, Refused
+from meshlock.live.links.admission import MOST_OF_ADDRESS
 from meshlock.live.links.frames import (
     HANDSHAKE_LIMIT,
     LENGTH,
@@ -27,10 +28,10 @@ from meshlock.live.links.frames import (
     Here,
     pack,
 )
-from meshlock.live.links.mesh import MOST_HANDSHAKES
 from meshlock.live.links.security import Security, by_certificate, by_secret, unprotected
 from meshlock.live.links.session import UNACKNOWLEDGED
 from meshlock.live.pools.peers import MOST_WAITING
+from waiting import LIMIT, run
 
 pytest.importorskip("cryptography")
 from meshlock.live.links.certificates import Authority
@@ -38,27 +39,19 @@ from meshlock.live.links.certificates import Authority
 SECRET = "only the nodes know this"
 
 
-def run(story: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(20):
-            await story()
-
-    asyncio.run(limited())
-
-
 @asynccontextmanager
 async def two(**protection: str | Path) -> AsyncIterator[tuple[Node, Node]]:
     """Two good nodes that share; whoever comes must not disturb them."""
     async with (
-        Node("a", **protection) as a,  # type: ignore[arg-type]
-        Node("b", peers=[a.address], **protection) as b,  # type: ignore[arg-type]
+        Node("a", dead=LIMIT, **protection) as a,  # type: ignore[arg-type]
+        Node("b", peers=[a.address], dead=LIMIT, **protection) as b,  # type: ignore[arg-type]
     ):
         a.pool("docks", permits=1)
         docks = b.pool("docks")
-        await docks.acquire(timeout=5).__aenter__()
+        await docks.acquire(timeout=LIMIT).__aenter__()
         yield a, b
         docks.clients[1].grant.release()  # type: ignore[union-attr]
-        async with a.pools["docks"].acquire(timeout=1):
+        async with a.pools["docks"].acquire(timeout=LIMIT):
             pass
         assert a.status()["links"]["b"]["up"]
         assert a.status()["links"]["b"]["generation"] == 1
@@ -159,7 +152,7 @@ LIES: dict[str, tuple[list[Frame], str]] = {
         [carried(1, "configuration", (1,))],
         "a configuration that cannot be",
     ),
-    "a bad pool": ([carried(1, "LINK", pool="../etc")], "yet another pool"),
+    "a bad pool": ([carried(1, "LINK", pool="../etc")], "a pool that cannot be"),
     "a second greeting": ([Hello(1, "x", 7, 0, 0, False, 0, 0)], "Hello out of turn"),
 }
 
@@ -208,23 +201,20 @@ def test_replayed_frames_are_not_let_through() -> None:
 def test_half_open_connections_are_bounded_and_time_out(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("meshlock.live.links.mesh.HANDSHAKE_SECONDS", 0.3)
-
     async def story() -> None:
         async with two() as (a, _):
-            mesh = a._mesh
-            assert mesh is not None
-            strangers = [await Stranger.dial(a, unprotected()) for _ in range(200)]
-            await asyncio.sleep(0.05)
-            assert len(mesh.handshakes) + mesh.accepting <= MOST_HANDSHAKES
+            strangers = [await Stranger.dial(a, unprotected()) for _ in range(2 * MOST_OF_ADDRESS)]
+            await asyncio.gather(*[each.gone() for each in strangers[:MOST_OF_ADDRESS]])
+            assert a.mesh.admission.begun.count == len(a.mesh.handshakes) == MOST_OF_ADDRESS
+            monkeypatch.setattr("meshlock.live.links.mesh.HANDSHAKE_SECONDS", 0.0)
             await asyncio.gather(*[stranger.gone() for stranger in strangers])
-            assert not mesh.handshakes
-            assert a.status()["refused"] == 200
+            assert not a.mesh.handshakes and not a.mesh.admission.begun.count
+            assert a.status()["refused"] == 2 * MOST_OF_ADDRESS
 
     caplog.set_level(logging.WARNING)
     run(story)
     assert "too many handshakes at once" in lines(caplog)
-    assert len(caplog.records) < 60  # a flood of peers is no flood of lines
+    assert len(caplog.records) < MOST_OF_ADDRESS  # a flood of peers is no flood of lines
 
 
 def test_a_flood_of_messages_is_read_but_not_kept() -> None:
@@ -312,7 +302,7 @@ def test_no_bytes_whatever_harm_a_node(chunks: list[bytes], greeted: bool) -> No
     """The handshake under a fuzzer: each run is one connection with arbitrary bytes."""
 
     async def story() -> None:
-        async with Node("a", listen="127.0.0.1:0") as a:
+        async with Node("a", dead=LIMIT) as a:
             stranger = await Stranger.dial(a, unprotected())
             if greeted:
                 await stranger.joins("x")
@@ -320,7 +310,7 @@ def test_no_bytes_whatever_harm_a_node(chunks: list[bytes], greeted: bool) -> No
                 stranger.writer.write(chunk)
             stranger.writer.write_eof()
             await stranger.gone()
-            async with a.pool("docks", permits=1).acquire(timeout=1):
+            async with a.pool("docks", permits=1).acquire(timeout=LIMIT):
                 pass
 
     run(story)

@@ -16,6 +16,7 @@ import pytest
 
 import meshlock
 from meshlock import Refused
+from waiting import LIMIT, sooner_or_later
 
 
 class Alarm(Exception):
@@ -26,16 +27,21 @@ def ring(_: int, __: FrameType | None) -> None:
     raise Alarm
 
 
+def ring_once_it_waits(node: meshlock.BlockingNode) -> None:
+    sooner_or_later(lambda: node.status()["pools"]["docks"]["waiting"])
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+
+
 def test_an_interrupted_wait_is_withdrawn() -> None:
     before = signal.signal(signal.SIGALRM, ring)
     try:
         with meshlock.BlockingNode("a") as node:
             docks = node.pool("docks", permits=1)
             with docks.acquire():
-                signal.setitimer(signal.ITIMER_REAL, 0.1)
+                threading.Thread(target=ring_once_it_waits, args=(node,), daemon=True).start()
                 with pytest.raises(Alarm):
                     docks.acquire()
-            assert docks.acquire(timeout=5).fence == 2  # the one in between never got any
+            assert docks.acquire(timeout=LIMIT).fence == 2  # the one in between never got any
     finally:
         signal.signal(signal.SIGALRM, before)
 

@@ -17,12 +17,15 @@ from meshlock.live.pools.pool import Pool
 from meshlock.trace.audit import Audit
 from meshlock.trace.merge import merge
 from meshlock.trace.reader import Trace
+from waiting import LIMIT, a_while, eventually, run
 
 Line = tuple[list[Node], list[Relay]]
 
 
 @asynccontextmanager
-async def line(folder: Path, size: int, secret: str | None = None) -> AsyncIterator[Line]:
+async def line(
+    folder: Path, size: int, secret: str | None = None, dead: float = 0.5
+) -> AsyncIterator[Line]:
     """Nodes n0 - n1 - n2 ..., each link over a relay."""
     async with AsyncExitStack() as stack:
         nodes: list[Node] = []
@@ -34,7 +37,7 @@ async def line(folder: Path, size: int, secret: str | None = None) -> AsyncItera
                 stack.push_async_callback(relay.close)
                 relays.append(relay)
                 peers = [relay.address]
-            node = Node(f"n{number}", peers=peers, secret=secret, trace=folder)
+            node = Node(f"n{number}", peers=peers, secret=secret, trace=folder, dead=dead)
             await node.start()
             stack.push_async_callback(node.vanish)
             nodes.append(node)
@@ -55,7 +58,7 @@ def pools(nodes: list[Node], algorithm: str, permits: int) -> list[Pool]:
 
 async def work(pool: Pool, times: int, hold: float = 0.0) -> None:
     for _ in range(times):
-        async with pool.acquire(timeout=10):
+        async with pool.acquire(timeout=LIMIT):
             await asyncio.sleep(hold)
 
 
@@ -78,7 +81,7 @@ def test_connections_that_break_are_replaced_and_nobody_notices(
         pytest.importorskip("cryptography")
 
     async def story() -> None:
-        async with line(tmp_path, 3, secret) as (nodes, relays):
+        async with line(tmp_path, 3, secret, dead=LIMIT) as (nodes, relays):
             docks = pools(nodes, algorithm, 1)
             await work(docks[2], 1)
             generations = [session.generation for session in sessions(nodes)]
@@ -88,10 +91,10 @@ def test_connections_that_break_are_replaced_and_nobody_notices(
                 relays[0].reset()
                 relays[1].reset()
             await load
-            await asyncio.sleep(0.2)
+            await eventually(lambda: at_rest(nodes))
             assert [session.generation for session in sessions(nodes)] == generations
 
-    asyncio.run(story())
+    run(story)
     assert judge(tmp_path).entries == 181
 
 
@@ -104,14 +107,14 @@ def test_a_cut_longer_than_the_dead_interval_heals(tmp_path: Path, algorithm: st
             load = asyncio.gather(*[work(pool, 40, 0.002) for pool in docks])
             await asyncio.sleep(0.03)
             relays[0].cut()
-            await asyncio.sleep(0.8)
-            assert nodes[0].status()["links"]["n1"]["up"] is False
+            await eventually(lambda: nodes[0].status()["links"]["n1"]["up"] is False)
+            await a_while(0.3)
             relays[0].heal()
             await load
-            await asyncio.sleep(0.2)
+            await eventually(lambda: at_rest(nodes))
             assert nodes[0].status()["links"]["n1"]["generation"] >= 2
 
-    asyncio.run(story())
+    run(story)
     assert judge(tmp_path).entries == 121
 
 
@@ -121,10 +124,9 @@ def test_a_token_on_a_link_that_never_returns_finds_another_way(tmp_path: Path) 
             nodes[2].connect(nodes[0].address)  # a triangle; the link n0 - n1 has a relay
             docks = pools(nodes, "jiang", 2)
             grant = await docks[0].acquire(2)
-            await asyncio.sleep(0.1)
+            await eventually(lambda: all(len(pool.peers.near) == 2 for pool in docks))
             waiting = asyncio.create_task(work(docks[1], 1))
-            while not docks[0].core.queue:  # type: ignore[union-attr]
-                await asyncio.sleep(0.01)
+            await eventually(lambda: docks[0].core.queue)  # type: ignore[union-attr]
             relays[0].cut()
             grant.release()  # TOKEN goes to n1, over the link that is cut
             assert nodes[0].status()["links"]["n1"]["in_custody"] == 1
@@ -134,13 +136,20 @@ def test_a_token_on_a_link_that_never_returns_finds_another_way(tmp_path: Path) 
                 await asyncio.sleep(0.01)
             assert nodes[0].status()["links"]["n1"]["up"] is False
             relays[0].heal()
-            while not nodes[0].status()["links"]["n1"]["up"]:
-                await asyncio.sleep(0.01)
+            await eventually(lambda: nodes[0].status()["links"]["n1"]["up"])
             await asyncio.gather(*[work(pool, 20) for pool in docks])
-            await asyncio.sleep(0.2)
+            await eventually(lambda: at_rest(nodes))
 
-    asyncio.run(story())
+    run(story)
     assert judge(tmp_path).entries == 63
+
+
+def at_rest(nodes: list[Node]) -> bool:
+    """All that was sent has arrived, and its sender knows."""
+    links = [link for node in nodes for link in node.status()["links"].values()]
+    return all(link["up"] and not link["unacknowledged"] for link in links) and not any(
+        link["in_custody"] for link in links
+    )
 
 
 def sessions(nodes: list[Node]) -> list[object]:

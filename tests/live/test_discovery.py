@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
+
+from waiting import LIMIT, eventually, run
 
 pytest.importorskip("zeroconf")
 
@@ -18,9 +18,9 @@ def test_nodes_find_each_other_and_share() -> None:
         async with Node("a") as a, Node("b") as b, Node("c") as c:
             a.pool("docks", permits=1, founder=True)
             async with Discovery(a, loopback), Discovery(b, loopback), Discovery(c, loopback):
-                async with c.pool("docks", founder=False).acquire(timeout=15):
+                async with c.pool("docks", founder=False).acquire(timeout=LIMIT):
                     pass
-                while not all(len(node.status()["links"]) >= 2 for node in (a, b, c)):
-                    await asyncio.sleep(0.05)
+                nodes = (a, b, c)
+                await eventually(lambda: all(len(node.status()["links"]) >= 2 for node in nodes))
 
-    asyncio.run(asyncio.wait_for(story(), 25))
+    run(story)

@@ -11,6 +11,7 @@ import pytest
 import meshlock
 from meshlock.live.links.mesh import split
 from meshlock.live.machine.error_text import error_text
+from waiting import run
 
 SECRETS = ("sixteen letters!", "sixteen numbers?")
 
@@ -25,7 +26,7 @@ def reason_for(caplog: pytest.LogCaptureFixture, address: str, secret: str | Non
 
     caplog.clear()
     with caplog.at_level(logging.WARNING, "meshlock"):
-        asyncio.run(asyncio.wait_for(dial(), 10))
+        run(dial)
     said = [record for record in caplog.records if "no link" in record.message]
     return str(said[0].details["reason"])  # type: ignore[attr-defined]
 

@@ -7,13 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+from waiting import LIMIT
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def run(*command: str) -> list[str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, env={**os.environ, "PATH": path}
+        command, capture_output=True, text=True, timeout=LIMIT, env={**os.environ, "PATH": path}
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()

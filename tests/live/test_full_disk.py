@@ -12,6 +12,7 @@ import pytest
 
 import meshlock
 from meshlock.trace.merge import merge
+from waiting import LIMIT
 
 
 @contextmanager
@@ -41,7 +42,7 @@ def test_a_full_disk_ends_the_trace_and_nothing_else(
             pools = [a.pool("docks", permits=1), b.pool("docks")]
             for _ in range(300):
                 for pool in pools:
-                    async with pool.acquire(timeout=5):
+                    async with pool.acquire(timeout=LIMIT):
                         pass
             assert [pool.describe()["entries"] for pool in pools] == [300, 300]
 

@@ -7,6 +7,9 @@ import json
 import socket
 
 import pytest
+import virtual
+
+from waiting import a_while, eventually, run
 
 pytest.importorskip("starlette", reason="needs the extra 'web'")
 pytest.importorskip("uvicorn", reason="needs the extra 'web'")
@@ -71,7 +74,7 @@ def test_other_names_and_other_origins_are_turned_away() -> None:
                 own = {"Host": here, "Origin": f"http://{here}"}
                 assert (await call(port, acquire, own, {}))[0] == 200
 
-    asyncio.run(story())
+    run(story)
 
 
 def test_the_page_acts_only_if_it_may() -> None:
@@ -89,7 +92,7 @@ def test_the_page_acts_only_if_it_may() -> None:
                 async with serving(a, here, None, LivePage(allowed=True).routes):
                     pass
 
-    asyncio.run(story())
+    run(story)
 
 
 def test_actions_need_the_token_json_and_sense() -> None:
@@ -120,14 +123,14 @@ def test_actions_need_the_token_json_and_sense() -> None:
                 status, said = await act("acquire", ask)
                 assert status == 200 and json.loads(said)["state"] in ("waiting", "held")
                 assert (await act("acquire", ask))[0] == 200
-                await asyncio.sleep(0.02)
-                view = json.loads((await call(port, "GET /view.json", own))[1])
-                assert [errand["state"] for errand in view["errands"]] == ["held", "waiting"]
+                states = []
+                while states != ["held", "waiting"]:
+                    view = json.loads((await call(port, "GET /view.json", own))[1])
+                    states = [errand["state"] for errand in view["errands"]]
                 for errand in view["errands"]:
                     status, said = await act("release", {"errand": errand["errand"]})
                     assert json.loads(said)["state"] == "returned"
-                await asyncio.sleep(0.02)
-                assert a.pools["docks"].clients == {}
+                await eventually(lambda: a.pools["docks"].clients == {})
 
                 while "b" not in a.mesh.linked:
                     await asyncio.sleep(0.01)
@@ -137,17 +140,13 @@ def test_actions_need_the_token_json_and_sense() -> None:
                 while "b" not in a.mesh.linked:
                     await asyncio.sleep(0.01)
 
-    asyncio.run(story())
+    run(story)
 
 
-def test_what_a_page_asked_for_goes_back_when_the_page_goes_away(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_a_page_asked_for_goes_back_when_the_page_goes_away() -> None:
     from meshlock.web import errands as module
 
-    monkeypatch.setattr(module, "ABANDONED_AFTER", 0.5)
-
-    async def story() -> None:
+    async def story(_: virtual.Network) -> None:
         async with Node("a") as a:
             docks = a.pool("docks", permits=2)
             errands = module.Errands(a)
@@ -155,18 +154,18 @@ def test_what_a_page_asked_for_goes_back_when_the_page_goes_away(
             waits = errands.start("docks", 2, 5)
             for _ in range(40):
                 errands.keep([kept.name])
-                await asyncio.sleep(0.05)
+                await a_while(module.ABANDONED_AFTER / 10)
             assert (kept.state, left.state, waits.state) == ("held", "returned", "returned")
             assert left.why == "the page that asked is gone"
             assert len(docks.clients) == 1
             errands.give_back(kept.name)
 
             lost = errands.start("docks", 1, 0)
-            await asyncio.sleep(0.02)
+            await a_while(0.02)
             docks.close()
-            await asyncio.sleep(0.02)
+            await a_while(0.02)
             assert lost.state == "lost"
             with pytest.raises(Refused, match="closed"):
                 errands.start("docks", 1, 0)
 
-    asyncio.run(story())
+    virtual.run(story)

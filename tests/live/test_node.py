@@ -4,36 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import doctest
-import socket
 import threading
-from collections.abc import Awaitable, Callable
 
 import pytest
+import virtual
 
 import meshlock
 import meshlock.live.interfaces.blocking
 import meshlock.live.interfaces.node
 import meshlock.live.pools.pool
 from meshlock import Node, Pool, Refused
-
-
-def run(story: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(20):
-            await story()
-
-    asyncio.run(limited())
+from waiting import LIMIT, a_while, eventually, run
 
 
 def quiet(*pools: Pool) -> bool:
     """Nobody holds or waits, and all permits lie in one place."""
     free = sum(pool.core.free_permits() for pool in pools if pool.core)
     return not any(pool.clients for pool in pools) and free == pools[0].permits
-
-
-async def until(true: Callable[[], bool]) -> None:
-    while not true():
-        await asyncio.sleep(0.005)
 
 
 @pytest.mark.parametrize(
@@ -54,16 +41,16 @@ def test_two_nodes_share_through_a_third_that_only_passes_on() -> None:
         ):
             first = a.pool("docks", permits=3)
             last = c.pool("docks")
-            async with last.acquire(2, timeout=5) as grant:
+            async with last.acquire(2, timeout=LIMIT) as grant:
                 assert (grant.want, last.permits) == (2, 3)
                 with pytest.raises(TimeoutError):
                     await first.acquire(2, timeout=0.05)
-                async with first.acquire(1, timeout=5) as other:
+                async with first.acquire(1, timeout=LIMIT) as other:
                     assert other.fence is not None and grant.fence is not None
                     assert other.fence > grant.fence
             assert "docks" in b.pools  # it was told by its neighbours
             assert a.status()["links"].keys() == {"b"}
-            await until(lambda: quiet(first, last, b.pools["docks"]))
+            await eventually(lambda: quiet(first, last, b.pools["docks"]))
 
     run(story)
 
@@ -73,7 +60,7 @@ def test_an_idle_holder_grants_without_a_message() -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:
             docks = a.pool("docks", permits=1)
             b.pool("docks")
-            await until(lambda: "b" in docks.peers.near)
+            await eventually(lambda: "b" in docks.peers.near)
             before = dict(docks.measures.sent)
             for _ in range(10):
                 async with docks.acquire():
@@ -96,17 +83,17 @@ def test_a_client_that_never_pauses_starves_nobody() -> None:
 
             task = asyncio.create_task(ask_again_and_again())
             for _ in range(3):
-                async with other.acquire(timeout=5):
+                async with other.acquire(timeout=LIMIT):
                     pass
             task.cancel()
             await asyncio.wait([task])
-            await until(lambda: quiet(greedy, other))
+            await eventually(lambda: quiet(greedy, other))
 
     run(story)
 
 
 def test_the_highest_priority_waits_least() -> None:
-    async def story() -> None:
+    async def story(_: virtual.Network) -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:
             here, there = a.pool("docks", permits=1), b.pool("docks")
             order: list[int] = []
@@ -120,12 +107,12 @@ def test_the_highest_priority_waits_least() -> None:
                 asyncio.create_task(client(pool, priority))
                 for pool, priority in ((there, 1), (here, 5), (there, 9), (here, 3))
             ]
-            await asyncio.sleep(0.1)
+            await a_while(0.1)
             grant.release()
             await asyncio.gather(*clients)
             assert order == [9, 5, 3, 1]
 
-    run(story)
+    virtual.run(story)
 
 
 def test_many_clients_of_one_node_hold_at_once() -> None:
@@ -148,14 +135,15 @@ def test_a_cancelled_waiter_leaves_nothing_behind() -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:
             here, there = a.pool("docks", permits=2), b.pool("docks")
             grant = await here.acquire(2)
+            await there.ready.wait()
             waiting = [asyncio.create_task(wait(pool)) for pool in (here, there, there)]
-            await asyncio.sleep(0.05)
+            await eventually(lambda: len(here.clients) == len(there.clients) == 2)
             for task in waiting:
                 task.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
             assert len(here.clients) == 1 and not there.clients
             grant.release()
-            await until(lambda: quiet(here, there))
+            await eventually(lambda: quiet(here, there))
 
     async def wait(pool: Pool) -> None:
         await pool.acquire()
@@ -198,7 +186,7 @@ def test_other_algorithms_run_live_and_queue_their_clients(algorithm: str) -> No
             async def client(pool: Pool) -> None:
                 nonlocal inside, entries
                 for _ in range(10):
-                    async with pool.acquire(timeout=5):
+                    async with pool.acquire(timeout=LIMIT):
                         inside += 1
                         assert inside == 1
                         await asyncio.sleep(0)
@@ -222,7 +210,7 @@ def test_messages_for_distant_members_are_passed_on() -> None:
             members = ["a", "b", "c"]
             plain = {"members": members, "links": links, "recovery": "none"}
             a.pool("docks", 1, algorithm="naimi-trehel", **plain)  # type: ignore[arg-type]
-            async with c.pool("docks").acquire(timeout=5):
+            async with c.pool("docks").acquire(timeout=LIMIT):
                 pass
 
     run(story)
@@ -233,11 +221,11 @@ def test_a_node_that_leaves_hands_the_token_on() -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:
             docks = a.pool("docks", permits=3)
             async with Node("c", peers=[b.address]) as c:
-                grant = await c.pool("docks").acquire(2, timeout=5)
+                grant = await c.pool("docks").acquire(2, timeout=LIMIT)
                 assert c.pools["docks"].core.tokens() == 1  # type: ignore[union-attr]
             assert grant.lost.is_set()
             assert b.status()["links"]["c"]["up"] is False
-            async with docks.acquire(3, timeout=5):
+            async with docks.acquire(3, timeout=LIMIT):
                 pass
 
     run(story)
@@ -249,7 +237,7 @@ def test_a_founder_that_restarts_joins_what_it_founded() -> None:
             a = Node("a", peers=[b.address])
             await a.start()
             a.pool("docks", permits=3, founder=True)
-            async with b.pool("docks").acquire(3, timeout=5):
+            async with b.pool("docks").acquire(3, timeout=LIMIT):
                 identity = b.pools["docks"].identity
                 await a.vanish()
                 async with Node("a", peers=[b.address]) as again:
@@ -268,7 +256,7 @@ def test_two_foundings_never_share_a_link() -> None:
             here, there = a.pool("docks", permits=1), b.pool("docks", permits=1)
             async with here.acquire(), there.acquire():
                 b.connect(a.address)
-                await until(lambda: bool(here.conflict and there.conflict))
+                await eventually(lambda: bool(here.conflict and there.conflict))
                 assert not here.peers.near and not there.peers.near
             with pytest.raises(Refused, match="Two separate pools have the name docks"):
                 await here.acquire()
@@ -282,7 +270,7 @@ def test_a_founding_that_nobody_used_gives_way() -> None:
             here, there = a.pool("docks", permits=1), b.pool("docks", permits=1)
             async with here.acquire():
                 b.connect(a.address)
-                await until(lambda: "b" in here.peers.near)
+                await eventually(lambda: "b" in here.peers.near)
                 with pytest.raises(TimeoutError):
                     await there.acquire(timeout=0.1)
 
@@ -321,7 +309,7 @@ def test_threads_share_with_other_nodes() -> None:
         def work(pool: meshlock.BlockingPool) -> None:
             nonlocal counter
             for _ in range(50):
-                with pool.acquire(timeout=10):
+                with pool.acquire(timeout=LIMIT):
                     value = counter
                     counter = value + 1
 
@@ -335,29 +323,25 @@ def test_threads_share_with_other_nodes() -> None:
             pools[0].acquire(timeout=0.05)
 
 
-def test_nodes_that_dial_each_other_at_once_have_one_link() -> None:
-    def free_port() -> int:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            return int(free.getsockname()[1])
-
-    async def story() -> None:
-        places = [f"127.0.0.1:{free_port()}" for _ in range(4)]
+@pytest.mark.parametrize("seed", range(20))
+def test_nodes_that_dial_each_other_at_once_have_one_link(seed: int) -> None:
+    async def story(_: virtual.Network) -> None:
+        places = [f"127.0.0.1:{port}" for port in range(5001, 5005)]
         nodes = [
             Node(f"n{number}", listen=place, peers=[other for other in places if other != place])
             for number, place in enumerate(places)
         ]
         await asyncio.gather(*[node.start() for node in nodes])
         try:
-            await until(lambda: all(ups(node) == 3 for node in nodes))
-            await asyncio.sleep(0.7)  # longer than it takes to give a link up
+            await eventually(lambda: all(ups(node) == 3 for node in nodes))
+            await a_while(0.7)  # longer than it takes to give a link up
             for node in nodes:
                 assert ups(node) == 3 and node.status()["refused"] == 0
                 assert all(link["generation"] == 1 for link in node.status()["links"].values())
             pools = [nodes[0].pool("docks", permits=1, founder=True)]
             pools += [node.pool("docks") for node in nodes[1:]]
             for pool in pools:
-                async with pool.acquire(timeout=5):
+                async with pool.acquire(timeout=LIMIT):
                     pass
         finally:
             await asyncio.gather(*[node.close() for node in nodes])
@@ -365,7 +349,7 @@ def test_nodes_that_dial_each_other_at_once_have_one_link() -> None:
     def ups(node: Node) -> int:
         return sum(link["up"] for link in node.status()["links"].values())
 
-    run(story)
+    virtual.run(story, seed)
 
 
 def test_a_list_of_peers_may_be_the_same_everywhere() -> None:
@@ -378,7 +362,7 @@ def test_a_list_of_peers_may_be_the_same_everywhere() -> None:
             dialler = a._mesh.diallers[a.address]
             await dialler
             docks = a.pool("docks", permits=1)
-            await until(lambda: "b" in docks.peers.near)
+            await eventually(lambda: "b" in docks.peers.near)
             assert set(a.status()["links"]) == {"b"} and set(b.status()["links"]) == {"a"}
 
     run(story)

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from random import Random
 
 import msgspec
 import pytest
-from lines import line, until
+import virtual
+from lines import line
 from strangers import content
 
 from meshlock import Node
 from meshlock.live.links.frames import Carry, Content, Routed
-from meshlock.live.links.mesh import split
-from meshlock.live.links.relay import Relay
 from meshlock.live.links.session import MOST_BYTES
-
-
-def run(story: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(40):
-            await story()
-
-    asyncio.run(limited())
+from waiting import a_while, eventually
 
 
 class Inbox:
@@ -47,38 +37,38 @@ def numbered(number: int) -> Content:
 
 
 def test_best_effort_goes_along_the_map_and_is_not_kept() -> None:
-    async def story() -> None:
-        async with line() as (nodes, relays):
+    async def story(network: virtual.Network) -> None:
+        async with line(network) as (nodes, wires):
             inbox = Inbox(nodes["d"])
             router = nodes["a"].mesh.router
-            await until(lambda: nodes["a"].mesh.link_map.reaches("d"))
+            await eventually(lambda: nodes["a"].mesh.link_map.reaches("d"))
             sealed = Content("inbox", 7, "ANYTHING", b"\xc1 not for those in between")
             router.send("d", sealed)
             nodes["a"].mesh.flush()
-            await until(lambda: len(inbox.frames) > 0)
+            await eventually(lambda: len(inbox.frames) > 0)
             [(sender, frame)] = inbox.frames
             assert sender == "a"
             assert (frame.identity, frame.kind, frame.payload) == tuple(sealed)[1:4]
-            relays[2].cut()
-            await until(lambda: not nodes["a"].mesh.link_map.reaches("d"))
+            wires[2].cut()
+            await eventually(lambda: not nodes["a"].mesh.link_map.reaches("d"))
             router.send("d", numbered(1))
             assert not nodes["a"].mesh.sessions["b"].custody
             assert "d" not in nodes["a"].mesh.sessions
 
-    run(story)
+    virtual.run(story)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_reliable_messages_arrive_once_and_in_order_whatever_is_cut(seed: int) -> None:
     """Between nodes that are neighbours at times, and at times three links apart."""
 
-    async def story() -> None:
+    async def story(network: virtual.Network) -> None:
         chance = Random(seed)
-        async with line() as (nodes, relays):
-            back = await Relay(*split(nodes["a"].address)).start()
+        async with line(network) as (nodes, wires):
+            back = network.wire(nodes["a"].address)
             back.cut()
             nodes["d"].connect(back.address)  # a ring, when that link is whole
-            ways = [*relays, back]
+            ways = [*wires, back]
             boxes = {name: Inbox(node) for name, node in nodes.items()}
             pairs = [("a", "d"), ("d", "a"), ("a", "c"), ("b", "d")]
             for number in range(1, 61):
@@ -86,19 +76,20 @@ def test_reliable_messages_arrive_once_and_in_order_whatever_is_cut(seed: int) -
                     nodes[sender].mesh.send(target, numbered(number), custody=True)
                     nodes[sender].mesh.flush()
                 if number % 6 == 0:
-                    relay = chance.choice(ways)
-                    chance.choice([relay.cut, relay.heal, relay.reset])()
-                await asyncio.sleep(chance.choice([0.0, 0.02, 0.1]))
-            for relay in ways:
-                relay.heal()
+                    wire = chance.choice(ways)
+                    chance.choice([wire.cut, wire.heal, wire.reset])()
+                await a_while(chance.choice([0.0, 0.02, 0.1]))
+            for wire in ways:
+                wire.heal()
             want = list(range(1, 61))
             for sender, target in pairs:
-                await until(lambda s=sender, t=target: len(boxes[t].heard(s)) >= 60, 20)  # type: ignore[misc]
+                await eventually(lambda s=sender, t=target: len(boxes[t].heard(s)) >= 60)  # type: ignore[misc]
                 assert boxes[target].heard(sender) == want
-            await until(lambda: not any(waits(nodes[sender], target) for sender, target in pairs))
-            await back.close()
+            await eventually(
+                lambda: not any(waits(nodes[sender], target) for sender, target in pairs)
+            )
 
-    run(story)
+    virtual.run(story, seed)
 
 
 def waits(node: Node, target: str) -> int:
@@ -106,7 +97,7 @@ def waits(node: Node, target: str) -> int:
 
 
 def test_what_waits_for_a_way_is_bounded_in_bytes() -> None:
-    async def story() -> None:
+    async def story(_: virtual.Network) -> None:
         async with Node("a") as a:
             mesh = a.mesh
             for _ in range(200):
@@ -115,46 +106,46 @@ def test_what_waits_for_a_way_is_bounded_in_bytes() -> None:
             assert mesh.refusals.total > 0
             assert a.status()["links"] == {}
 
-    run(story)
+    virtual.run(story)
 
 
 def test_custody_ends_with_the_process_that_it_was_for() -> None:
-    async def story() -> None:
-        async with line("abc") as (nodes, relays):
+    async def story(network: virtual.Network) -> None:
+        async with line(network, "abc") as (nodes, wires):
             mesh = nodes["a"].mesh
             first = Inbox(nodes["c"])
             mesh.send("c", numbered(1), custody=True)
             mesh.flush()
-            await until(lambda: first.heard("a") == [1] and not waits(nodes["a"], "c"))
+            await eventually(lambda: first.heard("a") == [1] and not waits(nodes["a"], "c"))
             await nodes["c"].vanish()
-            await until(lambda: not mesh.link_map.reaches("c"))
+            await eventually(lambda: not mesh.link_map.reaches("c"))
             mesh.send("c", numbered(2), custody=True)
-            async with Node("c", peers=[relays[1].address]) as again:
+            async with Node("c", peers=[wires[1].address]) as again:
                 second = Inbox(again)
-                await until(lambda: mesh.in_doubt == 1)  # 2 was for the one before
+                await eventually(lambda: mesh.in_doubt == 1)  # 2 was for the one before
                 mesh.send("c", numbered(3), custody=True)
                 mesh.flush()
-                await until(lambda: second.heard("a") == [3])
+                await eventually(lambda: second.heard("a") == [3])
 
-    run(story)
+    virtual.run(story)
 
 
 def test_the_age_of_a_message_counts_every_link() -> None:
-    async def story() -> None:
-        async with line("abc") as (nodes, relays):
+    async def story(network: virtual.Network) -> None:
+        async with line(network, "abc") as (nodes, wires):
             inbox = Inbox(nodes["c"])
             mesh = nodes["a"].mesh
-            for relay in relays:
-                relay.delay = 0.1
+            for wire in wires:
+                wire.delay = 0.1
             told = mesh.clocks.get("b")
-            await until(lambda: mesh.link_map.reaches("c") and mesh.clocks["b"] != told)
+            await eventually(lambda: mesh.link_map.reaches("c") and mesh.clocks["b"] != told)
             since = mesh.clock()
             mesh.router.send("c", numbered(1)._replace(since=since))
             mesh.flush()
-            await until(lambda: len(inbox.frames) > 0)
+            await eventually(lambda: len(inbox.frames) > 0)
             frame = inbox.frames[0][1]
             assert frame.stamp is not None
             age, true = nodes["c"].mesh.age(frame.stamp), nodes["c"].mesh.clock() - since
             assert 200_000_000 <= true <= age < 2_000_000_000
 
-    run(story)
+    virtual.run(story)

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from waiting import LIMIT
+
 PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
 
 
@@ -42,7 +44,7 @@ def test_it_draws_until_q_or_interrupt(place: str, end: bytes) -> None:
         seen = until(ours, b"docks", looks=2)
         assert b"\x1b[?1049h" in seen  # on a screen of its own
         os.write(ours, end)
-        assert top.wait(10) == 0
+        assert top.wait(LIMIT) == 0
         assert b"\x1b[?1049l" in until(ours, b"\x1b[?1049l", looks=1)
         assert termios.tcgetattr(theirs) == before
     finally:
@@ -61,7 +63,7 @@ def on_this_terminal(terminal: int) -> object:
 
 
 def until(terminal: int, wanted: bytes, looks: int) -> bytes:
-    seen, end = b"", time.monotonic() + 10
+    seen, end = b"", time.monotonic() + LIMIT
     while seen.count(wanted) < looks:
         ready, _, _ = select.select([terminal], [], [], max(0.0, end - time.monotonic()))
         assert ready, seen

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import msgspec
 import pytest
-from lines import line, until
+import virtual
+from lines import line
 from strangers import Stranger, lines, routed
 
 from meshlock import Node, Refused
@@ -16,14 +16,7 @@ from meshlock.live.links.link import Connection
 from meshlock.live.links.security import unprotected
 from meshlock.live.pools import views
 from meshlock.live.pools.views import ANSWERS_EVERY, ASK, VIEW, VIEWS, View, brief
-
-
-def run(story: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(20):
-            await story()
-
-    asyncio.run(limited())
+from waiting import LIMIT, a_while, eventually, run
 
 
 def asks(who: str, whom: str, question: int) -> Routed:
@@ -55,18 +48,18 @@ def test_all_tell_the_one_who_looks_and_nothing_travels_when_nobody_does(
     monkeypatch.setattr(views, "WATCHED_FOR", 0.5)
     monkeypatch.setattr(views, "EVERY", 0.2)
 
-    async def story() -> None:
-        async with line() as (nodes, relays):
+    async def story(network: virtual.Network) -> None:
+        async with line(network) as (nodes, wires):
             nodes["a"].pool("docks", permits=3)
             far = nodes["d"].pool("docks")
-            await far.acquire(2, priority=7, timeout=5)
+            await far.acquire(2, priority=7, timeout=LIMIT)
             asks = asyncio.create_task(nodes["c"].pool("docks").wait_for(2, 4, None))
             here = nodes["a"].views
-            await asyncio.sleep(0.1)
+            await a_while(0.1)
             assert travelling == []
 
             assert here.watch("docks") == {}
-            await until(lambda: set(here.watch("docks")) == {"b", "c", "d"})
+            await eventually(lambda: set(here.watch("docks")) == {"b", "c", "d"})
             age, news = here.watch("docks")["d"]
             assert 0 < age < 0.5
             assert (news.held, news.holding[0].fence, news.holding[0].lease) == (2, "1", None)
@@ -79,26 +72,26 @@ def test_all_tell_the_one_who_looks_and_nothing_travels_when_nobody_does(
             assert [f.kind for f in first].count(ASK) == 6
             assert [f.kind for f in first].count(VIEW) == 6
 
-            relays[2].cut()
-            await until(lambda: here.watch("docks")["d"][0] > 0.8)
+            wires[2].cut()
+            await eventually(lambda: here.watch("docks")["d"][0] > 0.8)
             assert here.watch("docks")["d"][1].held == 2  # as told then
             assert here.watch("docks")["c"][0] < 0.5
             asks.cancel()
-            await asyncio.sleep(0.9)
+            await a_while(0.9)
             before = len(travelling)
-            await asyncio.sleep(0.5)
+            await a_while(0.5)
             assert len(travelling) == before
             assert here.heard == {} and here.rounds == {} and here.asking is None
 
-    run(story)
+    virtual.run(story)
 
 
 def test_a_node_without_the_pool_says_so() -> None:
     async def story() -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:
-            await until(lambda: b.mesh.link_map.reaches("a"))
+            await eventually(lambda: b.mesh.link_map.reaches("a"))
             a.views.watch("nothing")
-            await until(lambda: "b" in a.views.watch("nothing"))
+            await eventually(lambda: "b" in a.views.watch("nothing"))
             assert a.views.watch("nothing")["b"][1] == View(False, "this node has not heard of it")
 
     run(story)
@@ -106,18 +99,18 @@ def test_a_node_without_the_pool_says_so() -> None:
 
 def test_who_asks_all_the_time_is_answered_some_of_the_time(travelling: list[Frame]) -> None:
     async def story() -> None:
-        async with Node("a") as a:
+        async with Node("a", dead=LIMIT) as a:
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
             stranger.says(Links("x", 7, 1, ("a",)))
-            await until(lambda: a.mesh.link_map.reaches("x"))
+            await eventually(lambda: a.mesh.link_map.reaches("x"))
             sent: list[Frame] = []
             a.mesh.router.send = lambda target, content: sent.append(content)  # type: ignore
             loop = asyncio.get_running_loop()
             began = loop.time()
             stranger.says(*[asks("x", "a", number) for number in range(500)])
-            await until(lambda: len(travelling) == 500)
+            await eventually(lambda: len(travelling) == 500)
             assert 1 <= len(sent) <= 1 + (loop.time() - began) / ANSWERS_EVERY
             stranger.writer.close()
 
@@ -128,13 +121,13 @@ def test_answers_to_nobody_from_nobody_or_without_sense_are_not_kept(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def story() -> None:
-        async with Node("a") as a:
+        async with Node("a", dead=LIMIT) as a:
             a.pool("docks", permits=1)
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
             stranger.says(Links("x", 7, 1, ("a",)))
-            await until(lambda: a.mesh.link_map.reaches("x"))
+            await eventually(lambda: a.mesh.link_map.reaches("x"))
             a.views.watch("docks")
             good = msgspec.msgpack.encode(View(True, permits=9))
             number = a.views.last
@@ -149,10 +142,10 @@ def test_answers_to_nobody_from_nobody_or_without_sense_are_not_kept(
                 answers("x", "a", number, msgspec.msgpack.encode({"known": "<b>"})),
                 answers("x", "a", number, msgspec.msgpack.encode([[]] * 5000)),
             )
-            await until(lambda: a.mesh.refusals.total == 3)
+            await eventually(lambda: a.mesh.refusals.total == 3)
             assert a.views.watch("docks") == {}
             stranger.says(answers("x", "a", number, good))
-            await until(lambda: "x" in a.views.watch("docks"))
+            await eventually(lambda: "x" in a.views.watch("docks"))
             assert "x" in a.mesh.linked
             stranger.writer.close()
 
@@ -164,12 +157,12 @@ def test_what_goes_round_in_circles_ends(travelling: list[Frame]) -> None:
     """Two liars make a believe that the way to z leads over x, and x sends all of it back."""
 
     async def story() -> None:
-        async with Node("a") as a:
+        async with Node("a", dead=LIMIT) as a:
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
             stranger.says(Links("x", 7, 1, ("a", "z")), Links("z", 7, 1, ("x",)))
-            await until(lambda: a.mesh.link_map.reaches("z"))
+            await eventually(lambda: a.mesh.link_map.reaches("z"))
             sent: list[int] = []
             frame: Routed = asks("x", "z", 1)
             while True:
@@ -192,7 +185,7 @@ def test_a_view_always_fits_however_many_wait_and_whatever_they_want() -> None:
             docks = a.pool("docks", permits=1)
             await docks.acquire()
             asks = [asyncio.create_task(docks.wait_for(1, n, None)) for n in range(300)]
-            await asyncio.sleep(0.05)
+            await eventually(lambda: len(docks.clients) == 301)
             said = brief(docks)
             assert said.waits == 300
             assert [one.priority for one in said.waiting] == list(range(299, 279, -1))
@@ -225,22 +218,22 @@ def test_leases_epochs_and_suspicions_are_told_where_a_pool_has_them() -> None:
 
 
 def test_a_link_can_be_cut_on_purpose_and_comes_back() -> None:
-    async def story() -> None:
+    async def story(_: virtual.Network) -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:
-            await until(lambda: b.mesh.link_map.reaches("a"))
+            await eventually(lambda: b.mesh.link_map.reaches("a"))
             with pytest.raises(Refused, match="no link to 'z'"):
                 a.mesh.cut("z", 5)
             b.mesh.cut("a", 60)  # by the one who dials
             assert b.status()["links"]["a"]["up"] is False
             assert 59 < b.status()["links"]["a"]["cut_for"] <= 60
-            await until(lambda: not a.mesh.link_map.reaches("b"))
-            await asyncio.sleep(0.3)
+            await eventually(lambda: not a.mesh.link_map.reaches("b"))
+            await a_while(0.3)
             assert not b.mesh.linked and not a.mesh.linked
             b.mesh.restore("a")
-            await until(lambda: a.mesh.link_map.reaches("b"))
+            await eventually(lambda: a.mesh.link_map.reaches("b"))
             a.mesh.cut("b", 0.8)  # by the one who is dialled, and for a while
-            await until(lambda: not b.mesh.link_map.reaches("a"))
-            assert await until(lambda: b.mesh.link_map.reaches("a")) > 0.1
+            await eventually(lambda: not b.mesh.link_map.reaches("a"))
+            assert await eventually(lambda: b.mesh.link_map.reaches("a")) > 0.1
             assert a.status()["links"]["b"]["cut_for"] is None
 
-    run(story)
+    virtual.run(story)

@@ -7,6 +7,8 @@ import socket
 
 import pytest
 
+from waiting import LIMIT, a_while, run
+
 pytest.importorskip("zenoh")
 
 from meshlock import Node, Pool
@@ -22,7 +24,7 @@ def free_port() -> int:
 
 async def work(pool: Pool, times: int) -> None:
     for _ in range(times):
-        async with pool.acquire(timeout=15):
+        async with pool.acquire(timeout=LIMIT):
             await asyncio.sleep(0.001)
 
 
@@ -44,12 +46,12 @@ def test_three_nodes_share_over_zenoh_and_survive_its_silent_losses() -> None:
             await asyncio.gather(*[work(pool, 20) for pool in pools])
             assert c.status()["links"]["a"]["address"] == "zenoh:a"
             load = asyncio.gather(*[work(pool, 60) for pool in pools])
-            await asyncio.sleep(0.1)
+            await a_while(0.1)
             relay.cut()
-            await asyncio.sleep(2.0)  # longer than Zenoh's lease: what is sent now is lost
+            await a_while(2.0)  # longer than Zenoh's lease: what is sent now is lost
             relay.heal()
             await load
             assert sum(pool.measures.entries for pool in pools) >= 240
         await relay.close()
 
-    asyncio.run(asyncio.wait_for(story(), 40))
+    run(story)

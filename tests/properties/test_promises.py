@@ -23,6 +23,7 @@ from meshlock.trace.audit import Audit
 from meshlock.trace.merge import merge
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
+from waiting import LIMIT
 
 BACKFILL = {"backfill": "on"}
 
@@ -123,7 +124,7 @@ def test_a_scenario_with_backfill_is_not_judged_by_order(tmp_path: Path) -> None
 def test_a_live_pool_with_backfill_is_not_judged_by_order(tmp_path: Path) -> None:
     async def asks(pool: Pool, want: int, priority: int) -> asyncio.Task[None]:
         async def stay() -> None:
-            async with pool.acquire(want, priority=priority, timeout=10):
+            async with pool.acquire(want, priority=priority, timeout=LIMIT):
                 pass
 
         task = asyncio.create_task(stay())
@@ -133,8 +134,8 @@ def test_a_live_pool_with_backfill_is_not_judged_by_order(tmp_path: Path) -> Non
     async def story() -> None:
         async with Node("n0", trace=tmp_path) as node:
             pool = node.pool("docks", 2, options=BACKFILL)
-            first = await pool.acquire(1, priority=9, timeout=10)
-            second = await pool.acquire(1, priority=9, timeout=10)
+            first = await pool.acquire(1, priority=9, timeout=LIMIT)
+            second = await pool.acquire(1, priority=9, timeout=LIMIT)
             large = await asks(pool, 2, 5)
             small = await asks(pool, 1, 1)
             first.release()

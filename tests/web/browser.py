@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from waiting import LIMIT
+
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -33,7 +35,7 @@ def served(app):
         time.sleep(0.01)
     yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     server.should_exit = True
-    thread.join(5)
+    thread.join(LIMIT)
 
 
 @contextmanager
@@ -43,14 +45,16 @@ def chromium():
     if path is None:
         pytest.skip("needs chromium")
     with sync.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=FLAGS, headless=True)
+        browser = driver.chromium.launch(
+            executable_path=path, args=FLAGS, headless=True, timeout=LIMIT * 1000
+        )
         yield browser
         browser.close()
 
 
-def until(page, expression, seconds=15):
+def until(page, expression):
     """Wait for an expression to be true; the page's own policy forbids playwright's way."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + LIMIT
     while not page.evaluate(f"Boolean({expression})"):
         assert time.monotonic() < end, f"{expression} has not come true"
         page.wait_for_timeout(20)

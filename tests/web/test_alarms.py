@@ -8,9 +8,12 @@ FINE = {"known": True, "why": "", "conflict": "", "suspected": [], "waiting": []
 FINE |= {"members": 0, "reached": 0, "majority": 0}
 
 
-def node(distance: int | None = 1, age: float | None = 0.5, **more: Any) -> dict[str, Any]:
+def node(
+    distance: int | None = 1, age: float | None = 0.5, left: bool = False, **more: Any
+) -> dict[str, Any]:
     gone = 12.0 if distance is None else None
-    return {"distance": distance, "gone_for": gone, "age": age, "news": FINE | more}
+    found = {"distance": distance, "gone_for": gone, "age": age, "left": left}
+    return found | {"news": FINE | more}
 
 
 def shown(nodes: dict[str, Any] | None = None, links: Any = None, doubt: int = 0) -> dict[str, Any]:
@@ -20,7 +23,7 @@ def shown(nodes: dict[str, Any] | None = None, links: Any = None, doubt: int = 0
 
 
 def test_all_is_well():
-    up = {"b": {"up": True, "cut_for": None, "in_custody": 0}}
+    up = {"b": {"up": True, "left": False, "cut_for": None, "in_custody": 0}}
     assert alarms(shown({"b": node(), "c": node(2, None)}, up)) == []
 
 
@@ -38,13 +41,19 @@ def test_nodes_that_are_gone_or_silent():
 
 def test_links():
     links = {
-        "b": {"up": False, "cut_for": None, "in_custody": 2},
-        "c": {"up": False, "cut_for": 17.3, "in_custody": 0},
+        "b": {"up": False, "left": False, "cut_for": None, "in_custody": 2},
+        "c": {"up": False, "left": False, "cut_for": 17.3, "in_custody": 0},
     }
     assert alarms(shown(None, links)) == [
         "The link to b is down; 2 messages with permits for it wait.",
         "The link to c is cut on purpose for another 17 s.",
     ]
+
+
+def test_nodes_that_left_raise_no_alarm():
+    nodes = {"b": node(None, 40.0, left=True), "c": node(suspected=["b"])}
+    down = {"b": {"up": False, "left": True, "cut_for": None, "in_custody": 0}}
+    assert alarms(shown(nodes, down)) == []
 
 
 def test_the_pool():

@@ -12,6 +12,8 @@ import pytest
 from browser import until
 from pictures import picture
 
+from waiting import LIMIT
+
 pytest.importorskip("starlette", reason="needs the extra 'web'")
 
 BOARD = Path(__file__).parents[2] / "examples" / "whiteboard" / "board.py"
@@ -31,7 +33,7 @@ def boards(browser):
         found[said[1]], processes[said[1]] = said[2], int(said[3])
     yield found
     process.terminate()
-    process.wait(20)
+    process.wait(LIMIT)
 
 
 @pytest.fixture
@@ -95,7 +97,7 @@ def test_a_vanished_pen_comes_back(people, browser):
     ada.click("#one")
     until(ada, "board.me.want === 1")
     carl.close()
-    until(ada, "board.me.pens === 1", seconds=10)
+    until(ada, "board.me.pens === 1")
     ada.click("#put")
 
 
@@ -106,5 +108,5 @@ def test_pens_on_a_board_that_is_killed_come_back(people):
     ada.click("#all")
     until(ada, "board.me.want === 3")
     os.kill(processes["cleo"], signal.SIGKILL)
-    until(ada, "board.me.pens === 3 && board.held === 3", seconds=10)
+    until(ada, "board.me.pens === 3 && board.held === 3")
     ada.click("#put")

@@ -45,6 +45,9 @@ def agent(
         typer.Option("--allow-actions", help="Let the page acquire permits and cut links."),
     ] = False,
     trace: Annotated[str | None, typer.Option(help="Folder to write traces to.")] = None,
+    trace_limit: Annotated[
+        int | None, typer.Option(help="Bytes of trace to keep of each pool (1 GB if left out).")
+    ] = None,
     state: Annotated[
         str | None, typer.Option(help="Folder for the promises of pools with members.")
     ] = None,
@@ -76,6 +79,7 @@ def agent(
         "http_names": http_name,
         "allow_actions": allow_actions or None,
         "trace": trace,
+        "trace_limit": trace_limit,
         "state": state,
     }
     conf.with_flags(settings, flags)
@@ -99,6 +103,7 @@ async def serve(settings: Settings) -> None:
     from meshlock.live.interfaces import agent as daemon
     from meshlock.live.interfaces.configuration import default_socket, secret
     from meshlock.live.interfaces.node import Node
+    from meshlock.live.interfaces.notify import Service
     from meshlock.live.machine.logs import tell
 
     stop = asyncio.Event()
@@ -107,6 +112,7 @@ async def serve(settings: Settings) -> None:
     node = Node.configured(settings)
     place = settings.socket or default_socket()
     async with AsyncExitStack() as stack:
+        service = stack.enter_context(Service())
         await stack.enter_async_context(node)
         for name, pool in settings.pools.items():
             node.pool(
@@ -136,4 +142,6 @@ async def serve(settings: Settings) -> None:
             serve_http = serving(node, settings.http, token, page.routes, settings.http_names)
             await stack.enter_async_context(serve_http)
         tell(INFO, "ready", node=node.name, address=node.address, socket=place)
+        service.ready(node)
         await stop.wait()
+        service.stopping()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from meshlock.cli import completion
 from meshlock.cli.mutants import Mutant, Without, chosen
 
 if TYPE_CHECKING:
@@ -25,7 +26,11 @@ PARTIAL = 3
 
 def check(
     algorithm: Annotated[
-        str | None, typer.Option(help="See meshlock algorithms; raymond unless said.")
+        str | None,
+        typer.Option(
+            help="See meshlock algorithms; raymond unless said.",
+            autocompletion=completion.algorithms,
+        ),
     ] = None,
     mutant: Mutant = None,
     without: Without = None,

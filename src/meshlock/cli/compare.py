@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from meshlock.cli import completion
+
 ROWS = {
     "messages per entry": ("messages_per_entry", None),
     "link crossings per entry": ("link_crossings_per_entry", None),
@@ -31,7 +33,8 @@ def compare(
         list[str],
         typer.Argument(
             help="Algorithms, each with options if need be: jiang, jiang:moves=broadcast, "
-            "general-scheme:behaviour=proxy,queue=lift ..."
+            "general-scheme:behaviour=proxy,queue=lift ...",
+            autocompletion=completion.algorithms,
         ),
     ],
     scenario: Annotated[

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from meshlock.cli import completion
+
 if TYPE_CHECKING:
     import subprocess
 
@@ -31,7 +33,7 @@ PATIENCE = 2.0
 
 def execute(
     command: Annotated[list[str], typer.Argument(help="The command and its arguments, after --.")],
-    pool: Annotated[str, typer.Option(help="The pool.")],
+    pool: Annotated[str, typer.Option(help="The pool.", autocompletion=completion.pools)],
     want: Annotated[int, typer.Option(help="How many permits.")] = 1,
     priority: Annotated[int, typer.Option(help="Larger is more urgent.")] = 0,
     timeout: Annotated[
@@ -79,7 +81,7 @@ def say_if_unknown(pool: str, socket: str | None) -> None:
     from meshlock.live.interfaces.asking import Ask
 
     pools = Ask(socket).ask(do="status")["status"]["pools"]
-    if not pools[pool]["known"]:
+    if pool in pools and not pools[pool]["known"]:  # else the wait is over
         known = sorted(name for name in pools if pools[name]["known"])
         typer.echo(
             f"meshlock: waiting, but nobody here knows a pool '{pool}'; "

@@ -19,6 +19,7 @@ from meshlock.cli import (
     chaos,
     check,
     compare,
+    completion,
     convert,
     demo,
     members,
@@ -58,6 +59,7 @@ def meshlock(
         bool,
         typer.Option("--version", callback=version, is_eager=True, help="Version and flavour."),
     ] = False,
+    _completion: completion.ShowCompletion = None,
 ) -> None:
     pass
 
@@ -87,6 +89,7 @@ def run() -> None:
     """Start the program; what a user can mend is one sentence and exit 2, never a traceback."""
     from meshlock.errors import Refused
 
+    completion.prepare()
     try:
         app()
     except Refused as error:

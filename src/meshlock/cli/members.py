@@ -7,11 +7,18 @@ from typing import Annotated
 
 import typer
 
+from meshlock.cli import completion
+
 
 def members(
-    pool: Annotated[str, typer.Option(help="The pool.")],
-    add: Annotated[str | None, typer.Option(help="A node to be a member from now on.")] = None,
-    remove: Annotated[str | None, typer.Option(help="A member to be none any more.")] = None,
+    pool: Annotated[str, typer.Option(help="The pool.", autocompletion=completion.pools)],
+    add: Annotated[
+        str | None,
+        typer.Option(help="Add a node as a member.", autocompletion=completion.nodes),
+    ] = None,
+    remove: Annotated[
+        str | None, typer.Option(help="Remove a member.", autocompletion=completion.nodes)
+    ] = None,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for the majority.")] = 30.0,
     socket: Annotated[str | None, typer.Option(help="The agent's unix socket.")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,

@@ -6,8 +6,15 @@ from typing import Annotated
 
 import typer
 
+from meshlock.cli import completion
+
 Mutant = Annotated[
-    str | None, typer.Option("--mutant", help="Run an algorithm with a mistake: see mutants.")
+    str | None,
+    typer.Option(
+        "--mutant",
+        help="Run an algorithm with a mistake: see mutants.",
+        autocompletion=completion.mutants,
+    ),
 ]
 Without = Annotated[
     list[str] | None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from meshlock.cli import completion
 from meshlock.cli.mutants import Mutant, Without, chosen
 
 if TYPE_CHECKING:
@@ -15,11 +16,18 @@ if TYPE_CHECKING:
 
 def scenario(
     name: Annotated[
-        str | None, typer.Argument(help="J1, J1b, J2 ... (see --list), or a script (.txt).")
+        str | None,
+        typer.Argument(
+            help="J1, J1b, J2 ... (see --list), or a script (.txt).",
+            autocompletion=completion.scenarios,
+        ),
     ] = None,
     algorithm: Annotated[
         str | None,
-        typer.Option(help="See meshlock algorithms; without it the one that the script names."),
+        typer.Option(
+            help="See meshlock algorithms; without it the one that the script names.",
+            autocompletion=completion.algorithms,
+        ),
     ] = None,
     mutant: Mutant = None,
     without: Without = None,

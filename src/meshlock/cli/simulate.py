@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from meshlock.cli import completion
 from meshlock.cli.mutants import Mutant, Without, chosen
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ def simulate(
     scenario: Annotated[
         Path | None, typer.Argument(help="A scenario file (TOML); flags override it.")
     ] = None,
-    algorithm: Annotated[str | None, typer.Option(help="See meshlock algorithms.")] = None,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(help="See meshlock algorithms.", autocompletion=completion.algorithms),
+    ] = None,
     mutant: Mutant = None,
     without: Without = None,
     nodes: Annotated[int | None, typer.Option(help="How many nodes.")] = None,

@@ -74,6 +74,8 @@ def links(known: dict[str, Any]) -> RenderableType:
     rows: Rows = []
     for peer, link in sorted(known.items()):
         state = Text("up", style="green") if link["up"] else Text("down", style="red")
+        if link["left"]:
+            state = Text("left", style="dim")
         rows.append([peer, state, link["address"] or "", str(link["in_custody"] or "")])
     return Narrowing(["link", "state", "address", "in custody>"], rows)
 
@@ -162,7 +164,9 @@ def chart(me: str, known: dict[str, Any]) -> RenderableType:
     nodes = table(["node", "links away>", "linked to"])
     for name in sorted(known, key=place):
         distance, links = known[name]["distance"], " ".join(known[name]["links"])
-        if distance is None:
+        if known[name]["left"]:
+            nodes.add_row(name, Text("left", style="dim"))
+        elif distance is None:
             nodes.add_row(name, Text("unreachable", style="red"), Text(links, style="dim"))
         else:
             nodes.add_row(name, "here" if name == me else str(distance), links)

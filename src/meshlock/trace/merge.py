@@ -35,19 +35,7 @@ class Part:
     """One node's trace."""
 
     def __init__(self, path: Path) -> None:
-        decode = msgspec.json.Decoder(dict[str, Any]).decode
-        try:
-            with path.open("rb") as file:
-                # a killed node stops anywhere
-                lines = [line for line in file if line.endswith(b"\n")]
-        except OSError as error:
-            raise Refused(f"Cannot read {path}: {error.strerror}.") from None
-        if not lines:
-            raise Refused(f"{path} is empty: did its node ever join the pool?")
-        try:
-            events = [decode(line) for line in lines]
-        except msgspec.MsgspecError:
-            raise Refused(f"{path} is no trace: its lines are not all JSON objects.") from None
+        events = whole(path)
         self.setup = events[0]
         if "node" not in self.setup or self.setup.get("source") != "live":
             raise Refused(f"{path} was not written by a live node: judge it by itself.")
@@ -68,6 +56,39 @@ class Part:
 
     def head(self) -> Step | None:
         return self.steps[self.next] if self.next < len(self.steps) else None
+
+
+def whole(path: Path) -> list[Event]:
+    """The lines of a trace; what was written before its file was full is in another."""
+    events = written(path)
+    part = events[0].get("part", 1)
+    earlier = path.with_name(path.name + ".1")
+    if part == 1:
+        return events
+    if part > 2:
+        raise Refused(
+            f"{earlier} begins with part {part - 1}: its beginning was dropped when the trace "
+            f"reached its trace-limit, and nothing can be judged without it."
+        )
+    if not earlier.exists():
+        raise Refused(f"{path} is part {part} of a trace: put {earlier.name} beside it.")
+    return written(earlier) + events[1:]
+
+
+def written(path: Path) -> list[Event]:
+    decode = msgspec.json.Decoder(dict[str, Any]).decode
+    try:
+        with path.open("rb") as file:
+            # a killed node stops anywhere
+            lines = [line for line in file if line.endswith(b"\n")]
+    except OSError as error:
+        raise Refused(f"Cannot read {path}: {error.strerror}.") from None
+    if not lines:
+        raise Refused(f"{path} is empty: did its node ever join the pool?")
+    try:
+        return [decode(line) for line in lines]
+    except msgspec.MsgspecError:
+        raise Refused(f"{path} is no trace: its lines are not all JSON objects.") from None
 
 
 def merge(paths: Iterable[Path], sink: BinaryIO, ended: bool) -> int:

@@ -30,7 +30,8 @@ def of_pool(shown: dict[str, Any]) -> Iterator[str]:
             f"No majority: {listed(few)} cannot reach {told[few[0]]['majority']} of the "
             f"{told[few[0]]['members']} members, and nobody there gets permits."
         )
-    suspected = sorted({name for news in told.values() for name in news["suspected"]})
+    left = {name for name, node in shown["nodes"].items() if node["left"]}
+    suspected = sorted({name for news in told.values() for name in news["suspected"]} - left)
     if suspected:
         yield f"{listed(suspected)} suspected of having failed."
     if shown["in_doubt"]:
@@ -45,7 +46,11 @@ def of_pool(shown: dict[str, Any]) -> Iterator[str]:
 
 
 def of_nodes(shown: dict[str, Any]) -> Iterator[str]:
-    gone = [name for name, node in shown["nodes"].items() if node["distance"] is None]
+    gone = [
+        name
+        for name, node in shown["nodes"].items()
+        if node["distance"] is None and not node["left"]
+    ]
     if gone:
         longest = max(shown["nodes"][name]["gone_for"] or 0.0 for name in gone)
         since = f"for {longest:.0f} s" if len(gone) == 1 else f"for up to {longest:.0f} s"
@@ -64,7 +69,7 @@ def of_links(shown: dict[str, Any]) -> Iterator[str]:
     for peer, link in shown["links"].items():
         if link["cut_for"] is not None:
             yield f"The link to {peer} is cut on purpose for another {link['cut_for']:.0f} s."
-        elif not link["up"]:
+        elif not link["up"] and (link["in_custody"] or not link["left"]):
             owed = link["in_custody"]
             carried = "a message" if owed == 1 else f"{owed} messages"
             rest = (

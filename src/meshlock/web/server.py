@@ -15,6 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from meshlock.errors import Refused
+from meshlock.live.interfaces.http import OnlyShort
 from meshlock.web.answers import HEADERS, answer, file, refusal, static, told
 from meshlock.web.driving import TOPOLOGIES, PageRun, choices
 from meshlock.web.handlers import handlers
@@ -156,6 +157,9 @@ class Desk:
 def application(desk: Desk, hosts: list[str]) -> Starlette:
     return Starlette(
         routes=desk.routes(),
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)],
+        middleware=[
+            Middleware(TrustedHostMiddleware, allowed_hosts=hosts),
+            Middleware(OnlyShort),
+        ],
         exception_handlers={HTTPException: refusal, Refused: refusal},
     )

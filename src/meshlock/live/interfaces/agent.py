@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from meshlock.errors import Refused
-from meshlock.live.interfaces.exposition import exposition
 from meshlock.live.interfaces.node import Node
 from meshlock.live.machine import limits
 from meshlock.live.machine.limits import GrantNumber, Priority, RequestId, Timeout, Want
@@ -96,14 +95,17 @@ class Conversation:
             elif request.do == "members":
                 self.answer(request.id, ok=True, members=await self.change_members(request))
             elif request.do == "metrics":
+                from meshlock.live.interfaces.exposition import exposition  # an extra
+
                 self.answer(request.id, ok=True, text=exposition(self.node))
             else:
                 raise Refused(f"'{request.do}' is none of {WORDS}.")
         except TimeoutError:
             what = "No permits" if request.do == "acquire" else "The members did not change"
+            pool = self.node.pools.get(request.pool)
+            if pool is None or pool.configuration is None:
+                what = f"Nobody told us of a pool '{request.pool}'"
             why = f"{what} within {request.timeout:g} s."
-            if not self.node.pool(request.pool).describe()["known"]:
-                why = f"Nobody told us of a pool '{request.pool}' within {request.timeout:g} s."
             self.answer(request.id, ok=False, error="timeout", why=why)
         except Refused as error:
             self.answer(request.id, ok=False, error="refused", why=str(error))
@@ -113,8 +115,10 @@ class Conversation:
             self.answer(request.id, ok=False, error="failed", why=why)
 
     async def acquire(self, request: Request) -> dict[str, Any]:
-        pool = self.node.pool(request.pool)
-        grant = await pool.acquire(request.want, priority=request.priority, timeout=request.timeout)
+        with self.node.visited(request.pool) as pool:
+            grant = await pool.acquire(
+                request.want, priority=request.priority, timeout=request.timeout
+            )
         self.last_grant += 1
         self.grants[self.last_grant] = grant
         watching = self.watch(self.last_grant, grant, request.watch)
@@ -130,10 +134,10 @@ class Conversation:
         }
 
     async def change_members(self, request: Request) -> list[str]:
-        pool = self.node.pool(request.pool)
-        return await pool.change_members(
-            add=request.add, remove=request.remove, timeout=request.timeout
-        )
+        with self.node.visited(request.pool) as pool:
+            return await pool.change_members(
+                add=request.add, remove=request.remove, timeout=request.timeout
+            )
 
     async def watch(self, number: int, grant: Grant, renewals: bool) -> None:
         """Say when the grant is lost and, if asked to, until when it is not."""

@@ -33,7 +33,7 @@ import msgspec
 
 from meshlock.errors import Refused
 from meshlock.live.machine import limits
-from meshlock.live.machine.limits import CLOCK_RATE, DEAD, HEARTBEAT, LEASE, Permits
+from meshlock.live.machine.limits import CLOCK_RATE, DEAD, HEARTBEAT, LEASE, TRACE_LIMIT, Permits
 
 
 class PoolSettings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
@@ -64,6 +64,7 @@ class Settings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     http_names: list[str] = []  # what this machine is called by those who ask over HTTP
     allow_actions: bool = False  # may the page acquire permits and cut links?
     trace: str | None = None
+    trace_limit: Annotated[int, TRACE_LIMIT.meta] = 10**9  # bytes, for each pool
     state: str | None = None
     zenoh: dict[str, Any] | None = None
     pools: dict[str, PoolSettings] = {}

@@ -1,81 +1,196 @@
-"""A node's figures in the text format that Prometheus reads."""
+"""A node's figures for Prometheus. Needs the extra ``meshlock[web]``.
+
+Every metric is one row of a table here; :mod:`prometheus_client` writes them down. They are read
+when somebody asks, from the status of the node and from what its pools have counted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from time import monotonic
+from typing import Any
 
+from meshlock import __version__
+from meshlock.errors import Refused
 from meshlock.live.interfaces.node import Node
-from meshlock.live.pools.measures import BOUNDS
-from meshlock.live.pools.pool import Pool
+from meshlock.live.machine.loop import LAGS
+from meshlock.live.pools.measures import BOUNDS, Measures
 
+try:
+    from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+    from prometheus_client.metrics_core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+        Metric,
+    )
+except ImportError:
+    raise Refused(
+        "Metrics need the package 'prometheus-client': pip install 'meshlock[web]'."
+    ) from None
 
-def tokens(pool: Pool) -> int:
-    return pool.core.tokens() if pool.core else 0
+Status = dict[str, Any]
+"""What :meth:`.Node.status` says, or of it one pool."""
 
+OF_NODE: dict[str, tuple[str, Callable[[Status], float]]] = {
+    "meshlock_links_up": (
+        "Links that are up.",
+        lambda status: sum(link["up"] for link in status["links"].values()),
+    ),
+    "meshlock_nodes": (
+        "Nodes on the link map, those that left not counted.",
+        lambda status: sum(not node["left"] for node in status["map"].values()),
+    ),
+    "meshlock_nodes_unreachable": (
+        "Nodes that are unreachable and did not leave.",
+        lambda status: len(unreachable(status)),
+    ),
+    "meshlock_refused_total": ("Connections and messages refused.", lambda s: s["refused"]),
+}
 
-def free(pool: Pool) -> int:
-    return pool.core.free_permits() if pool.core else 0
-
-
-def waits(pool: Pool) -> int:
-    return sum(waiter.grant is None for waiter in pool.clients.values())
-
-
-def held(pool: Pool) -> int:
-    return sum(waiter.want for waiter in pool.clients.values() if waiter.grant is not None)
-
-
-GAUGES: dict[str, tuple[str, Callable[[Pool], int]]] = {
-    "meshlock_permits": ("Permits of the pool.", lambda pool: pool.permits or 0),
-    "meshlock_token_here": ("Is the token at this node?", tokens),
-    "meshlock_free_here": ("Permits that lie free at this node.", free),
-    "meshlock_waiting": ("Clients of this node that wait.", waits),
-    "meshlock_held": ("Permits that clients of this node hold.", held),
+OF_POOL: dict[str, tuple[str, Callable[[Status, Measures], float | None]]] = {
+    "meshlock_permits": ("Permits of the pool.", lambda pool, _: pool["permits"]),
+    "meshlock_token_here": ("1 if the token is at this node.", lambda pool, _: pool["token_here"]),
+    "meshlock_token_unseen_seconds": (
+        "Seconds since the token was last at this node; no value if it never was.",
+        lambda pool, measures: unseen(pool, measures),
+    ),
+    "meshlock_free_here": ("Free permits at this node.", lambda pool, _: pool["free_here"]),
+    "meshlock_waiting": (
+        "Requests of clients of this node that wait: its part of the queue.",
+        lambda pool, _: len(pool["waiting"]),
+    ),
+    "meshlock_longest_wait_seconds": (
+        "Seconds for which the oldest of them waits; 0 if nobody does.",
+        lambda pool, _: max((one["seconds"] for one in pool["waiting"]), default=0.0),
+    ),
+    "meshlock_held": (
+        "Permits that clients of this node hold.",
+        lambda pool, _: sum(grant["want"] for grant in pool["holding"]),
+    ),
+    "meshlock_leases_lost_total": (
+        "Grants revoked because their lease was not renewed.",
+        lambda _, measures: measures.lost,
+    ),
+    "meshlock_conflict": (
+        "1 if another node has a conflicting configuration of the pool.",
+        lambda pool, _: bool(pool["conflict"]),
+    ),
+    "meshlock_members": (
+        "Members of the pool; pools without recovery have none of these four.",
+        lambda pool, _: len(pool["members"]) if "members" in pool else None,
+    ),
+    "meshlock_members_reachable": (
+        "Members that this node can reach, itself included.",
+        lambda pool, _: pool.get("members_reached"),
+    ),
+    "meshlock_quorum_reachable": (
+        "1 if this node can reach a quorum of the members.",
+        lambda pool, _: pool["members_reached"] >= pool["majority"] if "members" in pool else None,
+    ),
+    "meshlock_epoch": ("Number of the epoch, from the first on.", lambda p, _: p.get("epoch")),
 }
 
 
-def exposition(node: Node) -> str:
-    return "\n".join(lines(node)) + "\n"
+def unseen(pool: Status, measures: Measures) -> float | None:
+    if pool["token_here"]:
+        return 0.0
+    return None if measures.token_seen is None else monotonic() - measures.token_seen
 
 
-def lines(node: Node) -> Iterator[str]:
-    status = node.status()
-    pools = [pool for pool in node.pools.values() if pool.core is not None]
-    yield from family("meshlock_links_up", "gauge", "Links that are up.")
-    yield f"meshlock_links_up {sum(link['up'] for link in status['links'].values())}"
-    distances = [node["distance"] for node in status["map"].values()]
-    yield from family("meshlock_nodes", "gauge", "Nodes on the map.")
-    yield f"meshlock_nodes {len(distances)}"
-    yield from family("meshlock_nodes_unreachable", "gauge", "Nodes that cannot be reached.")
-    yield f"meshlock_nodes_unreachable {distances.count(None)}"
-    yield from family("meshlock_refused_total", "counter", "Peers that were refused.")
-    yield f"meshlock_refused_total {status['refused']}"
-    yield from family("meshlock_errors_total", "counter", "Failures of the node itself.")
-    for where, count in sorted(node.mesh.mishaps.counts.items()):
-        yield f'meshlock_errors_total{{where="{where}"}} {count}'
-    for name, (meaning, value) in GAUGES.items():
-        yield from family(name, "gauge", meaning)
-        for pool in pools:
-            yield f'{name}{{pool="{pool.name}"}} {value(pool)}'
-    yield from family("meshlock_messages_sent_total", "counter", "Messages of the algorithm.")
-    for pool in pools:
-        for kind, count in sorted(pool.measures.sent.items()):
-            yield f'meshlock_messages_sent_total{{pool="{pool.name}",kind="{kind}"}} {count}'
-    yield from family("meshlock_wait_seconds", "histogram", "From request to grant.")
-    for pool in pools:
-        yield from waiting(pool)
+def unreachable(status: Status) -> dict[str, float]:
+    """Nodes that failed or were cut off, and for how long."""
+    return {
+        name: node["gone_for"] or 0.0
+        for name, node in status["map"].items()
+        if node["distance"] is None and not node["left"]
+    }
 
 
-def family(name: str, kind: str, meaning: str) -> Iterator[str]:
-    yield f"# HELP {name} {meaning}"
-    yield f"# TYPE {name} {kind}"
+class Figures:
+    """All metrics of one node, read whenever they are collected."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    def collect(self) -> Iterator[Metric]:
+        status = self.node.status()
+        info = GaugeMetricFamily("meshlock_info", "Always 1.", labels=["node", "version"])
+        info.add_metric([self.node.name, __version__], 1)
+        yield info
+        for name, (meaning, value) in OF_NODE.items():
+            yield family(name, meaning, [], [([], value(status))])
+        yield family(
+            "meshlock_node_unreachable_seconds",
+            "Seconds for which a node has been unreachable; none for nodes that left.",
+            ["peer"],
+            [([peer], seconds) for peer, seconds in sorted(unreachable(status).items())],
+        )
+        yield family(
+            "meshlock_errors_total",
+            "Failures of the node itself.",
+            ["where"],
+            [([where], count) for where, count in sorted(self.node.mesh.mishaps.counts.items())],
+        )
+        lag = self.node.mesh.lag
+        late = HistogramMetricFamily(
+            "meshlock_event_loop_lag_seconds", "How late heartbeats are.", labels=()
+        )
+        late.add_metric([], cumulated(LAGS, lag.counts), lag.total)
+        yield late
+        yield from self.of_pools(status["pools"])
+
+    def of_pools(self, known: dict[str, Status]) -> Iterator[Metric]:
+        pools = [
+            (name, pool, self.node.pools[name].measures)
+            for name, pool in sorted(known.items())
+            if pool["known"]
+        ]
+        for name, (meaning, value) in OF_POOL.items():
+            found = [([pool], value(status, measures)) for pool, status, measures in pools]
+            yield family(name, meaning, ["pool"], found)
+        yield family(
+            "meshlock_messages_sent_total",
+            "Messages of the algorithm.",
+            ["pool", "kind"],
+            [
+                ([pool, kind], count)
+                for pool, _, measures in pools
+                for kind, count in sorted(measures.sent.items())
+            ],
+        )
+        waits = HistogramMetricFamily(
+            "meshlock_wait_seconds", "From request to grant.", labels=["pool"]
+        )
+        for pool, _, measures in pools:
+            waits.add_metric([pool], cumulated(BOUNDS, measures.waits), measures.waited)
+        yield waits
 
 
-def waiting(pool: Pool) -> Iterator[str]:
-    measures, label, total = pool.measures, f'pool="{pool.name}"', 0
-    for bound, count in zip((*BOUNDS, float("inf")), measures.waits, strict=True):
+def family(
+    name: str, meaning: str, labels: list[str], found: Sequence[tuple[list[str], float | None]]
+) -> Metric:
+    kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+    made = kind(name, meaning, labels=labels)
+    for values, value in found:
+        if value is not None:
+            made.add_metric(values, value)
+    return made
+
+
+def cumulated(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
+    """Buckets as Prometheus has them: each counts all that is not above its bound."""
+    total, buckets = 0, []
+    for bound, count in zip((*(f"{bound:g}" for bound in bounds), "+Inf"), counts, strict=True):
         total += count
-        edge = "+Inf" if bound == float("inf") else f"{bound:g}"
-        yield f'meshlock_wait_seconds_bucket{{{label},le="{edge}"}} {total}'
-    yield f"meshlock_wait_seconds_sum{{{label}}} {measures.waited:.6f}"
-    yield f"meshlock_wait_seconds_count{{{label}}} {measures.entries}"
+        buckets.append((bound, float(total)))
+    return buckets
+
+
+def exposition(node: Node) -> str:
+    """In the text format that Prometheus reads, with those of the process (CPU, memory, files)."""
+    registry = CollectorRegistry()
+    registry.register(Figures(node))
+    ProcessCollector(registry=registry)
+    text: str = generate_latest(registry).decode()
+    return text

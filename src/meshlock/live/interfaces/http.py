@@ -38,13 +38,18 @@ try:
     from starlette.requests import Request
     from starlette.responses import JSONResponse, PlainTextResponse, Response
     from starlette.routing import Route
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 except ImportError:
     raise Refused(
         "HTTP needs the packages 'starlette' and 'uvicorn': pip install 'meshlock[web]'."
     ) from None
 
 TTL = 30.0
+TOO_LONG = HTTPException(
+    413,
+    f"The body of this request is too long: use {limits.BODY}.",
+    {"Connection": "close"},
+)
 
 
 def numeric(host: str) -> bool:
@@ -97,6 +102,32 @@ class OnlyAsOurselves:
         return ""
 
 
+class OnlyShort:
+    """Refuses a body that is too long before it is read, or as soon as it has proved to be."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        most = int(limits.BODY.most)
+        length = 0
+
+        async def counted() -> Message:
+            nonlocal length
+            message = await receive()
+            length += len(message.get("body", b""))
+            if length > most:
+                raise TOO_LONG
+            return message
+
+        if scope["type"] == "http":
+            announced = Request(scope).headers.get("content-length", "0")
+            if announced.isdecimal() and int(announced[:20]) > most:
+                await refused(TOO_LONG)(scope, receive, send)
+                return
+        await self.app(scope, counted, send)
+
+
 class Wish(msgspec.Struct, forbid_unknown_fields=True):
     want: Want = 1
     priority: Priority = 0
@@ -106,7 +137,11 @@ class Wish(msgspec.Struct, forbid_unknown_fields=True):
 
 async def refusal(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return JSONResponse({"why": error.detail}, error.status_code)
+    return refused(error)
+
+
+def refused(error: HTTPException) -> Response:
+    return JSONResponse({"why": error.detail}, error.status_code, error.headers)
 
 
 class Leased:
@@ -178,8 +213,8 @@ class Interface:
 
     async def acquire(self, request: Request) -> Response:
         wish = limits.decoded(await request.body() or b"{}", Wish)
-        pool = self.node.pool(request.path_params["pool"])
-        grant = await pool.acquire(wish.want, priority=wish.priority, timeout=wish.timeout)
+        with self.node.visited(request.path_params["pool"]) as pool:
+            grant = await pool.acquire(wish.want, priority=wish.priority, timeout=wish.timeout)
         if await request.is_disconnected():
             grant.release()
             return Response(status_code=499)
@@ -231,10 +266,15 @@ async def serving(
     interface = Interface(node, token)
     app = Starlette(
         routes=interface.routes() + more(interface),
-        middleware=[Middleware(OnlyAsOurselves, bound=host, names=[*map(str.lower, names)])],
+        middleware=[
+            Middleware(OnlyAsOurselves, bound=host, names=[*map(str.lower, names)]),
+            Middleware(OnlyShort),
+        ],
         exception_handlers={HTTPException: refusal},
     )
-    config = uvicorn.Config(app, host=host, port=port, log_level="warning", lifespan="off")
+    config = uvicorn.Config(
+        app, host=host, port=port, log_level="warning", lifespan="off", http="h11"
+    )  # whose headers are bounded
     server = uvicorn.Server(config)
     vars(server)["capture_signals"] = contextlib.nullcontext  # the agent has its own
     with contextlib.ExitStack() as stack:
@@ -277,6 +317,7 @@ def description() -> dict[str, Any]:
                         _200="A grant: its name, fence and ttl.",
                         _400="It can never be granted.",
                         _408="No permits in time.",
+                        _413="The body is too long.",
                         _500="The agent failed; its log says more.",
                     ),
                 }

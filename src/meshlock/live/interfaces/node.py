@@ -6,8 +6,8 @@ import asyncio
 import re
 import secrets
 import socket
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,6 @@ from meshlock.live.pools.pool_configuration import (
 from meshlock.live.pools.recording import Recording
 from meshlock.live.pools.views import Views
 
-MOST_POOLS = 1000
 FIRST_CONTACT = 1.0
 """Seconds a founder gives its peers to say that the pool exists already."""
 
@@ -47,7 +46,8 @@ class Node:
     that all nodes know, or ``certificates``, a folder with ``ca.crt``, ``NAME.crt`` and
     ``NAME.key`` as ``meshlock certs`` makes them; without either, links stay on this machine.
     ``heartbeat`` and ``dead`` are seconds: how often a silent link is used, and after how much
-    silence it has failed. With ``trace``, a folder, every pool's events are written there.
+    silence it has failed. With ``trace``, a folder, every pool's events are written there, and
+    the last ``trace_limit`` bytes of each are kept.
     ``state`` is a folder where members of pools with leases keep what they have promised.
     ``zenoh`` are settings of a Zenoh network to join; peers there are called ``zenoh/NAME``.
     ``clock_rate`` makes the clock of leases run fast or slow, for tests; leave it alone.
@@ -73,6 +73,7 @@ class Node:
         heartbeat: float = 0.1,
         dead: float = 0.5,
         trace: str | Path | None = None,
+        trace_limit: int = 10**9,
         state: str | Path | None = None,
         zenoh: Mapping[str, Any] | None = None,
         clock_rate: float = 1.0,
@@ -83,6 +84,7 @@ class Node:
         self.heartbeat = heartbeat
         self.dead = dead
         self.trace = Path(trace) if trace is not None else None
+        self.trace_limit = trace_limit
         self.state = Path(state) if state is not None else None
         self.zenoh = zenoh
         self.clock_rate = clock_rate
@@ -94,10 +96,13 @@ class Node:
         self._views: Views | None = None
         self._closing = False
         self._foundings: set[asyncio.Task[None]] = set()
+        self._told_of: dict[str, str] = {}  # pools nobody here asked for: the peer who spoke of it
+        self._visits: dict[str, int] = {}  # pools that only requests named: how many wait for it
         limits.name(self.name, "node")
         limits.real(limits.HEARTBEAT, heartbeat, "heartbeat")
         limits.real(limits.DEAD, dead, "dead")
         limits.real(limits.CLOCK_RATE, clock_rate, "clock-rate")
+        limits.whole(limits.TRACE_LIMIT, trace_limit, "trace-limit")
         if heartbeat >= dead:
             raise Refused("A heartbeat must be shorter than the time after which a link is dead.")
         for address in self.peers:
@@ -116,6 +121,7 @@ class Node:
             heartbeat=settings.heartbeat,
             dead=settings.dead,
             trace=settings.trace,
+            trace_limit=settings.trace_limit,
             state=settings.state,
             zenoh=settings.zenoh,
             clock_rate=settings.clock_rate,
@@ -289,16 +295,63 @@ class Node:
             pool.adopt(configuration, founding=True)
 
     def known(self, name: str) -> Pool:
+        """A program here uses this pool."""
         pool = self.pools.get(name)
-        if pool is None:
-            if self._mesh is None or self._closing:
-                raise Refused("Start the node first: use 'async with meshlock.Node(...) as node'.")
-            recording = None
-            if self.trace is not None:
-                recording = Recording(self.trace / f"{name}.{self.name}.jsonl", self.name)
-            pool = Pool(name, self.name, self._mesh, recording, self.state)
-            self.pools[name] = self._mesh.receivers[name] = pool
+        self._visits.pop(name, None)
+        if pool is None or name in self._told_of:
+            most = int(limits.POOLS.most)
+            if len(self.pools) - len(self._told_of) >= most:
+                raise Refused(
+                    f"This node has {most:,} pools, and no room for '{name}': use one of them."
+                )
+            self._told_of.pop(name, None)
+        return self.made(name) if pool is None else pool
+
+    def made(self, name: str) -> Pool:
+        if self._mesh is None or self._closing:
+            raise Refused("Start the node first: use 'async with meshlock.Node(...) as node'.")
+        recording = None
+        if self.trace is not None:
+            path = self.trace / f"{name}.{self.name}.jsonl"
+            recording = Recording(path, self.name, self.trace_limit)
+        pool = Pool(name, self.name, self._mesh, recording, self.state)
+        self.pools[name] = self._mesh.receivers[name] = pool
         return pool
+
+    @contextmanager
+    def visited(self, name: str) -> Iterator[Pool]:
+        """The pool of this name, for a request from outside, which may say any name. If nobody
+        knows such a pool, it is forgotten with the last request for it."""
+        waiting = self._visits.get(name, 0)
+        new = name not in self.pools
+        pool = self.pool(name)
+        if new or waiting:
+            self._visits[name] = waiting + 1
+        try:
+            yield pool
+        finally:
+            if name in self._visits:
+                self._visits[name] -= 1
+                if pool.configuration is not None:
+                    del self._visits[name]
+                elif not self._visits[name]:
+                    self.forget(name)
+
+    def forget(self, name: str) -> None:
+        """A pool of which nothing is known but its name."""
+        self._visits.pop(name, None)
+        self._told_of.pop(name, None)
+        del self.mesh.receivers[name]
+        self.pools.pop(name).close()
+
+    def forget_hearsay(self) -> None:
+        """Pools that only somebody spoke of who cannot be reached any more. What was sent in
+        custody stays: its sender believes that it has arrived."""
+        for name, teller in list(self._told_of.items()):
+            pool = self.pools[name]
+            empty = pool.configuration is None and not pool.peers.custody()
+            if empty and teller not in self.mesh.linked and not self.mesh.link_map.reaches(teller):
+                self.forget(name)
 
     # -- links -------------------------------------------------------------------------
 
@@ -320,18 +373,26 @@ class Node:
     def down(self, peer: str) -> None:
         for pool in self.pools.values():
             self.mesh.mishaps.run("pool", pool.peers.down, peer)
+        self.forget_hearsay()
 
     def map_changed(self) -> None:
         for pool in self.pools.values():
             self.mesh.mishaps.run("pool", pool.map_changed)
+        self.forget_hearsay()
 
-    def receiver(self, pool: str) -> Pool | None:
-        """A peer has written of a pool that we do not know yet."""
+    def receiver(self, sender: str, pool: str) -> Pool | None:
+        """Somebody has written of a pool that we do not know yet; None if we do not want to."""
         if self._closing:
             return None
-        if len(self.pools) >= MOST_POOLS or not re.fullmatch(limits.NAME, pool):
-            raise BadFrame("a message of yet another pool")
-        return self.known(pool)
+        if not re.fullmatch(limits.NAME, pool):
+            raise BadFrame("a message of a pool that cannot be")
+        most = int(limits.POOLS.most)
+        if len(self._told_of) >= most:
+            why = f"its pool {pool!r} is one too many: {most:,} pools of others are enough"
+            self.mesh.refusals.note(sender, why)
+            return None
+        self._told_of[pool] = sender
+        return self.made(pool)
 
     # -- what people ask ---------------------------------------------------------------
 

@@ -64,9 +64,10 @@ class Ending(Enum):
 class NotLinked(Exception):
     """A connection that we dialled was over before it was open."""
 
-    def __init__(self, reason: str, ending: Ending = Ending.BROKEN) -> None:
+    def __init__(self, reason: str, ending: Ending = Ending.BROKEN, peer: str = "") -> None:
         super().__init__(reason)
         self.ending = ending
+        self.peer = peer  # if it said who it is
 
 
 class Receiver(Protocol):
@@ -81,7 +82,7 @@ class Owner(Protocol):
     def up(self, peer: str) -> None: ...
     def down(self, peer: str) -> None: ...
     def map_changed(self) -> None: ...
-    def receiver(self, pool: str) -> Receiver | None: ...
+    def receiver(self, sender: str, pool: str) -> Receiver | None: ...
 
 
 class Keeper(Protocol):
@@ -95,6 +96,7 @@ class Keeper(Protocol):
 
     def greeting(self, connection: Connection) -> None: ...
     def proved(self, transport: asyncio.Transport) -> str | None: ...
+    def has_link(self, here: Here) -> bool: ...
     def session(self, connection: Connection) -> Session: ...
     def refuses(self, connection: Connection, hello: Hello) -> Refuse | None: ...
     def opened(self, connection: Connection, resumed: bool, ended: bool) -> None: ...
@@ -194,7 +196,9 @@ class Connection(asyncio.Protocol):
             self.close("this is our own address", Ending.OURSELVES)
         elif self.dialled and isinstance(frame, Here) and self.hello is None:
             self.recognise(frame.version, frame.name)
-            if not self.reason:
+            if not self.reason and self.keeper.has_link(frame):
+                self.refuse(Refuse("we are linked already", mutual=True))
+            elif not self.reason:
                 self.hello = self.keeper.session(self).hello()
                 self.write(pack(self.hello))
         elif self.dialled and isinstance(frame, Welcome) and self.hello is not None:

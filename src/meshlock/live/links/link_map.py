@@ -12,6 +12,9 @@ How all come to know the same:
    lasts, the next one starts with everything, and nothing need be kept or acknowledged.
 4. So are all neighbours of a node that we can reach again: they may have forgotten it.
 
+A node that leaves tells a last record without links. Nobody else can tell such a record, since a
+node without links has nobody to tell it to: so those who left differ from those who failed.
+
 Only records of nodes that can be reached matter for who can be reached, and those come from
 living nodes. The others are history, forgotten after :data:`FORGET_AFTER` and not passed on
 (3), so a mesh whose links come and go does not keep its dead alive.
@@ -50,6 +53,7 @@ class LinkMap:
         self.me = mesh.name
         self.records = {self.me: Links(self.me, mesh.boot, 1, ())}
         self.unreachable: dict[str, float] = {}  # since when
+        self.departed: set[str] = set()  # peers that left, and are on the map no more
         self.fresh: dict[str, str] = {}  # records to hand on, and who told us
         self.owed: dict[str, set[str]] = {}  # neighbour: names whose records it must be told
         self.ways: dict[str, tuple[int, str]] = {}  # node: distance and first step
@@ -86,6 +90,13 @@ class LinkMap:
         way = self.ways.get(target)
         return way[0] if way is not None else None
 
+    def left(self, name: str) -> bool:
+        """It said goodbye to everybody, and has not come back."""
+        record = self.records.get(name)
+        if record is None:
+            return name in self.departed
+        return not self.reaches(name) and not record.peers
+
     def describe(self) -> dict[str, Any]:
         self.draw()
         now = self.mesh.time()
@@ -95,6 +106,7 @@ class LinkMap:
                 "links": sorted(near),
                 "distance": self.distance(name),
                 "gone_for": round(now - since[name], 1) if name in since else None,
+                "left": self.left(name),
             }
             for name, near in sorted(self.links.items())
         }
@@ -121,6 +133,7 @@ class LinkMap:
             self.publish(record.number + 1)
         else:
             self.records[record.name] = record
+            self.departed.discard(record.name)
             self.changed(record.name, peer)
             if len(self.records) >= 2 * MOST_NODES:
                 self.make_room()
@@ -134,6 +147,11 @@ class LinkMap:
         self.fresh[name] = told_by
         self.stale = True
         self.soon()
+
+    def farewell(self) -> None:
+        """We have said goodbye to all our neighbours: tell them that it was to all."""
+        for connection in self.mesh.open.values():
+            connection.write(pack(self.records[self.me]))
 
     # -- drawing and telling -----------------------------------------------------------
 
@@ -226,6 +244,8 @@ class LinkMap:
             self.forgetting = self.mesh.mishaps.later(wait, "map", self.forget_old)
 
     def forget(self, name: str) -> None:
+        if name in self.mesh.sessions and self.left(name):
+            self.departed.add(name)
         del self.records[name]
         self.unreachable.pop(name, None)
         self.fresh.pop(name, None)

@@ -20,6 +20,7 @@ from logging import ERROR, INFO, WARNING
 from typing import TYPE_CHECKING, Any
 
 from meshlock.errors import Refused
+from meshlock.live.links.admission import HANDSHAKE_SECONDS, HURRY, NO_DELAY, Admission
 from meshlock.live.links.frames import (
     BadFrame,
     Beat,
@@ -27,6 +28,7 @@ from meshlock.live.links.frames import (
     Carry,
     Content,
     Hello,
+    Here,
     Refuse,
     Routed,
     Stamp,
@@ -42,6 +44,7 @@ from meshlock.live.machine import clock
 from meshlock.live.machine.error_text import error_text
 from meshlock.live.machine.limits import MOST_NODES, SPAN
 from meshlock.live.machine.logs import tell
+from meshlock.live.machine.loop import Lag
 from meshlock.live.machine.mishaps import Mishaps
 
 if TYPE_CHECKING:
@@ -51,19 +54,14 @@ if TYPE_CHECKING:
 ZENOH = "zenoh/"
 """Addresses that begin so are names in a Zenoh network."""
 
-HANDSHAKE_SECONDS = 3.0
-MOST_HANDSHAKES = 32
 MOST_PEERS = MOST_NODES
 
 FIRST_RETRY, LAST_RETRY = 0.02, 1.0
-HURRY: dict[str, Any] = {"ssl_handshake_timeout": HANDSHAKE_SECONDS, "ssl_shutdown_timeout": 1.0}
 NEVER = -(2**62)
 """In a stamp: no clock has been told yet."""
 
 DRIFT = 0.01
 """Clocks run at rates that differ from true time by at most this factor."""
-
-NO_DELAY = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 class Mesh:
@@ -108,13 +106,13 @@ class Mesh:
         self.router = Router(self)
         self.clocks: dict[str, tuple[int, int, int]] = {}  # peer: its boot, its clock, when it came
         self.zenoh: ZenohCarrier | None = None
-        self.listener: socket.socket | None = None
         self.address = ""
         self.tasks: set[asyncio.Task[Any]] = set()
-        self.accepting = 0
         self.time: Callable[[], float] = self.loop.time
+        self.admission = Admission(self)
         self.ticking = self.mishaps.later(heartbeat, "tick", self.tick)
         self.link_map = LinkMap(self)
+        self.lag = Lag()
 
     # -- sending -----------------------------------------------------------------------
 
@@ -179,6 +177,15 @@ class Mesh:
             self.dialling[connection.peer] = connection
         return self.session_of(connection.peer)
 
+    def has_link(self, here: Here) -> bool:
+        """Did the one whom we are dialling reach us first?"""
+        before = self.open.get(here.name)
+        return (
+            before is not None
+            and self.sessions[here.name].peer_boot == here.boot
+            and self.time() - before.heard < self.dead
+        )
+
     def refuses(self, connection: Connection, hello: Hello) -> Refuse | None:
         """Why somebody who dialled in cannot have a link just now; None if it can."""
         peer = hello.name
@@ -186,12 +193,11 @@ class Mesh:
         if ours is not None and not ours.reason and self.name < peer:
             return Refuse("we are dialling each other, and mine counts", mutual=True)
         before = self.open.get(peer)
-        if (
-            before is not None
-            and self.sessions[peer].peer_boot != hello.boot
-            and self.time() - before.heard < self.dead
-        ):
-            return Refuse(f"another process with the name {peer!r} is linked already")
+        if before is not None and self.time() - before.heard < self.dead:
+            if self.sessions[peer].peer_boot != hello.boot:
+                return Refuse(f"another process with the name {peer!r} is linked already")
+            if hello.generation < self.sessions[peer].generation:  # said before we were linked
+                return Refuse("we are linked already", mutual=True)
         if peer not in self.sessions and len(self.sessions) >= MOST_PEERS:
             self.forget_idle()
             if len(self.sessions) >= MOST_PEERS:
@@ -239,7 +245,7 @@ class Mesh:
             self.part(connection)
 
     def receive(self, sender: str, frame: Carry | Routed) -> None:
-        receiver = self.receivers.get(frame.pool) or self.owner.receiver(frame.pool)
+        receiver = self.receivers.get(frame.pool) or self.owner.receiver(sender, frame.pool)
         if receiver is not None:
             receiver.receive(sender, frame)
 
@@ -279,6 +285,7 @@ class Mesh:
     def tick(self) -> None:
         """Once per heartbeat: who is silent, who must hear from us."""
         now = self.time()
+        self.lag.measure(self.heartbeat)
         self.ticking = self.mishaps.later(self.heartbeat, "tick", self.tick)
         self.mishaps.run("silence", self.notice_silence, now)
         self.mishaps.run("routed", self.router.tick, now)
@@ -286,6 +293,7 @@ class Mesh:
         for connection in self.open.values():
             if not connection.paused:  # what it has not read yet will do
                 connection.beat()
+        self.mishaps.run("accept", self.admission.tick, now)
         for connection in list(self.handshakes):
             if now - connection.began > HANDSHAKE_SECONDS:
                 connection.abort("it did not finish the handshake in time")
@@ -394,6 +402,7 @@ class Mesh:
         session, connection = self.sessions[peer], self.open.get(peer)
         return {
             "up": peer in self.linked,
+            "left": self.link_map.left(peer),
             "address": connection.address if connection else None,
             "generation": session.generation,
             "unacknowledged": len(session.unacknowledged),
@@ -419,42 +428,8 @@ class Mesh:
         except OSError as error:
             listener.close()
             raise Refused(f"Nobody can listen at {host}:{port}: {error_text(error)}.") from None
-        listener.listen(128)
-        self.listener = listener
         self.address = f"{where[0]}:{listener.getsockname()[1]}"
-        self.start(self.accept(listener))
-
-    async def accept(self, listener: socket.socket) -> None:
-        while True:
-            try:
-                accepted, where = await self.loop.sock_accept(listener)
-            except OSError as error:  # out of descriptors: those we have must not suffer
-                self.refusals.note("?", f"accepting failed: {error}")
-                await asyncio.sleep(0.1)
-                continue
-            except Exception:
-                self.mishaps.note("accept")
-                await asyncio.sleep(0.1)
-                continue
-            if self.accepting + len(self.handshakes) >= MOST_HANDSHAKES:
-                accepted.close()
-                self.refusals.note(f"{where[0]}:{where[1]}", "too many handshakes at once")
-            else:
-                self.start(self.admit(accepted, f"{where[0]}:{where[1]}"))
-
-    async def admit(self, accepted: socket.socket, where: str) -> None:
-        self.accepting += 1
-        tls = self.security.server
-        try:
-            accepted.setsockopt(*NO_DELAY)
-            await self.loop.connect_accepted_socket(
-                lambda: Connection(self, dialled=False), accepted, ssl=tls, **(HURRY if tls else {})
-            )
-        except (OSError, ssl.SSLError) as error:
-            accepted.close()
-            self.refusals.note(where, f"no TLS handshake: {error_text(error)}")
-        finally:
-            self.accepting -= 1
+        self.admission.listen(listener)
 
     async def join_zenoh(self, settings: Mapping[str, Any]) -> None:
         from meshlock.live.links.zenoh_carrier import ZenohCarrier
@@ -487,6 +462,8 @@ class Mesh:
                 except (OSError, ssl.SSLError, Refused, NotLinked) as error:
                     reason = error_text(error)
                     ending = error.ending if isinstance(error, NotLinked) else Ending.BROKEN
+                    if isinstance(error, NotLinked) and ending is Ending.MUTUAL:
+                        peer = error.peer
                     if ending is Ending.OURSELVES:
                         self.tried[address].set()
                         return
@@ -504,17 +481,20 @@ class Mesh:
     async def connect(self, host: str, port: int) -> Connection:
         """Dial once; the result is open."""
         tls = self.security.client
+        knock = self.security.knock.decode()
+        hurry = {"server_hostname": knock, **HURRY} if tls else {}
         found = await self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         self.refuse_exposure(str(found[0][4][0]))
+        self.admission.know(str(found[0][4][0]))
         connection = Connection(self, dialled=True)
         try:
             async with asyncio.timeout(HANDSHAKE_SECONDS):
                 transport, _ = await self.loop.create_connection(
-                    lambda: connection, host, port, ssl=tls, **(HURRY if tls else {})
+                    lambda: connection, host, port, ssl=tls, **hurry
                 )
                 transport.get_extra_info("socket").setsockopt(*NO_DELAY)
                 if not await asyncio.shield(connection.decided):
-                    raise NotLinked(connection.reason, connection.ending)
+                    raise NotLinked(connection.reason, connection.ending, connection.peer)
         except TimeoutError:
             connection.abort("it did not answer in time")
             raise NotLinked("it did not answer in time") from None
@@ -551,13 +531,14 @@ class Mesh:
 
     async def close(self) -> None:
         self.ticking.cancel()
+        if not self.linked:
+            self.link_map.farewell()
         self.link_map.close()
+        self.admission.close()
         tasks = list(self.tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self.listener is not None:
-            self.listener.close()
         connections = [*self.open.values(), *self.handshakes]
         self.linked.clear()
         for connection in connections:

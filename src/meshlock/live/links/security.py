@@ -11,6 +11,7 @@ Without either, :func:`unprotected` links are for one machine only.
 
 from __future__ import annotations
 
+import hashlib
 import ssl
 import tempfile
 from asyncio import BaseTransport
@@ -22,11 +23,19 @@ SHORTEST_SECRET = 16
 
 
 class Security:
-    """The two TLS contexts of a node; both None on links within one machine."""
+    """The two TLS contexts of a node; both None on links within one machine.
 
-    def __init__(self, server: ssl.SSLContext | None, client: ssl.SSLContext | None) -> None:
+    ``knock`` is the host name that nodes of this mesh ask for in their first packet. Strangers
+    do not know it, but whoever reads the network's traffic does: it proves nothing, and only
+    decides whose handshake comes first when there are too many (:mod:`.admission`).
+    """
+
+    def __init__(
+        self, server: ssl.SSLContext | None, client: ssl.SSLContext | None, knows: bytes = b""
+    ) -> None:
         self.server = server
         self.client = client
+        self.knock = hashlib.sha256(b"meshlock knock" + knows).hexdigest()[:40].encode()
 
     def vouched(self, transport: BaseTransport) -> str | None:
         """The name that the other side has proved; None where nothing is proved."""
@@ -44,8 +53,11 @@ def unprotected() -> Security:
     return Security(None, None)
 
 
-def by_certificate(authority: str | Path, certificate: str | Path, key: str | Path) -> Security:
-    """Files as ``meshlock certs`` makes them."""
+def by_certificate(
+    authority: str | Path, certificate: str | Path, key: str | Path, knows: bytes | None = None
+) -> Security:
+    """Files as ``meshlock certs`` makes them. What all nodes know, and nobody is shown, is the
+    authority's certificate, unless there is something better."""
     for what, path in (("authority", authority), ("certificate", certificate), ("key", key)):
         if not Path(path).is_file():
             raise Refused(f"There is no {what} file {path}: make one with 'meshlock certs'.")
@@ -63,7 +75,9 @@ def by_certificate(authority: str | Path, certificate: str | Path, key: str | Pa
             raise Refused(
                 f"{certificate} and {key} are no certificate and its key: {error}."
             ) from None
-    return Security(server, client)
+    if knows is None:
+        knows = b"".join(sorted(client.get_ca_certs(binary_form=True)))
+    return Security(server, client, knows)
 
 
 def by_secret(secret: str, name: str) -> Security:
@@ -80,4 +94,5 @@ def by_secret(secret: str, name: str) -> Security:
         place = Path(folder)
         authority.save(place / "ca")
         authority.issue(name).save(place / "node")
-        return by_certificate(place / "ca.crt", place / "node.crt", place / "node.key")
+        knows = (place / "ca.key").read_bytes()  # the certificate differs from node to node
+        return by_certificate(place / "ca.crt", place / "node.crt", place / "node.key", knows)

@@ -67,6 +67,9 @@ CUT = Range(1.0, 600.0, "how long the page cuts a link", " s")
 MEMBERS = Range(1, 101, "how many members a pool with leases has")
 REQUEST_ID = Range(-(2**63), 2**63 - 1, "what a request on the socket is called")
 GRANT = Range(0, 2**53 - 1, "the number of a grant on one connection")
+POOLS = Range(0, 1000, "how many pools the programs of a node have, and its peers as many")
+BODY = Range(0, 65_536, "how long the body of a request over HTTP is", " bytes")
+TRACE_LIMIT = Range(100_000, 10**12, "how long a trace of a pool at a node becomes", " bytes")
 NAME_LENGTH = Range(1, LONGEST_NAME, "the name of a node or a pool", " characters")
 
 # -- what nodes say ---------------------------------------------------------------------------
@@ -96,6 +99,9 @@ DECLARED: dict[str, Range] = {
     "clock-rate": CLOCK_RATE,
     "seconds (of a cut)": CUT,
     "members": MEMBERS,
+    "pools": POOLS,
+    "body (over HTTP)": BODY,
+    "trace-limit": TRACE_LIMIT,
     "name": NAME_LENGTH,
     "id (on the socket)": REQUEST_ID,
     "grant (on the socket)": GRANT,

@@ -1,12 +1,35 @@
-"""Run a program of ours on the quickest event loop that is installed."""
+"""Run a program of ours on the quickest event loop that is installed; measure how late it is."""
 
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Coroutine
+from time import monotonic
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+
+LAGS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+"""Upper bounds of the delays that are counted together, in seconds."""
+
+
+class Lag:
+    """How late the loop runs a timer that comes again and again."""
+
+    def __init__(self) -> None:
+        self.due: float | None = None
+        self.counts = [0] * (len(LAGS) + 1)
+        self.total = 0.0
+
+    def measure(self, again: float) -> None:
+        """The timer runs now, and is due again in so many seconds."""
+        now = monotonic()
+        if self.due is not None:
+            late = max(0.0, now - self.due)
+            self.counts[bisect_left(LAGS, late)] += 1
+            self.total += late
+        self.due = now + again
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:

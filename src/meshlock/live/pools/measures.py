@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from time import monotonic
 
 BOUNDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Upper bounds of the waiting times that are counted together, in seconds."""
+
+TOKEN = "TOKEN"
+"""The kind of message that carries the token, in every algorithm that has one."""
 
 
 class Measures:
@@ -17,6 +21,7 @@ class Measures:
         self.waited = 0.0  # by all together, in seconds
         self.waits = [0] * (len(BOUNDS) + 1)
         self.by_priority: dict[int, tuple[int, float]] = {}  # entries, seconds waited
+        self.token_seen: float | None = None  # when it last left, if it was ever here
 
     def enters(self, priority: int, waited: float) -> None:
         self.entries += 1
@@ -27,3 +32,5 @@ class Measures:
 
     def sends(self, kind: str) -> None:
         self.sent[kind] = self.sent.get(kind, 0) + 1
+        if kind == TOKEN:
+            self.token_seen = monotonic()

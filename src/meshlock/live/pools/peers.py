@@ -85,6 +85,11 @@ class Peers:
         self.early_bytes += size
         self.early.append((sender, frame))
 
+    def custody(self) -> bool:
+        """Waits anything whose sender has been told that it arrived?"""
+        frames = [frame for _, frame in self.early]
+        return any(f.custody if isinstance(f, Carry) else f.number for f in frames)
+
     def receive(self, peer: str, payload: bytes) -> None:
         pool = self.pool
         try:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from logging import ERROR
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+import msgspec
 
 from meshlock.algorithms.interface import (
     NIL,
@@ -32,27 +35,59 @@ if TYPE_CHECKING:
 SLACK = 10
 """The part of a lease by which renewals may be told late."""
 
+ENDS = ("leave", "withdraw", "lease-lost")
+"""After these a client is inside no more."""
+
+
+class FirstLine(msgspec.Struct):
+    """Of a file of a trace."""
+
+    part: int = 1
+
 
 class Recording:
-    """Permits matter more than their trace: where it cannot be written it ends, and they go on."""
+    """Permits matter more than their trace: where it cannot be written it ends, and they go on.
 
-    def __init__(self, path: Path, name: str) -> None:
+    A trace has two files at most, each of half the ``limit`` in bytes. When one is full it becomes
+    the earlier part (``.1``) in place of the one before it, and another begins with a set-up that
+    says which part it is.
+    """
+
+    def __init__(self, path: Path, name: str, limit: int) -> None:
         self.name = name
         self.path = path
+        self.earlier = path.with_name(path.name + ".1")
+        self.most = limit // 2
         self.file: BinaryIO | None = None
+        self.size = 0
+        self.part = 1
+        self.setup: TraceSetup | None = None
         self.writer = TraceWriter(self, states=False)
-        self.untils: dict[int, float | None] = {}  # client: the end of its lease in the trace
+        self.until: dict[int, float | None] = {}  # client inside: the end of its lease, as written
+
+    # -- files -------------------------------------------------------------------------
+
+    def open(self, mode: str) -> None:
         try:
-            self.file = path.open("ab", buffering=1 << 16)
+            self.file = cast(BinaryIO, self.path.open(mode, buffering=1 << 16))
+            self.size = self.file.tell()
         except OSError as error:
             self.give_up(error)
 
     def write(self, line: bytes) -> None:
-        if self.file is not None:
-            try:
+        try:
+            if self.file is not None and self.size and self.size + len(line) > self.most:
+                self.file.close()
+                self.path.replace(self.earlier)
+                self.part += 1
+                self.open("wb")
+                assert self.setup is not None
+                self.writer.line(replace(self.setup, part=self.part).line())
+            if self.file is not None:
                 self.file.write(line)
-            except OSError as error:
-                self.give_up(error)
+                self.size += len(line)
+        except OSError as error:
+            self.give_up(error)
 
     def give_up(self, error: OSError) -> None:
         file, self.file = self.file, None
@@ -60,6 +95,16 @@ class Recording:
             with suppress(OSError):  # it would write once more what it could not write
                 file.close()
         tell(ERROR, "trace ended", file=str(self.path), reason=error_text(error))
+
+    def close(self) -> None:
+        file, self.file = self.file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError as error:
+                tell(ERROR, "trace ended", file=str(self.path), reason=error_text(error))
+
+    # -- lines -------------------------------------------------------------------------
 
     def begin(
         self, pool: Pool, configuration: PoolConfiguration, algorithm: Algorithm, core: Node
@@ -73,7 +118,7 @@ class Recording:
             members = [pool.meet(name) for name in configuration.members]
             lease = configuration.lease / 1e6
             recovery = {"members": members, "lease": lease, "slack": lease / SLACK}
-        setup = TraceSetup(
+        self.setup = TraceSetup(
             source="live",
             algorithm=algorithm.name,
             options=configuration.options,
@@ -84,19 +129,21 @@ class Recording:
             name=self.name,
             node=core.me,
             recovery=recovery,
-        ).line()
+        )
+        self.close()
+        self.part = 1
         if recovery is not None:
-            self.write_now(setup)
+            with suppress(OSError, msgspec.MsgspecError), self.path.open("rb") as file:
+                self.part = msgspec.json.decode(file.readline(), type=FirstLine).part
+            self.open("ab")
+            self.write_now(self.setup.line())
             return
-        if self.file is not None:
-            try:
-                self.file.seek(0)  # a founding that was withdrawn leaves no trace
-                self.file.truncate()
-            except OSError as error:
-                self.give_up(error)
+        with suppress(OSError):
+            self.earlier.unlink()
+        self.open("wb")  # a founding that was withdrawn leaves no trace
         self.writer.tokens[core.me] = core.tokens()
         self.writer.free[core.me] = core.free_permits()
-        self.writer.line(setup)
+        self.writer.line(self.setup.line())
 
     def delivery(self, message: Message) -> dict[str, Any]:
         cause = {"id": message.serial, "from": message.sender, "message": message.kind}
@@ -107,30 +154,41 @@ class Recording:
         assert core is not None
         if pool.members is None:
             self.writer.step(monotonic(), event, core, cause, effects)
-            return
+        else:
+            self.leased_step(pool.members, event, cause, effects)
+
+    # -- of pools with members ---------------------------------------------------------
+
+    def leased_step(
+        self, members: Members, event: str, cause: dict[str, Any], effects: list[Effect]
+    ) -> None:
+        me = members.node.me
         outcomes = [effect for effect in effects if isinstance(effect, Enter | Lost)]
         if event in ("request", "leave", "withdraw"):
-            self.leased(event, core.me, **cause)
+            self.leased(event, me, **cause)
         elif outcomes:
-            self.leased("timer", core.me)
+            self.leased("timer", me)
         for effect in outcomes:
             client = effect.client
             if isinstance(effect, Lost):
-                self.leased("lease-lost", core.me, client=client)
+                self.leased("lease-lost", me, client=client)
             else:
-                until = self.untils[client] = pool.members.until(client)
-                self.leased("enter", core.me, client=client, fence=effect.fence, until=until)
+                until = self.until[client] = members.until(client)
+                self.leased("enter", me, client=client, fence=effect.fence, until=until)
         if event == "timer":
-            self.renewals(pool.members)
+            self.renewals(members)
 
     def renewals(self, members: Members) -> None:
         for client in [grant.client for grant in members.node.grants.values()]:
             until = members.until(client)
-            if until != self.untils.get(client):
-                self.untils[client] = until
+            if client in self.until and self.until[client] != until:
+                self.until[client] = until
                 self.leased("lease", members.node.me, client=client, until=until)
 
     def leased(self, event: str, me: int, **fields: Any) -> None:
+        """A client did or was told something."""
+        if event in ENDS:
+            self.until.pop(fields["client"], None)
         self.write_now({"t": clock.seconds(), "node": me, "event": event, **fields})
 
     def write_now(self, line: dict[str, Any]) -> None:
@@ -141,11 +199,3 @@ class Recording:
                 self.file.flush()
             except OSError as error:
                 self.give_up(error)
-
-    def close(self) -> None:
-        file, self.file = self.file, None
-        if file is not None:
-            try:
-                file.close()
-            except OSError as error:
-                tell(ERROR, "trace ended", file=str(self.path), reason=error_text(error))

@@ -91,6 +91,7 @@ export function pictureOf(svg, view, old) {
 }
 
 function noted(node, old) {
+  if (node.left) return "left";
   if (node.distance === null) return node.gone_for === null ? "out of reach" : `out of reach, ${node.gone_for.toFixed(0)} s`;
   if (node.age === null) return "not told yet";
   if (node.age > old) return `told ${node.age.toFixed(0)} s ago`;

@@ -1,0 +1,341 @@
+"""Who may begin a handshake: strangers must not keep honest nodes out.
+
+Whoever connects is a stranger until TLS has proved its name, and may be one of thousands. So
+nobody waits for a place: a newcomer takes it from the oldest handshake of the address that has the
+most, and addresses that we know come last. An honest node needs its place for milliseconds.
+
+With TLS a handshake costs computing time, which strangers could use up. A connection therefore
+waits as a bare socket until its peer has sent something, what it sent is looked at before anything
+is computed, and handshakes per second are limited: for each address, and for all that are not
+known together. A node of this mesh shows in its first packet that it is one: it asks for a host
+name that strangers do not know (:attr:`~.security.Security.knock`), and is limited for itself, so
+that it gets through even from an address that others abuse. This admits nobody; TLS does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from enum import IntEnum, auto
+from ipaddress import IPv6Address, ip_address
+from typing import TYPE_CHECKING, Any
+
+from meshlock.live.links.link import Connection
+from meshlock.live.machine.error_text import TLS, error_text
+from meshlock.live.machine.limits import MOST_NODES
+
+if TYPE_CHECKING:
+    from meshlock.live.links.mesh import Mesh
+
+HANDSHAKE_SECONDS = 3.0
+HURRY: dict[str, Any] = {"ssl_handshake_timeout": HANDSHAKE_SECONDS, "ssl_shutdown_timeout": 1.0}
+NO_DELAY = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+BACKLOG = 1024
+"""Connections that the kernel keeps until we accept them."""
+
+AT_ONCE = 64
+"""So many are accepted in one turn of the loop; then others have theirs."""
+
+PAUSE = 0.1
+"""Seconds without accepting when there are no descriptors left."""
+
+PEEK = 4096
+"""Bytes of a first packet that are looked at."""
+
+
+class Standing(IntEnum):
+    """What we can tell of a connection before it has proved anything, and after."""
+
+    STRANGER = auto()
+    KNOWN_ADDRESS = auto()  # a link came from there before, or we were told to link there
+    KNOCKED = auto()
+    PROVED = auto()
+
+
+MOST_CONNECTIONS = 512
+MOST_OF_ADDRESS = 256
+"""Connections without a link, of all and of one address. They cost a descriptor each."""
+
+MOST_HANDSHAKES = 64
+MOST_HANDSHAKES_OF_ADDRESS = 32
+"""TLS handshakes under way."""
+
+PER_SECOND = {Standing.STRANGER: 50.0, Standing.KNOWN_ADDRESS: 100.0, Standing.KNOCKED: 200.0}
+"""TLS handshakes that one address may begin."""
+
+STRANGERS_PER_SECOND = 200.0
+"""TLS handshakes that all strangers together may begin."""
+
+
+class Budget:
+    """So much per second; what was not used lasts for a second."""
+
+    __slots__ = ("left", "per_second", "then")
+
+    def __init__(self, per_second: float, now: float) -> None:
+        self.per_second = self.left = per_second
+        self.then = now
+
+    def has(self, now: float) -> bool:
+        self.left = min(self.per_second, self.left + (now - self.then) * self.per_second)
+        self.then = now
+        return self.left >= 1.0
+
+    def spend(self) -> None:
+        self.left -= 1.0
+
+
+class Arrival:
+    """A connection that somebody opened to us and that is no link yet."""
+
+    __slots__ = ("at", "began", "connection", "host", "socket", "standing", "task")
+
+    def __init__(self, accepted: socket.socket, where: tuple[Any, ...], now: float) -> None:
+        self.socket = accepted
+        self.at = f"{where[0]}:{where[1]}"
+        self.host = site(where[0])
+        self.began = now
+        self.standing = Standing.STRANGER
+        self.connection: Connection | None = None
+        self.task: asyncio.Task[None] | None = None
+
+
+class Room:
+    """Arrivals in the order in which they came, so many in all and of each address."""
+
+    def __init__(self, most: int, most_of_address: int) -> None:
+        self.most = most
+        self.most_of_address = most_of_address
+        self.count = 0
+        self.hosts: dict[str, dict[Arrival, None]] = {}
+
+    def __contains__(self, arrival: Arrival) -> bool:
+        return arrival in self.hosts.get(arrival.host, ())
+
+    def add(self, arrival: Arrival) -> Arrival | None:
+        """The result must leave."""
+        here = self.hosts.setdefault(arrival.host, {})
+        victim = None
+        if len(here) >= self.most_of_address:
+            victim = least(here)
+        elif self.count >= self.most:
+            victim = self.victim()
+        here[arrival] = None
+        self.count += 1
+        return victim
+
+    def discard(self, arrival: Arrival) -> None:
+        here = self.hosts.get(arrival.host, {})
+        if arrival in here:
+            del here[arrival]
+            self.count -= 1
+            if not here:
+                del self.hosts[arrival.host]
+
+    def victim(self) -> Arrival | None:
+        """Who must leave first: of those who count least, of the address with the most of them."""
+        best: tuple[int, int, float] | None = None
+        found = None
+        for here in self.hosts.values():
+            if not here:
+                continue
+            arrival = least(here)
+            key = (arrival.standing, -len(here), arrival.began)
+            if best is None or key < best:
+                best, found = key, arrival
+        return found
+
+    def older_than(self, moment: float) -> list[Arrival]:
+        return [one for here in self.hosts.values() for one in here if one.began < moment]
+
+
+def least(here: dict[Arrival, None]) -> Arrival:
+    """Of one address: the oldest of those who count least."""
+    return min(here, key=lambda arrival: arrival.standing)
+
+
+def site(host: str) -> str:
+    """What counts as one address: in IPv6 whoever has one has 2^64 of them."""
+    address = ip_address(host.partition("%")[0])
+    if isinstance(address, IPv6Address) and not address.is_loopback:
+        mapped = address.ipv4_mapped
+        return str(mapped) if mapped else address.exploded[:19]
+    return str(address)
+
+
+class Admission:
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+        self.listener: socket.socket | None = None
+        self.tls = mesh.security.server
+        self.silent = Room(MOST_CONNECTIONS, MOST_OF_ADDRESS)  # nothing has come from them yet
+        self.begun = (
+            Room(MOST_CONNECTIONS, MOST_OF_ADDRESS)
+            if self.tls is None
+            else Room(MOST_HANDSHAKES, MOST_HANDSHAKES_OF_ADDRESS)
+        )
+        self.known: dict[str, None] = {}
+        self.strangers = Budget(STRANGERS_PER_SECOND, mesh.time())
+        self.budgets: dict[tuple[str, Standing], Budget] = {}
+
+    def listen(self, listener: socket.socket) -> None:
+        listener.listen(BACKLOG)
+        self.listener = listener
+        self.resume()
+
+    def know(self, host: str) -> None:
+        """Links come from this address."""
+        host = site(host)
+        self.known.pop(host, None)
+        self.known[host] = None
+        if len(self.known) > MOST_NODES:
+            del self.known[next(iter(self.known))]
+
+    # -- arriving ------------------------------------------------------------------------
+
+    def arrivals(self) -> None:
+        assert self.listener is not None
+        for _ in range(AT_ONCE):
+            try:
+                accepted, where = self.listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:  # out of descriptors: those we have must not suffer
+                self.make_room(error)
+                return
+            accepted.setblocking(False)
+            arrival = Arrival(accepted, where, self.mesh.time())
+            if arrival.host in self.known:
+                arrival.standing = Standing.KNOWN_ADDRESS
+            if self.tls is None:
+                self.begin(arrival)
+            else:
+                self.look(arrival)
+
+    def make_room(self, error: OSError) -> None:
+        victim = self.silent.victim() or self.begun.victim()
+        if victim is not None:
+            self.drop(victim, f"accepting failed: {error_text(error)}")
+        elif self.listener is not None:
+            self.mesh.refusals.note("?", f"accepting failed: {error_text(error)}")
+            self.mesh.loop.remove_reader(self.listener)
+            self.mesh.mishaps.later(PAUSE, "accept", self.resume)
+
+    def resume(self) -> None:
+        """Accept from now on, unless we have closed."""
+        if self.listener is not None:
+            self.mesh.loop.add_reader(self.listener, self.mesh.mishaps.run, "accept", self.arrivals)
+
+    def look(self, arrival: Arrival) -> None:
+        """At what it said first, if it has said anything."""
+        try:
+            first = arrival.socket.recv(PEEK, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            if arrival not in self.silent:
+                self.enter(self.silent, arrival)
+                self.mesh.loop.add_reader(
+                    arrival.socket, self.mesh.mishaps.run, "accept", self.look, arrival
+                )
+            return
+        except OSError as error:
+            self.drop(arrival, error_text(error))
+            return
+        why = refusal(first)
+        if why:
+            arrival.socket.recv(PEEK)  # what is unread would turn our farewell into a reset
+            self.drop(arrival, why)
+            return
+        if self.mesh.security.knock in first:
+            arrival.standing = Standing.KNOCKED
+        if not self.affordable(arrival):
+            self.drop(arrival, "too many handshakes from its address")
+            return
+        if arrival in self.silent:
+            self.silent.discard(arrival)
+            self.mesh.loop.remove_reader(arrival.socket)
+        self.begin(arrival)
+
+    def affordable(self, arrival: Arrival) -> bool:
+        now = self.mesh.time()
+        key = (arrival.host, arrival.standing)
+        budget = self.budgets.pop(key, None) or Budget(PER_SECOND[arrival.standing], now)
+        self.budgets[key] = budget
+        if len(self.budgets) > 2 * MOST_NODES:
+            del self.budgets[next(iter(self.budgets))]  # who has not come for longest
+        stranger = arrival.standing is Standing.STRANGER
+        if not budget.has(now) or (stranger and not self.strangers.has(now)):
+            return False
+        budget.spend()
+        if stranger:
+            self.strangers.spend()
+        return True
+
+    # -- the handshake -------------------------------------------------------------------
+
+    def enter(self, room: Room, arrival: Arrival) -> None:
+        victim = room.add(arrival)
+        if victim is not None:
+            self.drop(victim, "too many handshakes at once")
+
+    def begin(self, arrival: Arrival) -> None:
+        self.enter(self.begun, arrival)
+        arrival.connection = connection = Connection(self.mesh, dialled=False)
+        connection.decided.add_done_callback(lambda decided: self.over(arrival, decided.result()))
+        arrival.task = self.mesh.start(self.shake_hands(arrival, connection))
+
+    async def shake_hands(self, arrival: Arrival, connection: Connection) -> None:
+        hurry = HURRY if self.tls is not None else {}
+        try:
+            arrival.socket.setsockopt(*NO_DELAY)
+            await self.mesh.loop.connect_accepted_socket(
+                lambda: connection, arrival.socket, ssl=self.tls, **hurry
+            )
+            if self.tls is not None:
+                arrival.standing = Standing.PROVED
+        except (OSError, ssl.SSLError) as error:
+            what = "no TLS handshake" if self.tls is not None else "no connection"
+            self.drop(arrival, f"{what}: {error_text(error)}")
+
+    def over(self, arrival: Arrival, linked: bool) -> None:
+        self.begun.discard(arrival)
+        if linked:
+            self.know(arrival.at.rpartition(":")[0])
+
+    def drop(self, arrival: Arrival, reason: str) -> None:
+        if arrival in self.silent:
+            self.silent.discard(arrival)
+            self.mesh.loop.remove_reader(arrival.socket)
+        self.begun.discard(arrival)
+        connection, task = arrival.connection, arrival.task
+        if connection is not None and connection.transport is not None:
+            connection.abort(reason)  # which is noted where it ends
+            return
+        self.mesh.refusals.note(arrival.at, reason)
+        if task is not None and not task.done():
+            task.cancel()  # the loop closes the socket
+        else:
+            arrival.socket.close()
+
+    def tick(self, now: float) -> None:
+        for arrival in self.silent.older_than(now - HANDSHAKE_SECONDS):
+            self.drop(arrival, "it did not finish the handshake in time")
+
+    def close(self) -> None:
+        if self.listener is not None:
+            self.mesh.loop.remove_reader(self.listener)
+            self.listener.close()
+            self.listener = None
+        for arrival in self.silent.older_than(float("inf")):
+            self.drop(arrival, "we are leaving")
+
+
+def refusal(first: bytes) -> str:
+    """Why these cannot be the first bytes of a TLS handshake; empty if they can."""
+    if not first:
+        return "connection closed by peer"
+    if b"\x16\x03".startswith(first[:2]) and first[5:6] in (b"", b"\x01"):
+        return ""
+    http = first[:4] in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI")
+    return f"no TLS handshake: {TLS['HTTP_REQUEST' if http else 'WRONG_VERSION_NUMBER']}"

@@ -1,0 +1,201 @@
+"""Shell completion, as the scripts of the shells ask for it and in the shells themselves."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+LIMIT = 120.0
+"""Seconds after which what must happen will never happen."""
+
+STARTER = """#!{python}
+import sys
+sys.argv[0] = "meshlock"
+from meshlock.cli.main import run
+run()
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the command ``meshlock`` of this very source in it."""
+    folder = tmp_path_factory.mktemp("path")
+    command = folder / "meshlock"
+    command.write_text(STARTER.format(python=sys.executable))
+    command.chmod(0o755)
+    return folder
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    source = os.pathsep.join(path for path in sys.path if path)
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "PYTHONPATH": source, "HOME": str(folder), **more}
+
+
+def script(folder: Path, shell: str) -> str:
+    done = subprocess.run(
+        ["meshlock", "--show-completion", shell],
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def completed(folder: Path, line: str, **more: str) -> list[str]:
+    """What bash would be told for this line, with the cursor at its end."""
+    words = line.split(" ")
+    asked = {
+        "_MESHLOCK_COMPLETE": "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    done = subprocess.run(
+        ["meshlock"],
+        env=environment(folder, **asked, **more),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("meshlock sta", ["status"]),
+        ("meshlock scenario J1", ["J1", "J1b", "J10"]),
+        ("meshlock check --algorithm su", ["suzuki-kasami"]),
+        ("meshlock simulate --algorithm jiang", ["jiang", "jiang-printed"]),
+        ("meshlock compare raymond nei", ["neilsen-mizuno"]),
+        ("meshlock check --mutant general-scheme/keeps-a", ["general-scheme/keeps-and-sends"]),
+        ("meshlock agent --http-t", ["--http-token-file"]),
+        ("meshlock certs au", ["authority"]),
+        ("meshlock --show-completion f", ["fish"]),
+    ],
+)
+def test_commands_flags_and_names(folder: Path, line: str, found: list[str]) -> None:
+    assert completed(folder, line) == found
+
+
+@pytest.fixture(scope="module")
+def agent(folder: Path) -> Iterator[str]:
+    """The socket of an agent with two pools."""
+    place = folder / "agent.sock"
+    process = subprocess.Popen(
+        ["meshlock", "agent", "--name", "ann", "--socket", str(place)]
+        + [flag for pool in ("docks=3", "gates=1") for flag in ("--pool", pool)],
+        env=environment(folder),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    while '"ready"' not in (line := process.stderr.readline()):
+        assert line, "the agent ended"
+    yield str(place)
+    process.terminate()
+    process.stderr.close()
+    assert process.wait(LIMIT) == 0
+
+
+def test_pools_and_nodes_are_those_of_the_agent_that_would_be_asked(
+    folder: Path, agent: str
+) -> None:
+    assert completed(folder, "meshlock exec --pool ", MESHLOCK_SOCKET=agent) == ["docks", "gates"]
+    assert completed(folder, f"meshlock exec --socket {agent} --pool d") == ["docks"]
+    assert completed(folder, f"meshlock members --socket {agent} --add ") == ["ann"]
+
+
+def test_without_an_agent_no_pools_and_no_noise(folder: Path, tmp_path: Path) -> None:
+    assert completed(folder, f"meshlock exec --socket {tmp_path}/none --pool ") == []
+
+
+def test_an_agent_that_hangs_is_not_waited_for(folder: Path, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(tmp_path / "silent"))
+        silent.listen()
+        assert completed(folder, f"meshlock exec --socket {tmp_path}/silent --pool ") == []
+
+
+def test_in_bash(folder: Path) -> None:
+    typed = """
+        function=$(complete -p meshlock | sed 's/.*-F *//; s/ .*//')
+        COMP_WORDS=(meshlock scenario J1) COMP_CWORD=2
+        $function meshlock J1 scenario
+        echo "${COMPREPLY[*]}"
+    """
+    assert run(folder, "bash", script(folder, "bash") + typed).split() == ["J1", "J1b", "J10"]
+
+
+def test_in_fish(folder: Path) -> None:
+    typed = f"{script(folder, 'fish')}\ncomplete -C 'meshlock scenario J1'\n"
+    found = [line.split("\t")[0] for line in run(folder, "fish", typed).splitlines()]
+    assert found == ["J1", "J10", "J1b"]
+
+
+def test_in_zsh(folder: Path) -> None:
+    """In a terminal: what TAB adds to the line is seen there."""
+    program = shutil.which("zsh")
+    if program is None:
+        pytest.skip("zsh is not installed")
+    start = "autoload -Uz compinit; compinit -u -D\nPS1='ready> '\n"
+    (folder / ".zshrc").write_text(start + script(folder, "zsh"))
+    ours, its = os.openpty()
+    given = environment(folder, ZDOTDIR=str(folder), TERM="vt100")
+    shell = subprocess.Popen(
+        [program, "-i"], stdin=its, stdout=its, stderr=its, env=given, start_new_session=True
+    )
+    try:
+        seen(ours, "ready> ")
+        os.write(ours, b"meshlock scenario scheme-figures\t")
+        seen(ours, "scheme-figures-2-3")
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(ours)
+        os.close(its)
+
+
+def seen(terminal: int, text: str) -> None:
+    shown = ""
+    while text not in shown:
+        assert select.select([terminal], [], [], LIMIT)[0], shown
+        shown += os.read(terminal, 4096).decode(errors="replace")
+
+
+def run(folder: Path, shell: str, typed: str) -> str:
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed")
+    quiet = {"bash": ["--norc"], "fish": ["--no-config"]}[shell]
+    done = subprocess.run(
+        [program, *quiet],
+        input=typed,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_command_loads_no_more_than_before() -> None:
+    """Only typer and the commands themselves: everything else is loaded by what runs."""
+    code = "import sys; import meshlock.cli.main; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    ours = {name for name in loaded if name.startswith("meshlock.")}
+    assert {name for name in ours if not name.startswith("meshlock.cli")} == set()
+    assert not loaded & {"asyncio", "msgspec", "prometheus_client", "rich", "starlette"}
