@@ -144,7 +144,12 @@ class Sample:
             number = self.tried * self.stride
             if number >= self.explorer.count():
                 return False
-            ticks = ticks_to_serve(self.model, self.model.world(self.explorer.states[number]))
+            try:
+                ticks = ticks_to_serve(self.model, self.model.world(self.explorer.states[number]))
+            except Exception as error:  # a mutant may do anything
+                text = f"when faults stop here, a handler fails: {type(error).__name__}: {error}"
+                self.explorer.found(number, Fault("served", text, AT_REST))
+                return False
             self.tried += 1
             self.worst = max(self.worst, ticks)
             if ticks == NOT_SERVED:
