@@ -81,6 +81,7 @@ from meshlock.check.layers import (
     Outcome,
     Place,
 )
+from meshlock.check.links import Pair
 from meshlock.check.mail import WORTHLESS
 from meshlock.check.model import Act, Model
 from meshlock.check.packing import Tree
@@ -412,21 +413,24 @@ class Crashing(Model):
         world.orphans = tuple(sorted([*world.orphans, *running]))
         world.places[i] = self.layers.down(i, world.places[i])
         if self.fixed:
-            for pair in [pair for pair in world.lines if pair[1] == i]:
-                del world.lines[pair]
+            self.lose_lines(world, [pair for pair in world.lines if pair[1] == i])
         for number, (one, other) in enumerate(self.links):
             if i in (one, other) and number not in world.cuts:
                 self.fail(world, one, other)
 
     def restart(self, world: World, kind: int, i: int) -> None:
         if self.fixed:
-            for pair in [pair for pair in world.lines if pair[0] == i]:
-                del world.lines[pair]
+            self.lose_lines(world, [pair for pair in world.lines if pair[0] == i])
         forgotten = kind == FORGET or self.at(world, i).disk is None
         self.call(world, i, kind, self.wall_clock(world) if forgotten else 0)
         for number, (one, other) in enumerate(self.links):
             if i in (one, other) and number not in world.cuts:
                 self.form(world, one, other)
+
+    def lose_lines(self, world: World, pairs: list[Pair]) -> None:
+        for pair in pairs:
+            for message in world.lines.pop(pair):
+                self.note_loss(message)
 
     def change_link(self, world: World, kind: int, number: int) -> None:
         one, other = self.links[number]
@@ -506,6 +510,14 @@ class Crashing(Model):
 
     def tell(self, state: int, label: int) -> list[Act]:
         return self.tell_step(self.world(state), label >> SHIFT, label & ((1 << SHIFT) - 1))
+
+    def opening(self) -> list[Act]:
+        """What happens before the search begins, once everybody has started."""
+        acts: list[Act] = []
+        self.acts, self.first = acts, None
+        self.beginning()
+        self.acts = None
+        return acts
 
     def tell_step(self, world: World, kind: int, subject: int) -> list[Act]:
         acts: list[Act] = []

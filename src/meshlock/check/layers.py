@@ -9,7 +9,7 @@ from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.records import NO_EPOCH, Config, Epoch, Fence, TokenState
 from meshlock.algorithms.recovery.state import Terms
 from meshlock.check.faults import Faults
-from meshlock.check.mail import Mail
+from meshlock.check.mail import Mail, make_relative
 from meshlock.check.model import Act
 from meshlock.check.setup import SetUp
 from meshlock.properties import sentences
@@ -131,7 +131,7 @@ class Layers:
 
     def birth(self, i: int) -> int:
         """The place of a node that has just started for the first time."""
-        node = self.nodes[i]
+        node = self.nodes[i] = self.make(i)
         node.restart(1, None)
         self.out.clear()
         return self.number(i, (True, node.freeze(), None, 1))
@@ -302,6 +302,11 @@ class Layers:
         elif kind in (LINK_UP, LINK_DOWN):
             act.peer = subject
         act.failure = self.handle(node, place, kind, subject)
+        for effect in self.out:
+            if isinstance(effect, Message):
+                make_relative(effect, node.now)
+            elif isinstance(effect, Enter):
+                effect.until -= node.now
         act.effects = self.out[:]
         self.out.clear()
         act.after = act.before if act.failure else node.freeze()

@@ -40,8 +40,8 @@ class Mail:
 
     def number(self, message: Message, now: int) -> int:
         """Times in it become relative to now."""
-        if now != 0 and isinstance(message, (Renew, Ledger, Confirm)):
-            message.sent -= now
+        if now != 0:
+            make_relative(message, now)
         seal = message.seal
         key = (
             message.sender,
@@ -91,6 +91,11 @@ class Mail:
     def name(self, number: int) -> str:
         message = self.carried[number].message
         return f"{message.kind} {message.sender}>{message.receiver}"
+
+
+def make_relative(message: Message, now: int) -> None:
+    if isinstance(message, (Renew, Ledger, Confirm)):
+        message.sent -= now
 
 
 def epoch_of(message: Message) -> Epoch | None:

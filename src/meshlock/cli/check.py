@@ -295,11 +295,6 @@ def check(
     words.update({word: value for word, value in given.items() if value is not None})
     words["options"] = {**words.get("options", {}), **options}
     what = setup(**words)
-    if trace is not None and what.faults is not None:
-        raise Refused(
-            "The steps of nodes that crash cannot be written as a trace: leave out --trace, read "
-            "the story, and begin behind its steps with --lead."
-        )
     if reduction not in ("none", "por"):
         raise Refused(f"--reduction is none or por, not '{reduction}'.")
     if symmetry and reduction != "none":
@@ -385,15 +380,20 @@ def rerun(most: int, json: bool) -> NoReturn:
 
 def write(checking: Verdict, violation: Violation, path: Path) -> None:
     from meshlock import __version__
+    from meshlock.check.crash_trace import write_crash_trace
+    from meshlock.check.crashing import Crashing
     from meshlock.check.story import write_trace
     from meshlock.check.system import System
     from meshlock.errors import Refused
 
-    system = checking.model
-    assert isinstance(system, System)
+    model = checking.model
     try:
         with path.open("wb") as file:
-            write_trace(system, violation, file, __version__)
+            if isinstance(model, Crashing):
+                write_crash_trace(model, violation, file, __version__)
+            else:
+                assert isinstance(model, System)
+                write_trace(model, violation, file, __version__)
     except OSError as error:
         raise Refused(f"Cannot write the trace to {path}: {error.strerror}.") from None
 

@@ -55,7 +55,9 @@ def note(event: dict[str, Any]) -> str:
         return "lease over"
     if kind in ("link-up", "link-down"):
         return f"link to {event.get('peer')} {'forms' if kind == 'link-up' else 'fails'}"
-    if kind in ("crash", "restart", "timer", "undelivered"):
+    if kind == "timer":
+        return str(event.get("does", kind))
+    if kind in ("crash", "restart", "undelivered"):
         return str(kind)
     return ""
 
