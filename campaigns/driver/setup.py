@@ -130,7 +130,7 @@ def draw_setup(
         draw_links(draw, size, algorithm.needs_complete_graph),
         kind if changing else "none",
         fifo=algorithm.needs_fifo or likely(0.2),
-        joined=likely(0.2) and parts,  # at first every node is a part of its own
+        joined=likely(0.2) and parts and algorithm.join is not None,
         clients=among((1, 2, 2, 3)) if many else 1,
         requests=draw.between(4, 40),
         priorities=among((1, 2, 3, 3, 4, 4, 9, 9)) if algorithm.priorities else 1,
