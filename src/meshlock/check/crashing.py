@@ -131,6 +131,7 @@ class Crashing(Model):
         self.rest_numbers: dict[Rest, int] = {}
         self.tree = Tree(self.size + 2)
         self.first: World | None = None
+        self.seen: set[int] = set()  # states that were judged when they were reached first
         self.acts: list[Act] | None = None  # what happens is noted here, if anybody listens
 
     # -- states as numbers ---------------------------------------------------------------------
@@ -154,6 +155,9 @@ class Crashing(Model):
 
     # -- the first state -----------------------------------------------------------------------
 
+    def attach(self, numbers: dict[int, int], seen: set[int]) -> None:
+        self.seen = seen
+
     def initial(self) -> int:
         return self.number(self.beginning())
 
@@ -172,7 +176,7 @@ class Crashing(Model):
         for kind, subject in reversed(steps):
             if self.name(kind, subject) == step:
                 after = self.after(world, kind, subject)
-                for fault in self.judge.step(world, after, 0):
+                for fault in self.judge.all(world, after, 0):
                     raise Refused(f"The step '{step}' on the way in goes wrong: {fault.text}.")
                 return after
         possible = ", ".join([self.name(kind, subject) for kind, subject in steps])
@@ -226,11 +230,12 @@ class Crashing(Model):
             label = (kind << SHIFT) + subject
             after = self.after(world, kind, subject)
             wrong = self.judge.step(world, after, label)
+            number = self.number(after)
+            if number not in self.seen and not after.failure:
+                wrong += self.judge.state(after, label)
             if wrong:
                 self.faults += wrong
-                continue
-            number = self.number(after)
-            if number != state:
+            elif number != state:
                 self.successors.append(number)
                 self.labels.append(label)
 

@@ -40,10 +40,25 @@ class Judge:
         calm = faults.proposals + faults.crashes + faults.losses + faults.cuts == 0
         self.ordered = promised.ordered and "order" in judged and calm and not faults.birth
 
-    def step(self, before: World, world: World, label: int) -> list[Fault]:
+    def all(self, before: World, world: World, label: int) -> list[Fault]:
         """What is wrong with this step, or with the state that it leads to."""
+        wrong = self.step(before, world, label)
+        return wrong if world.failure else wrong + self.state(world, label)
+
+    def step(self, before: World, world: World, label: int) -> list[Fault]:
+        """What is wrong with the step alone."""
         if world.failure:
             return [Fault("handlers", world.failure, label)]
+        wrong: list[Fault] = []
+        if world.fence_repeated and "fences" in self.judged:
+            text = "a grant's fence is not above all before it"
+            wrong.append(Fault("fences", text, label))
+        if self.ordered:
+            wrong += self.order(before, world, label)
+        return wrong
+
+    def state(self, world: World, label: int) -> list[Fault]:
+        """What is wrong with the state that a step led to; the same for every such step."""
         wrong: list[Fault] = []
         unbalanced: list[Fault] = []
         valid = [orphan[1] for orphan in world.orphans]
@@ -75,9 +90,6 @@ class Judge:
         if used > self.permits:
             text = f"{used} of {self.permits} permits are under valid leases"
             wrong.append(Fault("safety", text, label))
-        if world.fence_repeated:
-            text = "a grant's fence is not above all before it"
-            wrong.append(Fault("fences", text, label))
         if len(usable) > 1:
             wrong.append(Fault("one-token", f"{len(usable)} tokens can be used", label))
         for token in usable.values():
@@ -87,8 +99,6 @@ class Judge:
                 wrong.append(Fault("ledger", text, label))
                 break
         wrong += unbalanced
-        if self.ordered:
-            wrong += self.order(before, world, label)
         return [fault for fault in wrong if fault.name in self.judged]
 
     def arriving(
