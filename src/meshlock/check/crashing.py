@@ -81,13 +81,13 @@ from meshlock.check.layers import (
     Outcome,
     Place,
 )
-from meshlock.check.mail import WORTHLESS
+from meshlock.check.mailboxes import EMPTY, Mailboxes
 from meshlock.check.model import Act, Model
 from meshlock.check.packing import Tree
 from meshlock.check.refused import is_refused
 from meshlock.check.setup import SetUp
 from meshlock.check.system import NOTHING_DUE
-from meshlock.check.world import Mailbox, Rest, World, without
+from meshlock.check.world import Rest, World, without
 from meshlock.errors import Refused
 
 SHIFT: Final = 26  # a label is the kind of the step shifted by this, plus its subject
@@ -122,11 +122,10 @@ class Crashing(Model):
         self.size = setup.network.size
         self.layers = Layers(setup, setup.faults)
         self.mail = self.layers.mail
-        self.judge = Judge(self.layers, judged)
+        self.mailboxes = Mailboxes(self.mail)
+        self.judge = Judge(self.layers, self.mailboxes, judged)
         self.fixed = not setup.algorithm.changing_links
         self.links = [] if self.fixed else sorted(setup.network.links())
-        self.mailboxes: list[Mailbox] = []
-        self.mailbox_numbers: dict[Mailbox, int] = {}
         self.rests: list[Rest] = []
         self.rest_numbers: dict[Rest, int] = {}
         self.tree = Tree(self.size + 2)
@@ -137,18 +136,15 @@ class Crashing(Model):
     # -- states as numbers ---------------------------------------------------------------------
 
     def number(self, world: World) -> int:
-        mailbox, rest = world.mailbox(), world.rest()
-        m = self.mailbox_numbers.setdefault(mailbox, len(self.mailboxes))
-        if m == len(self.mailboxes):
-            self.mailboxes.append(mailbox)
+        rest = world.rest()
         r = self.rest_numbers.setdefault(rest, len(self.rests))
         if r == len(self.rests):
             self.rests.append(rest)
-        return self.tree.pack([*world.places, m, r])
+        return self.tree.pack([*world.places, world.box, r])
 
     def world(self, state: int) -> World:
         row = self.tree.unpack(state)[self.tree.leaves :]
-        return World(row[: self.size], self.mailboxes[row[self.size]], self.rests[row[-1]])
+        return World(row[: self.size], row[self.size], self.rests[row[-1]])
 
     def at(self, world: World, i: int) -> Place:
         return self.layers.places[i][world.places[i]]
@@ -186,7 +182,7 @@ class Crashing(Model):
         """Everybody has just started and nobody has a disk yet."""
         asks = [0 if self.bounds.idle else 1] * len(self.setup.wishes)
         rest = ((), (*self.bounds.budgets(), *asks), Fence(NO_EPOCH, 0), (), NOTHING_DUE)
-        world = World([self.layers.birth(i) for i in range(self.size)], ((), ()), rest)
+        world = World([self.layers.birth(i) for i in range(self.size)], EMPTY, rest)
         for one, other in self.links:
             self.form(world, one, other)
         self.settle(world)
@@ -208,15 +204,17 @@ class Crashing(Model):
 
     def deliver_all(self, world: World) -> None:
         """Wave after wave, until there is quiet."""
+        boxes = self.mailboxes
         for _ in range(MOST_WAVES):
             self.settle(world)
-            for message in world.loose:
-                world.loose = without(world.loose, message)
+            for message in boxes.loose[world.box]:
+                world.box = boxes.take(world.box, message)
                 self.deliver(world, message)
-            for pair in sorted(world.lines):
-                while pair in world.lines:
-                    self.deliver(world, world.pop(pair))
-            if not world.loose and not world.lines:
+            for pair, _ in boxes.lines[world.box]:
+                while line := boxes.line(world.box, pair):
+                    world.box = boxes.pop(world.box, line[0])
+                    self.deliver(world, line[0])
+            if world.box == EMPTY:
                 return
 
     # -- what can happen -----------------------------------------------------------------------
@@ -257,14 +255,14 @@ class Crashing(Model):
                     found.append(step)
             if left[LEFT_CRASHES] > 0 and i in bounds.crashing:
                 found.append((CRASH, i))
-        for message in world.loose:
-            if self.at(world, self.mail.carried[message].message.receiver).up:
+        for message in self.mailboxes.loose[world.box]:
+            if self.at(world, self.mail.carried[message].pair[1]).up:
                 found.append((DELIVER, message))
                 if left[LEFT_DOUBLES] > 0:
                     found.append((DOUBLE, message))
             if left[LEFT_LOSSES] > 0:
                 found.append((LOSE, message))
-        for pair, line in world.lines.items():
+        for pair, line in self.mailboxes.lines[world.box]:
             if self.at(world, pair[1]).up:
                 found.append((NEXT, line[0]))
         for number in range(len(self.links)):
@@ -278,7 +276,7 @@ class Crashing(Model):
                 found += [(SLOW, i) for i in range(self.size)]
         return found
 
-    def is_allowed(self, step: Step, left: list[int]) -> bool:
+    def is_allowed(self, step: Step, left: tuple[int, ...]) -> bool:
         """Do the bounds allow what this node could do?"""
         kind, subject = step
         if kind == REQUEST:  # the requests of a node come in their order
@@ -305,25 +303,24 @@ class Crashing(Model):
         after = world.copy()
         budget = BUDGETS.get(kind, -1)
         if budget >= 0:
-            after.left[budget] -= 1
+            after.spend(budget)
         if kind == DELIVER:
-            after.loose = without(after.loose, subject)
+            after.box = self.mailboxes.take(after.box, subject)
             self.deliver(after, subject)
         elif kind == NEXT:
-            message = self.mail.carried[subject].message
-            after.pop((message.sender, message.receiver))
+            after.box = self.mailboxes.pop(after.box, subject)
             self.deliver(after, subject)
         elif kind == DOUBLE:
             self.deliver(after, subject)
         elif kind in (TICK, SLOW):
             if after.left[LEFT_TICKS] != ANY_NUMBER:
-                after.left[LEFT_TICKS] -= 1
+                after.spend(LEFT_TICKS)
             self.tick(after, subject if kind == SLOW else NIL)
         elif kind == MEET:
             self.meet(after, subject // self.size, subject % self.size)
         elif kind in (REQUEST, LEAVE, WITHDRAW):
             if kind == REQUEST:
-                after.left[LEFT_REQUESTS + subject - 1] = 0
+                after.spend(LEFT_REQUESTS + subject - 1)
             self.call(after, self.setup.wishes[subject - 1].node, kind, subject)
         elif kind == CRASH:
             self.crash(after, subject)
@@ -332,10 +329,10 @@ class Crashing(Model):
         elif kind in (CUT, HEAL):
             self.change_link(after, kind, subject)
         elif kind == LOSE:
-            after.loose = without(after.loose, subject)
+            after.box = self.mailboxes.take(after.box, subject)
             self.note_loss(subject)
         elif kind == CHANGE:
-            after.left[LEFT_PROPOSALS] -= 1
+            after.spend(LEFT_PROPOSALS)
             self.call(after, subject // len(self.bounds.member_changes), kind, subject)
         else:
             self.call(after, subject, kind, 0)
@@ -352,54 +349,48 @@ class Crashing(Model):
 
     def settle(self, world: World) -> None:
         """What happens at once happens, and what can have no effect any more goes away."""
-        if self.bounds.eager and (world.lines or world.loose):
+        boxes = self.mailboxes
+        if self.bounds.eager and boxes.hasty[world.box]:
             self.shake_hands(world)
-        layers, carried = self.layers, self.mail.carried
-        if world.loose:
-            world.loose = tuple(
-                [one for one in world.loose if not is_refused(layers, world, carried[one])]
-            )
-        if world.lines:
-            for pair, line in list(world.lines.items()):
-                kept = tuple([one for one in line if not is_refused(layers, world, carried[one])])
-                if len(kept) == 0:
-                    del world.lines[pair]
-                else:
-                    world.lines[pair] = kept
+        messages = boxes.messages[world.box]
+        if messages:
+            layers, carried = self.layers, self.mail.carried
+            refused = [one for one in messages if is_refused(layers, world, carried[one])]
+            if refused:
+                world.box = boxes.discard(world.box, refused)
 
     def shake_hands(self, world: World) -> None:
+        boxes, carried = self.mailboxes, self.mail.carried
         again = True
         asked: list[int] = []  # once: with the token under way it could go round and round
         for _ in range(MOST_WAVES):  # link reversal without a token goes on for ever
-            if not again:
+            if not again or not boxes.hasty[world.box]:
                 return
             again = False
-            for number in world.loose:
-                if self.mail.carried[number].handshake:
-                    world.loose = without(world.loose, number)
+            for number in boxes.loose[world.box]:
+                if carried[number].handshake:
+                    world.box = boxes.take(world.box, number)
                     if number not in asked:
                         asked.append(number)
                         self.deliver(world, number)
                     again = True
-            for pair in sorted(world.lines):
-                head = self.mail.carried[world.lines[pair][0]]
-                if head.handshake and self.at(world, pair[1]).up:
-                    self.deliver(world, world.pop(pair))
+            for pair, line in boxes.lines[world.box]:  # a line's head stays until it is its turn
+                if carried[line[0]].handshake and self.at(world, pair[1]).up:
+                    world.box = boxes.pop(world.box, line[0])
+                    self.deliver(world, line[0])
                     again = True
 
     def tick(self, world: World, slow: int) -> None:
         self.note(NIL if slow == NIL else slow, "tick" if slow == NIL else "slow", NIL)
-        age = self.mail.age
-        world.loose = tuple(sorted({age(one, slow) for one in world.loose} - {WORTHLESS}))
-        for pair, line in world.lines.items():
-            world.lines[pair] = tuple([age(one, slow) for one in line])
-        world.orphans = tuple(
-            [
-                (node, fence, permits, time if node == slow else time - 1)
-                for node, fence, permits, time in world.orphans
-                if time > 1 or node == slow
-            ]
-        )
+        world.box = self.mailboxes.age(world.box, slow)
+        if world.orphans:
+            world.orphans = tuple(
+                [
+                    (node, fence, permits, time if node == slow else time - 1)
+                    for node, fence, permits, time in world.orphans
+                    if time > 1 or node == slow
+                ]
+            )
         for i in range(self.size):
             if i != slow and self.at(world, i).up:
                 self.call(world, i, TICK, 0)
@@ -407,7 +398,7 @@ class Crashing(Model):
     def meet(self, world: World, i: int, member: int) -> None:
         """Node i renews with this member: question and answer at once."""
         for question in self.run(world, i, RENEW, 0).sends:
-            if self.mail.carried[question].message.receiver == member:
+            if self.mail.carried[question].pair[1] == member:
                 for answer in self.run(world, member, DELIVER, question).sends:
                     self.deliver(world, answer)
 
@@ -417,16 +408,18 @@ class Crashing(Model):
         world.orphans = tuple(sorted([*world.orphans, *running]))
         world.places[i] = self.layers.down(i, world.places[i])
         if self.fixed:
-            for pair in [pair for pair in world.lines if pair[1] == i]:
-                del world.lines[pair]
+            for pair, _ in self.mailboxes.lines[world.box]:
+                if pair[1] == i:
+                    world.box = self.mailboxes.with_line(world.box, pair, ())
         for number, (one, other) in enumerate(self.links):
             if i in (one, other) and number not in world.cuts:
                 self.fail(world, one, other)
 
     def restart(self, world: World, kind: int, i: int) -> None:
         if self.fixed:
-            for pair in [pair for pair in world.lines if pair[0] == i]:
-                del world.lines[pair]
+            for pair, _ in self.mailboxes.lines[world.box]:
+                if pair[0] == i:
+                    world.box = self.mailboxes.with_line(world.box, pair, ())
         forgotten = kind == FORGET or self.at(world, i).disk is None
         self.call(world, i, kind, self.wall_clock(world) if forgotten else 0)
         for number, (one, other) in enumerate(self.links):
@@ -450,11 +443,14 @@ class Crashing(Model):
 
     def fail(self, world: World, one: int, other: int) -> None:
         """The ends that are up notice; of what was on the link, tokens and permits may be late."""
+        boxes = self.mailboxes
         for pair in ((one, other), (other, one)):
-            for message in world.lines.pop(pair, ()):
+            line = boxes.line(world.box, pair)
+            world.box = boxes.with_line(world.box, pair, ())
+            for message in line:
                 carried = self.mail.carried[message].message
                 if carried.tokens() or carried.permits():
-                    world.add_loose(message)
+                    world.box = boxes.add(world.box, message)
                 else:
                     self.note_loss(message)
         for me, peer in ((one, other), (other, one)):
@@ -464,7 +460,7 @@ class Crashing(Model):
     # -- handlers and messages -----------------------------------------------------------------
 
     def deliver(self, world: World, message: int) -> None:
-        i = self.mail.carried[message].message.receiver
+        i = self.mail.carried[message].pair[1]
         if self.at(world, i).up:
             self.call(world, i, DELIVER, message)
 
@@ -487,16 +483,10 @@ class Crashing(Model):
 
     def send(self, world: World, number: int) -> None:
         carried = self.mail.carried[number]
-        pair = (carried.message.sender, carried.message.receiver)
-        if carried.ordered and (self.fixed or self.are_linked(world, *pair)):
-            world.push(pair, number)
+        if carried.ordered and (self.fixed or self.are_linked(world, *carried.pair)):
+            world.box = self.mailboxes.push(world.box, number)
         elif not carried.ordered or carried.seal is not None:
-            if carried.track:
-                tracks = self.mail.carried
-                world.loose = tuple(
-                    [one for one in world.loose if tracks[one].track != carried.track]
-                )
-            world.add_loose(number)
+            world.box = self.mailboxes.add(world.box, number)
 
     def are_linked(self, world: World, one: int, other: int) -> bool:
         pair = (one, other) if one < other else (other, one)

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from meshlock.algorithms.recovery.records import Epoch, TokenState
+from meshlock.algorithms.recovery.records import Epoch, Seal, TokenState
 from meshlock.check.layers import LEAVE, WITHDRAW, Layers, Place
-from meshlock.check.mail import Carried
+from meshlock.check.mailboxes import Mailboxes
 from meshlock.check.model import Fault
 from meshlock.check.system import NOTHING_DUE
 from meshlock.check.world import World
@@ -30,8 +30,9 @@ NAMES: Final = ("fences", "ledger")
 
 
 class Judge:
-    def __init__(self, layers: Layers, judged: set[str]) -> None:
+    def __init__(self, layers: Layers, mailboxes: Mailboxes, judged: set[str]) -> None:
         self.layers = layers
+        self.mailboxes = mailboxes
         self.judged = judged
         self.permits = layers.setup.permits
         setup, faults = layers.setup, layers.faults
@@ -82,11 +83,13 @@ class Judge:
                 if not balanced(token, self.permits):
                     text = f"node {i} holds a token whose free and used permits are not k"
                     unbalanced.append(Fault("conservation", text, label))
-        for number in world.loose:
-            self.arriving(world, number, usable)
-        for line in world.lines.values():
-            for number in line:
-                self.arriving(world, number, usable)
+        for number in self.mailboxes.tokens[world.box]:
+            carried = self.layers.mail.carried[number]
+            receiver, seal = carried.pair[1], carried.seal
+            assert seal is not None and seal.state is not None
+            place = self.layers.places[receiver][world.places[receiver]]
+            if can_arrive(seal, seal.state, place):
+                usable[seal.state.epoch, seal.state.hop, receiver] = seal.state
         if used > self.permits:
             text = f"{used} of {self.permits} permits are under valid leases"
             wrong.append(Fault("safety", text, label))
@@ -100,17 +103,6 @@ class Judge:
                 break
         wrong += unbalanced
         return [fault for fault in wrong if fault.name in self.judged]
-
-    def arriving(
-        self, world: World, number: int, usable: dict[tuple[Epoch, int, int], TokenState]
-    ) -> None:
-        """A token on its way counts if it could be used on arrival."""
-        carried = self.layers.mail.carried[number]
-        if carried.seal is not None and carried.seal.state is not None:
-            receiver = carried.message.receiver
-            if can_arrive(carried, self.layers.places[receiver][world.places[receiver]]):
-                state = carried.seal.state
-                usable[state.epoch, state.hop, receiver] = state
 
     # -- order ---------------------------------------------------------------------------------
 
@@ -146,7 +138,8 @@ class Judge:
 
     def quiet(self, world: World) -> bool:
         carried = self.layers.mail.carried
-        return not world.lines and all(carried[number].seal is None for number in world.loose)
+        messages = self.mailboxes.messages[world.box]
+        return all(not carried[number].ordered for number in messages)
 
     def waiting(self, world: World) -> list[int]:
         return [
@@ -159,15 +152,14 @@ class Judge:
         return self.layers.setup.wishes[client - 1].priority
 
 
-def can_arrive(carried: Carried, place: Place) -> bool:
-    seal = carried.seal
-    assert seal is not None and seal.state is not None
+def can_arrive(seal: Seal, token: TokenState, place: Place) -> bool:
+    """Could this token on its way be used on arrival?"""
     return (
         place.up
         and seal.left > seal.travelled
         and seal.boot == place.boot
         and seal.epoch >= place.promised
-        and (seal.state.epoch, seal.state.hop) > place.hop_seen
+        and (token.epoch, token.hop) > place.hop_seen
     )
 
 
