@@ -128,6 +128,7 @@ class Crashing(Model):
         self.links = [] if self.fixed else sorted(setup.network.links())
         self.rests: list[Rest] = []
         self.rest_numbers: dict[Rest, int] = {}
+        self.own: dict[tuple[int, int, tuple[int, ...]], list[Step]] = {}  # see own_steps
         self.tree = Tree(self.size + 2)
         self.first: World | None = None
         self.seen: set[int] = set()  # states that were judged when they were reached first
@@ -239,22 +240,13 @@ class Crashing(Model):
 
     def steps(self, world: World) -> list[Step]:
         """All that can happen next."""
-        bounds, left = self.bounds, world.left
+        left = world.left
         found: list[Step] = []
-        for i in range(self.size):
-            place = self.at(world, i)
-            if not place.up:
-                found.append((RESTART, i))
-                if left[LEFT_FORGETS] > 0:
-                    found.append((FORGET, i))
-                continue
-            for step in place.steps:
-                if step[0] == RENEW and not bounds.travelling:
-                    found += self.meetings(world, i, place)
-                elif self.is_allowed(step, left):
-                    found.append(step)
-            if left[LEFT_CRASHES] > 0 and i in bounds.crashing:
-                found.append((CRASH, i))
+        for i, place in enumerate(world.places):
+            for step in self.own_steps(i, place, left):
+                if step[0] == MEET and not self.at(world, step[1] % self.size).up:
+                    continue
+                found.append(step)
         for message in self.mailboxes.loose[world.box]:
             if self.at(world, self.mail.carried[message].pair[1]).up:
                 found.append((DELIVER, message))
@@ -276,6 +268,27 @@ class Crashing(Model):
                 found += [(SLOW, i) for i in range(self.size)]
         return found
 
+    def own_steps(self, i: int, number: int, left: tuple[int, ...]) -> list[Step]:
+        """Of one node; and to meet others, if they are up."""
+        known = self.own.get((i, number, left))
+        if known is not None:
+            return known
+        bounds, place = self.bounds, self.layers.places[i][number]
+        found: list[Step] = []
+        if not place.up:
+            found.append((RESTART, i))
+            if left[LEFT_FORGETS] > 0:
+                found.append((FORGET, i))
+        for step in place.steps:
+            if step[0] == RENEW and not bounds.travelling:
+                found += self.meetings(i, place.members)
+            elif self.is_allowed(step, left):
+                found.append(step)
+        if place.up and left[LEFT_CRASHES] > 0 and i in bounds.crashing:
+            found.append((CRASH, i))
+        self.own[i, number, left] = found
+        return found
+
     def is_allowed(self, step: Step, left: tuple[int, ...]) -> bool:
         """Do the bounds allow what this node could do?"""
         kind, subject = step
@@ -289,12 +302,11 @@ class Crashing(Model):
         budget = BUDGETS.get(kind, -1)
         return budget < 0 or left[budget] > 0
 
-    def meetings(self, world: World, i: int, place: Place) -> list[Step]:
-        members = place.members
+    def meetings(self, i: int, members: tuple[int, ...]) -> list[Step]:
         return [
             (MEET, i * self.size + member)
             for member in members
-            if (member != i or len(members) == 1) and self.at(world, member).up
+            if member != i or len(members) == 1
         ]
 
     # -- what comes of it ----------------------------------------------------------------------
@@ -307,17 +319,17 @@ class Crashing(Model):
         if kind == DELIVER:
             after.box = self.mailboxes.take(after.box, subject)
             self.deliver(after, subject)
+        elif kind == MEET:
+            self.meet(after, subject // self.size, subject % self.size)
+        elif kind == TICK or kind == SLOW:
+            if after.left[LEFT_TICKS] != ANY_NUMBER:
+                after.spend(LEFT_TICKS)
+            self.tick(after, subject if kind == SLOW else NIL)
         elif kind == NEXT:
             after.box = self.mailboxes.pop(after.box, subject)
             self.deliver(after, subject)
         elif kind == DOUBLE:
             self.deliver(after, subject)
-        elif kind in (TICK, SLOW):
-            if after.left[LEFT_TICKS] != ANY_NUMBER:
-                after.spend(LEFT_TICKS)
-            self.tick(after, subject if kind == SLOW else NIL)
-        elif kind == MEET:
-            self.meet(after, subject // self.size, subject % self.size)
         elif kind in (REQUEST, LEAVE, WITHDRAW):
             if kind == REQUEST:
                 after.spend(LEFT_REQUESTS + subject - 1)
@@ -391,8 +403,8 @@ class Crashing(Model):
                     if time > 1 or node == slow
                 ]
             )
-        for i in range(self.size):
-            if i != slow and self.at(world, i).up:
+        for i, place in enumerate(world.places):
+            if i != slow and self.layers.places[i][place].up:
                 self.call(world, i, TICK, 0)
 
     def meet(self, world: World, i: int, member: int) -> None:
@@ -461,7 +473,7 @@ class Crashing(Model):
 
     def deliver(self, world: World, message: int) -> None:
         i = self.mail.carried[message].pair[1]
-        if self.at(world, i).up:
+        if self.layers.places[i][world.places[i]].up:
             self.call(world, i, DELIVER, message)
 
     def call(self, world: World, i: int, kind: int, subject: int) -> None:
@@ -475,10 +487,12 @@ class Crashing(Model):
         if self.acts is not None:
             self.acts.append(self.layers.act(i, before, kind, subject))
         world.places[i] = outcome.place
-        for fence in outcome.granted:
-            world.fence_repeated |= fence <= world.fence
-            world.fence = max(fence, world.fence)
-        world.failure = world.failure or outcome.failure
+        if outcome.granted:
+            for fence in outcome.granted:
+                world.fence_repeated |= fence <= world.fence
+                world.fence = max(fence, world.fence)
+        if outcome.failure:
+            world.failure = world.failure or outcome.failure
         return outcome
 
     def send(self, world: World, number: int) -> None:
