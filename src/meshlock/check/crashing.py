@@ -81,6 +81,7 @@ from meshlock.check.layers import (
     Outcome,
     Place,
 )
+from meshlock.check.links import Pair
 from meshlock.check.mailboxes import EMPTY, Mailboxes
 from meshlock.check.model import Act, Model
 from meshlock.check.packing import Tree
@@ -126,6 +127,9 @@ class Crashing(Model):
         self.judge = Judge(self.layers, self.mailboxes, judged)
         self.fixed = not setup.algorithm.changing_links
         self.links = [] if self.fixed else sorted(setup.network.links())
+        self.link_numbers: dict[Pair, int] = {}  # by both directions
+        for number, (one, other) in enumerate(self.links):
+            self.link_numbers[one, other] = self.link_numbers[other, one] = number
         self.rests: list[Rest] = []
         self.rest_numbers: dict[Rest, int] = {}
         self.own: dict[tuple[int, int, tuple[int, ...]], list[Step]] = {}  # see own_steps
@@ -138,8 +142,9 @@ class Crashing(Model):
 
     def number(self, world: World) -> int:
         rest = world.rest()
-        r = self.rest_numbers.setdefault(rest, len(self.rests))
-        if r == len(self.rests):
+        r = self.rest_numbers.get(rest, -1)
+        if r < 0:
+            r = self.rest_numbers[rest] = len(self.rests)
             self.rests.append(rest)
         return self.tree.pack([*world.places, world.box, r])
 
@@ -304,9 +309,7 @@ class Crashing(Model):
 
     def meetings(self, i: int, members: tuple[int, ...]) -> list[Step]:
         return [
-            (MEET, i * self.size + member)
-            for member in members
-            if member != i or len(members) == 1
+            (MEET, i * self.size + member) for member in members if member != i or len(members) == 1
         ]
 
     # -- what comes of it ----------------------------------------------------------------------
@@ -321,7 +324,7 @@ class Crashing(Model):
             self.deliver(after, subject)
         elif kind == MEET:
             self.meet(after, subject // self.size, subject % self.size)
-        elif kind == TICK or kind == SLOW:
+        elif kind in (TICK, SLOW):
             if after.left[LEFT_TICKS] != ANY_NUMBER:
                 after.spend(LEFT_TICKS)
             self.tick(after, subject if kind == SLOW else NIL)
@@ -369,7 +372,7 @@ class Crashing(Model):
             layers, carried = self.layers, self.mail.carried
             refused = [one for one in messages if is_refused(layers, world, carried[one])]
             if refused:
-                world.box = boxes.discard(world.box, refused)
+                world.box = boxes.discard(world.box, tuple(refused))
 
     def shake_hands(self, world: World) -> None:
         boxes, carried = self.mailboxes, self.mail.carried
@@ -483,7 +486,9 @@ class Crashing(Model):
 
     def run(self, world: World, i: int, kind: int, subject: int) -> Outcome:
         before = world.places[i]
-        outcome = self.layers.outcome(i, before, kind, subject)
+        outcome = self.layers.outcomes.get((i, before, kind, subject))
+        if outcome is None:
+            outcome = self.layers.outcome(i, before, kind, subject)
         if self.acts is not None:
             self.acts.append(self.layers.act(i, before, kind, subject))
         world.places[i] = outcome.place
@@ -497,18 +502,18 @@ class Crashing(Model):
 
     def send(self, world: World, number: int) -> None:
         carried = self.mail.carried[number]
-        if carried.ordered and (self.fixed or self.are_linked(world, *carried.pair)):
+        if carried.ordered and (self.fixed or self.are_linked(world, carried.pair)):
             world.box = self.mailboxes.push(world.box, number)
         elif not carried.ordered or carried.seal is not None:
             world.box = self.mailboxes.add(world.box, number)
 
-    def are_linked(self, world: World, one: int, other: int) -> bool:
-        pair = (one, other) if one < other else (other, one)
+    def are_linked(self, world: World, pair: Pair) -> bool:
+        number = self.link_numbers.get(pair, -1)
         return (
-            pair in self.links
-            and self.links.index(pair) not in world.cuts
-            and self.at(world, one).up
-            and self.at(world, other).up
+            number >= 0
+            and number not in world.cuts
+            and self.at(world, pair[0]).up
+            and self.at(world, pair[1]).up
         )
 
     # -- telling what happened -----------------------------------------------------------------

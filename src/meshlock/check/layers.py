@@ -212,12 +212,9 @@ class Layers:
     # -- running a handler ---------------------------------------------------------------------
 
     def outcome(self, i: int, place: int, kind: int, subject: int) -> Outcome:
-        key = (i, place, kind, subject)
-        known = self.outcomes.get(key)
-        if known is None:
-            known = self.run(i, place, kind, subject)
-            self.outcomes[key] = known
-        return known
+        """Run a handler that is not among ``outcomes`` yet."""
+        outcome = self.outcomes[i, place, kind, subject] = self.run(i, place, kind, subject)
+        return outcome
 
     def run(self, i: int, number: int, kind: int, subject: int) -> Outcome:
         place = self.places[i][number]
@@ -283,6 +280,7 @@ class Layers:
                 kept = None if forgotten or place.disk is None else Keep(*place.disk)
                 node.restart(place.boot + 1, kept, subject)
         except Exception as error:
+            self.nodes[node.me] = self.make(node.me)  # this one may have stopped half-way
             return f"{type(error).__name__}: {error}"
         return ""
 

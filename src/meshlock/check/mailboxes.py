@@ -27,6 +27,7 @@ class Mailboxes:
         self.popped: dict[tuple[int, int], int] = {}
         self.added: dict[tuple[int, int], int] = {}
         self.pushed: dict[tuple[int, int], int] = {}
+        self.kept: dict[tuple[int, tuple[int, ...]], int] = {}
         self.older: dict[tuple[int, int], int] = {}
         self.number((), ())
 
@@ -108,8 +109,14 @@ class Mailboxes:
             lines[pair] = line
         return self.number(self.loose[box], tuple(sorted(lines.items())))
 
-    def discard(self, box: int, messages: list[int]) -> int:
+    def discard(self, box: int, messages: tuple[int, ...]) -> int:
         """Without any of these."""
+        known = self.kept.get((box, messages), -1)
+        if known < 0:
+            known = self.kept[box, messages] = self.sift(box, messages)
+        return known
+
+    def sift(self, box: int, messages: tuple[int, ...]) -> int:
         loose = tuple([one for one in self.loose[box] if one not in messages])
         lines: list[tuple[Pair, tuple[int, ...]]] = []
         for pair, line in self.lines[box]:
