@@ -83,7 +83,7 @@ from meshlock.check.layers import (
 )
 from meshlock.check.links import Pair
 from meshlock.check.mailboxes import EMPTY, Mailboxes
-from meshlock.check.model import Act, Model
+from meshlock.check.model import Act, Fault, Model
 from meshlock.check.packing import Tree
 from meshlock.check.refused import is_refused
 from meshlock.check.setup import SetUp
@@ -229,14 +229,16 @@ class Crashing(Model):
         self.successors.clear()
         self.labels.clear()
         self.faults.clear()
-        world = self.world(state)
+        world, judge = self.world(state), self.judge
         for kind, subject in self.steps(world):
             label = (kind << SHIFT) + subject
             after = self.after(world, kind, subject)
-            wrong = self.judge.step(world, after, label)
+            wrong: list[Fault] = []
+            if judge.ordered or after.failure or after.fence_repeated:
+                wrong = judge.step(world, after, label)
             number = self.number(after)
             if number not in self.seen and not after.failure:
-                wrong += self.judge.state(after, label)
+                wrong += judge.state(after, label)
             if wrong:
                 self.faults += wrong
             elif number != state:
@@ -351,8 +353,10 @@ class Crashing(Model):
             self.call(after, subject // len(self.bounds.member_changes), kind, subject)
         else:
             self.call(after, subject, kind, 0)
-        self.settle(after)
-        self.judge.due_after(world, after, kind)
+        if self.mailboxes.messages[after.box]:
+            self.settle(after)
+        if self.judge.ordered:
+            self.judge.due_after(world, after, kind)
         return after
 
     def wall_clock(self, world: World) -> int:
@@ -367,12 +371,10 @@ class Crashing(Model):
         boxes = self.mailboxes
         if self.bounds.eager and boxes.hasty[world.box]:
             self.shake_hands(world)
-        messages = boxes.messages[world.box]
-        if messages:
-            layers, carried = self.layers, self.mail.carried
-            refused = [one for one in messages if is_refused(layers, world, carried[one])]
-            if refused:
-                world.box = boxes.discard(world.box, tuple(refused))
+        layers, carried, messages = self.layers, self.mail.carried, boxes.messages[world.box]
+        refused = [one for one in messages if is_refused(layers, world, carried[one])]
+        if refused:
+            world.box = boxes.discard(world.box, tuple(refused))
 
     def shake_hands(self, world: World) -> None:
         boxes, carried = self.mailboxes, self.mail.carried

@@ -67,10 +67,11 @@ class Judge:
         usable: dict[tuple[Epoch, int, int], TokenState] = {}
         for i, number in enumerate(world.places):
             place = self.layers.places[i][number]
-            for fence, permits, time in place.running:
-                if time > 0:
-                    used += permits
-                    valid.append(fence)
+            if place.running:
+                for fence, permits, time in place.running:
+                    if time > 0:
+                        used += permits
+                        valid.append(fence)
             token = place.token
             if token is not None:
                 if place.held is not None:
@@ -80,7 +81,7 @@ class Judge:
                         f"the token at node {i} and the algorithm inside disagree on what is free"
                     )
                     unbalanced.append(Fault("conservation", text, label))
-                if not balanced(token, self.permits):
+                if not place.balanced:
                     text = f"node {i} holds a token whose free and used permits are not k"
                     unbalanced.append(Fault("conservation", text, label))
         for number in self.mailboxes.tokens[world.box]:
@@ -95,7 +96,7 @@ class Judge:
             wrong.append(Fault("safety", text, label))
         if len(usable) > 1:
             wrong.append(Fault("one-token", f"{len(usable)} tokens can be used", label))
-        for token in usable.values():
+        for token in usable.values() if valid else ():
             named = [entry.fence for entry in token.ledger]
             if any(fence not in named for fence in valid):
                 text = "a grant under a valid lease is not in the ledger"
@@ -108,8 +109,6 @@ class Judge:
 
     def due_after(self, before: World, world: World, kind: int) -> None:
         """Of what priority must the next be that enters? Nobody's who entered in this step."""
-        if not self.ordered:
-            return
         world.due = before.due
         if kind == WITHDRAW:
             world.due = NOTHING_DUE  # it may have been the one
@@ -161,7 +160,3 @@ def can_arrive(seal: Seal, token: TokenState, place: Place) -> bool:
         and seal.epoch >= place.promised
         and (token.epoch, token.hop) > place.hop_seen
     )
-
-
-def balanced(token: TokenState, permits: int) -> bool:
-    return token.free >= 0 and token.free + sum([one.permits for one in token.ledger]) == permits

@@ -42,6 +42,7 @@ class Place:
 
     __slots__ = (
         "adopted",
+        "balanced",
         "boot",
         "disagrees",
         "disk",
@@ -70,6 +71,7 @@ class Place:
         self.running: list[tuple[Fence, int, int]] = []  # fence, permits, time left
         self.held: TokenState | None = None  # the token here, if it can be used
         self.token: TokenState | None = None  # the token here
+        self.balanced = True  # do its free and used permits make k?
         self.hop_seen: tuple[Epoch, int] = (NO_EPOCH, -1)
         self.adopted = NO_EPOCH
         self.takes_part = False  # in that epoch
@@ -165,6 +167,7 @@ class Layers:
         place.running = [(fence, grant.permits, grant.until) for fence, grant in grants]
         if node.token is not None:
             place.token = node.token.state()
+            place.balanced = balanced(place.token, self.setup.permits)
             if node.usable():
                 place.held = place.token
         inner = node.inner
@@ -305,6 +308,10 @@ class Layers:
         act.after = act.before if act.failure else node.freeze()
         act.tokens, act.free = node.tokens(), node.free_permits()
         return act
+
+
+def balanced(token: TokenState, permits: int) -> bool:
+    return token.free >= 0 and token.free + sum([one.permits for one in token.ledger]) == permits
 
 
 class Fathers:
