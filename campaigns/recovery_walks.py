@@ -141,7 +141,7 @@ class Walk:
             kind, subject = self.choose(model.steps(world))
             after = model.after(world, kind, subject)
             self.taken.append((kind, subject))
-            self.wrong = model.judge.step(world, after, 0)
+            self.wrong = model.judge.all(world, after, 0)
             if self.wrong:
                 return
             world = after

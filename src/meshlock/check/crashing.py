@@ -82,13 +82,13 @@ from meshlock.check.layers import (
     Place,
 )
 from meshlock.check.links import Pair
-from meshlock.check.mail import WORTHLESS
-from meshlock.check.model import Act, Model
+from meshlock.check.mailboxes import EMPTY, Mailboxes
+from meshlock.check.model import Act, Fault, Model
 from meshlock.check.packing import Tree
 from meshlock.check.refused import is_refused
 from meshlock.check.setup import SetUp
 from meshlock.check.system import NOTHING_DUE
-from meshlock.check.world import Mailbox, Rest, World, without
+from meshlock.check.world import Rest, World, without
 from meshlock.errors import Refused
 
 SHIFT: Final = 26  # a label is the kind of the step shifted by this, plus its subject
@@ -123,37 +123,42 @@ class Crashing(Model):
         self.size = setup.network.size
         self.layers = Layers(setup, setup.faults)
         self.mail = self.layers.mail
-        self.judge = Judge(self.layers, judged)
+        self.mailboxes = Mailboxes(self.mail)
+        self.judge = Judge(self.layers, self.mailboxes, judged)
         self.fixed = not setup.algorithm.changing_links
         self.links = [] if self.fixed else sorted(setup.network.links())
-        self.mailboxes: list[Mailbox] = []
-        self.mailbox_numbers: dict[Mailbox, int] = {}
+        self.link_numbers: dict[Pair, int] = {}  # by both directions
+        for number, (one, other) in enumerate(self.links):
+            self.link_numbers[one, other] = self.link_numbers[other, one] = number
         self.rests: list[Rest] = []
         self.rest_numbers: dict[Rest, int] = {}
+        self.own: dict[tuple[int, int, tuple[int, ...]], list[Step]] = {}  # see own_steps
         self.tree = Tree(self.size + 2)
         self.first: World | None = None
+        self.seen: set[int] = set()  # states that were judged when they were reached first
         self.acts: list[Act] | None = None  # what happens is noted here, if anybody listens
 
     # -- states as numbers ---------------------------------------------------------------------
 
     def number(self, world: World) -> int:
-        mailbox, rest = world.mailbox(), world.rest()
-        m = self.mailbox_numbers.setdefault(mailbox, len(self.mailboxes))
-        if m == len(self.mailboxes):
-            self.mailboxes.append(mailbox)
-        r = self.rest_numbers.setdefault(rest, len(self.rests))
-        if r == len(self.rests):
+        rest = world.rest()
+        r = self.rest_numbers.get(rest, -1)
+        if r < 0:
+            r = self.rest_numbers[rest] = len(self.rests)
             self.rests.append(rest)
-        return self.tree.pack([*world.places, m, r])
+        return self.tree.pack([*world.places, world.box, r])
 
     def world(self, state: int) -> World:
         row = self.tree.unpack(state)[self.tree.leaves :]
-        return World(row[: self.size], self.mailboxes[row[self.size]], self.rests[row[-1]])
+        return World(row[: self.size], row[self.size], self.rests[row[-1]])
 
     def at(self, world: World, i: int) -> Place:
         return self.layers.places[i][world.places[i]]
 
     # -- the first state -----------------------------------------------------------------------
+
+    def attach(self, numbers: dict[int, int], seen: set[int]) -> None:
+        self.seen = seen
 
     def initial(self) -> int:
         return self.number(self.beginning())
@@ -173,7 +178,7 @@ class Crashing(Model):
         for kind, subject in reversed(steps):
             if self.name(kind, subject) == step:
                 after = self.after(world, kind, subject)
-                for fault in self.judge.step(world, after, 0):
+                for fault in self.judge.all(world, after, 0):
                     raise Refused(f"The step '{step}' on the way in goes wrong: {fault.text}.")
                 return after
         possible = ", ".join([self.name(kind, subject) for kind, subject in steps])
@@ -183,7 +188,7 @@ class Crashing(Model):
         """Everybody has just started and nobody has a disk yet."""
         asks = [0 if self.bounds.idle else 1] * len(self.setup.wishes)
         rest = ((), (*self.bounds.budgets(), *asks), Fence(NO_EPOCH, 0), (), NOTHING_DUE)
-        world = World([self.layers.birth(i) for i in range(self.size)], ((), ()), rest)
+        world = World([self.layers.birth(i) for i in range(self.size)], EMPTY, rest)
         for one, other in self.links:
             self.form(world, one, other)
         self.settle(world)
@@ -205,15 +210,17 @@ class Crashing(Model):
 
     def deliver_all(self, world: World) -> None:
         """Wave after wave, until there is quiet."""
+        boxes = self.mailboxes
         for _ in range(MOST_WAVES):
             self.settle(world)
-            for message in world.loose:
-                world.loose = without(world.loose, message)
+            for message in boxes.loose[world.box]:
+                world.box = boxes.take(world.box, message)
                 self.deliver(world, message)
-            for pair in sorted(world.lines):
-                while pair in world.lines:
-                    self.deliver(world, world.pop(pair))
-            if not world.loose and not world.lines:
+            for pair, _ in boxes.lines[world.box]:
+                while line := boxes.line(world.box, pair):
+                    world.box = boxes.pop(world.box, line[0])
+                    self.deliver(world, line[0])
+            if world.box == EMPTY:
                 return
 
     # -- what can happen -----------------------------------------------------------------------
@@ -222,45 +229,39 @@ class Crashing(Model):
         self.successors.clear()
         self.labels.clear()
         self.faults.clear()
-        world = self.world(state)
+        world, judge = self.world(state), self.judge
         for kind, subject in self.steps(world):
             label = (kind << SHIFT) + subject
             after = self.after(world, kind, subject)
-            wrong = self.judge.step(world, after, label)
+            wrong: list[Fault] = []
+            if judge.ordered or after.failure or after.fence_repeated:
+                wrong = judge.step(world, after, label)
+            number = self.number(after)
+            if number not in self.seen and not after.failure:
+                wrong += judge.state(after, label)
             if wrong:
                 self.faults += wrong
-                continue
-            number = self.number(after)
-            if number != state:
+            elif number != state:
                 self.successors.append(number)
                 self.labels.append(label)
 
     def steps(self, world: World) -> list[Step]:
         """All that can happen next."""
-        bounds, left = self.bounds, world.left
+        left = world.left
         found: list[Step] = []
-        for i in range(self.size):
-            place = self.at(world, i)
-            if not place.up:
-                found.append((RESTART, i))
-                if left[LEFT_FORGETS] > 0:
-                    found.append((FORGET, i))
-                continue
-            for step in place.steps:
-                if step[0] == RENEW and not bounds.travelling:
-                    found += self.meetings(world, i, place)
-                elif self.is_allowed(step, left):
-                    found.append(step)
-            if left[LEFT_CRASHES] > 0 and i in bounds.crashing:
-                found.append((CRASH, i))
-        for message in world.loose:
-            if self.at(world, self.mail.carried[message].message.receiver).up:
+        for i, place in enumerate(world.places):
+            for step in self.own_steps(i, place, left):
+                if step[0] == MEET and not self.at(world, step[1] % self.size).up:
+                    continue
+                found.append(step)
+        for message in self.mailboxes.loose[world.box]:
+            if self.at(world, self.mail.carried[message].pair[1]).up:
                 found.append((DELIVER, message))
                 if left[LEFT_DOUBLES] > 0:
                     found.append((DOUBLE, message))
             if left[LEFT_LOSSES] > 0:
                 found.append((LOSE, message))
-        for pair, line in world.lines.items():
+        for pair, line in self.mailboxes.lines[world.box]:
             if self.at(world, pair[1]).up:
                 found.append((NEXT, line[0]))
         for number in range(len(self.links)):
@@ -274,7 +275,28 @@ class Crashing(Model):
                 found += [(SLOW, i) for i in range(self.size)]
         return found
 
-    def is_allowed(self, step: Step, left: list[int]) -> bool:
+    def own_steps(self, i: int, number: int, left: tuple[int, ...]) -> list[Step]:
+        """Of one node; and to meet others, if they are up."""
+        known = self.own.get((i, number, left))
+        if known is not None:
+            return known
+        bounds, place = self.bounds, self.layers.places[i][number]
+        found: list[Step] = []
+        if not place.up:
+            found.append((RESTART, i))
+            if left[LEFT_FORGETS] > 0:
+                found.append((FORGET, i))
+        for step in place.steps:
+            if step[0] == RENEW and not bounds.travelling:
+                found += self.meetings(i, place.members)
+            elif self.is_allowed(step, left):
+                found.append(step)
+        if place.up and left[LEFT_CRASHES] > 0 and i in bounds.crashing:
+            found.append((CRASH, i))
+        self.own[i, number, left] = found
+        return found
+
+    def is_allowed(self, step: Step, left: tuple[int, ...]) -> bool:
         """Do the bounds allow what this node could do?"""
         kind, subject = step
         if kind == REQUEST:  # the requests of a node come in their order
@@ -287,12 +309,9 @@ class Crashing(Model):
         budget = BUDGETS.get(kind, -1)
         return budget < 0 or left[budget] > 0
 
-    def meetings(self, world: World, i: int, place: Place) -> list[Step]:
-        members = place.members
+    def meetings(self, i: int, members: tuple[int, ...]) -> list[Step]:
         return [
-            (MEET, i * self.size + member)
-            for member in members
-            if (member != i or len(members) == 1) and self.at(world, member).up
+            (MEET, i * self.size + member) for member in members if member != i or len(members) == 1
         ]
 
     # -- what comes of it ----------------------------------------------------------------------
@@ -301,25 +320,24 @@ class Crashing(Model):
         after = world.copy()
         budget = BUDGETS.get(kind, -1)
         if budget >= 0:
-            after.left[budget] -= 1
+            after.spend(budget)
         if kind == DELIVER:
-            after.loose = without(after.loose, subject)
+            after.box = self.mailboxes.take(after.box, subject)
             self.deliver(after, subject)
+        elif kind == MEET:
+            self.meet(after, subject // self.size, subject % self.size)
+        elif kind in (TICK, SLOW):
+            if after.left[LEFT_TICKS] != ANY_NUMBER:
+                after.spend(LEFT_TICKS)
+            self.tick(after, subject if kind == SLOW else NIL)
         elif kind == NEXT:
-            message = self.mail.carried[subject].message
-            after.pop((message.sender, message.receiver))
+            after.box = self.mailboxes.pop(after.box, subject)
             self.deliver(after, subject)
         elif kind == DOUBLE:
             self.deliver(after, subject)
-        elif kind in (TICK, SLOW):
-            if after.left[LEFT_TICKS] != ANY_NUMBER:
-                after.left[LEFT_TICKS] -= 1
-            self.tick(after, subject if kind == SLOW else NIL)
-        elif kind == MEET:
-            self.meet(after, subject // self.size, subject % self.size)
         elif kind in (REQUEST, LEAVE, WITHDRAW):
             if kind == REQUEST:
-                after.left[LEFT_REQUESTS + subject - 1] = 0
+                after.spend(LEFT_REQUESTS + subject - 1)
             self.call(after, self.setup.wishes[subject - 1].node, kind, subject)
         elif kind == CRASH:
             self.crash(after, subject)
@@ -328,15 +346,17 @@ class Crashing(Model):
         elif kind in (CUT, HEAL):
             self.change_link(after, kind, subject)
         elif kind == LOSE:
-            after.loose = without(after.loose, subject)
+            after.box = self.mailboxes.take(after.box, subject)
             self.note_loss(subject)
         elif kind == CHANGE:
-            after.left[LEFT_PROPOSALS] -= 1
+            after.spend(LEFT_PROPOSALS)
             self.call(after, subject // len(self.bounds.member_changes), kind, subject)
         else:
             self.call(after, subject, kind, 0)
-        self.settle(after)
-        self.judge.due_after(world, after, kind)
+        if self.mailboxes.messages[after.box]:
+            self.settle(after)
+        if self.judge.ordered:
+            self.judge.due_after(world, after, kind)
         return after
 
     def wall_clock(self, world: World) -> int:
@@ -348,62 +368,54 @@ class Crashing(Model):
 
     def settle(self, world: World) -> None:
         """What happens at once happens, and what can have no effect any more goes away."""
-        if self.bounds.eager and (world.lines or world.loose):
+        boxes = self.mailboxes
+        if self.bounds.eager and boxes.hasty[world.box]:
             self.shake_hands(world)
-        layers, carried = self.layers, self.mail.carried
-        if world.loose:
-            world.loose = tuple(
-                [one for one in world.loose if not is_refused(layers, world, carried[one])]
-            )
-        if world.lines:
-            for pair, line in list(world.lines.items()):
-                kept = tuple([one for one in line if not is_refused(layers, world, carried[one])])
-                if len(kept) == 0:
-                    del world.lines[pair]
-                else:
-                    world.lines[pair] = kept
+        layers, carried, messages = self.layers, self.mail.carried, boxes.messages[world.box]
+        refused = [one for one in messages if is_refused(layers, world, carried[one])]
+        if refused:
+            world.box = boxes.discard(world.box, tuple(refused))
 
     def shake_hands(self, world: World) -> None:
+        boxes, carried = self.mailboxes, self.mail.carried
         again = True
         asked: list[int] = []  # once: with the token under way it could go round and round
         for _ in range(MOST_WAVES):  # link reversal without a token goes on for ever
-            if not again:
+            if not again or not boxes.hasty[world.box]:
                 return
             again = False
-            for number in world.loose:
-                if self.mail.carried[number].handshake:
-                    world.loose = without(world.loose, number)
+            for number in boxes.loose[world.box]:
+                if carried[number].handshake:
+                    world.box = boxes.take(world.box, number)
                     if number not in asked:
                         asked.append(number)
                         self.deliver(world, number)
                     again = True
-            for pair in sorted(world.lines):
-                head = self.mail.carried[world.lines[pair][0]]
-                if head.handshake and self.at(world, pair[1]).up:
-                    self.deliver(world, world.pop(pair))
+            for pair, line in boxes.lines[world.box]:  # a line's head stays until it is its turn
+                if carried[line[0]].handshake and self.at(world, pair[1]).up:
+                    world.box = boxes.pop(world.box, line[0])
+                    self.deliver(world, line[0])
                     again = True
 
     def tick(self, world: World, slow: int) -> None:
         self.note(NIL if slow == NIL else slow, "tick" if slow == NIL else "slow", NIL)
-        age = self.mail.age
-        world.loose = tuple(sorted({age(one, slow) for one in world.loose} - {WORTHLESS}))
-        for pair, line in world.lines.items():
-            world.lines[pair] = tuple([age(one, slow) for one in line])
-        world.orphans = tuple(
-            [
-                (node, fence, permits, time if node == slow else time - 1)
-                for node, fence, permits, time in world.orphans
-                if time > 1 or node == slow
-            ]
-        )
-        for i in range(self.size):
-            if i != slow and self.at(world, i).up:
+        world.box = self.mailboxes.age(world.box, slow)
+        if world.orphans:
+            world.orphans = tuple(
+                [
+                    (node, fence, permits, time if node == slow else time - 1)
+                    for node, fence, permits, time in world.orphans
+                    if time > 1 or node == slow
+                ]
+            )
+        for i, place in enumerate(world.places):
+            if i != slow and self.layers.places[i][place].up:
                 self.call(world, i, TICK, 0)
 
     def meet(self, world: World, i: int, member: int) -> None:
         """Node i renews with this member: question and answer at once."""
         for question in self.run(world, i, RENEW, 0).sends:
-            if self.mail.carried[question].message.receiver == member:
+            if self.mail.carried[question].pair[1] == member:
                 for answer in self.run(world, member, DELIVER, question).sends:
                     self.deliver(world, answer)
 
@@ -413,24 +425,27 @@ class Crashing(Model):
         world.orphans = tuple(sorted([*world.orphans, *running]))
         world.places[i] = self.layers.down(i, world.places[i])
         if self.fixed:
-            self.lose_lines(world, [pair for pair in world.lines if pair[1] == i])
+            self.lose_lines(world, i, 1)
         for number, (one, other) in enumerate(self.links):
             if i in (one, other) and number not in world.cuts:
                 self.fail(world, one, other)
 
     def restart(self, world: World, kind: int, i: int) -> None:
         if self.fixed:
-            self.lose_lines(world, [pair for pair in world.lines if pair[0] == i])
+            self.lose_lines(world, i, 0)
         forgotten = kind == FORGET or self.at(world, i).disk is None
         self.call(world, i, kind, self.wall_clock(world) if forgotten else 0)
         for number, (one, other) in enumerate(self.links):
             if i in (one, other) and number not in world.cuts:
                 self.form(world, one, other)
 
-    def lose_lines(self, world: World, pairs: list[Pair]) -> None:
-        for pair in pairs:
-            for message in world.lines.pop(pair):
-                self.note_loss(message)
+    def lose_lines(self, world: World, i: int, end: int) -> None:
+        """What is on its way from (0) or to (1) a node that crashed."""
+        for pair, line in self.mailboxes.lines[world.box]:
+            if pair[end] == i:
+                world.box = self.mailboxes.with_line(world.box, pair, ())
+                for message in line:
+                    self.note_loss(message)
 
     def change_link(self, world: World, kind: int, number: int) -> None:
         one, other = self.links[number]
@@ -449,11 +464,14 @@ class Crashing(Model):
 
     def fail(self, world: World, one: int, other: int) -> None:
         """The ends that are up notice; of what was on the link, tokens and permits may be late."""
+        boxes = self.mailboxes
         for pair in ((one, other), (other, one)):
-            for message in world.lines.pop(pair, ()):
+            line = boxes.line(world.box, pair)
+            world.box = boxes.with_line(world.box, pair, ())
+            for message in line:
                 carried = self.mail.carried[message].message
                 if carried.tokens() or carried.permits():
-                    world.add_loose(message)
+                    world.box = boxes.add(world.box, message)
                 else:
                     self.note_loss(message)
         for me, peer in ((one, other), (other, one)):
@@ -463,8 +481,8 @@ class Crashing(Model):
     # -- handlers and messages -----------------------------------------------------------------
 
     def deliver(self, world: World, message: int) -> None:
-        i = self.mail.carried[message].message.receiver
-        if self.at(world, i).up:
+        i = self.mail.carried[message].pair[1]
+        if self.layers.places[i][world.places[i]].up:
             self.call(world, i, DELIVER, message)
 
     def call(self, world: World, i: int, kind: int, subject: int) -> None:
@@ -474,36 +492,34 @@ class Crashing(Model):
 
     def run(self, world: World, i: int, kind: int, subject: int) -> Outcome:
         before = world.places[i]
-        outcome = self.layers.outcome(i, before, kind, subject)
+        outcome = self.layers.outcomes.get((i, before, kind, subject))
+        if outcome is None:
+            outcome = self.layers.outcome(i, before, kind, subject)
         if self.acts is not None:
             self.acts.append(self.layers.act(i, before, kind, subject))
         world.places[i] = outcome.place
-        for fence in outcome.granted:
-            world.fence_repeated |= fence <= world.fence
-            world.fence = max(fence, world.fence)
-        world.failure = world.failure or outcome.failure
+        if outcome.granted:
+            for fence in outcome.granted:
+                world.fence_repeated |= fence <= world.fence
+                world.fence = max(fence, world.fence)
+        if outcome.failure:
+            world.failure = world.failure or outcome.failure
         return outcome
 
     def send(self, world: World, number: int) -> None:
         carried = self.mail.carried[number]
-        pair = (carried.message.sender, carried.message.receiver)
-        if carried.ordered and (self.fixed or self.are_linked(world, *pair)):
-            world.push(pair, number)
+        if carried.ordered and (self.fixed or self.are_linked(world, carried.pair)):
+            world.box = self.mailboxes.push(world.box, number)
         elif not carried.ordered or carried.seal is not None:
-            if carried.track:
-                tracks = self.mail.carried
-                world.loose = tuple(
-                    [one for one in world.loose if tracks[one].track != carried.track]
-                )
-            world.add_loose(number)
+            world.box = self.mailboxes.add(world.box, number)
 
-    def are_linked(self, world: World, one: int, other: int) -> bool:
-        pair = (one, other) if one < other else (other, one)
+    def are_linked(self, world: World, pair: Pair) -> bool:
+        number = self.link_numbers.get(pair, -1)
         return (
-            pair in self.links
-            and self.links.index(pair) not in world.cuts
-            and self.at(world, one).up
-            and self.at(world, other).up
+            number >= 0
+            and number not in world.cuts
+            and self.at(world, pair[0]).up
+            and self.at(world, pair[1]).up
         )
 
     # -- telling what happened -----------------------------------------------------------------

@@ -43,7 +43,7 @@ class Explorer:
         self.depth = 0
         self.level_end = 1  # number of states up to the present depth
         self.violations: dict[str, Violation] = {}  # the first of each property
-        model.attach(self.numbers)
+        model.attach(self.numbers, self.seen)
         start = model.initial()
         if self.numbered:
             self.numbers[start] = 0

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from meshlock.algorithms.recovery.records import Epoch, TokenState
+from meshlock.algorithms.recovery.records import Epoch, Seal, TokenState
 from meshlock.check.layers import LEAVE, WITHDRAW, Layers, Place
-from meshlock.check.mail import Carried
+from meshlock.check.mailboxes import Mailboxes
 from meshlock.check.model import Fault
 from meshlock.check.system import NOTHING_DUE
 from meshlock.check.world import World
@@ -30,8 +30,9 @@ NAMES: Final = ("fences", "ledger")
 
 
 class Judge:
-    def __init__(self, layers: Layers, judged: set[str]) -> None:
+    def __init__(self, layers: Layers, mailboxes: Mailboxes, judged: set[str]) -> None:
         self.layers = layers
+        self.mailboxes = mailboxes
         self.judged = judged
         self.permits = layers.setup.permits
         setup, faults = layers.setup, layers.faults
@@ -40,10 +41,25 @@ class Judge:
         calm = faults.proposals + faults.crashes + faults.losses + faults.cuts == 0
         self.ordered = promised.ordered and "order" in judged and calm and not faults.birth
 
-    def step(self, before: World, world: World, label: int) -> list[Fault]:
+    def all(self, before: World, world: World, label: int) -> list[Fault]:
         """What is wrong with this step, or with the state that it leads to."""
+        wrong = self.step(before, world, label)
+        return wrong if world.failure else wrong + self.state(world, label)
+
+    def step(self, before: World, world: World, label: int) -> list[Fault]:
+        """What is wrong with the step alone."""
         if world.failure:
             return [Fault("handlers", world.failure, label)]
+        wrong: list[Fault] = []
+        if world.fence_repeated and "fences" in self.judged:
+            text = "a grant's fence is not above all before it"
+            wrong.append(Fault("fences", text, label))
+        if self.ordered:
+            wrong += self.order(before, world, label)
+        return wrong
+
+    def state(self, world: World, label: int) -> list[Fault]:
+        """What is wrong with the state that a step led to; the same for every such step."""
         wrong: list[Fault] = []
         unbalanced: list[Fault] = []
         valid = [orphan[1] for orphan in world.orphans]
@@ -51,10 +67,11 @@ class Judge:
         usable: dict[tuple[Epoch, int, int], TokenState] = {}
         for i, number in enumerate(world.places):
             place = self.layers.places[i][number]
-            for fence, permits, time in place.running:
-                if time > 0:
-                    used += permits
-                    valid.append(fence)
+            if place.running:
+                for fence, permits, time in place.running:
+                    if time > 0:
+                        used += permits
+                        valid.append(fence)
             token = place.token
             if token is not None:
                 if place.held is not None:
@@ -64,50 +81,34 @@ class Judge:
                         f"the token at node {i} and the algorithm inside disagree on what is free"
                     )
                     unbalanced.append(Fault("conservation", text, label))
-                if not balanced(token, self.permits):
+                if not place.balanced:
                     text = f"node {i} holds a token whose free and used permits are not k"
                     unbalanced.append(Fault("conservation", text, label))
-        for number in world.loose:
-            self.arriving(world, number, usable)
-        for line in world.lines.values():
-            for number in line:
-                self.arriving(world, number, usable)
+        for number in self.mailboxes.tokens[world.box]:
+            carried = self.layers.mail.carried[number]
+            receiver, seal = carried.pair[1], carried.seal
+            assert seal is not None and seal.state is not None
+            place = self.layers.places[receiver][world.places[receiver]]
+            if can_arrive(seal, seal.state, place):
+                usable[seal.state.epoch, seal.state.hop, receiver] = seal.state
         if used > self.permits:
             text = f"{used} of {self.permits} permits are under valid leases"
             wrong.append(Fault("safety", text, label))
-        if world.fence_repeated:
-            text = "a grant's fence is not above all before it"
-            wrong.append(Fault("fences", text, label))
         if len(usable) > 1:
             wrong.append(Fault("one-token", f"{len(usable)} tokens can be used", label))
-        for token in usable.values():
+        for token in usable.values() if valid else ():
             named = [entry.fence for entry in token.ledger]
             if any(fence not in named for fence in valid):
                 text = "a grant under a valid lease is not in the ledger"
                 wrong.append(Fault("ledger", text, label))
                 break
         wrong += unbalanced
-        if self.ordered:
-            wrong += self.order(before, world, label)
         return [fault for fault in wrong if fault.name in self.judged]
-
-    def arriving(
-        self, world: World, number: int, usable: dict[tuple[Epoch, int, int], TokenState]
-    ) -> None:
-        """A token on its way counts if it could be used on arrival."""
-        carried = self.layers.mail.carried[number]
-        if carried.seal is not None and carried.seal.state is not None:
-            receiver = carried.message.receiver
-            if can_arrive(carried, self.layers.places[receiver][world.places[receiver]]):
-                state = carried.seal.state
-                usable[state.epoch, state.hop, receiver] = state
 
     # -- order ---------------------------------------------------------------------------------
 
     def due_after(self, before: World, world: World, kind: int) -> None:
         """Of what priority must the next be that enters? Nobody's who entered in this step."""
-        if not self.ordered:
-            return
         world.due = before.due
         if kind == WITHDRAW:
             world.due = NOTHING_DUE  # it may have been the one
@@ -136,7 +137,8 @@ class Judge:
 
     def quiet(self, world: World) -> bool:
         carried = self.layers.mail.carried
-        return not world.lines and all(carried[number].seal is None for number in world.loose)
+        messages = self.mailboxes.messages[world.box]
+        return all(not carried[number].ordered for number in messages)
 
     def waiting(self, world: World) -> list[int]:
         return [
@@ -149,17 +151,12 @@ class Judge:
         return self.layers.setup.wishes[client - 1].priority
 
 
-def can_arrive(carried: Carried, place: Place) -> bool:
-    seal = carried.seal
-    assert seal is not None and seal.state is not None
+def can_arrive(seal: Seal, token: TokenState, place: Place) -> bool:
+    """Could this token on its way be used on arrival?"""
     return (
         place.up
         and seal.left > seal.travelled
         and seal.boot == place.boot
         and seal.epoch >= place.promised
-        and (seal.state.epoch, seal.state.hop) > place.hop_seen
+        and (token.epoch, token.hop) > place.hop_seen
     )
-
-
-def balanced(token: TokenState, permits: int) -> bool:
-    return token.free >= 0 and token.free + sum([one.permits for one in token.ledger]) == permits

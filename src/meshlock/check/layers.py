@@ -42,6 +42,7 @@ class Place:
 
     __slots__ = (
         "adopted",
+        "balanced",
         "boot",
         "disagrees",
         "disk",
@@ -70,6 +71,7 @@ class Place:
         self.running: list[tuple[Fence, int, int]] = []  # fence, permits, time left
         self.held: TokenState | None = None  # the token here, if it can be used
         self.token: TokenState | None = None  # the token here
+        self.balanced = True  # do its free and used permits make k?
         self.hop_seen: tuple[Epoch, int] = (NO_EPOCH, -1)
         self.adopted = NO_EPOCH
         self.takes_part = False  # in that epoch
@@ -165,6 +167,7 @@ class Layers:
         place.running = [(fence, grant.permits, grant.until) for fence, grant in grants]
         if node.token is not None:
             place.token = node.token.state()
+            place.balanced = balanced(place.token, self.setup.permits)
             if node.usable():
                 place.held = place.token
         inner = node.inner
@@ -212,12 +215,9 @@ class Layers:
     # -- running a handler ---------------------------------------------------------------------
 
     def outcome(self, i: int, place: int, kind: int, subject: int) -> Outcome:
-        key = (i, place, kind, subject)
-        known = self.outcomes.get(key)
-        if known is None:
-            known = self.run(i, place, kind, subject)
-            self.outcomes[key] = known
-        return known
+        """Run a handler that is not among ``outcomes`` yet."""
+        outcome = self.outcomes[i, place, kind, subject] = self.run(i, place, kind, subject)
+        return outcome
 
     def run(self, i: int, number: int, kind: int, subject: int) -> Outcome:
         place = self.places[i][number]
@@ -283,6 +283,7 @@ class Layers:
                 kept = None if forgotten or place.disk is None else Keep(*place.disk)
                 node.restart(place.boot + 1, kept, subject)
         except Exception as error:
+            self.nodes[node.me] = self.make(node.me)  # this one may have stopped half-way
             return f"{type(error).__name__}: {error}"
         return ""
 
@@ -312,6 +313,10 @@ class Layers:
         act.after = act.before if act.failure else node.freeze()
         act.tokens, act.free = node.tokens(), node.free_permits()
         return act
+
+
+def balanced(token: TokenState, permits: int) -> bool:
+    return token.free >= 0 and token.free + sum([one.permits for one in token.ledger]) == permits
 
 
 class Fathers:

@@ -18,10 +18,11 @@ Key = tuple[int, int, Frozen, Frozen]
 class Carried:
     """A message on its way, and what can be said of it wherever it is."""
 
-    __slots__ = ("epoch", "handshake", "message", "ordered", "seal", "track")
+    __slots__ = ("epoch", "handshake", "message", "ordered", "pair", "seal", "track")
 
     def __init__(self, message: Message, key: Key) -> None:
         self.message = message  # handlers get copies
+        self.pair = (message.sender, message.receiver)
         self.seal = message.seal
         self.handshake = message.kind in HANDSHAKES
         self.ordered = self.seal is not None or message.kind == Hello.kind

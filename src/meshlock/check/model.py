@@ -61,9 +61,9 @@ class Model:
     def initial(self) -> int:
         raise NotImplementedError
 
-    def attach(self, numbers: dict[int, int]) -> None:
-        """The explorer's numbers of the states it has seen, in order of discovery. They are
-        kept up to date only for a model that is ``numbered``."""
+    def attach(self, numbers: dict[int, int], seen: set[int]) -> None:
+        """The states that the explorer has seen: for a model that is ``numbered`` their numbers
+        in order of discovery are kept up to date, for others the set."""
 
     def expand(self, state: int) -> None:
         """Fill ``successors`` and ``labels`` with every step from here, ``faults`` with

@@ -50,8 +50,17 @@ class Tree:
         return known
 
     def pack(self, row: list[int]) -> int:
-        tree = [0] * self.leaves + row
-        return self.climb(tree, (1 << self.leaves) - 1)
+        leaves = self.leaves
+        if leaves == 1:
+            return row[0]
+        tree = [0] * leaves + row
+        x = leaves - 1
+        while x > 1:
+            pair = tree[2 * x] * SPREAD + tree[2 * x + 1]
+            known = self.numbers[x].get(pair, -1)
+            tree[x] = known if known >= 0 else self.number(x, pair)
+            x -= 1
+        return tree[2] * SPREAD + tree[3]
 
     def climb(self, tree: list[int], dirty: int) -> int:
         """The state after the pairs whose bits are in ``dirty`` have changed."""

@@ -101,7 +101,7 @@ class Reduced(Model):
     def initial(self) -> int:
         return self.system.initial()
 
-    def attach(self, numbers: dict[int, int]) -> None:
+    def attach(self, numbers: dict[int, int], seen: set[int]) -> None:
         self.numbers = numbers
 
     # -- bundles ----------------------------------------------------------------------------

@@ -44,9 +44,8 @@ class Serving:
         self.now = 0
         self.nodes: list[Layer] = []
         self.up: list[bool] = []
-        self.line = [model.mail.fresh(message) for message in world.loose]
-        for _, line in sorted(world.lines.items()):
-            self.line += [model.mail.fresh(message) for message in line]
+        messages = model.mailboxes.messages[world.box]
+        self.line = [model.mail.fresh(message) for message in messages]
         for i in range(model.size):
             self.nodes.append(model.layers.make(i))
             self.up.append(model.at(world, i).up or not stay_down)

@@ -302,6 +302,7 @@ class State(Leased):
     def thaw(self, state: Frozen) -> None:
         """Become the node that :meth:`freeze` described, at time 0."""
         self.now = 0
+        inner, begun = self.inner, self.first
         self.boot = cast(int, state[0])
         self.floor, self.remembered = cast(tuple[int, Epoch], state[1])
         self.promised = cast(Epoch, state[2])
@@ -343,8 +344,10 @@ class State(Leased):
         frozen = cast(Frozen, state[20])
         if frozen:
             assert self.first is not None
-            self.inner = self.inside.node(self.first)
-            self.inner.thaw(frozen)
+            if inner is None or begun != self.first:
+                inner = self.inside.node(self.first)
+            self.inner = inner
+            inner.thaw(frozen)
         self.serving = cast(int, state[21])
         self.leaving = dict(cast(tuple[tuple[int, int], ...], state[22]))
         self.stand_ins = dict(cast(tuple[tuple[Fence, tuple[int, int]], ...], state[23]))

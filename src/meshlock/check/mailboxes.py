@@ -1,0 +1,126 @@
+"""All messages under way at a time, as one number; and its number after each change to it."""
+
+from __future__ import annotations
+
+from meshlock.check.links import Pair
+from meshlock.check.mail import WORTHLESS, Mail
+
+Loose = tuple[int, ...]
+Lines = tuple[tuple[Pair, tuple[int, ...]], ...]
+"""Sender and receiver, and the messages in their order; sorted, and none is empty."""
+
+EMPTY = 0
+
+
+class Mailboxes:
+    def __init__(self, mail: Mail) -> None:
+        self.mail = mail
+        self.numbers: dict[tuple[Loose, Lines], int] = {}
+        # of each mailbox, by its number
+        self.loose: list[Loose] = []
+        self.lines: list[Lines] = []
+        self.messages: list[tuple[int, ...]] = []  # all of them
+        self.tokens: list[list[int]] = []  # those of them that carry a token
+        self.hasty: list[bool] = []  # is a handshake loose, or at the head of a line?
+        # what became of a mailbox
+        self.taken: dict[tuple[int, int], int] = {}
+        self.popped: dict[tuple[int, int], int] = {}
+        self.added: dict[tuple[int, int], int] = {}
+        self.pushed: dict[tuple[int, int], int] = {}
+        self.kept: dict[tuple[int, tuple[int, ...]], int] = {}
+        self.older: dict[tuple[int, int], int] = {}
+        self.number((), ())
+
+    def number(self, loose: Loose, lines: Lines) -> int:
+        known = self.numbers.setdefault((loose, lines), len(self.loose))
+        if known == len(self.loose):
+            carried = self.mail.carried
+            messages = loose + tuple([one for _, line in lines for one in line])
+            soon = loose + tuple([line[0] for _, line in lines])
+            tokens = []
+            for one in messages:
+                seal = carried[one].seal
+                if seal is not None and seal.state is not None:
+                    tokens.append(one)
+            self.loose.append(loose)
+            self.lines.append(lines)
+            self.messages.append(messages)
+            self.tokens.append(tokens)
+            self.hasty.append(any(carried[one].handshake for one in soon))
+        return known
+
+    def line(self, box: int, pair: Pair) -> tuple[int, ...]:
+        return dict(self.lines[box]).get(pair, ())
+
+    def take(self, box: int, message: int) -> int:
+        """Without this loose message."""
+        known = self.taken.get((box, message), -1)
+        if known < 0:
+            rest = tuple([one for one in self.loose[box] if one != message])
+            known = self.taken[box, message] = self.number(rest, self.lines[box])
+        return known
+
+    def pop(self, box: int, message: int) -> int:
+        """Without this message at the head of its line."""
+        known = self.popped.get((box, message), -1)
+        if known < 0:
+            pair = self.mail.carried[message].pair
+            known = self.with_line(box, pair, self.line(box, pair)[1:])
+            self.popped[box, message] = known
+        return known
+
+    def add(self, box: int, message: int) -> int:
+        """With one more loose message; of those on the same track only the latest stays."""
+        known = self.added.get((box, message), -1)
+        if known < 0:
+            carried = self.mail.carried
+            track = carried[message].track
+            others = [one for one in self.loose[box] if not track or carried[one].track != track]
+            loose = tuple(sorted({*others, message}))
+            known = self.added[box, message] = self.number(loose, self.lines[box])
+        return known
+
+    def push(self, box: int, message: int) -> int:
+        """With this message at the end of its line."""
+        known = self.pushed.get((box, message), -1)
+        if known < 0:
+            pair = self.mail.carried[message].pair
+            known = self.with_line(box, pair, (*self.line(box, pair), message))
+            self.pushed[box, message] = known
+        return known
+
+    def age(self, box: int, slow: int) -> int:
+        """A tick later, which that node's clock misses."""
+        known = self.older.get((box, slow), -1)
+        if known < 0:
+            age = self.mail.age
+            loose = {age(one, slow) for one in self.loose[box]} - {WORTHLESS}
+            lines = [
+                (pair, tuple([age(one, slow) for one in line])) for pair, line in self.lines[box]
+            ]
+            known = self.older[box, slow] = self.number(tuple(sorted(loose)), tuple(lines))
+        return known
+
+    def with_line(self, box: int, pair: Pair, line: tuple[int, ...]) -> int:
+        """With this line in the place of the one there was between these."""
+        lines = dict(self.lines[box])
+        lines.pop(pair, None)
+        if line:
+            lines[pair] = line
+        return self.number(self.loose[box], tuple(sorted(lines.items())))
+
+    def discard(self, box: int, messages: tuple[int, ...]) -> int:
+        """Without any of these."""
+        known = self.kept.get((box, messages), -1)
+        if known < 0:
+            known = self.kept[box, messages] = self.sift(box, messages)
+        return known
+
+    def sift(self, box: int, messages: tuple[int, ...]) -> int:
+        loose = tuple([one for one in self.loose[box] if one not in messages])
+        lines: list[tuple[Pair, tuple[int, ...]]] = []
+        for pair, line in self.lines[box]:
+            kept = tuple([one for one in line if one not in messages])
+            if kept:
+                lines.append((pair, kept))
+        return self.number(loose, tuple(lines))
