@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 
 PAGE = Path(__file__).parent.parent / "docs" / "default-algorithm.md"
-SEEDS = (1, 2)
+SEEDS = (1,)
 ALGORITHMS: list[tuple[str, list[str]]] = [
     ("jiang, silent", ["--algorithm", "jiang", "--option", "moves=silent"]),
     ("jiang, quiet", ["--algorithm", "jiang", "--option", "moves=quiet"]),
@@ -30,7 +30,7 @@ NETWORKS: list[tuple[str, list[str]]] = [
     ("line, 8 nodes", ["--topology", "line", "--nodes", "8"]),
 ]
 USUAL = ["--delay", "0.005", "--lease", "3", "--members", "5", "--clock-skew", "0.01"]
-BUSY = ["--workload", "saturated", "--hold", "0.001", "--requests", "1000"]
+BUSY = ["--workload", "saturated", "--hold", "0.001", "--requests", "600"]
 IDLE = ["--workload", "poisson:0.1", "--hold", "0.001", "--requests", "300"]
 MOVING = ["--mobility", "flips:1", "--topology", "links:24", "--nodes", "16"]
 CRASHING = ["--crashes", "20,5", "--hold", "exp:0.1", "--workload", "poisson:0.5"]
@@ -109,7 +109,7 @@ def moving() -> list[str]:
     ]
     for k in ("1", "3"):
         want = ["--permits", k, "--want", "1" if k == "1" else "1-3"]
-        load = ["--workload", "saturated", "--hold", "0.02", "--requests", "1000"]
+        load = ["--workload", "saturated", "--hold", "0.02", "--requests", "600"]
         found = [run(USUAL, MOVING, want, load, one) for _, one in ALGORITHMS]
         hops = [middle(b, "link_crossings_per_entry") for b in found]
         changes = [2.0 * 24 * middle(b, "sim_time") / middle(b, "entries") for b in found]
@@ -134,7 +134,7 @@ def crashing() -> list[str]:
         "|---|" + "---|" * len(ALGORITHMS),
     ]
     size = ["--topology", "complete", "--nodes", "8", "--permits", "3", "--want", "1-3"]
-    load = ["--requests", "1000000", "--until", "600"]
+    load = ["--requests", "1000000", "--until", "300"]
     found = [run(USUAL, size, CRASHING, load, one) for _, one in ALGORITHMS]
     rows = [
         ("epochs per crash", [rate(b, "recovery", "crashes") for b in found]),
