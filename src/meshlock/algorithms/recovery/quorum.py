@@ -270,7 +270,9 @@ class Quorum(Conclusions):
         proposal = self.proposal
         if proposal is None or proposal.closed:
             return
-        if proposal.epoch < higher.epoch:
+        if higher.epoch.proposer == NIL:  # a disk was lost: a quorum may do without that member
+            self.crossed = True
+        elif proposal.epoch < higher.epoch:
             self.give_up(proposal)  # somebody else is about it
             self.hear(higher.epoch.proposer)
         elif proposal.epoch.counter == higher.epoch.counter:
