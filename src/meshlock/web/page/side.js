@@ -44,7 +44,7 @@ export function stepPane(pane, run, moment) {
     parts.push(list);
   }
   const key = cause.event === "deliver" ? `deliver ${cause.message}` : cause.event;
-  const ran = run.handlers[key];
+  const ran = run.handlers?.[key]; // they come a little after the run
   if (ran) {
     parts.push(element("h3", { text: "the handler that ran" }));
     for (const part of ran) parts.push(code(part));
