@@ -7,9 +7,9 @@ than renew and repeat, or ``run``, where nodes go at their own pace.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from meshlock.algorithms.interface import NIL, Conflict, Effect, Enter, Keep, Lost, Message
+from meshlock.algorithms.interface import Conflict, Effect, Enter, Keep, Lost, Message
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Hello
 from meshlock.algorithms.recovery.records import Epoch, Fence, fence_number
@@ -19,18 +19,26 @@ from meshlock.algorithms.registry import find, settle
 LEASE, WAIT, POLL, NOTICE = 3000, 3060, 100, 500
 """NOTICE: so long after a node was killed are its links known to be down."""
 
+MOST_NODES = 16
+
 INSIDE = ("direct", "jiang", "naimi-trehel")
 SEVERAL = ("direct", "jiang")
 """Those that share several permits, by priorities."""
 
 
-def star(nodes: tuple[int, ...]) -> tuple[int, ...]:
-    return (NIL, *[0] * (len(nodes) - 1))
+def everybody_near(node: int) -> range:
+    """Everybody is a neighbour of everybody."""
+    return range(MOST_NODES)
 
 
-def chain(nodes: tuple[int, ...]) -> tuple[int, ...]:
-    """The father of each is the one before it."""
-    return tuple(range(NIL, len(nodes) - 1))
+def zero_between(node: int) -> range:
+    """Everybody stands beside node 0."""
+    return range(1) if node else range(1, MOST_NODES)
+
+
+def line(node: int) -> list[int]:
+    """Everybody stands beside the next."""
+    return [other for other in (node - 1, node + 1) if 0 <= other < MOST_NODES]
 
 
 class Machines:
@@ -41,7 +49,7 @@ class Machines:
         size: int = 3,
         others: int = 0,
         make: type[Layer] = Layer,
-        tree: Callable[[tuple[int, ...]], tuple[int, ...]] = star,
+        near: Callable[[int], Iterable[int]] = everybody_near,
     ) -> None:
         """``size`` members, and ``others`` that are none."""
         self.everybody = tuple(range(size + others))
@@ -55,7 +63,7 @@ class Machines:
             WAIT,
             algorithm,
             settle(algorithm, {}),
-            tree,
+            near,
         )
         self.make = make
         self.out: list[Effect] = []
@@ -331,10 +339,10 @@ def born(
     size: int = 3,
     others: int = 0,
     make: type[Layer] = Layer,
-    tree: Callable[[tuple[int, ...]], tuple[int, ...]] = star,
+    near: Callable[[int], Iterable[int]] = everybody_near,
 ) -> Machines:
     """The token is at node 0."""
-    machines = Machines(inside, permits, size, others, make, tree)
+    machines = Machines(inside, permits, size, others, make, near)
     machines.pass_time(WAIT)
     machines.change_epoch(0)
     machines.pass_time(WAIT)

@@ -13,7 +13,6 @@ from collections import deque
 from layer_twin import Twin
 
 from meshlock.algorithms.interface import (
-    NIL,
     Algorithm,
     Conflict,
     Effect,
@@ -118,7 +117,7 @@ class World:
             WAIT,
             entry,
             settle(entry, options or {}),
-            self.tree,
+            self.near,
         )
         self.clocks = [Clock(SLOW, 0, 0) for _ in range(size)]
         self.nodes = [make(i, self.out, self.terms) for i in range(size)]
@@ -164,19 +163,8 @@ class World:
                     line.append(other)
         return seen
 
-    def tree(self, nodes: tuple[int, ...]) -> tuple[int, ...]:
-        """Shortest paths over the links that are up; straight to the root where there is none."""
-        fathers = {nodes[0]: NIL}
-        line = deque([nodes[0]])
-        while line:
-            one = line.popleft()
-            for other in nodes:
-                if other not in fathers and self.linked(one, other):
-                    fathers[other] = one
-                    line.append(other)
-        return tuple(
-            [NIL if one == nodes[0] else nodes.index(fathers.get(one, nodes[0])) for one in nodes]
-        )
+    def near(self, node: int) -> list[int]:
+        return [other for other in range(self.size) if self.linked(node, other)]
 
     def set_link(self, a: int, b: int, up: bool) -> None:
         link = (min(a, b), max(a, b))

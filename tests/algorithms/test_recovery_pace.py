@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from layer_machines import INSIDE, LEASE, NOTICE, POLL, SEVERAL, WAIT, Machines, star
+from layer_machines import INSIDE, LEASE, NOTICE, POLL, SEVERAL, WAIT, Machines, everybody_near
 
 from meshlock.algorithms.interface import Enter
 from meshlock.algorithms.recovery.records import NO_EPOCH, Epoch
@@ -366,7 +366,7 @@ def test_a_member_with_another_lease_is_refused_and_both_hear_why(inside: str) -
     terms = machines.terms
     other = Terms(
         *(terms.nodes, terms.members, 1, 2 * LEASE, 2 * WAIT),
-        *(find(inside), terms.options, star),
+        *(find(inside), terms.options, everybody_near),
     )
     machines.start(4, other)
     machines.run(4 * LEASE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from layer_machines import LEASE, POLL, WAIT, Machines, born, chain
+from layer_machines import LEASE, POLL, WAIT, Machines, born, line, zero_between
 
 from meshlock.algorithms.interface import Effect, Enter, Message
 from meshlock.algorithms.recovery.layer import Layer
@@ -206,7 +206,7 @@ def undone_5() -> list[Make]:
 
 
 def what_comes_early_is_not_lost(make: Make) -> bool:
-    machines = born("naimi-trehel", make=make, tree=chain)
+    machines = born("naimi-trehel", make=make, near=zero_between)
     machines.propose(1)
     machines.held_back = {"LEDGER"}
     machines.close(1)
@@ -549,7 +549,7 @@ def undone_13() -> list[Make]:
 
 
 def a_fixed_network_does_without_a_participant(make: Make) -> bool:
-    machines = Machines("raymond", 1, 3, 0, make, chain)
+    machines = Machines("raymond", 1, 3, 0, make, line)
     machines.run_until_usable()
     machines.ask(2)
     machines.run(LEASE)  # everybody knows where the token is

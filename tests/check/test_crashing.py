@@ -49,6 +49,7 @@ def test_faults_need_members() -> None:
         ({"members": "all", "member_changes": ["add 7"]}, "--member-change takes 'add N'"),
         ({"members": "all", "flips": 1}, "links fail by --cuts"),
         ({"members": "all", "crashing": [5]}, "There is no node 5"),
+        ({"members": "all", "proposers": [-1]}, "There is no node -1: they are 0 to 2"),
     ],
 )
 def test_what_makes_no_sense_is_refused(words: dict[str, object], sentence: str) -> None:

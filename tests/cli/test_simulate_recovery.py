@@ -93,3 +93,11 @@ def test_crashes_need_members():
 def test_without_members_nothing_recovers():
     found = json.loads(meshlock("simulate", "--algorithm", "direct", "--json").stdout)
     assert found["algorithm"] == "direct" and "recovery" not in found
+
+
+def test_a_mistake_of_recovery_is_run_and_seen():
+    given = "simulate --algorithm direct --mutant recovery/does-not-wait --nodes 5 --seed 5"
+    faults = "--topology complete --members all --crashes 500 --workload poisson:0.01 --json"
+    result = meshlock(*given.split(), *faults.split())
+    assert result.returncode == 1
+    assert "safety" in json.dumps(json.loads(result.stdout)["violated"])

@@ -64,7 +64,7 @@ def test_meetings_of_four(meetings: Path):
     found = run.figures()
     assert run.monitor.violated == {}
     assert 0.8 < found["majority_share"] < 1.0
-    assert run.measures.requested > 50
+    assert run.measures.requested >= 60
     assert run.measures.waiting > 0  # from 1000 on nodes 1 and 3 see nobody, 0 and 2 go on
     assert 30 < found["requests_with_path"] < run.measures.requested
     assert found["unserved_with_path"] == found["late_with_path"] == 0

@@ -351,6 +351,7 @@ class Algorithm:
         any_tree: bool = False,
         options: dict[str, tuple[str, ...]] | None = None,
         join: Callable[[int, bool, int, dict[str, str], list[Effect]], Node] | None = None,
+        layer: Callable[..., Leased] | None = None,
     ) -> None:
         self.name = name
         self.title = title
@@ -372,8 +373,7 @@ class Algorithm:
         # come to a pool. Any number may come; the founder's node holds the token and all permits.
         self.join = join
         self.options = options if options is not None else {}  # name: values, the default first
-        # what makes its nodes recover where there are members, if not the usual Layer: a mutant
-        self.layer: Callable[..., Leased] | None = None
+        self.layer = layer  # of a mutant of recovery: what is around nodes of pools with members
 
     def messages(self) -> list[str]:
         return [kind.kind for kind in self.kinds]

@@ -13,7 +13,6 @@ from meshlock.algorithms.interface import NIL, Effect, Enter, Frozen, Message, N
 from meshlock.algorithms.recovery.messages import Confirm, Ledger, Renew
 from meshlock.check.crashing import Crashing
 from meshlock.check.explorer import Violation
-from meshlock.check.layers import Fathers
 from meshlock.check.model import Act
 from meshlock.check.story import acts, arguments
 from meshlock.check.system import copy
@@ -127,7 +126,7 @@ class Retold(Steps):
             setup.algorithm,
             setup.options,
             setup.permits,
-            Fathers(setup.network).among,
+            setup.network.neighbours,
         )
         for me in range(model.size):
             layer = model.layers.make(me)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from meshlock.algorithms.interface import NIL, Effect, Enter, Frozen, Keep, Message, Network
-from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.interface import Effect, Enter, Frozen, Keep, Message
+from meshlock.algorithms.recovery.layer import Layer, layer
 from meshlock.algorithms.recovery.records import NO_EPOCH, Config, Epoch, Fence, TokenState
 from meshlock.algorithms.recovery.state import Terms
 from meshlock.check.faults import Faults
@@ -112,7 +112,7 @@ class Layers:
             faults.wait,
             setup.algorithm,
             setup.options,
-            Fathers(setup.network).among,
+            setup.network.neighbours,
         )
         self.nodes = [self.make(i) for i in everybody]
         self.clients: list[list[int]] = [[] for _ in everybody]  # of each node, in order
@@ -124,12 +124,7 @@ class Layers:
         self.outcomes: dict[tuple[int, int, int, int], Outcome] = {}
 
     def make(self, i: int) -> Layer:
-        make = self.setup.algorithm.layer
-        if make is None:
-            return Layer(i, self.out, self.terms)
-        node = make(i, self.out, self.terms)
-        assert isinstance(node, Layer)
-        return node
+        return layer(i, self.out, self.terms)
 
     def birth(self, i: int) -> int:
         """The place of a node that has just started for the first time."""
@@ -317,28 +312,3 @@ class Layers:
 
 def balanced(token: TokenState, permits: int) -> bool:
     return token.free >= 0 and token.free + sum([one.permits for one in token.ledger]) == permits
-
-
-class Fathers:
-    """Trees of shortest paths, as recovery wants them for a fixed network."""
-
-    def __init__(self, network: Network) -> None:
-        self.network = network
-
-    def among(self, participants: tuple[int, ...]) -> tuple[int, ...]:
-        """Of each of these the first other one on its way to the first, as places among them."""
-        root = participants[0]
-        towards = {root: root}
-        reached = [root]
-        for node in reached:
-            for neighbour in self.network.neighbours(node):
-                if neighbour not in towards:
-                    towards[neighbour] = node
-                    reached.append(neighbour)
-        fathers = [NIL]
-        for node in participants[1:]:
-            father = towards.get(node, root)
-            while father not in participants:
-                father = towards[father]
-            fathers.append(participants.index(father))
-        return tuple(fathers)

@@ -162,8 +162,10 @@ def faults_of(size: int, members: str, **words: Any) -> Faults:
     for name, value in words.items():
         if isinstance(value, int) and value < 0:
             raise Refused(f"--{name.replace('_', '-')} takes how many: 0 or more.")
-        if name in ("crashing", "proposers") and any(node >= size for node in value):
-            raise Refused(f"There is no node {max(value)}: the last is {size - 1}.")
+        if name in ("crashing", "proposers"):
+            for node in value:
+                if not 0 <= node < size:
+                    raise Refused(f"There is no node {node}: they are 0 to {size - 1}.")
     if words.get("renewals", "meet") not in ("meet", "travel"):
         raise Refused(f"--renewals is meet or travel, not '{words['renewals']}'.")
     if words.get("handshakes", "eager") not in ("eager", "any"):

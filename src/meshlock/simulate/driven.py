@@ -17,7 +17,7 @@ from meshlock.algorithms.recovery.messages import KINDS
 from meshlock.algorithms.registry import refuse_impossible, settle
 from meshlock.errors import Refused
 from meshlock.simulate.clocks import TICKS
-from meshlock.simulate.layered import LayeredNodes, tree
+from meshlock.simulate.layered import LayeredNodes
 from meshlock.simulate.outcome import Outcome
 from meshlock.simulate.scenario import Scenario
 from meshlock.simulate.step import Steps
@@ -66,7 +66,7 @@ class DrivenRun(Steps):
         self.graph = LiveGraph(network.size, network.links())  # as the links are now
         layered: LayeredNodes | None = None
         if layer is not None:
-            layered = LayeredNodes(layer, algorithm, settled, scenario.permits, self.tree)
+            layered = LayeredNodes(layer, algorithm, settled, scenario.permits, self.near)
         super().__init__(
             algorithm, settled, network, scenario.permits, scenario.seed, trace, layered
         )
@@ -119,8 +119,8 @@ class DrivenRun(Steps):
             recovery=None if layer is None else layer.line(),
         )
 
-    def tree(self, participants: tuple[int, ...]) -> tuple[int, ...]:
-        return tree(self.graph.near, participants)
+    def near(self, node: int) -> list[int]:
+        return self.graph.neighbours(node)
 
     def start(self) -> None:
         """Set the nodes of a restless algorithm going."""
@@ -440,7 +440,7 @@ class DrivenRun(Steps):
                 break
             due, me = end, NIL
             for layer in layered.layers:
-                at = layered.wake_at(layer.me, True)
+                at = layered.wake_at(layer.me)
                 if layered.up[layer.me] and at < due:
                     due, me = at, layer.me
             self.set_time(max(self.now, due))

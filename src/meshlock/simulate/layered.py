@@ -6,12 +6,12 @@ before calling it. What its disk remembers is the last Keep.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from meshlock.algorithms.interface import NIL, Algorithm, Effect, Keep, Message, Node
+from meshlock.algorithms.interface import Algorithm, Effect, Keep, Message, Node
 from meshlock.algorithms.recovery.inside import refuse_without_token
-from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.recovery.layer import layer
 from meshlock.algorithms.recovery.messages import Hello
 from meshlock.algorithms.recovery.records import NO_EPOCH, Epoch
 from meshlock.algorithms.recovery.state import Terms
@@ -21,7 +21,7 @@ from meshlock.simulate.clocks import TICKS, Clocks
 from meshlock.simulate.workload import Client
 from meshlock.trace.writer import LeaseStep
 
-Tree = Callable[[tuple[int, ...]], tuple[int, ...]]
+Near = Callable[[int], Iterable[int]]
 
 
 class LayerSetup:
@@ -56,7 +56,7 @@ class LayeredNodes:
         algorithm: Algorithm,
         options: dict[str, str],
         permits: int,
-        tree: Tree,
+        near: Near,
     ) -> None:
         refuse_without_token(algorithm)
         clocks = self.clocks = setup.clocks
@@ -69,10 +69,10 @@ class LayeredNodes:
             clocks.wait,
             algorithm,
             options,
-            tree,
+            near,
         )
         self.out: list[Effect] = []
-        self.layers = [Layer(me, self.out, self.terms) for me in range(size)]
+        self.layers = [layer(me, self.out, self.terms) for me in range(size)]
         self.nodes: list[Node] = list(self.layers)
         self.monitor = LeaseMonitor(permits)
         self.promises = promises(algorithm, options, leased=True)
@@ -94,7 +94,7 @@ class LayeredNodes:
             self.disk[me] = None
         self.boots[me] += 1
         self.up[me] = True
-        self.layers[me] = Layer(me, self.out, self.terms)
+        self.layers[me] = layer(me, self.out, self.terms)
         self.nodes[me] = self.layers[me]
         self.said.pop(me, None)
         self.set_clock(me, now)
@@ -114,11 +114,9 @@ class LayeredNodes:
     def set_clock(self, me: int, now: float) -> None:
         self.layers[me].now = self.clocks.shown(me, now)
 
-    def wake_at(self, me: int, woken: bool) -> float:
-        """When this node wants to be woken; if it has just been, a tick later at the earliest."""
-        layer = self.layers[me]
-        at = max(layer.wake_at(), layer.now + 1) if woken else layer.wake_at()
-        return self.clocks.true_time(me, at)
+    def wake_at(self, me: int) -> float:
+        """When this node wants to be woken."""
+        return self.clocks.true_time(me, self.layers[me].wake_at())
 
     # -- leases ---------------------------------------------------------------------------
 
@@ -204,24 +202,3 @@ class LayeredNodes:
     def ordered(self, message: Message) -> bool:
         """Does it keep its place behind others of its sender, and end with either end's life?"""
         return self.by_link(message) or self.reliable(message)
-
-
-def tree(near: list[set[int]], participants: tuple[int, ...]) -> tuple[int, ...]:
-    """Shortest ways to the first participant: the father of each, as a place among them; NIL for
-    the first, and the first for whoever cannot reach it."""
-    places = {node: place for place, node in enumerate(participants)}
-    fathers = [0] * len(participants)
-    fathers[0] = NIL
-    last = {participants[0]: 0}  # node: the last participant on the way to it
-    level = [participants[0]]
-    while level:
-        further: list[int] = []
-        for node in level:
-            for other in sorted(near[node]):
-                if other not in last:
-                    last[other] = places.get(other, last[node])
-                    if other in places:
-                        fathers[places[other]] = last[node]
-                    further.append(other)
-        level = further
-    return tuple(fathers)

@@ -238,7 +238,7 @@ class RecoverySimulation(Routed):
     ) -> None:
         super().done(node, event, cause, tokens, permits)
         me = node.me
-        wanted = self.lives.wake_at(me, event == "timer")
+        wanted = self.lives.wake_at(me)
         if wanted < self.due[me]:
             due = self.due[me] = max(wanted, self.now)
             self.schedule(due, Due(due, partial(self.wake_up, me, self.life(me), due)))

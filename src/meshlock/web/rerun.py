@@ -14,7 +14,7 @@ import msgspec
 
 from meshlock.algorithms.interface import Effect, Enter, Keep, Message
 from meshlock.algorithms.registry import find, settle
-from meshlock.simulate.layered import LayeredNodes, recorded_layer, tree
+from meshlock.simulate.layered import LayeredNodes, recorded_layer
 from meshlock.topology.graphs import Complete, Graph, Rooted, Topology
 from meshlock.trace.writer import TraceWriter
 
@@ -43,7 +43,9 @@ class Rerun:
         self.layered: LayeredNodes | None = None
         if "recovery" in setup:
             layer = recorded_layer(setup["recovery"])
-            self.layered = LayeredNodes(layer, algorithm, options, setup["permits"], self.tree)
+            self.layered = LayeredNodes(
+                layer, algorithm, options, setup["permits"], self.near.__getitem__
+            )
             self.out = self.layered.out
             self.nodes = self.layered.nodes
         else:
@@ -53,9 +55,6 @@ class Rerun:
         self.flying: dict[int, Message] = {}
         self.writer = TraceWriter(self, True)  # knows which variables changed
         self.setup = {**setup, "states": [self.writer.changed(node) for node in self.nodes]}
-
-    def tree(self, participants: tuple[int, ...]) -> tuple[int, ...]:
-        return tree(self.near, participants)
 
     def write(self, line: bytes) -> None:
         """Nothing is written here."""

@@ -129,8 +129,8 @@ class Mutant:
             structure=origin.structure,
             options=origin.options,
             join=origin.join if layer is not None else None,
+            layer=layer,
         )
-        self.algorithm.layer = layer
 
     def command(self) -> str:
         """The command that shows what the mistake breaks, its set-up in full."""

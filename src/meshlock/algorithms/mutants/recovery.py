@@ -164,7 +164,7 @@ class NoMargin(Layer):
             terms.wait,
             terms.algorithm,
             terms.options,
-            terms.tree,
+            terms.near,
         )
         super().__init__(me, out, even)
 

@@ -7,7 +7,7 @@ among the participants of the epoch: the founder is place 0 and the root of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import cast
 
 from meshlock.algorithms.interface import (
@@ -40,6 +40,24 @@ def refuse_without_token(algorithm: Algorithm) -> None:
             f"Nodes of {algorithm.name} cannot join one by one, as a new epoch needs: leave out "
             f"the members, or use jiang."
         )
+
+
+def tree(near: Callable[[int], Iterable[int]], participants: tuple[int, ...]) -> tuple[int, ...]:
+    """Shortest ways to the first participant: the next participant on the way of each, as a place
+    among them; NIL for the first, and the first for whoever has no way."""
+    places = {node: place for place, node in enumerate(participants)}
+    fathers = [0] * len(participants)
+    fathers[0] = NIL
+    nearest = {participants[0]: 0}  # node: the place of the last participant on the way to it
+    line = [participants[0]]
+    for node in line:
+        for other in sorted(near(node)):
+            if other not in nearest:
+                nearest[other] = places.get(other, nearest[node])
+                if other in places:
+                    fathers[places[other]] = nearest[node]
+                line.append(other)
+    return tuple(fathers)
 
 
 class Participants(Network):

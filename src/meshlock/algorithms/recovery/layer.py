@@ -132,6 +132,13 @@ MOST_EARLY = 1000
 Returns = tuple[tuple[Fence, int], ...]
 
 
+def layer(me: int, out: list[Effect], terms: Terms) -> Layer:
+    """A node of this pool; with a mistake, if its algorithm is a mutant of recovery."""
+    made = (terms.algorithm.layer or Layer)(me, out, terms)
+    assert isinstance(made, Layer)
+    return made
+
+
 class Layer(Quorum):
     def __init__(self, me: int, out: list[Effect], terms: Terms) -> None:
         super().__init__(me, out, terms)

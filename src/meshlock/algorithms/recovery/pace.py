@@ -102,7 +102,7 @@ class Pace:
             due = min(due, max(node.now, grant.until))
         if node.may_close() and (self.quorum_at < 0 or self.all_reported()):
             due = node.now
-        return due
+        return max(due, self.woken_at + 1) if self.began else due
 
     def wake(self, chance: float) -> None:
         node = self.node

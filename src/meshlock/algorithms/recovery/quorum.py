@@ -6,6 +6,7 @@ Nothing here knows the algorithm inside; :mod:`.layer` does.
 from __future__ import annotations
 
 from meshlock.algorithms.interface import NIL, Conflict, Keep
+from meshlock.algorithms.recovery.inside import tree
 from meshlock.algorithms.recovery.messages import (
     Confirm,
     Higher,
@@ -356,7 +357,7 @@ class Quorum(Conclusions):
 
     def participants(self, reports: dict[int, Report]) -> tuple[Participant, ...]:
         nodes = (self.me, *sorted([node for node in reports if node != self.me]))
-        fathers = self.terms.tree(nodes) if self.fixed else (NIL,) * len(nodes)
+        fathers = tree(self.terms.near, nodes) if self.fixed else (NIL,) * len(nodes)
         return tuple(
             [
                 Participant(node, reports[node].boot, father)

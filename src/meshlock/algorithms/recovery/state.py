@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import cast
 
 from meshlock.algorithms.interface import (
@@ -42,8 +42,8 @@ class Terms:
 
     ``nodes`` is everybody who should hear of an epoch; those that are no members may come and go.
     ``members`` are the first ones; who they are now, a node's ``config`` says. ``wait`` on any
-    clock is not shorter than ``lease`` on any other. ``tree`` gives the father of each
-    participant, the first of which is the root, as places among them.
+    clock is not shorter than ``lease`` on any other. ``near`` gives the neighbours of a node, as
+    far as is known here.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Terms:
         wait: int,
         algorithm: Algorithm,
         options: dict[str, str],
-        tree: Callable[[tuple[int, ...]], tuple[int, ...]],
+        near: Callable[[int], Iterable[int]],
     ) -> None:
         self.nodes = nodes
         self.members = members
@@ -64,7 +64,7 @@ class Terms:
         self.wait = wait
         self.algorithm = algorithm
         self.options = options
-        self.tree = tree
+        self.near = near
 
 
 class Grant:

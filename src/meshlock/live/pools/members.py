@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from meshlock.algorithms.interface import NIL, Algorithm, Conflict, Keep
+from meshlock.algorithms.interface import Algorithm, Conflict, Keep
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.records import NO_EPOCH, majority
 from meshlock.algorithms.recovery.state import Terms
@@ -55,7 +54,7 @@ class Members:
             int(configuration.lease * (1 + DRIFT)) + 1,
             algorithm,
             configuration.options,
-            self.tree,
+            self.near,
         )
         self.node = Layer(pool.meet(pool.me), pool.out, self.terms)
         self.node.pace.second = 1_000_000
@@ -147,25 +146,10 @@ class Members:
     def reaches(self, name: str) -> bool:
         return name == self.pool.me or self.mesh.link_map.reaches(name)
 
-    def tree(self, participants: tuple[int, ...]) -> tuple[int, ...]:
-        """Shortest ways to the first of them; who else is on the way is left out."""
-        places = {self.name(number): place for place, number in enumerate(participants)}
-        links = self.mesh.link_map.links
-        fathers = [0] * len(participants)  # of those that the map does not reach: the root
-        fathers[0] = NIL
-        root = self.name(participants[0])
-        above = {root: 0}  # node: the place of the next participant on its way to the root
-        line = deque([root])
-        while line:
-            name = line.popleft()
-            nearest = places.get(name, above[name])
-            for peer in sorted(links.get(name, ())):
-                if peer not in above:
-                    above[peer] = nearest
-                    line.append(peer)
-                    if peer in places:
-                        fathers[places[peer]] = nearest
-        return tuple(fathers)
+    def near(self, number: int) -> list[int]:
+        """To whom that node is linked, as the map says."""
+        links = self.mesh.link_map.links.get(self.name(number), ())
+        return [self.pool.meet(name) for name in links]
 
     def conflict(self, conflict: Conflict) -> str:
         """They ignore each other until somebody mends a configuration."""

@@ -18,7 +18,7 @@ from heapq import heappush
 
 from meshlock.algorithms.interface import Message
 from meshlock.properties.paths import labelled
-from meshlock.simulate.layered import LayeredNodes, LayerSetup, tree
+from meshlock.simulate.layered import LayeredNodes, LayerSetup
 from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.run_setup import RunSetup
 from meshlock.simulate.workload import Client
@@ -30,7 +30,9 @@ class Routed(MobileSimulation):
         base = setup.network
         assert isinstance(base, LiveGraph)
         self.usable = LiveGraph(base.size, base.links())
-        layered = LayeredNodes(layer, setup.algorithm, setup.options, setup.permits, self.tree)
+        layered = LayeredNodes(
+            layer, setup.algorithm, setup.options, setup.permits, self.usable.neighbours
+        )
         super().__init__(setup, layered)
         self.lives = layered
         self.base = base  # the links there are, whoever is up
@@ -43,9 +45,6 @@ class Routed(MobileSimulation):
         self.arrived: set[int] = set()  # of these, by serial number, what is there
         self.sent_at: dict[int, float] = {}  # serial number of a token's message
         self.flying = 0  # tokens under way
-
-    def tree(self, participants: tuple[int, ...]) -> tuple[int, ...]:
-        return tree(self.usable.near, participants)
 
     def joined(self, one: int, other: int) -> bool:
         """Is there a way from one to the other?"""
