@@ -17,6 +17,7 @@ from lines import line
 
 import waiting
 from meshlock import Node, Pool, Refused
+from meshlock.algorithms.recovery.inside import tree
 from meshlock.live.interfaces import agent
 from meshlock.live.machine import clock, limits
 from meshlock.trace.audit import Audit
@@ -166,11 +167,12 @@ def test_the_tree_of_a_fixed_network_follows_the_links() -> None:
             await eventually(lambda: nodes["b"].mesh.link_map.reaches("d"))
             await eventually(lambda: "a" in pool.numbers and "d" in pool.numbers)
             assert pool.members is not None
+            near = pool.members.near
             numbers = [pool.meet(name) for name in ("b", "a", "c", "d")]
-            assert pool.members.tree(tuple(numbers)) == (-1, 0, 0, 2)
+            assert tree(near, tuple(numbers)) == (-1, 0, 0, 2)
             far = (numbers[0], numbers[3], numbers[1])  # c takes no part: b is next on d's way
-            assert pool.members.tree(far) == (-1, 0, 0)
-            assert pool.members.tree((numbers[0], 12345)) == (-1, 0)  # whoever that is
+            assert tree(near, far) == (-1, 0, 0)
+            assert tree(near, (numbers[0], 12345)) == (-1, 0)  # whoever that is
 
     virtual.run(story)
 
