@@ -214,6 +214,11 @@ def crashing() -> list[dict[str, Any]]:
     direct(3, ["1:1@0", "1:1@1", "2:1@0"], clients=2, stay=[1, 2])
     direct(3, ["1:1@0", "1:1@1"], clients=2, withdrawals=True)
     direct(3, ["1"], resends=2)
+    # Which permits a grant has, over an epoch that keeps it and one that lets it lapse.
+    direct(2, ["0", "1", "1"], permits=2, clients=2, slots=True)
+    direct(2, ["0", "1"], permits=2, proposals=1, slots=True)
+    direct(2, ["1", "0", "0"], permits=2, members="1", proposals=1, slots=True, stay=[1])
+    direct(2, ["1", "0"], permits=2, proposals=1, proposers=[0], crashes=1, slots=True)
     adding, removing = {"member_changes": ["add 2"]}, {"member_changes": ["remove 2"]}
     holder = {"proposers": [0], "proposals": 1, **none}
     direct(3, [], members="2", **adding, **holder, crashes=1, crashing=[0])

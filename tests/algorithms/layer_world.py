@@ -65,6 +65,7 @@ class Client:
         self.boot = boot
         self.want = want
         self.priority = priority
+        self.slots: tuple[int, ...] = ()
         self.until = 0  # the tick at which its lease ends, once it is in
 
 
@@ -118,6 +119,7 @@ class World:
             entry,
             settle(entry, options or {}),
             self.near,
+            slots=True,
         )
         self.clocks = [Clock(SLOW, 0, 0) for _ in range(size)]
         self.nodes = [make(i, self.out, self.terms) for i in range(size)]
@@ -367,6 +369,9 @@ class World:
         client = self.waiting.pop(enter.client)
         check(client.node == i and client.boot == self.boots[i], "let in at another node")
         client.until = self.clocks[i].when(enter.until)
+        client.slots = enter.slots
+        check(len(set(enter.slots)) == client.want, f"{client.want} permits, slots {enter.slots}")
+        check(all(0 <= slot < self.permits for slot in enter.slots), "a slot that is not there")
         self.held[client.number] = client
         self.entered.append(client)
         check(enter.fence > self.fence, "fences must grow")
@@ -375,6 +380,8 @@ class World:
     def judge(self) -> None:
         used = sum([one.want for one in self.held.values() if one.until > self.now])
         check(used <= self.permits, f"{used} of {self.permits} permits in use")
+        slots = [slot for one in self.held.values() if one.until > self.now for slot in one.slots]
+        check(len(set(slots)) == len(slots), f"slots {sorted(slots)} in use")
         usable = self.usable()
         check(len(usable) <= 1, f"tokens at {usable}")
         for i in usable:

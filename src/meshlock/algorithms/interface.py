@@ -38,13 +38,17 @@ class Enter(Effect):
 
     ``fence`` is the number of the grant, larger than that of every grant before it; 0
     where the algorithm's token does not count its grants. ``until``: the end of its lease on
-    the node's own clock, unless it is renewed; 0 where there are no leases.
+    the node's own clock, unless it is renewed; 0 where there are no leases. ``slots``: which
+    of the permits, where that matters.
     """
 
-    def __init__(self, client: int, fence: int = 0, until: int = 0) -> None:
+    def __init__(
+        self, client: int, fence: int = 0, until: int = 0, slots: tuple[int, ...] = ()
+    ) -> None:
         self.client = client
         self.fence = fence
         self.until = until
+        self.slots = slots
 
 
 class Lost(Effect):
@@ -271,8 +275,10 @@ class Node:
         message.sender = self.me
         self.out.append(message)
 
-    def enter(self, client: int, fence: int = 0, until: int = 0) -> None:
-        self.out.append(Enter(client, fence, until))
+    def enter(
+        self, client: int, fence: int = 0, until: int = 0, slots: tuple[int, ...] = ()
+    ) -> None:
+        self.out.append(Enter(client, fence, until, slots))
 
 
 class Leased(Node):

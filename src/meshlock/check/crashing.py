@@ -403,8 +403,8 @@ class Crashing(Model):
         if world.orphans:
             world.orphans = tuple(
                 [
-                    (node, fence, permits, time if node == slow else time - 1)
-                    for node, fence, permits, time in world.orphans
+                    (node, fence, permits, time if node == slow else time - 1, slots)
+                    for node, fence, permits, time, slots in world.orphans
                     if time > 1 or node == slow
                 ]
             )

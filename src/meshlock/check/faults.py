@@ -35,6 +35,7 @@ class Faults:
         handshakes: str = "eager",
         wall_clock: bool = True,
         stale: bool = False,
+        slots: bool = False,
         lead: list[str] | None = None,
     ) -> None:
         everybody = list(range(size))
@@ -59,6 +60,7 @@ class Faults:
         self.eager = handshakes == "eager"  # HELLO and LINK arrive at once
         self.wall_clock = wall_clock  # where the disk is gone, is there a clock to number epochs?
         self.stale = stale  # keep messages that a sound node would refuse
+        self.slots = slots  # grants say which permits they have
         self.lead = lead or []  # steps by name; the search begins where they end
 
     def budgets(self) -> list[int]:

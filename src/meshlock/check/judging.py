@@ -3,6 +3,7 @@
 *safety*        permits under valid leases are at most k
 *fences*        every grant's fence is above all fences granted before it
 *one-token*     at most one token can be used, here or on its way
+*slots*         no two grants under valid leases have a slot in common
 *ledger*        every grant under a valid lease stands in the ledger of the token that can be used
 *conservation*  free permits and ledger make k, there is no debt, and the algorithm inside knows
                 the same permits to be free
@@ -23,9 +24,10 @@ from meshlock.check.model import Fault
 from meshlock.check.system import NOTHING_DUE
 from meshlock.check.world import World
 from meshlock.properties import sentences
+from meshlock.properties.leases import twice
 from meshlock.properties.promises import promises
 
-NAMES: Final = ("fences", "ledger")
+NAMES: Final = ("fences", "ledger", "slots")
 """Those that only nodes that recover promise."""
 
 
@@ -64,13 +66,15 @@ class Judge:
         unbalanced: list[Fault] = []
         valid = [orphan[1] for orphan in world.orphans]
         used = sum([orphan[2] for orphan in world.orphans])
+        slots = [slot for orphan in world.orphans for slot in orphan[4]]
         usable: dict[tuple[Epoch, int, int], TokenState] = {}
         for i, number in enumerate(world.places):
             place = self.layers.places[i][number]
             if place.running:
-                for fence, permits, time in place.running:
+                for fence, permits, time, which in place.running:
                     if time > 0:
                         used += permits
+                        slots += which
                         valid.append(fence)
             token = place.token
             if token is not None:
@@ -94,6 +98,8 @@ class Judge:
         if used > self.permits:
             text = f"{used} of {self.permits} permits are under valid leases"
             wrong.append(Fault("safety", text, label))
+        for slot in twice(slots):
+            wrong.append(Fault("slots", sentences.shared_slot(slot), label))
         if len(usable) > 1:
             wrong.append(Fault("one-token", f"{len(usable)} tokens can be used", label))
         for token in usable.values() if valid else ():

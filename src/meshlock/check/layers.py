@@ -12,6 +12,7 @@ from meshlock.check.faults import Faults
 from meshlock.check.mail import Mail, make_relative
 from meshlock.check.model import Act
 from meshlock.check.setup import SetUp
+from meshlock.check.world import Running
 from meshlock.properties import sentences
 
 (REQUEST, LEAVE, WITHDRAW, RENEW, PROPOSE, CHANGE, CLOSE, RESEND) = range(8)
@@ -68,7 +69,7 @@ class Place:
         self.up, self.state, self.disk, self.boot = key
         self.promised = NO_EPOCH if self.disk is None else self.disk[0]
         self.members: tuple[int, ...] = ()
-        self.running: list[tuple[Fence, int, int]] = []  # fence, permits, time left
+        self.running: list[Running] = []
         self.held: TokenState | None = None  # the token here, if it can be used
         self.token: TokenState | None = None  # the token here
         self.balanced = True  # do its free and used permits make k?
@@ -113,6 +114,7 @@ class Layers:
             setup.algorithm,
             setup.options,
             setup.network.neighbours,
+            faults.slots,
         )
         self.nodes = [self.make(i) for i in everybody]
         self.clients: list[list[int]] = [[] for _ in everybody]  # of each node, in order
@@ -159,7 +161,9 @@ class Layers:
         grants = sorted(node.grants.items())
         place.promised = node.promised
         place.members = node.members
-        place.running = [(fence, grant.permits, grant.until) for fence, grant in grants]
+        place.running = [
+            (fence, grant.permits, grant.until, grant.slots) for fence, grant in grants
+        ]
         if node.token is not None:
             place.token = node.token.state()
             place.balanced = balanced(place.token, self.setup.permits)

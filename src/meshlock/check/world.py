@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from meshlock.algorithms.recovery.records import Fence
 
-Orphan = tuple[int, Fence, int, int]
-"""A client whose node crashed: the node, the fence, how many permits, what is left of its lease."""
+Running = tuple[Fence, int, int, tuple[int, ...]]
+"""A grant: its fence, how many permits, what is left of its lease, its slots."""
+Orphan = tuple[int, Fence, int, int, tuple[int, ...]]
+"""The grant of a node that crashed: the node, and as above."""
 Rest = tuple[tuple[Orphan, ...], tuple[int, ...], Fence, tuple[int, ...], int]
 """Orphans, what is left of the bounds, the highest fence so far, links that are cut, the priority
 that is due."""

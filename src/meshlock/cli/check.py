@@ -196,6 +196,12 @@ def check(
             rich_help_panel=CRASHES,
         ),
     ] = False,
+    slots: Annotated[
+        bool,
+        typer.Option(
+            "--slots", help="Grants say which permits they have.", rich_help_panel=CRASHES
+        ),
+    ] = False,
     lead: Annotated[
         list[str] | None,
         typer.Option(
@@ -209,7 +215,7 @@ def check(
         typer.Option(
             "--property",
             help="safety, one-token, conservation, order, neighbours, served, liveness, downhill, "
-            "scheme-1, scheme-2, scheme-3 or oriented, with --members also fences and ledger; "
+            "scheme-1, scheme-2, scheme-3 or oriented, with --members also fences, ledger and slots; "
             "again and again; else all.",
         ),
     ] = None,
@@ -288,6 +294,7 @@ def check(
         "idle": idle or None,
         "wall_clock": False if no_wall_clock else None,
         "stale": stale or None,
+        "slots": slots or None,
         "lead": lead,
     }
     small = (mutant or without) and nodes is None and topology is None and not request

@@ -6,6 +6,7 @@ The simulator reports as it goes and ``meshlock audit`` reports from a trace, as
 - **safety**: never are more than k permits in use *under valid leases*. A grant whose node
   has crashed is in use until its lease ends, for what the client started may still run.
 - **leases**: no client is inside after the end of its lease.
+- **slots**: no two grants under valid leases have a slot in common, where grants have slots.
 - **fences**: every grant has a higher fence than all grants before it.
 - **one-token**: every epoch has one token; it is made once, later epochs are higher, and
   no node makes another. That a token is lost is no violation here: it is why there are epochs.
@@ -19,10 +20,17 @@ from meshlock.properties import sentences
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import Promises
 
-NAMES = ("safety", "leases", "fences", "one-token", "conservation", "served")
+NAMES = ("safety", "leases", "slots", "fences", "one-token", "conservation", "served")
 
 Epoch = tuple[int, int, int]
 Fence = tuple[Epoch, int]
+
+
+def twice(slots: list[int]) -> list[int]:
+    """Those that occur more than once."""
+    if len(set(slots)) == len(slots):
+        return []
+    return sorted({slot for slot in slots if slots.count(slot) > 1})
 
 
 def numbered(fence: int) -> Fence:
@@ -33,10 +41,11 @@ def numbered(fence: int) -> Fence:
 class Held:
     """A grant, for as long as it may be in use."""
 
-    def __init__(self, node: int, want: int, until: float) -> None:
+    def __init__(self, node: int, want: int, until: float, slots: tuple[int, ...]) -> None:
         self.node = node
         self.want = want
         self.until = until
+        self.slots = slots
         self.orphan = False  # its node has crashed
 
 
@@ -67,13 +76,24 @@ class LeaseMonitor(Monitor):
         return used
 
     def granted(
-        self, time: float, node: int, client: int, want: int, until: float, fence: Fence
+        self,
+        time: float,
+        node: int,
+        client: int,
+        want: int,
+        until: float,
+        fence: Fence,
+        slots: tuple[int, ...] = (),
     ) -> None:
         self.grants += 1
-        self.given[client] = Held(node, want, until)
+        self.given[client] = Held(node, want, until, slots)
         used = self.in_use(time)
         if used > self.permits:
             self.report("safety", time, sentences.overuse(node, want, used, self.permits))
+        if len(slots) > 0:
+            living = [held.slots for held in self.given.values() if held.until > time]
+            for slot in twice([slot for row in living for slot in row]):
+                self.report("slots", time, sentences.shared_slot(slot))
         if fence <= self.fence:
             self.report("fences", time, sentences.falling_fence(node, fence, self.fence))
         else:

@@ -60,6 +60,10 @@ def overstayed(node: int, client: int, until: float) -> str:
     return f"client {client} of node {node} is still inside although its lease ended at {until:g}"
 
 
+def shared_slot(slot: int) -> str:
+    return f"slot {slot} is in two grants under valid leases"
+
+
 def old_epoch(node: int, epoch: object, before: object) -> str:
     return f"node {node} makes the token of epoch {epoch}, but there was one of {before}"
 

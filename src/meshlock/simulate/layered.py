@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from meshlock.algorithms.interface import Algorithm, Effect, Keep, Message, Node
+from meshlock.algorithms.interface import Algorithm, Effect, Enter, Keep, Message, Node
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.layer import layer
 from meshlock.algorithms.recovery.messages import Hello
@@ -70,6 +70,7 @@ class LayeredNodes:
             algorithm,
             options,
             near,
+            slots=True,
         )
         self.out: list[Effect] = []
         self.layers = [layer(me, self.out, self.terms) for me in range(size)]
@@ -120,10 +121,11 @@ class LayeredNodes:
 
     # -- leases ---------------------------------------------------------------------------
 
-    def enters(self, now: float, client: Client, fence: int, until: int) -> None:
+    def enters(self, now: float, client: Client, enter: Enter) -> None:
         me = client.node
-        end = self.ends[client.number] = self.clocks.true_time(me, until)
-        self.monitor.granted(now, me, client.number, client.want, end, numbered(fence))
+        end = self.ends[client.number] = self.clocks.true_time(me, enter.until)
+        fence = numbered(enter.fence)
+        self.monitor.granted(now, me, client.number, client.want, end, fence, enter.slots)
 
     def leaves(self, now: float, client: Client) -> None:
         """It has left, or its lease is over."""

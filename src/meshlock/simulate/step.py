@@ -254,7 +254,7 @@ class Steps:
                 if self.layered is None:
                     self.monitor.enters(self.now, client.node, client.number, client.want)
                 else:
-                    self.layered.enters(self.now, client, effect.fence, effect.until)
+                    self.layered.enters(self.now, client, effect)
                 client.inside = True
                 self.enters(node, client)
             elif isinstance(effect, Keep) and self.layered is not None:

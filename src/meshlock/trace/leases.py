@@ -88,7 +88,8 @@ class LeaseAudit:
     def enter(self, event: dict[str, Any], node: int, client: int, want: int) -> None:
         self.waits_no_more(event["t"], client)
         until = self.number(event, "until")
-        self.monitor.granted(event["t"], node, client, want, until, self.fence(event))
+        fence, slots = self.fence(event), self.slots(event, want)
+        self.monitor.granted(event["t"], node, client, want, until, fence, slots)
 
     def lease(self, event: dict[str, Any]) -> None:
         client = self.trace.whole(event, "client")
@@ -165,6 +166,14 @@ class LeaseAudit:
         ):
             raise self.trace.bad("needs an epoch: a list of counter, node and boot")
         return (value[0], value[1], value[2])
+
+    def slots(self, event: dict[str, Any], want: int) -> tuple[int, ...]:
+        value = event.get("slots", [])
+        if not isinstance(value, list) or not all(isinstance(slot, int) for slot in value):
+            raise self.trace.bad("needs slots: a list of numbers")
+        if len(value) not in (0, want):
+            raise self.trace.bad(f"has {len(value)} slots for {want} permits")
+        return tuple(value)
 
     def fence(self, event: dict[str, Any]) -> Fence:
         value = event.get("fence")

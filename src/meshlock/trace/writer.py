@@ -123,6 +123,8 @@ class TraceWriter:
                 entered["want"] = self.wants[effect.client]
                 if effect.fence:
                     entered["fence"] = effect.fence
+                if effect.slots:
+                    entered["slots"] = effect.slots
                 if leased is not None:
                     entered["until"] = leased.ends[effect.client]
                 self.line(entered)

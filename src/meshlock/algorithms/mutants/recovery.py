@@ -57,7 +57,7 @@ class TellsWhatLapses(Layer):
 
 class FreesWhatLapses(Layer):
     def is_free(self, entry: Entry, report: Report | None) -> bool:
-        return report is not None and entry.fence not in [fence for fence, _ in report.grants]
+        return report is not None and entry.fence not in [grant.fence for grant in report.grants]
 
 
 class TakesAnyToken(Layer):
@@ -343,6 +343,29 @@ class TakesTokensOfAFailedLink(Layer):
         super().link_down(peer)
         if sent is not None and sent.receiver == peer and self.token is None:
             self.token = HeldToken(sent.state, self.unaccepted_until)
+
+
+class TakesTheFirstSlots(Layer):
+    def let_in(self, client: int) -> list[tuple[int, Fence, int]]:
+        token = self.token
+        assert token is not None
+        token.ledger = tuple([entry._replace(slots=()) for entry in token.ledger])
+        return super().let_in(client)
+
+
+class KeepsGrantsWithoutSlots(Layer):
+    def kept(
+        self, reports: dict[int, Report], top: Epoch, usable: TokenState | None
+    ) -> list[Entry]:
+        return [entry._replace(slots=()) for entry in super().kept(reports, top, usable)]
+
+
+class LapsesWithoutSlots(Layer):
+    def lapse(
+        self, reports: dict[int, Report], kept: list[Entry], usable: TokenState | None
+    ) -> tuple[Entry, ...]:
+        lapsing = super().lapse(reports, kept, usable)
+        return tuple([entry._replace(slots=()) for entry in lapsing])
 
 
 def mutant(
@@ -948,5 +971,42 @@ MUTANTS: list[Mutant] = [
         topology="line",
         members=2,
         cuts=1,
+    ),
+    mutant(
+        "takes-the-first-slots",
+        "slots are counted from the first, whatever the ledger says is out",
+        TakesTheFirstSlots,
+        "slots",
+        4,
+        "0 1",
+        permits=2,
+        members=2,
+        slots=True,
+    ),
+    mutant(
+        "gives-slots-twice-after-recovery",
+        "the ledger of a new epoch keeps grants without their slots",
+        KeepsGrantsWithoutSlots,
+        "slots",
+        8,
+        "0 1",
+        permits=2,
+        members=2,
+        proposals=1,
+        slots=True,
+    ),
+    mutant(
+        "forgets-slots-of-what-lapses",
+        "what lapses keeps its permits out, but not its slots",
+        LapsesWithoutSlots,
+        "slots",
+        10,
+        "1 0 0",
+        permits=2,
+        members=1,
+        others=1,
+        proposals=1,
+        slots=True,
+        lead=[*FIRST_TOKEN, "request 0a", "deliver REQUEST 0>1", "deliver TOKEN 1>0", "leave 0a"],
     ),
 ]

@@ -335,13 +335,15 @@ class Layer(Quorum):
         token.grants += 1
         token.free -= want
         fence = Fence(token.epoch, token.grants)
-        token.ledger = (*token.ledger, Entry(self.me, fence, want, False))
+        slots = token.lowest_slots(want) if self.terms.slots else ()
+        label = self.label(client)
+        token.ledger = (*token.ledger, Entry(self.me, fence, want, False, slots, label))
         if self.leaving.pop(client, 0) > 0:
             self.returning[fence] = want
             return [(client, fence, want)]
         del self.waiting[client]
-        self.grants[fence] = Grant(client, want, token.epoch, token.until)
-        self.enter(client, fence_number(fence), token.until)
+        self.grants[fence] = Grant(client, want, token.epoch, token.until, slots, label)
+        self.enter(client, fence_number(fence), token.until, slots)
         return []
 
     def may_give(self, message: Message) -> bool:

@@ -283,7 +283,7 @@ class Quorum(Conclusions):
         """Refuse what is lower from now on, and say what we have, in one step."""
         self.rise(epoch)
         valid = [
-            (fence, grant.permits)
+            Entry(self.me, fence, grant.permits, False, grant.slots, grant.label)
             for fence, grant in sorted(self.grants.items())
             if grant.epoch == self.adopted and grant.until > self.now
         ]

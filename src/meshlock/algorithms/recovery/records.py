@@ -30,12 +30,15 @@ class Config(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """Of a ledger: permits that are out. ``lapsing``: nobody renews them any more."""
+    """Of a ledger: permits that are out. ``lapsing``: nobody renews them any more. ``slots``:
+    which ones, where that matters; as many as permits, or none. ``label``: the client's own."""
 
     node: int
     fence: Fence
     permits: int
     lapsing: bool
+    slots: tuple[int, ...]
+    label: str
 
 
 class Participant(NamedTuple):
@@ -83,7 +86,7 @@ class Report(NamedTuple):
     boot: int
     top: Epoch  # the highest answered or adopted
     adopted: Epoch
-    grants: tuple[tuple[Fence, int], ...]  # under valid leases, with their permits
+    grants: tuple[Entry, ...]  # under valid leases
     hop_seen: tuple[Epoch, int]
     token: TokenState | None  # surrendered
     unaccepted: Unaccepted | None

@@ -78,7 +78,7 @@ class Conclusions(State):
         entries: list[Entry] = []
         for node in sorted(reports):
             if self.belongs(reports[node], top):
-                entries += [Entry(node, fence, h, False) for fence, h in reports[node].grants]
+                entries += reports[node].grants
         if usable is not None:
             named = [entry.fence for entry in usable.ledger]
             entries = [entry for entry in entries if entry.fence in named]
@@ -99,7 +99,7 @@ class Conclusions(State):
         fences = [entry.fence for entry in kept]
         return tuple(
             [
-                Entry(entry.node, entry.fence, entry.permits, True)
+                entry._replace(lapsing=True)
                 for entry in usable.ledger
                 if entry.fence not in fences and not self.is_free(entry, reports.get(entry.node))
             ]
@@ -109,7 +109,7 @@ class Conclusions(State):
         """Its node reported without it; but what was lapsing may run where nobody reports it."""
         if report is None or entry.lapsing:
             return False
-        return entry.fence not in [fence for fence, _ in report.grants]
+        return entry.fence not in [grant.fence for grant in report.grants]
 
 
 def fence_of(entry: Entry) -> Fence:

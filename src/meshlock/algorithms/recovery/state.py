@@ -43,7 +43,7 @@ class Terms:
     ``nodes`` is everybody who should hear of an epoch; those that are no members may come and go.
     ``members`` are the first ones; who they are now, a node's ``config`` says. ``wait`` on any
     clock is not shorter than ``lease`` on any other. ``near`` gives the neighbours of a node, as
-    far as is known here.
+    far as is known here. ``slots``: a grant says which of the permits it has, not only how many.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class Terms:
         algorithm: Algorithm,
         options: dict[str, str],
         near: Callable[[int], Iterable[int]],
+        slots: bool = False,
     ) -> None:
         self.nodes = nodes
         self.members = members
@@ -65,14 +66,25 @@ class Terms:
         self.algorithm = algorithm
         self.options = options
         self.near = near
+        self.slots = slots
 
 
 class Grant:
-    def __init__(self, client: int, permits: int, epoch: Epoch, until: int) -> None:
+    def __init__(
+        self,
+        client: int,
+        permits: int,
+        epoch: Epoch,
+        until: int,
+        slots: tuple[int, ...],
+        label: str,
+    ) -> None:
         self.client = client
         self.permits = permits
         self.epoch = epoch  # an older one than adopted: it runs out and is not renewed
         self.until = until
+        self.slots = slots
+        self.label = label
 
 
 class HeldToken:
@@ -95,6 +107,17 @@ class HeldToken:
                 self.ledger = tuple([other for other in self.ledger if other.fence != fence])
                 return entry.node
         return NIL
+
+    def lowest_slots(self, want: int) -> tuple[int, ...]:
+        """Of those that are not out. As there are so many free permits, they are below k."""
+        out = {slot for entry in self.ledger for slot in entry.slots}
+        chosen: list[int] = []
+        slot = 0
+        while len(chosen) < want:
+            if slot not in out:
+                chosen.append(slot)
+            slot += 1
+        return tuple(chosen)
 
 
 class Proposal:
@@ -208,6 +231,7 @@ class State(Leased):
         self.proposal: Proposal | None = None
         self.lapsed_at = NEVER
         # the algorithm inside
+        self.label: Callable[[int], str] = unlabelled  # what a client wants to be known by
         self.inside = Inside(me, terms.algorithm, terms.permits, terms.options)
         self.inner: Node | None = None
         self.serving = NIL  # of an algorithm that takes one client at a time
@@ -267,7 +291,10 @@ class State(Leased):
             tuple(
                 sorted(
                     [
-                        (fence, grant.client, grant.permits, grant.epoch, max(0, grant.until - now))
+                        (
+                            *(fence, grant.client, grant.permits, grant.epoch),
+                            *(max(0, grant.until - now), grant.slots, grant.label),
+                        )
                         for fence, grant in self.grants.items()
                     ]
                 )
@@ -315,9 +342,9 @@ class State(Leased):
         self.quiet_until = cast(int, state[8])
         self.heard = dict(cast(tuple[tuple[int, int], ...], state[9]))
         self.grants = {
-            fence: Grant(client, permits, epoch, until)
-            for fence, client, permits, epoch, until in cast(
-                tuple[tuple[Fence, int, int, Epoch, int], ...], state[10]
+            fence: Grant(client, permits, epoch, until, slots, label)
+            for fence, client, permits, epoch, until, slots, label in cast(
+                tuple[tuple[Fence, int, int, Epoch, int, tuple[int, ...], str], ...], state[10]
             )
         }
         self.waiting = dict(cast(tuple[tuple[int, Waiting], ...], state[11]))
@@ -381,6 +408,10 @@ class State(Leased):
         message.sender = sender
         message.seal = None if seal is None else thawed_seal(seal)
         return message
+
+
+def unlabelled(client: int) -> str:
+    return ""
 
 
 def frozen_effect(effect: Effect) -> Frozen:

@@ -27,6 +27,7 @@ NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}"
 """What nodes and pools may be called."""
 
 LONGEST_NAME = 64
+LONGEST_LABEL = 128
 MOST_NODES = 1024
 """So many there may be in a mesh, and as many links at each."""
 
@@ -121,6 +122,7 @@ DECLARED: dict[str, Range] = {
 
 
 Name = Annotated[str, msgspec.Meta(pattern=rf"\A{NAME}\Z")]
+Label = Annotated[str, msgspec.Meta(max_length=LONGEST_LABEL)]
 Word = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
 Priority = Annotated[int, PRIORITY.meta]
 Want = Annotated[int, WANT.meta]

@@ -24,6 +24,7 @@ from meshlock.live.machine.limits import (
     EpochCount,
     EpochGrants,
     Hop,
+    Label,
     Level,
     NodeNumber,
     Permits,
@@ -65,7 +66,8 @@ def row(*types: Any) -> Any:
 Fence = within(records.Fence, Epoch, EpochGrants)
 Fences = row(Fence, ...)
 Returns = row(row(Fence, Share), ...)
-Entry = within(records.Entry, NodeNumber, Fence, Share, bool)
+Slots = row(Share, ...)
+Entry = within(records.Entry, NodeNumber, Fence, Share, bool, Slots, Label)
 Entries = row(Entry, ...)
 Participant = within(records.Participant, NodeNumber, Count, NodeNumber)
 Participants: Any = Annotated[row(Participant, ...), PER_NODE]
@@ -75,7 +77,7 @@ FirstLedger = within(
 TokenState = within(records.TokenState, Epoch, Hop, Share, Entries, EpochGrants)
 Unaccepted = within(records.Unaccepted, TokenState, NodeNumber, Count)
 Report = within(
-    *(records.Report, Count, Epoch, Epoch, Returns, row(Epoch, Hop)),
+    *(records.Report, Count, Epoch, Epoch, Entries, row(Epoch, Hop)),
     *(TokenState | None, Unaccepted | None, Config),
 )
 
