@@ -215,8 +215,8 @@ def check(
         typer.Option(
             "--property",
             help="safety, one-token, conservation, order, neighbours, served, liveness, downhill, "
-            "scheme-1, scheme-2, scheme-3 or oriented, with --members also fences, ledger and slots; "
-            "again and again; else all.",
+            "scheme-1, scheme-2, scheme-3 or oriented, with --members also fences, ledger "
+            "and slots; again and again; else all.",
         ),
     ] = None,
     reduction: Annotated[
