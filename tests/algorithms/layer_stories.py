@@ -11,6 +11,7 @@ from layer_world import LEASE, World, check
 
 from meshlock.algorithms.interface import Algorithm
 from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.recovery.records import Change
 from meshlock.algorithms.registry import find
 
 ALGORITHMS = (
@@ -25,6 +26,8 @@ ALGORITHMS = (
 )
 
 STEPS = 150
+MOST = 4
+"""Permits, where they change."""
 PATIENCE = 30 * LEASE
 """So long may it take, once all is mended, until the last is served."""
 
@@ -38,8 +41,11 @@ class Story:
         members = draw.choice([size, size, min(size, 3), min(size, 2)])
         self.crashes = draw.random() < 0.7
         self.changes = draw.random() < 0.3
-        # after changes of members a lost disk is more than recovery promises to survive
-        self.forgets = 0.0 if self.changes else draw.choice([0.0, 0.2, 0.5])
+        self.sizing = Random(f"{seed} sizes")
+        self.resizes = entry.problem == "h-of-k" and self.sizing.random() < 0.4
+        # after changes of members or permits a lost disk is more than recovery promises to survive
+        forgets = 0.0 if self.changes else draw.choice([0.0, 0.2, 0.5])
+        self.forgets = 0.0 if self.resizes else forgets
         self.cuts = draw.random() < 0.6
         self.sleeps = draw.random() < 0.3
         self.pauses = draw.choice([(0, 1, 2, 5), (0, 1, 2, 5, 20, 60), (0, 5, 50, 200)])
@@ -65,6 +71,8 @@ class Story:
         world.run(self.random.choice([0, 700]))
         for _ in range(STEPS):
             self.step()
+            if self.resizes and self.sizing.random() < 0.05:
+                self.resize(self.sizing.randrange(world.size), self.sizing.randint(1, MOST))
             world.run(self.random.choice(self.pauses))
             if world.held and world.waiting:
                 self.judge_order()
@@ -73,6 +81,8 @@ class Story:
         self.happen()
         world = self.world
         world.mend()
+        if self.resizes:
+            self.finish_resizing()
         check(world.until_served(PATIENCE), f"not served: {world.why()}")
         check(world.until_whole(PATIENCE), "permits were lost")
         if self.changes:
@@ -109,7 +119,26 @@ class Story:
         if one.member and all(other.pace.change is None for other in self.world.nodes):
             other = self.random.randrange(self.world.size)
             if one.members != (other,):
-                one.pace.change = (other not in one.members, other)
+                added = other not in one.members
+                one.pace.change = Change(add=other) if added else Change(remove=other)
+
+    def resize(self, node: int, permits: int) -> None:
+        one = self.world.nodes[node]
+        if one.member and all(other.pace.change is None for other in self.world.nodes):
+            self.world.wished.add(permits)
+            one.pace.change = Change(permits=permits)
+
+    def finish_resizing(self) -> None:
+        """In the end there is enough for everybody's wish."""
+        world = self.world
+        end = world.now + PATIENCE
+        for node in world.nodes:
+            node.pace.change = None
+        while not any(world.nodes[i].config.permits == MOST for i in world.usable()):
+            check(world.now < end, "permits are not changed")
+            members = [node.me for node in world.nodes if node.member]
+            self.resize(members[0], MOST)
+            world.tick(end)
 
     def propose(self, node: int) -> None:
         """For no reason at all."""

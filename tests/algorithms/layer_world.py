@@ -67,6 +67,7 @@ class Client:
         self.priority = priority
         self.slots: tuple[int, ...] = ()
         self.until = 0  # the tick at which its lease ends, once it is in
+        self.fence = 0
 
 
 class World:
@@ -92,6 +93,8 @@ class World:
         self.random = random.Random(seed)
         self.size = size
         self.permits = permits
+        self.sizes: dict[int, int] = {}  # how many permits an epoch has, by its number
+        self.wished = {permits}  # those that somebody wanted, and that every epoch must have
         self.slowest = slowest
         self.loss = loss
         self.doubles = doubles
@@ -360,7 +363,7 @@ class World:
 
     def judge_ages(self, node: Layer) -> None:
         """In grants; a stand-in counts as one, and there are at most k of them in an epoch."""
-        most = len(self.entered) + self.permits * node.adopted.counter
+        most = len(self.entered) + max(self.wished) * node.adopted.counter
         for _, _, age, _ in node.waiting.values():
             check(age <= most, f"a request of age {age} after {len(self.entered)} grants")
 
@@ -371,16 +374,32 @@ class World:
         client.until = self.clocks[i].when(enter.until)
         client.slots = enter.slots
         check(len(set(enter.slots)) == client.want, f"{client.want} permits, slots {enter.slots}")
-        check(all(0 <= slot < self.permits for slot in enter.slots), "a slot that is not there")
+        check(all(0 <= one < enter.permits for one in enter.slots), "a slot that is not there")
         self.held[client.number] = client
         self.entered.append(client)
         check(enter.fence > self.fence, "fences must grow")
-        self.fence = enter.fence
+        self.fence = client.fence = enter.fence
+        self.judge_size(enter.fence >> FENCE_BITS, enter.permits)
+
+    def judge_size(self, epoch: int, permits: int) -> None:
+        """An epoch has as many permits as the last one with a token had, or as somebody wanted
+        since; and everybody says the same."""
+        if epoch not in self.sizes:
+            check(permits in self.wished, f"{permits} permits, which nobody wants")
+            check(epoch > max(self.sizes, default=0), "epochs must grow")
+            self.sizes[epoch] = permits
+            wanted = [one.pace.change.permits for one in self.nodes if one.pace.change is not None]
+            self.wished = {permits, *wanted} - {0}
+        check(self.sizes[epoch] == permits, "an epoch of two sizes")
 
     def judge(self) -> None:
-        used = sum([one.want for one in self.held.values() if one.until > self.now])
-        check(used <= self.permits, f"{used} of {self.permits} permits in use")
-        slots = [slot for one in self.held.values() if one.until > self.now for slot in one.slots]
+        used = 0
+        valid = [one for one in self.held.values() if one.until > self.now]
+        for client in sorted(valid, key=lambda one: one.fence):
+            used += client.want
+            most = self.sizes[client.fence >> FENCE_BITS]
+            check(used <= most, f"{used} of {most} permits in use when somebody was let in")
+        slots = [slot for one in valid for slot in one.slots]
         check(len(set(slots)) == len(slots), f"slots {sorted(slots)} in use")
         usable = self.usable()
         check(len(usable) <= 1, f"tokens at {usable}")
@@ -389,8 +408,10 @@ class World:
             assert token is not None
             agree = not self.honest or not self.nodes[i].disagrees()
             check(agree, "the node inside has not what its token's state says")
+            self.judge_size(token.epoch.counter, self.nodes[i].config.permits)
             out = sum([entry.permits for entry in token.ledger])
-            check(token.free >= 0 and token.free + out == self.permits, "permits made or lost")
+            check(token.free + out == self.sizes[token.epoch.counter], "permits made or lost")
+            check(token.free >= 0 or self.nodes[i].paused(), "more is out than there is")
             named = {entry.fence for entry in token.ledger}
             for j in range(self.size):
                 if self.up[j]:
@@ -564,7 +585,7 @@ class World:
         while self.now < end:
             for i in self.usable():
                 token = self.nodes[i].token
-                if token is not None and token.free == self.permits:
+                if token is not None and token.free == self.sizes[token.epoch.counter]:
                     return True
             self.tick(end)
         return False

@@ -6,7 +6,7 @@ import pytest
 from layer_machines import INSIDE, LEASE, NOTICE, POLL, SEVERAL, WAIT, Machines, everybody_near
 
 from meshlock.algorithms.interface import Enter
-from meshlock.algorithms.recovery.records import NO_EPOCH, Epoch
+from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch
 from meshlock.algorithms.recovery.state import Terms
 from meshlock.algorithms.registry import find
 
@@ -331,10 +331,10 @@ def test_a_member_is_added_and_another_removed_while_clients_go_on(inside: str) 
     permits = several_permits(inside, 2)
     machines = born(inside, permits, size=2, others=1)
     machines.ask(1)
-    machines.nodes[0].pace.change = (True, 2)
+    machines.nodes[0].pace.change = Change(add=2)
     machines.run(LEASE)
     assert {node.members for node in machines.nodes.values()} == {(0, 1, 2)}
-    machines.nodes[0].pace.change = (False, 1)
+    machines.nodes[0].pace.change = Change(remove=1)
     machines.run(LEASE)
     assert {node.members for node in machines.nodes.values()} == {(0, 2)}
     assert machines.nodes[0].pace.change is None
@@ -349,9 +349,96 @@ def test_a_member_is_added_and_another_removed_while_clients_go_on(inside: str) 
     assert machines.free() == permits
 
 
+# -- permits ---------------------------------------------------------------------------------
+
+
+@several
+def test_more_permits_are_granted_at_once_and_stay(inside: str) -> None:
+    machines = born(inside, permits=1)
+    machines.ask(1)
+    machines.ask(2)
+    assert machines.who() == [1]
+    machines.nodes[0].pace.change = Change(permits=3)
+    machines.run(LEASE)
+    assert machines.who() == [1, 2] and machines.lost == []
+    assert machines.free() == 1
+    machines.kill(0)  # an epoch later everybody still knows
+    machines.run(4 * LEASE)
+    machines.leave(1)
+    machines.leave(2)
+    machines.run(4 * LEASE)
+    assert machines.free() == 3
+    machines.start(0)
+    assert machines.nodes[0].config.permits == 3
+
+
+@several
+def test_fewer_than_are_held_grants_nothing_until_enough_came_back(inside: str) -> None:
+    machines = born(inside, permits=3, size=4)
+    for me in (0, 1, 2, 3):
+        machines.ask(me)
+    machines.nodes[0].pace.change = Change(permits=1)
+    machines.run(2 * LEASE)
+    assert machines.who() == [0, 1, 2] and machines.lost == []
+    assert {node.config.permits for node in machines.nodes.values()} == {1}
+    (holder,) = machines.holders()
+    machines.nodes[holder].waiting.setdefault(9, (1, 0, 0, 0))
+    why = machines.nodes[holder].pace.why(machines.now)
+    assert why == "the pool was made smaller: 2 too many are still in use"
+    machines.nodes[holder].waiting.pop(9, None)
+    for me in (1, 0):
+        machines.leave(me)
+        machines.run(LEASE)
+        assert len(machines.who()) == 3
+    machines.leave(2)
+    machines.run(LEASE)
+    assert machines.who() == [0, 1, 2, 3]
+
+
+@several
+def test_too_much_that_is_out_is_free_when_its_node_is_dead_for_a_lease(inside: str) -> None:
+    machines = born(inside, permits=2)
+    machines.ask(1)
+    machines.ask(2)
+    machines.nodes[0].pace.change = Change(permits=1)
+    machines.run(LEASE)
+    machines.kill(1)
+    machines.kill(2)
+    machines.start(1)
+    machines.run(6 * LEASE)
+    assert machines.free() == 1
+
+
+@several
+def test_whoever_wants_more_than_there_are_waits_and_may_give_up(inside: str) -> None:
+    machines = born(inside, permits=3)
+    machines.ask(1, want=2)
+    machines.ask(2, want=3)
+    machines.ask(2, want=2, client=8)
+    machines.nodes[0].pace.change = Change(permits=2)
+    machines.run(LEASE)
+    machines.leave(1)
+    machines.run(LEASE)
+    assert machines.clients() == [(1, 7), (2, 8)]
+    assert machines.withdraw(2, 7)
+    machines.ask(0, want=3)
+    machines.leave(2, 8)
+    machines.nodes[1].pace.change = Change(permits=3)
+    machines.run(LEASE)
+    assert machines.clients() == [(1, 7), (2, 8), (0, 7)]
+
+
+def test_permits_that_differ_from_the_start_are_a_conflict() -> None:
+    machines = Machines("direct", 1)
+    machines.run(LEASE // 2)
+    machines.nodes[2].config = machines.nodes[2].config._replace(permits=2)
+    machines.run(2 * LEASE)
+    assert machines.conflicts
+
+
 def test_the_last_member_is_not_removed() -> None:
     machines = born("direct", size=1)
-    machines.nodes[0].pace.change = (False, 0)
+    machines.nodes[0].pace.change = Change(remove=0)
     machines.run(LEASE)
     assert machines.nodes[0].members == (0,)
     epochs = machines.epochs()

@@ -47,6 +47,7 @@ def test_faults_need_members() -> None:
         ({"members": "all", "lease": 3, "wait": 2}, "--lease is at least 1 tick"),
         ({"members": "all", "renewals": "fly"}, "--renewals is meet or travel, not 'fly'"),
         ({"members": "all", "member_changes": ["add 7"]}, "--member-change takes 'add N'"),
+        ({"members": "all", "resizes": [0]}, "--resize takes how many permits there are to be"),
         ({"members": "all", "flips": 1}, "links fail by --cuts"),
         ({"members": "all", "crashing": [5]}, "There is no node 5"),
         ({"members": "all", "proposers": [-1]}, "There is no node -1: they are 0 to 2"),

@@ -52,6 +52,35 @@ def finished(run: RecoverySimulation) -> RecoverySimulation:
     return run
 
 
+@pytest.mark.parametrize("algorithm", ["jiang", "direct"])
+def test_k_changes_while_nodes_crash(algorithm: str, tmp_path: Path) -> None:
+    path = tmp_path / "told.jsonl"
+    given = {"algorithm": algorithm, "want": "1-2", "crashes": "30,10", "until": "200", "hold": "2"}
+    with path.open("wb") as file:
+        trace = TraceWriter(file, False)
+        run = prepared(trace, **given, **{"permits-change": "40:2,80:5,120:3"})
+        finished(run)
+    assert run.figures()["permits"] == 3
+    assert {layer.config.permits for layer in run.lives.layers} == {3}
+    verdict = Audit(Trace(path))
+    assert verdict.monitor.violated == {} and verdict.monitor.permits == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"permits-change": "5"}, "--permits-change takes TIME:K"),
+        ({"permits-change": "5:0"}, "--permits-change takes TIME:K"),
+        ({"permits-change": "x:2", "want": "1"}, "--permits-change takes a time"),
+        ({"permits-change": "5:2"}, "A request for 3 of 2 permits can never be served"),
+        ({"permits-change": "5:2", "algorithm": "raymond", "permits": 1, "want": "1"}, "raymond"),
+    ],
+)
+def test_impossible_changes_of_k_are_refused(given: dict[str, str | int], sentence: str) -> None:
+    with pytest.raises(Refused, match=sentence):
+        prepared(**given)
+
+
 def test_birth_takes_a_lease_of_silence_and_one_to_wait():
     run = finished(prepared(until="60"))
     found = run.figures()

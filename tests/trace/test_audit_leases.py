@@ -169,8 +169,38 @@ def test_a_token_sent_to_two_nodes(tmp_path):
 
 
 def test_a_ledger_that_does_not_add_up(tmp_path):
-    told = [*birth(), at(1, 0, "timer", free=1, lent=2)]
+    told = [*birth(), at(1, 0, "timer", free=1, lent=2), end(2)]
     assert "1 free and 2 lent" in audit(tmp_path, *told).monitor.violated["conservation"]
+
+
+def resized(permits, free, lent):
+    """A second epoch, for so many permits."""
+    made = [at(5, 1, "timer", tokens=1, free=free, lent=lent)]
+    return [*made, at(5, 1, "recover", epoch=TWO, permits=permits)]
+
+
+WISH = at(4, 0, "timer", resize=1)
+
+
+def test_after_k_fell_old_grants_go_on_and_new_ones_wait(tmp_path):
+    held = [*birth(), *grant(1, 0, 1, 1), *grant(1, 0, 2, 2), WISH, *resized(1, 0, 2)]
+    assert audit(tmp_path, *held, end(6)).monitor.violated == {}
+    one_back = [*held, at(6, 0, "leave", client=1)]
+    early = audit(tmp_path, *one_back, *granted_of(7, 3, 1), end(8))
+    assert "2 permits are in use, but there are 1" in early.monitor.violated["safety"]
+    late = audit(tmp_path, *one_back, at(7, 0, "leave", client=2), *granted_of(8, 3, 1), end(9))
+    assert late.monitor.violated == {}
+
+
+def granted_of(time, client, permits):
+    asked, entered = grant(time, 1, client, 1, epoch=TWO)
+    return [asked, {**entered, "permits": permits}]
+
+
+def test_another_k_that_nobody_asked_for(tmp_path):
+    told = [*birth(), *resized(3, 3, 0), end(6)]
+    found = audit(tmp_path, *told).monitor.violated["conservation"]
+    assert "for 3 permits, but there were 2" in found
 
 
 def test_waiting_for_long_beside_a_majority(tmp_path):

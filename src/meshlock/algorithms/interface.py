@@ -38,16 +38,22 @@ class Enter(Effect):
 
     ``fence`` is the number of the grant, larger than that of every grant before it; 0
     where the algorithm's token does not count its grants. ``until``: the end of its lease on
-    the node's own clock, unless it is renewed; 0 where there are no leases. ``slots``: which
-    of the permits, where that matters.
+    the node's own clock, unless it is renewed; 0 where there are no leases. ``permits``: how many
+    the pool has in all, where that may change; else 0. ``slots``: which ones, where it matters.
     """
 
     def __init__(
-        self, client: int, fence: int = 0, until: int = 0, slots: tuple[int, ...] = ()
+        self,
+        client: int,
+        fence: int = 0,
+        until: int = 0,
+        permits: int = 0,
+        slots: tuple[int, ...] = (),
     ) -> None:
         self.client = client
         self.fence = fence
         self.until = until
+        self.permits = permits
         self.slots = slots
 
 
@@ -276,9 +282,14 @@ class Node:
         self.out.append(message)
 
     def enter(
-        self, client: int, fence: int = 0, until: int = 0, slots: tuple[int, ...] = ()
+        self,
+        client: int,
+        fence: int = 0,
+        until: int = 0,
+        permits: int = 0,
+        slots: tuple[int, ...] = (),
     ) -> None:
-        self.out.append(Enter(client, fence, until, slots))
+        self.out.append(Enter(client, fence, until, permits, slots))
 
 
 class Leased(Node):

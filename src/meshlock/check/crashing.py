@@ -126,6 +126,7 @@ class Crashing(Model):
         self.mailboxes = Mailboxes(self.mail)
         self.judge = Judge(self.layers, self.mailboxes, judged)
         self.fixed = not setup.algorithm.changing_links
+        self.resizes = any(change.permits > 0 for change in self.bounds.changes)
         self.links = [] if self.fixed else sorted(setup.network.links())
         self.link_numbers: dict[Pair, int] = {}  # by both directions
         for number, (one, other) in enumerate(self.links):
@@ -187,7 +188,14 @@ class Crashing(Model):
     def birth(self) -> World:
         """Everybody has just started and nobody has a disk yet."""
         asks = [0 if self.bounds.idle else 1] * len(self.setup.wishes)
-        rest = ((), (*self.bounds.budgets(), *asks), Fence(NO_EPOCH, 0), (), NOTHING_DUE)
+        rest = (
+            (),
+            (*self.bounds.budgets(), *asks),
+            Fence(NO_EPOCH, 0),
+            (),
+            NOTHING_DUE,
+            self.setup.permits,
+        )
         world = World([self.layers.birth(i) for i in range(self.size)], EMPTY, rest)
         for one, other in self.links:
             self.form(world, one, other)
@@ -234,7 +242,7 @@ class Crashing(Model):
             label = (kind << SHIFT) + subject
             after = self.after(world, kind, subject)
             wrong: list[Fault] = []
-            if judge.ordered or after.failure or after.fence_repeated:
+            if judge.ordered or after.failure or after.fence_repeated or self.resizes:
                 wrong = judge.step(world, after, label)
             number = self.number(after)
             if number not in self.seen and not after.failure:
@@ -350,13 +358,15 @@ class Crashing(Model):
             self.note_loss(subject)
         elif kind == CHANGE:
             after.spend(LEFT_PROPOSALS)
-            self.call(after, subject // len(self.bounds.member_changes), kind, subject)
+            self.call(after, subject // len(self.bounds.changes), kind, subject)
         else:
             self.call(after, subject, kind, 0)
         if self.mailboxes.messages[after.box]:
             self.settle(after)
         if self.judge.ordered:
             self.judge.due_after(world, after, kind)
+        if self.resizes:
+            self.judge.size_after(after)
         return after
 
     def wall_clock(self, world: World) -> int:
@@ -502,6 +512,8 @@ class Crashing(Model):
             for fence in outcome.granted:
                 world.fence_repeated |= fence <= world.fence
                 world.fence = max(fence, world.fence)
+            if self.resizes:
+                world.limit = outcome.permits
         if outcome.failure:
             world.failure = world.failure or outcome.failure
         return outcome
@@ -568,9 +580,10 @@ class Crashing(Model):
         if kind in (REQUEST, LEAVE, WITHDRAW):
             return f"{NAMES[kind]} {self.client(subject)}"
         if kind == CHANGE:
-            changes = self.bounds.member_changes
-            added, node = changes[subject % len(changes)]
-            return f"{'add' if added else 'remove'} {node} by {subject // len(changes)}"
+            changes = self.bounds.changes
+            add, remove, permits = changes[subject % len(changes)]
+            deed = f"resize to {permits}" if permits else f"remove {remove}"
+            return f"{deed if add == NIL else f'add {add}'} by {subject // len(changes)}"
         if kind in (CUT, HEAL):
             return f"{NAMES[kind]} {self.links[subject][0]}-{self.links[subject][1]}"
         return NAMES[kind] if kind == TICK else f"{NAMES[kind]} {subject}"

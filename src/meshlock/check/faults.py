@@ -20,7 +20,7 @@ class Faults:
         forgets: int = 0,
         proposals: int = 0,
         proposers: list[int] | None = None,
-        member_changes: list[Change] | None = None,
+        changes: list[Change] | None = None,
         cuts: int = 0,
         ticks: int = ANY_NUMBER,
         slow_ticks: int = 0,
@@ -44,8 +44,8 @@ class Faults:
         self.crashing = crashing or everybody
         self.forgets = forgets  # so many of the restarts may be without disk
         self.proposals = proposals
-        self.proposers = proposers or (everybody if member_changes else list(members))
-        self.member_changes = member_changes or []  # each may be proposed, once, with an epoch
+        self.proposers = proposers or (everybody if changes else list(members))
+        self.changes = changes or []  # each may be proposed, once, with an epoch
         self.cuts = cuts
         self.ticks = ticks
         self.slow_ticks = slow_ticks  # ticks that one node's clock misses
@@ -73,7 +73,7 @@ class Faults:
             self.losses,
             self.slow_ticks,
             self.resends,
-            len(self.member_changes),
+            len(self.changes),
             self.cuts,
             self.ticks,
         ]

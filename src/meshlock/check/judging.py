@@ -1,12 +1,14 @@
 """What must be true of nodes that crash, judged after every step.
 
-*safety*        permits under valid leases are at most k
+*safety*        permits under valid leases are at most k; where k changes, at most the k of its
+                epoch whenever somebody is let in, and the largest k at all times
 *fences*        every grant's fence is above all fences granted before it
 *one-token*     at most one token can be used, here or on its way
 *slots*         no two grants under valid leases have a slot in common
 *ledger*        every grant under a valid lease stands in the ledger of the token that can be used
-*conservation*  free permits and ledger make k, there is no debt, and the algorithm inside knows
-                the same permits to be free
+*conservation*  free permits and ledger make k, below 0 is free only where k fell, the algorithm
+                inside knows the same permits to be free, and k is what it was unless somebody
+                asked for another
 *order*         who enters next after a client left, with nothing of the algorithm under way, has
                 the highest priority of all who waited then (judged where nothing crashes, is cut,
                 lost or changes epoch)
@@ -36,8 +38,8 @@ class Judge:
         self.layers = layers
         self.mailboxes = mailboxes
         self.judged = judged
-        self.permits = layers.setup.permits
         setup, faults = layers.setup, layers.faults
+        self.permits = max([setup.permits, *[change.permits for change in faults.changes]])
         promised = promises(setup.algorithm, setup.options)
         self.gain = promised.ageing * len(setup.wishes)
         calm = faults.proposals + faults.crashes + faults.losses + faults.cuts == 0
@@ -56,6 +58,16 @@ class Judge:
         if world.fence_repeated and "fences" in self.judged:
             text = "a grant's fence is not above all before it"
             wrong.append(Fault("fences", text, label))
+        if world.size_forgotten and "conservation" in self.judged:
+            text = f"the pool had {world.size} permits, and has others that nobody asked for"
+            wrong.append(Fault("conservation", text, label))
+        if world.limit > 0 and "safety" in self.judged:
+            used = self.used(world)
+            if used > world.limit:
+                text = (
+                    f"somebody is let in, so {used} permits are in use, but there are {world.limit}"
+                )
+                wrong.append(Fault("safety", text, label))
         if self.ordered:
             wrong += self.order(before, world, label)
         return wrong
@@ -110,6 +122,24 @@ class Judge:
                 break
         wrong += unbalanced
         return [fault for fault in wrong if fault.name in self.judged]
+
+    def size_after(self, world: World) -> None:
+        """With how many permits does whoever has the token go on?"""
+        for i, number in enumerate(world.places):
+            place = self.layers.places[i][number]
+            if place.held is not None and place.permits != world.size:
+                if any(change.permits == place.permits for change in self.layers.faults.changes):
+                    world.size = place.permits
+                else:
+                    world.size_forgotten = True
+
+    def used(self, world: World) -> int:
+        """Permits under valid leases."""
+        used = sum([orphan[2] for orphan in world.orphans])
+        for i, number in enumerate(world.places):
+            running = self.layers.places[i][number].running
+            used += sum([permits for _, permits, time, _ in running if time > 0])
+        return used
 
     # -- order ---------------------------------------------------------------------------------
 

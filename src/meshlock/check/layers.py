@@ -52,6 +52,7 @@ class Place:
         "hop_seen",
         "inside",
         "members",
+        "permits",
         "promised",
         "proposing",
         "returning",
@@ -69,6 +70,7 @@ class Place:
         self.up, self.state, self.disk, self.boot = key
         self.promised = NO_EPOCH if self.disk is None else self.disk[0]
         self.members: tuple[int, ...] = ()
+        self.permits = 0
         self.running: list[Running] = []
         self.held: TokenState | None = None  # the token here, if it can be used
         self.token: TokenState | None = None  # the token here
@@ -89,13 +91,16 @@ class Place:
 class Outcome:
     """What one handler did in one state of a node: it never needs to run again."""
 
-    __slots__ = ("failure", "granted", "place", "sends")
+    __slots__ = ("failure", "granted", "permits", "place", "sends")
 
-    def __init__(self, place: int, sends: list[int], granted: list[Fence], failure: str) -> None:
+    def __init__(
+        self, place: int, sends: list[int], granted: list[Fence], failure: str, permits: int = 0
+    ) -> None:
         self.place = place
         self.sends = sends
         self.granted = granted
         self.failure = failure
+        self.permits = permits  # k of the epoch of what was granted
 
 
 class Layers:
@@ -161,16 +166,17 @@ class Layers:
         grants = sorted(node.grants.items())
         place.promised = node.promised
         place.members = node.members
+        place.permits = node.config.permits
         place.running = [
             (fence, grant.permits, grant.until, grant.slots) for fence, grant in grants
         ]
         if node.token is not None:
             place.token = node.token.state()
-            place.balanced = balanced(place.token, self.setup.permits)
+            place.balanced = balanced(place.token, node.config.permits, node.paused())
             if node.usable():
                 place.held = place.token
         inner = node.inner
-        if place.held is not None and inner is not None and len(node.withheld) == 0:
+        if place.held is not None and inner is not None and can_agree(node):
             place.disagrees = inner.tokens() == 0 or inner.free_permits() != place.held.free
         place.inside = [grant.client for _, grant in grants]
         place.waiting = list(node.waiting)
@@ -202,9 +208,9 @@ class Layers:
             steps.append((RENEW, me))
         if me in faults.proposers and node.votes():
             steps.append((PROPOSE, me))
-            for number, (added, other) in enumerate(faults.member_changes):
-                if added != (other in node.members):
-                    steps.append((CHANGE, me * len(faults.member_changes) + number))
+            for number, change in enumerate(faults.changes):
+                if not change.is_made(node.config):
+                    steps.append((CHANGE, me * len(faults.changes) + number))
         if node.may_close():
             steps.append((CLOSE, me))
         if place.waiting or place.returning or node.unaccepted is not None:
@@ -226,18 +232,22 @@ class Layers:
         failure = self.handle(node, place, kind, subject)
         disk = None if kind == FORGET else place.disk
         sends: list[int] = []
+        permits = 0
         for effect in self.out:
             if isinstance(effect, Message):
                 sends.append(self.mail.number(effect, node.now))
             elif isinstance(effect, Keep):
                 disk = (effect.promised, effect.config)
-            elif isinstance(effect, Enter) and effect.client not in expected:
-                failure = failure or sentences.uninvited(i, effect.client)
+            elif isinstance(effect, Enter):
+                permits = effect.permits
+                if effect.client not in expected:
+                    failure = failure or sentences.uninvited(i, effect.client)
         self.out.clear()
         if failure:
             return Outcome(number, [], [], sentences.failed(i, failure))
         granted = sorted([fence for fence in node.grants if fence not in had])
-        return Outcome(self.number(i, (True, node.freeze(), disk, node.boot)), sends, granted, "")
+        after = self.number(i, (True, node.freeze(), disk, node.boot))
+        return Outcome(after, sends, granted, "", permits)
 
     def ready(self, i: int, place: Place, kind: int) -> Layer:
         """The node as it is before a handler runs."""
@@ -267,7 +277,7 @@ class Layers:
             elif kind == PROPOSE:
                 node.propose()
             elif kind == CHANGE:
-                changes = self.faults.member_changes
+                changes = self.faults.changes
                 node.propose(changes[subject % len(changes)])
             elif kind == CLOSE:
                 node.close()
@@ -314,5 +324,11 @@ class Layers:
         return act
 
 
-def balanced(token: TokenState, permits: int) -> bool:
-    return token.free >= 0 and token.free + sum([one.permits for one in token.ledger]) == permits
+def balanced(token: TokenState, permits: int, paused: bool) -> bool:
+    out = sum([one.permits for one in token.ledger])
+    return (token.free >= 0 or paused) and token.free + out == permits
+
+
+def can_agree(node: Layer) -> bool:
+    """Does the node inside know all that its layer has done?"""
+    return len(node.withheld) == 0 and not node.paused()

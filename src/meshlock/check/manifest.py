@@ -91,6 +91,7 @@ class Entry:
             if name in table:
                 words.append(f"{name} {' '.join([str(node) for node in table[name]])}")
         words += [f"'{change}'" for change in table.get("member_changes", [])]
+        words += [f"resize {permits}" for permits in table.get("resizes", [])]
         words += [f"{name} {table[name]}" for name in ("lease", "wait") if name in table]
         words += [name for name in ("birth", "idle", "slots") if table.get(name)]
         words += [f"{name} {table[name]}" for name in ("renewals", "handshakes") if name in table]

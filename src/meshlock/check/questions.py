@@ -7,7 +7,7 @@ from typing import Any
 
 from meshlock.algorithms.interface import Algorithm
 from meshlock.algorithms.recovery.inside import refuse_without_token
-from meshlock.algorithms.recovery.records import Change as MemberChange
+from meshlock.algorithms.recovery.records import Change as PoolChange
 from meshlock.algorithms.registry import find, refuse_impossible, settle
 from meshlock.check.faults import Faults
 from meshlock.check.judging import NAMES as RECOVERY
@@ -132,6 +132,7 @@ def setup(
     )
     if members:
         refuse_without_token(entry)
+        refuse_impossible_sizes(entry, faults.get("resizes", []), wishes)
         refuse_plain_only(changes=ordered, flips=flips, repeat=repeat, capacity=capacity)
     elif faults:
         word = next(iter(faults)).replace("_", "-")
@@ -155,6 +156,17 @@ def setup(
     )
 
 
+def refuse_impossible_sizes(algorithm: Algorithm, sizes: list[int], wishes: list[Wish]) -> None:
+    """What somebody wants must always be possible: else it waits for ever."""
+    for size in sizes:
+        if size < 1:
+            raise Refused("--resize takes how many permits there are to be: 1 or more.")
+        want = max(wish.want for wish in wishes)
+        refuse_impossible(
+            algorithm, permits=size, want=want, complete=True, fifo=True, changing=False
+        )
+
+
 def faults_of(size: int, members: str, **words: Any) -> Faults:
     """What may happen to nodes that recover, of which so many are members."""
     if members != "all" and not (members.isdecimal() and 1 <= int(members) <= size):
@@ -173,15 +185,17 @@ def faults_of(size: int, members: str, **words: Any) -> Faults:
     lease, wait = words.get("lease", 2), words.get("wait", words.get("lease", 2))
     if not 1 <= lease <= wait:
         raise Refused("--lease is at least 1 tick, and --wait is not shorter.")
-    changes: list[MemberChange] = []
+    changes: list[PoolChange] = []
     for text in words.pop("member_changes", []):
         match = MEMBER_CHANGE.fullmatch(text.strip())
         if match is None or int(match[2]) >= size:
             raise Refused(f"--member-change takes 'add N' or 'remove N', N a node, not '{text}'.")
-        changes.append((match[1] == "add", int(match[2])))
+        node = int(match[2])
+        changes.append(PoolChange(add=node) if match[1] == "add" else PoolChange(remove=node))
+    changes += [PoolChange(permits=permits) for permits in words.pop("resizes", [])]
     first = size if members == "all" else int(members)
     return Faults(
-        size, tuple(range(first)), **{**words, "lease": lease, "wait": wait}, member_changes=changes
+        size, tuple(range(first)), **{**words, "lease": lease, "wait": wait}, changes=changes
     )
 
 

@@ -117,12 +117,11 @@ class Serving:
         return len(up) >= majority(latest.members)
 
     def all_is_well(self) -> bool:
-        permits = self.setup.permits
         living = [node for i, node in enumerate(self.nodes) if self.up[i]]
         if any(len(node.waiting) > 0 or len(node.grants) > 0 for node in living):
             return False
         return any(
-            node.usable() and node.token is not None and node.token.free == permits
+            node.usable() and node.token is not None and node.token.free == node.config.permits
             for node in living
         )
 

@@ -19,7 +19,7 @@ HAPPENS = {
     "slow": "has a clock that misses the next tick",
     "renew": "asks for its lease to be renewed",
     "propose": "proposes an epoch",
-    "change": "proposes an epoch with other members",
+    "change": "proposes an epoch with other members or permits",
     "close": "writes the ledger of its epoch",
     "resend": "sends again what nobody has acted upon",
 }

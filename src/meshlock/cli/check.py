@@ -115,6 +115,13 @@ def check(
             rich_help_panel=CRASHES,
         ),
     ] = None,
+    resize: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="So many permits there are to be: may be proposed with an epoch, once (repeat).",
+            rich_help_panel=CRASHES,
+        ),
+    ] = None,
     cuts: Annotated[
         int | None,
         typer.Option(
@@ -280,6 +287,7 @@ def check(
         "proposals": proposals,
         "proposers": proposer,
         "member_changes": member_change,
+        "resizes": resize,
         "cuts": cuts,
         "ticks": ticks,
         "slow_ticks": slow_ticks,

@@ -116,6 +116,10 @@ def simulate(
         str | None,
         typer.Option(help="EVERY,LASTS: the network is cut in two at random, mean times."),
     ] = None,
+    permits_change: Annotated[
+        str | None,
+        typer.Option(help="TIME:K[,TIME:K...]: with --members, there are K permits from then on."),
+    ] = None,
     clock_skew: Annotated[
         str | None, typer.Option(help="Share by which clocks may run fast or slow, as 0.01.")
     ] = None,
@@ -171,6 +175,7 @@ def simulate(
         "lease": lease,
         "crashes": crashes,
         "disks-lost": disks_lost,
+        "permits-change": permits_change,
         "cuts": cuts,
         "clock-skew": clock_skew,
         "until": until,

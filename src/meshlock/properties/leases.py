@@ -3,14 +3,18 @@
 The simulator reports as it goes and ``meshlock audit`` reports from a trace, as with
 :mod:`.monitor`, whose other properties are about networks in which nothing crashes.
 
-- **safety**: never are more than k permits in use *under valid leases*. A grant whose node
-  has crashed is in use until its lease ends, for what the client started may still run.
+- **safety**: nobody is let in while more than k permits would be in use *under valid leases*, k
+  being that of the epoch of the grant. A grant whose node has crashed is in use until its lease
+  ends, for what the client started may still run. So where k never changes, never are more than
+  k in use; when it falls, what was granted before may go on.
 - **leases**: no client is inside after the end of its lease.
 - **slots**: no two grants under valid leases have a slot in common, where grants have slots.
 - **fences**: every grant has a higher fence than all grants before it.
 - **one-token**: every epoch has one token; it is made once, later epochs are higher, and
   no node makes another. That a token is lost is no violation here: it is why there are epochs.
-- **conservation**: what is free at the token and what its ledger says is lent are k together.
+- **conservation**: what is free at the token and what its ledger says is lent are k together,
+  unless more than k was lent when k fell: then nothing is free. k is that of the epoch before,
+  unless somebody asked for another.
 - **served**: nobody waits in vain who had a way to a majority for long enough; see :mod:`.paths`.
 """
 
@@ -59,6 +63,7 @@ class LeaseMonitor(Monitor):
         self.fence: Fence = ((0, -1, 0), 0)
         self.epoch: Epoch = (0, -1, 0)  # the highest that has a token
         self.epochs = 0
+        self.wished: set[int] = set()  # other numbers of permits that somebody asked for
 
     # -- grants ---------------------------------------------------------------------
 
@@ -83,13 +88,15 @@ class LeaseMonitor(Monitor):
         want: int,
         until: float,
         fence: Fence,
+        permits: int,
         slots: tuple[int, ...] = (),
     ) -> None:
+        """``permits``: k of its epoch."""
         self.grants += 1
         self.given[client] = Held(node, want, until, slots)
         used = self.in_use(time)
-        if used > self.permits:
-            self.report("safety", time, sentences.overuse(node, want, used, self.permits))
+        if used > permits:
+            self.report("safety", time, sentences.overuse(node, want, used, permits))
         if len(slots) > 0:
             living = [held.slots for held in self.given.values() if held.until > time]
             for slot in twice([slot for row in living for slot in row]):
@@ -123,17 +130,20 @@ class LeaseMonitor(Monitor):
 
     # -- the token --------------------------------------------------------------------
 
-    def recovered(self, time: float, node: int, epoch: Epoch) -> None:
-        """The token of a new epoch is made."""
+    def recovered(self, time: float, node: int, epoch: Epoch, permits: int) -> None:
+        """The token of a new epoch is made, for so many permits."""
         if epoch <= self.epoch:
             self.report("one-token", time, sentences.old_epoch(node, epoch, self.epoch))
         else:
             self.epoch = epoch
             self.epochs += 1
+            if permits not in (self.permits, *self.wished):
+                self.report("conservation", time, sentences.size(node, permits, self.permits))
+            self.permits = permits
 
     def keeps(self, time: float, node: int, free: int, lent: int) -> None:
-        """The token is here: so many are free, so many are in its ledger."""
-        if free < 0 or free + lent != self.permits:
+        """The token of the highest epoch is here: so many are free, so many are in its ledger."""
+        if free != max(0, self.permits - lent):
             self.report("conservation", time, sentences.ledger(node, free, lent, self.permits))
 
     def made(self, time: float, node: int, tokens: int) -> None:

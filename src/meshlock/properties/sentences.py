@@ -72,5 +72,9 @@ def ledger(node: int, free: int, lent: int, permits: int) -> str:
     return f"the token at node {node} has {free} free and {lent} lent, but there are {permits}"
 
 
+def size(node: int, permits: int, before: int) -> str:
+    return f"the token that node {node} makes is for {permits} permits, but there were {before}"
+
+
 def unserved_with_path(waiting: int) -> str:
     return f"{waiting} request(s) waited although a majority could be reached for long enough"

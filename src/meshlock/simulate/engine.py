@@ -167,6 +167,10 @@ class Simulation(Steps):
         """Something other than a message or a client is due; see :mod:`.link_changes`."""
         raise NotImplementedError
 
+    def capacity(self) -> float:
+        """What clients could have used at most: permits, times how long there were so many."""
+        return self.permits * self.now
+
     def connected_share(self) -> float:
         """The part of the time in which every node could reach every other."""
         return 1.0

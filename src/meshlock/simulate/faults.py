@@ -1,4 +1,5 @@
-"""What goes wrong in a run: crashes, and cuts of the network in two. Times are in time units."""
+"""What befalls a run: crashes, cuts of the network in two, other numbers of permits. Times are in
+time units."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ class Faults:
         cut_for: float = 0.0,
         kill: str = "",
         kill_at: float = 0.0,
+        resizes: list[tuple[float, int]] | None = None,
     ) -> None:
         self.crash_every = crash_every  # between two crashes, of any node
         self.down_for = down_for
@@ -28,6 +30,7 @@ class Faults:
         self.cut_for = cut_for
         self.kill = kill  # once, for good: "holder" of the token, or "client" elsewhere
         self.kill_at = kill_at  # then, or as soon as there is one
+        self.resizes = resizes or []  # when, and how many permits there are to be; in that order
         self.crashing = Random(f"{seed}:crashes").random
         self.losing = Random(f"{seed}:disks").random
         self.cutting = Random(f"{seed}:cuts").random

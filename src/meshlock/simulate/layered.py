@@ -13,7 +13,7 @@ from meshlock.algorithms.interface import Algorithm, Effect, Enter, Keep, Messag
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.layer import layer
 from meshlock.algorithms.recovery.messages import Hello
-from meshlock.algorithms.recovery.records import NO_EPOCH, Epoch
+from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch
 from meshlock.algorithms.recovery.state import Terms
 from meshlock.properties.leases import LeaseMonitor, numbered
 from meshlock.properties.promises import promises
@@ -86,6 +86,7 @@ class LayeredNodes:
         self.free = 0  # at the token that was seen last
         self.minted = NO_EPOCH  # the highest epoch whose token was seen
         self.said: dict[int, list[int]] = {}  # node: whom the trace says that it cannot reach
+        self.wishes: dict[int, int] = {}  # node: how many permits there are to be, not said yet
 
     # -- lives ----------------------------------------------------------------------------
 
@@ -122,10 +123,11 @@ class LayeredNodes:
     # -- leases ---------------------------------------------------------------------------
 
     def enters(self, now: float, client: Client, enter: Enter) -> None:
-        me = client.node
+        me, want = client.node, client.want
         end = self.ends[client.number] = self.clocks.true_time(me, enter.until)
         fence = numbered(enter.fence)
-        self.monitor.granted(now, me, client.number, client.want, end, fence, enter.slots)
+        permits, slots = enter.permits, enter.slots
+        self.monitor.granted(now, me, client.number, want, end, fence, permits, slots)
 
     def leaves(self, now: float, client: Client) -> None:
         """It has left, or its lease is over."""
@@ -146,9 +148,11 @@ class LayeredNodes:
             self.free = token.free
             if len(self.usable) > 1:
                 self.judge_tokens(now)
+        minted = self.new_epoch(now, me)
         if token is not None:
             lent = sum([entry.permits for entry in token.ledger])
-            self.monitor.keeps(now, me, token.free, lent)
+            if token.epoch == self.minted:
+                self.monitor.keeps(now, me, max(0, token.free), lent)
         ends: dict[int, float] = {}
         for grant in layer.grants.values():
             before = self.ends.get(grant.client)
@@ -158,7 +162,7 @@ class LayeredNodes:
                     self.ends[grant.client] = end
                     self.monitor.renewed(now, grant.client, end)
                     ends[grant.client] = end
-        return LeaseStep(lent, self.new_epoch(now, me), ends, self.ends)
+        return LeaseStep(lent, minted, layer.config.permits, ends, self.ends)
 
     def judge_tokens(self, now: float) -> None:
         valid = [node for node, end in self.usable.items() if end > now]
@@ -176,18 +180,26 @@ class LayeredNodes:
         if epoch <= self.minted:
             return None
         self.minted = epoch
-        self.monitor.recovered(now, me, epoch)
+        self.monitor.recovered(now, me, epoch, self.layers[me].config.permits)
         return epoch
 
-    # -- whom a node can reach --------------------------------------------------------------
+    # -- what a node is told from outside ---------------------------------------------------
 
-    def reachability(self, me: int) -> dict[str, Any]:
-        """For the trace: whom this node cannot reach, where that has changed."""
+    def wish(self, me: int, permits: int) -> None:
+        """Somebody asks this node to have the number of permits changed."""
+        self.layers[me].pace.change = Change(permits=permits)
+        self.monitor.wished.add(permits)
+        self.wishes[me] = permits
+
+    def news(self, me: int) -> dict[str, Any]:
+        """For the trace: whom this node cannot reach, where that has changed, and that wish."""
+        said: dict[str, Any] = {}
         now = sorted(self.layers[me].unreachable)
-        if self.said.get(me, []) == now:
-            return {}
-        self.said[me] = now
-        return {"unreachable": now}
+        if self.said.get(me, []) != now:
+            said["unreachable"] = self.said[me] = now
+        if me in self.wishes:
+            said["resize"] = self.wishes.pop(me)
+        return said
 
     # -- messages -----------------------------------------------------------------------------
 

@@ -118,6 +118,8 @@ class Player:
         elif verb == "unreachable":
             nodes = [script.node(number, word) for word in rest]
             run.lives().layers[nodes[0]].unreachable = set(nodes[1:])
+        elif verb == "resize" and len(rest) == 2:
+            run.lives().wish(script.node(number, rest[0]), script.whole(number, rest[1]))
         else:
             return False
         return True

@@ -101,6 +101,8 @@ class RecoverySimulation(Routed):
             self.later(faults.cut_after(), self.fall_apart)
         if faults.kill:
             self.later(faults.kill_at, self.kill_somebody)
+        for time, permits in faults.resizes:
+            self.later(time, partial(self.resize, permits))
         self.later(self.lease, self.watch)
         if self.until > 0.0:
             self.later(self.until, self.stop)
@@ -271,6 +273,20 @@ class RecoverySimulation(Routed):
         self.cut([0] * self.network.size)
         self.later(self.faults.cut_after(), self.fall_apart)
 
+    def resize(self, permits: int) -> None:
+        """Have a member that is up see to it, after other wishes; and again, should it crash."""
+        layers = [layer for layer in self.lives.layers if self.lives.up[layer.me]]
+        if all(layer.pace.change is None for layer in layers):
+            for layer in layers:
+                if layer.me in self.lives.usable and layer.config.permits == permits:
+                    return
+            for layer in layers:
+                if layer.member:
+                    self.lives.wish(layer.me, permits)
+                    self.wake(layer.me, self.chance())
+                    break
+        self.later(self.lease, partial(self.resize, permits))
+
     def kill_somebody(self) -> None:
         """Once and for good: the node with the token, or another whose client holds permits."""
         victims = holders = [node for node, end in self.lives.usable.items() if end > self.now]
@@ -336,6 +352,7 @@ class RecoverySimulation(Routed):
                 if until > start:
                     holder = node
                     end = min(end, until)
+            measures.permits = lives.monitor.permits
             measures.span(
                 end,
                 self.parts,
@@ -357,6 +374,9 @@ class RecoverySimulation(Routed):
                 self.unserved_with_path += 1
         self.lives.monitor.ends_leased(self.now, self.late + self.unserved_with_path)
 
+    def capacity(self) -> float:
+        return self.recovery.capacity
+
     def requests_with_path(self) -> int | None:
         """How many requests would be owed an entry by now; None if that takes long to find out."""
         if len(self.asked) * len(self.paths.times) > MOST_LOOKS:
@@ -367,6 +387,7 @@ class RecoverySimulation(Routed):
         """Under ``recovery``, beside the figures that every run has."""
         return {
             "epochs": self.lives.monitor.epochs,
+            "permits": self.lives.monitor.permits,
             **self.recovery.figures(),
             "requests_with_path": self.requests_with_path(),
             "unserved_with_path": self.unserved_with_path,

@@ -23,6 +23,7 @@ class RecoveryMeasures:
         self.members = members
         self.majority = len(members) // 2 + 1
         self.permits = permits
+        self.capacity = 0.0  # permits, times how long there were so many
         self.time = 0.0
         self.crashes = 0
         self.cuts = 0
@@ -108,6 +109,7 @@ class RecoveryMeasures:
             self.lacking_since = start
         elif not majority:
             self.lacking_since = -1.0
+        self.capacity += length * self.permits
         self.idle += length * max(0, self.permits - used - (free if holder >= 0 else 0))
 
     def ends(self) -> None:
@@ -135,7 +137,7 @@ class RecoveryMeasures:
                 if self.with_majority > 0
                 else None
             ),
-            "idle_share": round(self.idle / (time * self.permits), 4),
+            "idle_share": round(self.idle / (self.capacity or 1.0), 4),
             "lost_grants": self.lost_grants,
             "orphaned_grants": self.orphaned_grants,
             "lost_requests": self.lost_requests,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from meshlock.algorithms.registry import refuse_impossible
 from meshlock.errors import Refused
 from meshlock.simulate.clocks import TICKS, drawn_clocks
 from meshlock.simulate.faults import Faults
@@ -25,6 +26,15 @@ def with_recovery(settings: Settings, setup: RunSetup) -> RecoverySimulation:
         raise Refused(
             "With --members a message on a failing link may be lost; it neither drains nor "
             "returns: leave out --failures."
+        )
+    for _, permits in resizes(settings):  # whoever waits for more would wait for ever
+        refuse_impossible(
+            setup.algorithm,
+            permits=permits,
+            want=setup.workload.wants[1],
+            complete=True,
+            fifo=True,
+            changing=False,
         )
     size = setup.network.size
     mean_delay = setup.delay.low + setup.delay.span / 2.0
@@ -102,7 +112,22 @@ def faults(settings: Settings, seed: int, lease: float) -> Faults:
         disks_lost=disks_lost,
         cut_every=cut_every,
         cut_for=cut_for,
+        resizes=resizes(settings),
     )
+
+
+def resizes(settings: Settings) -> list[tuple[float, int]]:
+    """When, and how many permits there are to be from then on."""
+    found: list[tuple[float, int]] = []
+    text = settings.text("permits-change")
+    for part in text.split(",") if text else []:
+        time, _, permits = part.partition(":")
+        if not permits.isdecimal() or int(permits) < 1:
+            raise Refused(
+                f"--permits-change takes TIME:K, K at least 1, with commas between: not '{text}'."
+            )
+        found.append((times("permits-change", time, 1)[0], int(permits)))
+    return sorted(found)
 
 
 def times(name: str, text: str, most: int) -> list[float]:

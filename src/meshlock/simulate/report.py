@@ -70,7 +70,7 @@ def figures(run: Simulation, seed: int, cpu: float) -> dict[str, Any]:
             "known": measures.known,
         },
         "token_hops_per_entry": measures.messages.get("TOKEN", 0) / entries if entries else 0.0,
-        "use_rate": measures.used / (run.permits * run.now) if run.now > 0.0 else 0.0,
+        "use_rate": measures.used / run.capacity() if run.now > 0.0 else 0.0,
         "fairness": jain(measures.entries_by_node),
         "violated": list(run.monitor.violated),
         "connected_share": run.connected_share(),

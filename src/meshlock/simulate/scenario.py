@@ -60,6 +60,7 @@ wait TIME                        time passes: what is due happens, what is on it
 time TIME                        it is that time now, and nothing has happened
 wake N [chance C]                node N looks at its clock; C from 0 to 1 is its draw
 unreachable N [A B ...]          node N knows that it cannot reach these
+resize N K                       node N is to have the number of permits changed to K
 finish                           settle; whoever has been inside longest leaves; and so on
 paper TEXT, note TEXT            what the paper, or whoever wrote the script, says at this
                                  point; shown in the transcript

@@ -229,6 +229,8 @@ class Reading:
             away = event.get("unreachable")
             if isinstance(away, list):
                 self.add(event["t"], Deed("unreachable", node, -1, " ".join(map(str, away))))
+            if "resize" in event:
+                self.add(event["t"], Deed("resize", node, -1, str(event["resize"])))
             self.add(event["t"], Deed("wake", node, -1, f"chance {event.get('chance', 0)!r}"))
         elif kind == "withdraw" and not event.get("crash"):
             self.add(event["t"], Deed("withdraw", node), choice)

@@ -69,6 +69,7 @@ RECOVERY: dict[str, str] = {
     "crashes": "",
     "disks-lost": "0",
     "cuts": "",
+    "permits-change": "",
     "until": "",
 }
 """Settings of nodes that recover, and their defaults; without ``members`` nobody does."""

@@ -216,7 +216,7 @@ class Steps:
         assert self.layered is not None
         node = self.turn(me)
         self.layered.layers[me].wake(chance)
-        cause = {"chance": chance, **self.layered.reachability(me)}
+        cause = {"chance": chance, **self.layered.news(me)}
         self.done(node, "timer", cause, 0, 0)
 
     # -- the step ---------------------------------------------------------------------

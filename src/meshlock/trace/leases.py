@@ -41,6 +41,8 @@ class LeaseAudit:
                 self.near[other].add(one)
         self.changed_at: float | None = 0.0  # parts of the network that are not recorded yet
         self.lent: dict[int, int] = {}
+        self.accounts = False  # is there a token at the node of this step, and news of it?
+        self.free = 0  # there
         self.sent: dict[str, int] = {}  # tokens by epoch and hop: to whom they went
         self.taken: set[str] = set()
         self.coming = ""  # the token that this step brought
@@ -88,8 +90,8 @@ class LeaseAudit:
     def enter(self, event: dict[str, Any], node: int, client: int, want: int) -> None:
         self.waits_no_more(event["t"], client)
         until = self.number(event, "until")
-        fence, slots = self.fence(event), self.slots(event, want)
-        self.monitor.granted(event["t"], node, client, want, until, fence, slots)
+        fence, permits, slots = self.fence(event), self.permits(event), self.slots(event, want)
+        self.monitor.granted(event["t"], node, client, want, until, fence, permits, slots)
 
     def lease(self, event: dict[str, Any]) -> None:
         client = self.trace.whole(event, "client")
@@ -113,13 +115,14 @@ class LeaseAudit:
 
     def recovered(self, event: dict[str, Any]) -> None:
         node = self.trace.whole(event, "node")
-        self.monitor.recovered(event["t"], node, self.epoch(event.get("epoch")))
+        epoch = self.epoch(event.get("epoch"))
+        self.monitor.recovered(event["t"], node, epoch, self.permits(event))
 
     def keeps(self, event: dict[str, Any], node: int, tokens: int, free: int) -> None:
-        """After a step: does the token here account for all permits?"""
+        """When the step is over: does the token here account for all permits?"""
         self.lent[node] = event.get("lent", self.lent.get(node, 0))
-        if tokens > 0 and ("free" in event or "lent" in event):
-            self.monitor.keeps(event["t"], node, free, self.lent[node])
+        self.accounts = tokens > 0 and ("free" in event or "lent" in event)
+        self.free = free
 
     def token(self, event: dict[str, Any]) -> str:
         """Epoch and hop of the token in this message: copies have the same."""
@@ -145,6 +148,8 @@ class LeaseAudit:
         return 0 if self.coming in self.taken else tokens
 
     def settle(self, time: float, node: int, balance: int) -> None:
+        if self.accounts:
+            self.monitor.keeps(time, node, self.free, self.lent[node])
         self.monitor.made(time, node, balance)
         if self.coming != "" and balance <= 0:
             self.taken.add(self.coming)
@@ -157,6 +162,10 @@ class LeaseAudit:
         if not isinstance(value, int | float):
             raise self.trace.bad(f"('{event['event']}') needs a number as '{key}'")
         return float(value)
+
+    def permits(self, event: dict[str, Any]) -> int:
+        """k, of the set-up unless the event says that it has changed."""
+        return self.trace.whole(event if "permits" in event else self.trace.setup, "permits")
 
     def epoch(self, value: Any) -> Epoch:
         if (

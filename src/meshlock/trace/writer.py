@@ -35,17 +35,20 @@ def came_back(message: Message) -> dict[str, Any]:
 
 class LeaseStep:
     """What a step of a node under leases says besides: how many permits the ledger of its
-    token counts, the epoch whose token it made, the leases it renewed, and all there are."""
+    token counts, the epoch whose token it made, how many permits that has, the leases it
+    renewed, and all there are."""
 
     def __init__(
         self,
         lent: int,
         minted: Epoch | None,
+        permits: int,
         renewed: dict[int, float],
         ends: dict[int, float],
     ) -> None:
         self.lent = lent
         self.minted = minted
+        self.permits = permits
         self.renewed = renewed
         self.ends = ends
 
@@ -57,6 +60,7 @@ class TraceWriter:
         self.write = sink.write
         self.states = states
         self.encode = msgspec.json.Encoder().encode
+        self.permits = 0  # of the pool, as its set-up says
         self.wants: dict[int, int] = {}  # client: what it asked for, until it leaves
         self.tokens: dict[int, int] = {}
         self.free: dict[int, int] = {}
@@ -65,6 +69,7 @@ class TraceWriter:
 
     def begin(self, setup: TraceSetup, nodes: list[Node]) -> None:
         """The first line; ``nodes`` as they are before anything has happened."""
+        self.permits = setup.permits
         for node in nodes:
             if node.tokens():
                 setup.holder = node.me
@@ -114,7 +119,8 @@ class TraceWriter:
                 line["state"] = changed
         self.line(line)
         if leased is not None and leased.minted is not None:
-            self.line({"t": time, "node": me, "event": "recover", "epoch": leased.minted})
+            made = {"t": time, "node": me, "event": "recover", "epoch": leased.minted}
+            self.line({**made, **self.other(leased.permits)})
         for effect in effects:
             if isinstance(effect, Message):
                 self.sent(time, me, effect)
@@ -127,6 +133,7 @@ class TraceWriter:
                     entered["slots"] = effect.slots
                 if leased is not None:
                     entered["until"] = leased.ends[effect.client]
+                    entered.update(self.other(effect.permits))
                 self.line(entered)
             elif isinstance(effect, Lost):
                 self.lease_lost(time, me, effect.client)
@@ -134,6 +141,10 @@ class TraceWriter:
             for client, until in leased.renewed.items():
                 about = {"client": client, "until": until}
                 self.line({"t": time, "node": me, "event": "lease", **about})
+
+    def other(self, permits: int) -> dict[str, int]:
+        """k, where it is not that of the set-up any more."""
+        return {"permits": permits} if permits != self.permits else {}
 
     def lease_lost(self, time: float, me: int, client: int) -> None:
         del self.wants[client]

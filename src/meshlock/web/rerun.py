@@ -109,6 +109,8 @@ class Rerun:
         elif self.layered is not None and kind == "timer":
             layer = self.layered.layers[me]
             layer.unreachable = set(cause.get("unreachable", layer.unreachable))
+            if "resize" in cause:
+                self.layered.wish(me, cause["resize"])
             layer.wake(cause["chance"])
         elif kind == "start":
             node.start()

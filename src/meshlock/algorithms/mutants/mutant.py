@@ -10,6 +10,7 @@ from meshlock.algorithms.interface import Algorithm, Effect, Leased, Network, No
 FLAGS = {
     "proposers": "proposer",
     "member_changes": "member-change",
+    "resizes": "resize",
     "wall_clock": "no-wall-clock",
 }
 """Where the flag has another name than the word."""

@@ -24,6 +24,7 @@ from meshlock.algorithms.recovery.records import (
     TokenState,
     Unaccepted,
 )
+from meshlock.algorithms.recovery.reports import changed_members
 from meshlock.algorithms.recovery.state import HeldToken, Proposal, Terms
 from meshlock.algorithms.registry import find
 
@@ -142,7 +143,7 @@ class Founder(Layer):
             config = Config(epoch, self.terms.members, self.terms.permits, self.terms.lease)
             everybody = {node: self.report_of(node, boot) for node in self.terms.nodes}
             nodes = self.participants(everybody)
-            self.adopt(FirstLedger(epoch, config, nodes, (), 0, NO_EPOCH, 0), 0)
+            self.adopt(FirstLedger(epoch, config, nodes, (), 0, NO_EPOCH, 0, False), 0)
             state = TokenState(epoch, 0, self.terms.permits, (), 0)
             self.hop_seen = (epoch, 0)
             self.token = HeldToken(state, self.now + self.terms.lease)
@@ -191,12 +192,13 @@ class RenewsByCopy(Layer):
 
 
 class RemovesTwoAtOnce(Layer):
-    def members_after(self, proposal: Proposal) -> tuple[int, ...]:
-        return (self.me,) if proposal.change is not None else super().members_after(proposal)
+    def config_after(self, proposal: Proposal) -> Config:
+        config = super().config_after(proposal)
+        return config if proposal.change is None else config._replace(members=(self.me,))
 
 
 class ChangesUnconfirmed(Layer):
-    def may_change(self) -> bool:
+    def may_change(self, proposal: Proposal) -> bool:
         return True
 
 
@@ -213,13 +215,56 @@ class GoesByTheLastChange(Layer):
             first = first._replace(config=self.config)
         super().adopt(first, holder)
 
-    def members_after(self, proposal: Proposal) -> tuple[int, ...]:
-        latest = self.latest(proposal).members
-        if proposal.change is None:
-            return latest
-        added, node = proposal.change
-        rest = [member for member in latest if member != node]
-        return tuple(sorted([*rest, node])) if added else tuple(rest)
+    def config_after(self, proposal: Proposal) -> Config:
+        latest = self.latest(proposal)
+        if proposal.change is not None:
+            latest = latest._replace(members=changed_members(latest.members, proposal.change))
+        return latest._replace(epoch=proposal.epoch)
+
+
+# -- permits -----------------------------------------------------------------------------------
+
+
+class GrantsWhileTooMuchIsOut(Layer):
+    """Rule 15: after k fell, nobody is let in before enough came back."""
+
+    def may_ask(self, client: int) -> bool:
+        return True
+
+    def may_let_in(self, client: int) -> bool:
+        return super().may_let_in(client) or (self.paused() and self.usable())
+
+
+class FreesAllThatComesBack(Layer):
+    """Rule 15: what comes back makes up for what was too much."""
+
+    def strike(self, fence: Fence) -> None:
+        if self.paused() and self.token is not None:
+            self.token.free = max(0, self.token.free)
+        super().strike(fence)
+
+
+class ForgetsThePermits(Layer):
+    """The permits belong to the epoch, and to the next one."""
+
+    def config_after(self, proposal: Proposal) -> Config:
+        config = super().config_after(proposal)
+        return config if proposal.change else config._replace(permits=self.terms.permits)
+
+
+class RemembersNoPermits(Layer):
+    """The permits are on disk."""
+
+    def restart(self, boot: int, kept: Keep | None, floor: int = 0) -> None:
+        super().restart(boot, kept, floor)
+        self.config = self.config._replace(permits=self.terms.permits)
+
+
+class StaysPaused(Layer):
+    """Rule 15: when enough came back there is another epoch."""
+
+    def has_to_pause(self, out: int, config: Config) -> bool:
+        return super().has_to_pause(out, config) or self.paused()
 
 
 # -- the algorithm inside ----------------------------------------------------------------------
@@ -822,6 +867,69 @@ MUTANTS: list[Mutant] = [
             *("deliver CONFIRM 2>1", "propose 0", "deliver PROPOSE 0>3", "deliver PROPOSE 0>4"),
             *("deliver PROMISE 3>0", "deliver PROMISE 4>0"),
         ],
+    ),
+    mutant(
+        "grants-while-too-much-is-out",
+        "after k fell somebody is let in although more than that is out",
+        GrantsWhileTooMuchIsOut,
+        "safety",
+        8,
+        "0 0 0",
+        members=2,
+        permits=2,
+        resizes=[1],
+        proposals=1,
+        proposers=[0],
+        clients=3,
+    ),
+    mutant(
+        "frees-all-that-comes-back",
+        "after k fell, what comes back is free although it was too much",
+        FreesAllThatComesBack,
+        "conservation",
+        11,
+        "0 1",
+        members=2,
+        permits=2,
+        resizes=[1],
+        proposals=1,
+        proposers=[0],
+        stay=[0],
+    ),
+    mutant(
+        "forgets-the-permits",
+        "an epoch that changes nothing has as many permits as the first",
+        ForgetsThePermits,
+        "conservation",
+        12,
+        members=2,
+        resizes=[2],
+        proposals=2,
+        proposers=[0],
+    ),
+    mutant(
+        "remembers-no-permits",
+        "a restarted node has forgotten that the number of permits changed",
+        RemembersNoPermits,
+        "served",
+        5,
+        members=2,
+        resizes=[2],
+        proposals=1,
+        crashes=1,
+    ),
+    mutant(
+        "stays-paused",
+        "after k fell, nobody is let in even when enough came back",
+        StaysPaused,
+        "served",
+        8,
+        "0 1",
+        members=2,
+        permits=2,
+        resizes=[1],
+        proposals=1,
+        proposers=[0],
     ),
     mutant(
         "hears-every-epoch",

@@ -78,12 +78,9 @@ class Participants(Network):
 
 
 class Inside:
-    def __init__(
-        self, me: int, algorithm: Algorithm, permits: int, options: dict[str, str]
-    ) -> None:
+    def __init__(self, me: int, algorithm: Algorithm, options: dict[str, str]) -> None:
         self.me = me
         self.algorithm = algorithm
-        self.permits = permits
         self.options = options
         self.out: list[Effect] = []
         self.kinds: dict[str, type[Message]] = {kind.kind: kind for kind in algorithm.kinds}
@@ -95,14 +92,14 @@ class Inside:
     def node(self, first: FirstLedger) -> Node:
         """A new one for the epoch that begins so."""
         self.out.clear()
-        algorithm = self.algorithm
+        algorithm, permits = self.algorithm, first.config.permits
         if algorithm.changing_links:
             assert algorithm.join is not None
             founder = first.epoch.proposer == self.me
-            return algorithm.join(self.me, founder, self.permits, self.options, self.out)
+            return algorithm.join(self.me, founder, permits, self.options, self.out)
         self.take_places(first.participants)
         network = Participants(first.participants)
-        nodes = algorithm.make(network, self.permits, self.options, self.out)
+        nodes = algorithm.make(network, permits, self.options, self.out)
         return nodes[self.places[self.me]]
 
     def take_places(self, participants: tuple[Participant, ...]) -> None:

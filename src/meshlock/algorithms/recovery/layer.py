@@ -43,7 +43,7 @@ unaccepted       a token that we sent and that nobody has acknowledged yet
 returning        grants that are over and not yet known to be struck out of the ledger
 holder           the last we know of where the token is, or will be
 holder_hop       the token's hop of which we know that; only news of a later one counts
-config           the members of the latest epoch adopted, the permits and the lease; *durable*
+config           of the latest epoch adopted: members, permits (k), lease; *durable*
 inner            the node inside; None: we take no part in the epoch adopted
 stand_ins        at the founder: clients inside that stand for entries of the first ledger
 pending          fences whose permits the node inside has, but not with its token
@@ -87,6 +87,9 @@ taken for a later one.
 13. Or, where links may change, if the ledger as it is now, from the holder, names no former
     life of it, and it is not its founder.
 14. Reasons to propose: see :mod:`.pace`.
+15. If more is out than the new epoch has permits, it is a pause: the token stays with the founder,
+    free permits are below 0 and grow with what comes back, and nobody asks inside. When they are
+    not below 0 any more the founder proposes the next epoch.
 """
 
 from __future__ import annotations
@@ -157,15 +160,21 @@ class Layer(Quorum):
 
     def submit(self, client: int) -> None:
         if self.terms.algorithm.many_clients:
-            self.ask_inside(client)
+            if self.may_ask(client):
+                self.ask_inside(client)
         else:
             self.serve_next()
+
+    def may_ask(self, client: int) -> bool:
+        """Rule 15; and what is more than there are permits can only wait for another epoch."""
+        return not self.paused() and self.wants(client) <= self.config.permits
 
     def serve_next(self) -> None:
         """Where the algorithm takes one client at a time: the next of ours, if none is in."""
         if self.serving == NIL and len(self.waiting) > 0 and self.active():
             self.serving = self.first_waiting()
-            self.ask_inside(self.serving)
+            if self.serving != NIL:
+                self.ask_inside(self.serving)
 
     def first_waiting(self) -> int:
         """In the order of :class:`~meshlock.algorithms.clients.ClientQueue`."""
@@ -173,7 +182,7 @@ class Layer(Quorum):
         lowest = 0
         for client, (_, priority, _, arrival) in self.waiting.items():
             rank = arrival - PATIENCE * priority
-            if found == NIL or rank < lowest:
+            if self.may_ask(client) and (found == NIL or rank < lowest):
                 found, lowest = client, rank
         return found
 
@@ -187,8 +196,11 @@ class Layer(Quorum):
         """A waiting client gives up; False if it does not wait (any more)."""
         if client not in self.waiting:
             return False
+        asked = (
+            self.may_ask(client) if self.terms.algorithm.many_clients else self.serving == client
+        )
         want = self.waiting.pop(client)[0]
-        if self.active() and (self.terms.algorithm.many_clients or self.serving == client):
+        if self.active() and asked:
             assert self.inner is not None
             if self.inner.withdraw(client):
                 self.carry_out()
@@ -343,7 +355,7 @@ class Layer(Quorum):
             return [(client, fence, want)]
         del self.waiting[client]
         self.grants[fence] = Grant(client, want, token.epoch, token.until, slots, label)
-        self.enter(client, fence_number(fence), token.until, slots)
+        self.enter(client, fence_number(fence), token.until, self.config.permits, slots)
         return []
 
     def may_give(self, message: Message) -> bool:
@@ -599,6 +611,8 @@ class Layer(Quorum):
         self.stand_ins[entry.fence] = (client, entry.permits)
         if entry.lapsing:
             self.lapsing.add(entry.fence)
+        if self.paused():
+            return
         if not self.terms.algorithm.many_clients:
             self.serving = client
         self.inner.request(client, entry.permits, 0)
@@ -614,7 +628,7 @@ class Layer(Quorum):
             return
         self.proposal = None
         ledger = proposal.kept + proposal.lapsing
-        free = self.terms.permits - sum([entry.permits for entry in ledger])
+        free = self.config.permits - sum([entry.permits for entry in ledger])
         self.hop_seen = (proposal.epoch, 0)
         self.holder_hop = 0
         self.token = HeldToken(TokenState(proposal.epoch, 0, free, ledger, 0), proposal.until)
@@ -650,7 +664,10 @@ class Layer(Quorum):
         if fence in self.stand_ins and self.active():
             client, permits = self.stand_ins.pop(fence)
             self.lapsing.discard(fence)
-            self.leave_inside(client, fence, permits)
+            if self.paused():
+                self.bring_back(True, ((fence, permits),))
+            else:
+                self.leave_inside(client, fence, permits)
 
     def receive_return(self, message: Return) -> None:
         if self.adopted != self.promised or message.epoch > self.adopted:
@@ -893,7 +910,7 @@ class Layer(Quorum):
         return 1 if self.usable() else 0
 
     def free_permits(self) -> int:
-        return self.token.free if self.token is not None and self.usable() else 0
+        return max(0, self.token.free) if self.token is not None and self.usable() else 0
 
     def known_priority(self) -> int | None:
         return self.inner.known_priority() if self.inner is not None else None
@@ -908,7 +925,7 @@ class Layer(Quorum):
     def disagrees(self) -> bool:
         """Is the token here, but not for the node inside, or with other permits?"""
         inner, token = self.inner, self.token
-        if token is None or inner is None or not self.usable():
+        if token is None or inner is None or not self.usable() or self.paused():
             return False
         if len(self.withheld) > 0 or inner.tokens() == 0:
             return True

@@ -10,13 +10,13 @@ for again every sixth while nobody answers. Since the token's holder is among th
 of it three times per lease, and its renewals tell them who it is.
 
 **Reasons to propose an epoch.** Our token is dead. Or it lives, and its ledger names a node that is
-gone, or entries that were to lapse long ago, or disagrees with the node inside. Or a token that we
-sent was not accepted for half a lease. Or the holder, or who proposed the epoch we promised, is
-gone. Or nothing was heard of holder or proposer for a lease, or for half of one since it is known
-that it restarted. Or permits that we gave back were not struck out for a lease (rule 14). Or we
-take no part in the epoch (rule 12). Or, where the network is fixed, a participant is gone.
-Waiting for one's turn is none. *Gone* means unreachable for a GRACE, so that a link which comes
-back at once costs nothing.
+gone, or entries that were to lapse long ago, or disagrees with the node inside, or in a pause
+enough came back (rule 15). Or members or permits are to change. Or a token that we sent was not
+accepted for half a lease. Or the holder, or who proposed the epoch we promised, is gone. Or nothing
+was heard of holder or proposer for a lease, or for half of one since it is known that it restarted.
+Or permits that we gave back were not struck out for a lease (rule 14). Or we take no part in the
+epoch (rule 12). Or, where the network is fixed, a participant is gone. Waiting for one's turn is
+none. *Gone* means unreachable for a GRACE, so that a link which comes back at once costs nothing.
 
 **Turns.** Where all see the same reason, the member with the lowest number of those that are
 not gone proposes at once, the next a STEP later, and so on; a promise to somebody counts as having
@@ -74,7 +74,7 @@ class Pace:
         self.lease = node.terms.lease
         self.grace = self.lease // GRACE
         self.step = self.lease // STEP
-        self.change: Change | None = None  # of the members, to be made when it can be
+        self.change: Change | None = None  # of members or permits, to be made when it can be
         self.began = False
         self.woken_at = 0
         self.listens_until = 0
@@ -257,6 +257,8 @@ class Pace:
             return "the epoch has made about as many grants as its fences can count"
         if node.disagrees():
             return "the token and its ledger disagree"
+        if node.paused() and token.free >= 0:
+            return "enough permits came back since the pool was made smaller"
         if now < node.suggested_until:
             return SUGGESTED
         for entry in token.ledger:
@@ -292,15 +294,15 @@ class Pace:
 
     def look_at_wish(self) -> None:
         """A change that has been made is done; the last member cannot be removed."""
-        if self.change is not None:
-            added, other = self.change
-            members = self.node.members
-            if added == (other in members) or members == (other,):
-                self.change = None
+        change, config = self.change, self.node.config
+        if change is not None and (change.is_made(config) or config.members == (change.remove,)):
+            self.change = None
 
     def wish(self) -> str:
-        """A change of members is made by whoever has the token: get it first."""
-        return "the members are to change" if self.change is not None and self.node.member else ""
+        """A change is made where the token is reported: its holder must be within reach."""
+        if self.change is None or not self.node.member:
+            return ""
+        return f"the {'permits' if self.change.permits > 0 else 'members'} are to change"
 
     def shared_reason(self, now: int) -> str:
         """What others are likely to see as well."""
@@ -341,6 +343,8 @@ class Pace:
         if proposal is not None:
             return "a new epoch is proposed; the members' reports are awaited"
         if node.token is not None and node.usable():
+            if node.token.free < 0:
+                return f"the pool was made smaller: {-node.token.free} too many are still in use"
             if node.token.free == 0:
                 return "all permits are in use"
             return f"{node.token.free} permits are free; requests ahead are served first"

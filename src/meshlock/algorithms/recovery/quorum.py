@@ -44,10 +44,7 @@ class Quorum(Conclusions):
         if kept is not None:
             self.promised = self.remembered = kept.promised
             if kept.config.epoch > self.config.epoch:
-                config = kept.config
-                self.config = Config(
-                    config.epoch, config.members, self.terms.permits, self.terms.lease
-                )
+                self.config = kept.config._replace(lease=self.terms.lease)
         self.quiet_until = self.now + self.quiet_period()
         self.hear(NIL)
 
@@ -180,12 +177,10 @@ class Quorum(Conclusions):
     # -- promises ------------------------------------------------------------------------------
 
     def propose(self, change: Change | None = None) -> None:
-        """``change``: of the members; it is made only from an epoch that is surely confirmed, see
-        :meth:`may_change`."""
+        """``change``: of members or permits; it is made if it may be, see
+        :meth:`~.reports.Conclusions.may_change`."""
         if not self.votes():
             return
-        if change is not None and not self.may_change():
-            change = None
         epoch = self.next_epoch()
         report = self.promise(epoch)
         self.proposal = Proposal(epoch, change)
@@ -200,23 +195,6 @@ class Quorum(Conclusions):
             for node in self.terms.nodes:
                 if node not in proposal.reports:
                     self.send(Propose(node, proposal.epoch, self.config))
-
-    def may_change(self) -> bool:
-        """Is it certain that a quorum of our members knows that they are the members?
-
-        The members belong to an epoch: whoever adopts it knows them, and remembers on disk. A
-        proposer goes by the members of the latest epoch that any report knows, with its change
-        made: a majority of those must promise and confirm. Why that is enough: configurations that
-        differ by one member are adjacent, their majorities intersect, so an epoch of either
-        sees or stops one of the other, as if there were no change. It remains that
-        configurations two changes apart are never both in use. A change is made only from an
-        epoch that was confirmed (its token is usable), so a majority of the members before it
-        knows that epoch. Whoever goes by still older members asks a majority of them, and meets
-        somebody who knows better. A change that was written but not confirmed stands behind
-        every epoch confirmed after it, since what counts is the epoch adopted last and not
-        the last change.
-        """
-        return self.usable()
 
     def usable(self) -> bool:
         """Is there a token here that may grant?"""
@@ -244,11 +222,9 @@ class Quorum(Conclusions):
             self.send(Higher(propose.sender, self.promised))
 
     def fits(self, config: Config) -> bool:
-        """The members of an epoch are the same everywhere, but at birth they are from files."""
+        """Members and permits of an epoch are the same everywhere, but at birth from files."""
         mine = self.config
-        if (config.permits, config.lease) != (mine.permits, mine.lease):
-            return False
-        return config.epoch != mine.epoch or config.members == mine.members
+        return config.lease == mine.lease and (config.epoch != mine.epoch or config == mine)
 
     def receive_refuse(self, refuse: Refuse) -> None:
         self.out.append(Conflict(refuse.sender, refuse.config))
@@ -334,8 +310,8 @@ class Quorum(Conclusions):
         kept = self.kept(reports, top, proposal.usable)
         proposal.kept = tuple(kept)
         proposal.lapsing = self.lapse(reports, kept, proposal.usable)
-        members = self.members_after(proposal)
-        config = Config(proposal.epoch, members, self.config.permits, self.config.lease)
+        config = self.config_after(proposal)
+        out = sum([entry.permits for entry in proposal.kept + proposal.lapsing])
         usable = proposal.usable
         first = FirstLedger(
             proposal.epoch,
@@ -345,6 +321,7 @@ class Quorum(Conclusions):
             len(proposal.kept) + len(proposal.lapsing),
             usable.epoch if usable is not None else NO_EPOCH,
             usable.grants if usable is not None else 0,
+            self.has_to_pause(out, config),
         )
         proposal.closed = True
         proposal.closed_at = self.now
@@ -354,6 +331,10 @@ class Quorum(Conclusions):
             if node != self.me:
                 self.send(Ledger(node, first, self.boot, self.now))
         self.extend()
+
+    def has_to_pause(self, out: int, config: Config) -> bool:
+        """Rule 15."""
+        return out > config.permits
 
     def participants(self, reports: dict[int, Report]) -> tuple[Participant, ...]:
         nodes = (self.me, *sorted([node for node in reports if node != self.me]))

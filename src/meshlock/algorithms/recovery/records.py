@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+NOBODY = -1
+
 
 class Epoch(NamedTuple):
     """Compared in this order. ``boot`` is that of the proposer."""
@@ -27,6 +29,22 @@ class Config(NamedTuple):
     members: tuple[int, ...]
     permits: int
     lease: int
+
+
+class Change(NamedTuple):
+    """What an epoch does differently from the one before, one thing at a time: a node becomes a
+    member, or a member none, or there are so many permits."""
+
+    add: int = NOBODY
+    remove: int = NOBODY
+    permits: int = 0
+
+    def is_made(self, config: Config) -> bool:
+        if self.permits > 0:
+            return config.permits == self.permits
+        if self.add != NOBODY:
+            return self.add in config.members
+        return self.remove not in config.members
 
 
 class Entry(NamedTuple):
@@ -59,11 +77,12 @@ class FirstLedger(NamedTuple):
     stand_ins: int  # how many clients of the founder stand for entries, kept or lapsing
     before: Epoch  # whose token was surrendered ...
     grants: int  # ... after so many grants, for the age of those who wait
+    paused: bool  # more is out than there are permits: nobody is let in before the next epoch
 
 
 class TokenState(NamedTuple):
-    """The token as recovery sees it: how often it moved, what is free, what is out, how many
-    grants this epoch has made."""
+    """The token as recovery sees it: how often it moved, what is free (below 0: how much more is
+    out than there are permits), what is out, how many grants this epoch has made."""
 
     epoch: Epoch
     hop: int
@@ -120,9 +139,6 @@ class Seal:
     def freeze(self) -> tuple[object, ...]:
         return (self.epoch, self.boot, self.state, self.left, self.returned, self.travelled)
 
-
-Change = tuple[bool, int]
-"""Of the members: is this node to be added (or else removed)?"""
 
 FENCE_BITS = 23
 """Of the number of a fence, for the count of grants in an epoch. With 30 more for the epoch it

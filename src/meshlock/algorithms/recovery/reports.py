@@ -1,15 +1,17 @@
 """What a proposer concludes from the reports of a quorum; nothing here changes anything.
 
-The members that count are those of the latest epoch that anybody knows. *top* is the highest
-epoch that may live. A token is usable if it is of that epoch and somebody surrendered it, or had
-sent it to one that vouches never to accept it. Kept are grants that were reported, by nodes of
-that epoch; what else the old token's ledger names lapses, unless its own node says that it is
-over.
+The members that count, and the permits, are those of the latest epoch that anybody knows. *top* is
+the highest epoch that may live. A token is usable if it is of that epoch and somebody surrendered
+it, or had sent it to one that vouches never to accept it. Kept are grants that were reported, by
+nodes of that epoch; what else the old token's ledger names lapses, unless its own node says that it
+is over.
 """
 
 from __future__ import annotations
 
+from meshlock.algorithms.interface import NIL
 from meshlock.algorithms.recovery.records import (
+    Change,
     Config,
     Entry,
     Epoch,
@@ -27,7 +29,7 @@ class Conclusions(State):
         proposal = self.proposal
         if proposal is None or proposal.closed:
             return False
-        members = self.members_after(proposal)
+        members = self.config_after(proposal).members
         counted = [node for node in proposal.reports if node in members]
         return len(counted) >= majority(members)
 
@@ -35,16 +37,38 @@ class Conclusions(State):
         """Who knows the latest epoch knows the members that count."""
         return max([report.config for report in proposal.reports.values()])
 
-    def members_after(self, proposal: Proposal) -> tuple[int, ...]:
-        """The members of the epoch proposed."""
-        latest = self.latest(proposal)
-        if proposal.change is None or latest.epoch != proposal.reports[self.me].adopted:
-            return latest.members
-        added, node = proposal.change
-        rest = [member for member in latest.members if member != node]
-        if added:
-            rest = sorted([*rest, node])
-        return tuple(rest) if len(rest) > 0 else latest.members
+    def config_after(self, proposal: Proposal) -> Config:
+        """Of the epoch proposed."""
+        latest, change = self.latest(proposal), proposal.change
+        members, permits = latest.members, latest.permits
+        if change is not None and self.may_change(proposal):
+            members = changed_members(members, change)
+            permits = change.permits or permits
+        return Config(proposal.epoch, members, permits, self.terms.lease)
+
+    def may_change(self, proposal: Proposal) -> bool:
+        """Is it certain that a quorum of the latest members knows that they are the members, and
+        that nobody else changes them at the same time?
+
+        The members belong to an epoch: whoever adopts it knows them, and remembers on disk. A
+        proposer goes by the members of the latest epoch that any report knows, with its change
+        made: a majority of those must promise and confirm. Why that is enough: configurations that
+        differ by one member are adjacent, their majorities intersect, so an epoch of either
+        sees or stops one of the other, as if there were no change. It remains that
+        configurations two changes apart are never both in use. A change is made only if the
+        token of the latest epoch is among the reports. That epoch was confirmed, or its token had
+        not been made, so a majority of the members before it knows it: whoever goes by still
+        older members asks a majority of them, and meets somebody who knows better. And the token
+        is surrendered to one ledger only, so there is one change from that epoch. A change
+        that was written but not confirmed stands behind every epoch confirmed after it, since what
+        counts is the epoch adopted last and not the last change.
+
+        The permits belong to an epoch as the members do, and change with the same right.
+        """
+        top = self.top(proposal.reports)
+        if self.latest(proposal).epoch != top:
+            return False
+        return self.find_token(proposal.reports, top) is not None
 
     def top(self, reports: dict[int, Report]) -> Epoch:
         """The highest epoch answered or adopted: a lower one is over, or will be in a lease."""
@@ -83,8 +107,6 @@ class Conclusions(State):
             named = [entry.fence for entry in usable.ledger]
             entries = [entry for entry in entries if entry.fence in named]
         entries.sort(key=fence_of)
-        while sum([entry.permits for entry in entries]) > self.terms.permits:
-            entries.pop(0)
         return entries
 
     def belongs(self, report: Report, top: Epoch) -> bool:
@@ -110,6 +132,13 @@ class Conclusions(State):
         if report is None or entry.lapsing:
             return False
         return entry.fence not in [grant.fence for grant in report.grants]
+
+
+def changed_members(members: tuple[int, ...], change: Change) -> tuple[int, ...]:
+    rest = [member for member in members if member not in (change.add, change.remove)]
+    if change.add != NIL:
+        rest = sorted([*rest, change.add])
+    return tuple(rest) if len(rest) > 0 else members
 
 
 def fence_of(entry: Entry) -> Fence:

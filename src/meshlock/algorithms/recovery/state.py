@@ -41,9 +41,10 @@ class Terms:
     """What all nodes of a pool agree on when it is made.
 
     ``nodes`` is everybody who should hear of an epoch; those that are no members may come and go.
-    ``members`` are the first ones; who they are now, a node's ``config`` says. ``wait`` on any
-    clock is not shorter than ``lease`` on any other. ``near`` gives the neighbours of a node, as
-    far as is known here. ``slots``: a grant says which of the permits it has, not only how many.
+    ``members`` are the first ones, and so many ``permits`` there are at first; what holds now, a
+    node's ``config`` says. ``wait`` on any clock is not shorter than ``lease`` on any other.
+    ``near`` gives the neighbours of a node, as far as is known here. ``slots``: a grant says which
+    of the permits it has, not only how many.
     """
 
     def __init__(
@@ -232,7 +233,7 @@ class State(Leased):
         self.lapsed_at = NEVER
         # the algorithm inside
         self.label: Callable[[int], str] = unlabelled  # what a client wants to be known by
-        self.inside = Inside(me, terms.algorithm, terms.permits, terms.options)
+        self.inside = Inside(me, terms.algorithm, terms.options)
         self.inner: Node | None = None
         self.serving = NIL  # of an algorithm that takes one client at a time
         self.leaving: dict[int, int] = {}  # clients that gave up but will be let in: their wants
@@ -268,6 +269,10 @@ class State(Leased):
         """May the algorithm inside be called? Not after a promise (rule 7)."""
         return self.inner is not None and self.adopted == self.promised
 
+    def paused(self) -> bool:
+        """Was more out than there are permits when this epoch began?"""
+        return self.first is not None and self.first.paused
+
     # -- the whole state as a value, with all times relative to now ----------------------------
 
     def freeze(self) -> Frozen:
@@ -277,7 +282,7 @@ class State(Leased):
             self.boot,
             (self.floor, self.remembered),
             self.promised,
-            (self.config.epoch, self.config.members),
+            self.config[:3],
             self.answered,
             self.adopted,
             self.first,
@@ -333,8 +338,8 @@ class State(Leased):
         self.boot = cast(int, state[0])
         self.floor, self.remembered = cast(tuple[int, Epoch], state[1])
         self.promised = cast(Epoch, state[2])
-        epoch, members = cast(tuple[Epoch, tuple[int, ...]], state[3])
-        self.config = Config(epoch, members, self.terms.permits, self.terms.lease)
+        epoch, members, permits = cast(tuple[Epoch, tuple[int, ...], int], state[3])
+        self.config = Config(epoch, members, permits, self.terms.lease)
         self.answered = cast(Epoch, state[4])
         self.adopted = cast(Epoch, state[5])
         self.first = cast(FirstLedger | None, state[6])

@@ -82,6 +82,7 @@ HOP = Range(-2, 2**53 - 1, "a hop of a token; below 0 there is none")
 HEIGHT = Range(-(2**53), 2**53 - 1, "how high a node is, where nodes have heights")
 RANK = Range(-(2**62), 2**62, "the place of a request: priority times patience, less grants")
 SHARE = Range(0, 100_000, "permits, or none")
+FREE = Range(-100_000, 100_000, "permits that are free; below 0 so many too many are in use")
 NODE = Range(-1, 2**63 - 1, "a node: 63 bits of its name's hash, or none")
 GENERATION = Range(0, 2**30, "how often a link has come up")
 CLOCK = Range(-(2**62), 2**62, "a clock, or a time under way, in ns or µs")
@@ -113,6 +114,7 @@ DECLARED: dict[str, Range] = {
     "height": HEIGHT,
     "rank": RANK,
     "permits in a message": SHARE,
+    "free permits of a token": FREE,
     "node": NODE,
     "generation": GENERATION,
     "clock": CLOCK,
@@ -133,6 +135,7 @@ RequestId = Annotated[int, REQUEST_ID.meta]
 GrantNumber = Annotated[int, GRANT.meta]
 Permits = Annotated[int, PERMITS.meta]
 Share = Annotated[int, SHARE.meta]
+Free = Annotated[int, FREE.meta]
 Count = Annotated[int, COUNT.meta]
 EpochCount = Annotated[int, EPOCH.meta]
 EpochGrants = Annotated[int, EPOCH_GRANTS.meta]

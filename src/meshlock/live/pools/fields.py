@@ -23,6 +23,7 @@ from meshlock.live.machine.limits import (
     Count,
     EpochCount,
     EpochGrants,
+    Free,
     Hop,
     Label,
     Level,
@@ -73,8 +74,9 @@ Participant = within(records.Participant, NodeNumber, Count, NodeNumber)
 Participants: Any = Annotated[row(Participant, ...), PER_NODE]
 FirstLedger = within(
     *(records.FirstLedger, Epoch, Config, Participants, Entries, Count, Epoch, EpochGrants),
+    bool,
 )
-TokenState = within(records.TokenState, Epoch, Hop, Share, Entries, EpochGrants)
+TokenState = within(records.TokenState, Epoch, Hop, Free, Entries, EpochGrants)
 Unaccepted = within(records.Unaccepted, TokenState, NodeNumber, Count)
 Report = within(
     *(records.Report, Count, Epoch, Epoch, Entries, row(Epoch, Hop)),

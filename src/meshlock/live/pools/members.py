@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from meshlock.algorithms.interface import Algorithm, Conflict, Keep
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.records import NO_EPOCH, majority
+from meshlock.algorithms.recovery.records import NO_EPOCH, Change, majority
 from meshlock.algorithms.recovery.state import Terms
 from meshlock.errors import Refused
 from meshlock.live.links.mesh import DRIFT
@@ -173,16 +173,21 @@ class Members:
         number = pool.meet(name)
         if not added and node.members == (number,):
             raise Refused(f"{name} is the last member of {pool.name}: one must stay.")
-        if node.pace.change is not None:
-            raise Refused("Another change of members is under way: wait for it.")
-        while added != (number in node.members):
-            node.pace.change = (added, number)
+        await self.make(Change(add=number) if added else Change(remove=number))
+        self.map_changed()
+        return self.names()
+
+    async def make(self, change: Change) -> None:
+        """Have an epoch make this change; done when one goes by it."""
+        pace = self.node.pace
+        if pace.change is not None:
+            raise Refused("Another change of the pool is under way: wait for it.")
+        while not change.is_made(self.node.config):
+            pace.change = change
             try:
                 await asyncio.sleep(self.mesh.heartbeat)
             finally:
-                node.pace.change = None
-        self.map_changed()
-        return self.names()
+                pace.change = None
 
     def names(self) -> list[str]:
         return sorted(map(self.name, self.node.members))
