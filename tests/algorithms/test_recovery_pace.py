@@ -526,3 +526,33 @@ def test_no_message_is_sent_at_an_idle_holder_and_as_many_as_inside_for_a_far_cl
     assert len(machines.sent) == len(COSTS[inside])
     machines.run(POLL)
     assert machines.sent.count("ACCEPTED") == 1  # receipts go when the node wakes, together
+
+
+# -- what is lost or late --------------------------------------------------------------------
+
+
+@inside
+def test_a_lost_promise_is_given_again_with_the_token_that_it_surrendered(inside: str) -> None:
+    machines = born(inside, size=3)
+    machines.ask(1)
+    machines.leave(1)
+    assert machines.holders() == [1]
+    machines.dropped = {"PROMISE"}
+    machines.at(0).suggested_until = machines.now + LEASE
+    machines.run(2 * POLL)
+    assert machines.holders() == []
+    machines.dropped = set()
+    assert machines.run_until_usable() <= LEASE // 3 + LITTLE  # no lease is waited out
+    assert {epoch.counter for epoch in machines.epochs()} == {2}
+
+
+@inside
+def test_ledgers_are_sent_until_they_are_confirmed(inside: str) -> None:
+    """As if every disk took a lease and a half for it."""
+    machines = born(inside, size=3)
+    machines.dropped = {"CONFIRM"}
+    machines.propose(0)
+    machines.run(LEASE + LEASE // 2)
+    machines.dropped = set()
+    machines.run_until_usable()
+    assert {epoch.counter for epoch in machines.epochs()} == {2}

@@ -501,15 +501,18 @@ def test_a_member_whose_disk_is_full_says_nothing(tmp_path: Path) -> None:
     async def story() -> None:
         async with three(state=tmp_path) as nodes:
             a = nodes[0].pool("docks")
-            assert a.members is not None and a.members.promises is not None
-            a.members.promises.path = tmp_path / "not" / "there"
+            assert a.members is not None and a.members.disk.promises is not None
+            disk, promises = a.members.disk, a.members.disk.promises
+            promises.path = tmp_path / "not" / "there"
             async with member(nodes[1]).acquire(timeout=LIMIT):
-                assert a.members.unsaved is not None
+                assert disk.written is not None
                 assert "PROMISE" not in a.measures.sent
-            a.members.promises.path = tmp_path / "a" / "docks.promised"
+            promises.path = tmp_path / "a" / "docks.promised"
             await nodes[2].close()
-            async with member(nodes[1]).acquire(timeout=LIMIT):
-                assert a.members.unsaved is None  # and a counts again
+            async with member(nodes[1]).acquire(timeout=LIMIT) as grant:
+                await eventually(lambda: disk.written is None)
+                await asyncio.sleep(2 * LEASE)
+                assert grant.held  # a counts again
 
     run(story)
 

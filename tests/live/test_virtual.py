@@ -148,9 +148,14 @@ class Chaos:
         assert len(self.fences) > before
 
 
-def chaos(state: Path, seed: int, seconds: float) -> list[tuple[float, str, object]]:
+def chaos(
+    state: Path, seed: int, seconds: float, disks: tuple[float, ...] = (0.0,)
+) -> list[tuple[float, str, object]]:
+    """``disks``: what a write may take."""
+
     async def story(network: Network) -> list[tuple[float, str, object]]:
         run = Chaos(network, state, seed)
+        network.disk = lambda: run.random.choice(disks)
         for name in NAMES:
             await run.start(name)
         await run.go_on(seconds)
@@ -169,6 +174,14 @@ def test_a_quarter_of_an_hour_of_chaos_in_seconds(tmp_path: Path, seed: int) -> 
     log = chaos(tmp_path, seed, 1000.0)
     counts = {what: sum(one[1] == what for one in log) for what in ("enter", "kill", "lost")}
     assert counts["enter"] > 300 and counts["kill"] > 10
+    print(seed, counts, f"until {log[-1][0]:.0f}")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_disks_that_are_slower_than_leases_are_only_slow(tmp_path: Path, seed: int) -> None:
+    log = chaos(tmp_path, seed, 1000.0, disks=(0.0, 0.3, 1.0, 4.0))
+    counts = {what: sum(one[1] == what for one in log) for what in ("enter", "kill", "lost")}
+    assert counts["enter"] > 200 and counts["kill"] > 10
     print(seed, counts, f"until {log[-1][0]:.0f}")
 
 

@@ -35,6 +35,7 @@ from unittest import mock
 from meshlock.live.links.link import Connection
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.machine import clock
+from meshlock.live.pools.disk import WRITERS
 
 T = TypeVar("T")
 FIRST_MOMENT = 1000.0
@@ -83,13 +84,22 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self.skipping.now
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
-        """At once: there are no threads, and work takes no time."""
+        """There are no threads. Work takes no time, but that of a disk may: it is done when that
+        is over, unless its node is gone by then."""
         future = self.create_future()
-        try:
-            future.set_result(func(*args))
-        except BaseException as error:
-            future.set_exception(error)
+        takes = self.network.disk() if executor is WRITERS else 0.0
+        if takes > 0:
+            self.call_later(takes, self.work, future, func, args)
+        else:
+            self.work(future, func, args)
         return future
+
+    def work(self, future: Any, func: Any, args: Any) -> None:
+        if not future.cancelled():
+            try:
+                future.set_result(func(*args))
+            except BaseException as error:
+                future.set_exception(error)
 
     def remove_reader(self, fd: Any) -> bool:
         return False if isinstance(fd, Listener) else super().remove_reader(fd)
@@ -229,6 +239,7 @@ class Network:
     def __init__(self, seed: int, slowest: float = 0.002) -> None:
         self.random = random.Random(seed)
         self.slowest = slowest
+        self.disk: Callable[[], float] = lambda: 0.0  # how long the next write takes
         self.loop: VirtualLoop
         self.listening: dict[int, Mesh] = {}
         self.wires: dict[int, Wire] = {}  # dialled port: leads to another

@@ -850,7 +850,7 @@ class Layer(Quorum):
                 self.end(fence, grant)
         proposal = self.proposal
         if proposal is not None and proposal.closed:
-            end = proposal.until if proposal.confirmed else proposal.closed_at + self.terms.lease
+            end = proposal.until if proposal.confirmed else proposal.told_at + self.terms.lease
             if end <= self.now:
                 self.proposal = None
             else:

@@ -20,10 +20,13 @@ none. *Gone* means unreachable for a GRACE, so that a link which comes back at o
 
 **Turns.** Where all see the same reason, the member with the lowest number of those that are
 not gone proposes at once, the next a STEP later, and so on; a promise to somebody counts as having
-heard of a proposer, so the others keep still. Whoever proposed in vain waits for a while at
-random. While no majority of the members can be reached nobody proposes. Whoever comes back from
-such a time, from a pause, or to a token that died meanwhile, listens for half a lease first: by
-then it has heard of an epoch that others made without it.
+heard of a proposer, so the others keep still. A proposal is repeated three times per lease until
+enough have promised, and its ledger until enough have confirmed it (PATIENCE): disks may be slower
+than leases are long. Whoever proposed in vain tries again after two leases or three, then twice as
+many, and so on; if two have chosen the same number, soon and at random. While no majority of the
+members can be reached nobody proposes. Whoever comes back from such a time, from a pause, or to a
+token that died meanwhile, listens for half a lease first: by then it has heard of an epoch that
+others made without it.
 
 **Closing.** As soon as everybody who is not gone has reported, or a tenth of a lease after a
 majority has: a ledger that is written without the token's holder costs a lease.
@@ -56,6 +59,9 @@ STEP = 20
 
 WAKES = 30
 """Per lease."""
+PATIENCE = 4
+"""Leases: so long the members have to confirm a ledger."""
+FEW = "too few members have promised"
 SUGGESTED = "a node that is no member misses the token or permits, or is left out"
 
 
@@ -117,6 +123,8 @@ class Pace:
         if (now - self.repeated_at) * 3 >= self.lease:
             self.repeated_at = now
             node.repeat()
+            if self.may_succeed(now):
+                node.remind()
         self.close(now)
         self.propose(now, chance)
 
@@ -185,6 +193,15 @@ class Pace:
         if (now - self.quorum_at) * 10 >= self.lease or self.all_reported():
             node.close()
 
+    def may_succeed(self, now: int) -> bool:
+        """Our proposal: once it is closed, only those who have reported can confirm it."""
+        node, proposal = self.node, self.node.proposal
+        if proposal is None or not proposal.closed:
+            return proposal is not None
+        reached = [one for one in self.reached() if one in proposal.reports]
+        in_time = now - proposal.closed_at < PATIENCE * self.lease
+        return in_time and len(reached) >= majority(node.members)
+
     def all_reported(self) -> bool:
         """Has everybody who can be reached?"""
         node = self.node
@@ -208,7 +225,7 @@ class Pace:
             return
         if node.may_close():
             return
-        if self.reason == "":
+        if self.reason == "" or (self.reason == FEW and reason != FEW):
             self.due = max(now, self.listens_until)
             if shared:
                 self.due += self.turn()
@@ -222,7 +239,7 @@ class Pace:
             self.due = min(self.due, now + int(chance * self.lease) // 3)
         if now >= self.due:
             self.tries += 1
-            self.due = now + self.lease // 2 + int(chance * self.lease)
+            self.due = now + (2 * self.lease + int(chance * self.lease) << min(self.tries - 1, 3))
             node.propose(self.change)
             self.quorum_at = -1
             self.close(now)
@@ -243,7 +260,7 @@ class Pace:
         """What only we know."""
         node, token = self.node, self.node.token
         if node.proposal is not None:
-            return "" if node.proposal.closed else "too few members have promised"
+            return "" if node.proposal.closed else FEW
         if token is None:
             sent = node.unaccepted
             if sent is not None and sent.state.epoch == node.promised:

@@ -196,6 +196,25 @@ class Quorum(Conclusions):
                 if node not in proposal.reports:
                     self.send(Propose(node, proposal.epoch, self.config))
 
+    def remind(self) -> None:
+        """Of a proposal that is not through: those who hear nothing of it for a lease make another.
+
+        Who has reported hears of it too while it is open, and once it is closed the ledger is sent
+        anew: whoever has to write it to a slow disk first can only confirm a later one in time.
+        """
+        proposal, first = self.proposal, self.first
+        if proposal is None or proposal.confirmed:
+            return
+        others = [node for node in self.terms.nodes if node != self.me]
+        if not proposal.closed:
+            for node in others:
+                if node in proposal.reports:
+                    self.send(Propose(node, proposal.epoch, self.config))
+        elif first is not None:
+            proposal.told_at = self.now
+            for node in others:
+                self.send(Ledger(node, first, self.boot, self.now))
+
     def usable(self) -> bool:
         """Is there a token here that may grant?"""
         token = self.token
@@ -216,10 +235,12 @@ class Quorum(Conclusions):
         elif self.member and propose.epoch.counter <= self.floor:
             self.send(Higher(propose.sender, Epoch(self.floor, NIL, 0)))  # what we forgot is lower
         elif propose.epoch.counter > self.promised.counter:  # once per counter: fence_number
-            report = self.promise(propose.epoch)
-            self.send(Promise(propose.sender, propose.epoch, report))
+            self.reported = self.promise(propose.epoch)
+            self.send(Promise(propose.sender, propose.epoch, self.reported))
         elif propose.epoch != self.promised:
             self.send(Higher(propose.sender, self.promised))
+        elif self.reported is not None:  # it was lost: the very same, as if it had been doubled
+            self.send(Promise(propose.sender, propose.epoch, self.reported))
 
     def fits(self, config: Config) -> bool:
         """Members and permits of an epoch are the same everywhere, but at birth from files."""
@@ -280,6 +301,7 @@ class Quorum(Conclusions):
     def rise(self, epoch: Epoch) -> None:
         if epoch > self.promised:
             self.promised = epoch
+            self.reported = None
             self.out.append(Keep(epoch, self.config))
             if self.proposal is not None and self.proposal.epoch < epoch:
                 self.give_up(self.proposal)
@@ -324,7 +346,7 @@ class Quorum(Conclusions):
             self.has_to_pause(out, config),
         )
         proposal.closed = True
-        proposal.closed_at = self.now
+        proposal.closed_at = proposal.told_at = self.now
         self.adopt(first, self.me)
         self.answered = proposal.epoch
         for node in self.terms.nodes:

@@ -128,6 +128,7 @@ class Proposal:
         self.reports: dict[int, Report] = {}
         self.closed = False
         self.closed_at = NEVER
+        self.told_at = NEVER  # when its ledger was sent last
         self.usable: TokenState | None = None
         self.kept: tuple[Entry, ...] = ()
         self.lapsing: tuple[Entry, ...] = ()
@@ -146,6 +147,7 @@ class Proposal:
             self.lapsing,
             self.confirmed,
             max(0, self.until - now),
+            max(-wait, self.told_at - now) if self.closed else 0,
         )
 
 
@@ -159,6 +161,7 @@ def thawed_proposal(written: Frozen) -> Proposal:
     proposal.lapsing = cast(tuple[Entry, ...], written[7])
     proposal.confirmed = cast(bool, written[8])
     proposal.until = cast(int, written[9])
+    proposal.told_at = cast(int, written[10])
     return proposal
 
 
@@ -252,6 +255,8 @@ class State(Leased):
         self.heard_at = NEVER
         self.suggested_until = NEVER  # somebody who may not propose sees a reason to
         self.crossed = False  # another proposal has the number of ours: neither may succeed
+        # What we said when we promised, to say it again: not frozen, for that is a doubled message.
+        self.reported: Report | None = None
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -402,6 +407,7 @@ class State(Leased):
         self.heard_at = NEVER
         self.suggested_until = NEVER
         self.crossed = False
+        self.reported = None
 
     def thawed_effect(self, written: Frozen) -> Effect:
         if len(written) == 1:

@@ -19,9 +19,9 @@ from meshlock.algorithms.recovery.records import NO_EPOCH, Change, majority
 from meshlock.algorithms.recovery.state import Terms
 from meshlock.errors import Refused
 from meshlock.live.links.mesh import DRIFT
-from meshlock.live.pools.fields import Config, Epoch
+from meshlock.live.pools.disk import Disk
 from meshlock.live.pools.pool_configuration import PoolConfiguration
-from meshlock.live.pools.promises import Promised, Promises
+from meshlock.live.pools.promises import Promises
 
 if TYPE_CHECKING:
     from meshlock.live.pools.pool import Pool
@@ -42,8 +42,7 @@ class Members:
         self.mesh = pool.mesh
         self.configuration = configuration
         self.clock = 0  # of the mesh, when the node was called last
-        self.promises = Promises(state, pool.name) if state is not None else None
-        self.unsaved: Promised | None = None
+        self.disk = Disk(self, Promises(state, pool.name) if state is not None else None)
         self.closed = False
         members = tuple([pool.meet(name) for name in configuration.members])
         self.terms = Terms(
@@ -65,7 +64,7 @@ class Members:
         self.waking = self.mesh.mishaps.later(0.0, "leases", self.wake)
 
     def start(self) -> None:
-        remembered = self.promises.read() if self.promises is not None else None
+        remembered = self.disk.read()
         self.tell_time()
         if remembered is None:
             floor = max(0, int(time.time()) - ERA)
@@ -112,23 +111,7 @@ class Members:
     def close(self) -> None:
         self.closed = True
         self.waking.cancel()
-
-    # -- the disk ----------------------------------------------------------------------
-
-    def keep(self, keep: Keep) -> bool:
-        """Is it on disk? Before that nothing leaves: a node whose disk is full sends nothing."""
-        names = {number: self.name(number) for number in keep.config.members}
-        epoch, config = Epoch(*keep.promised), keep.config
-        config = Config(Epoch(*config.epoch), config.members, config.permits, config.lease)
-        self.unsaved = Promised(epoch, config, names)
-        return self.saved()
-
-    def saved(self) -> bool:
-        if self.unsaved is not None and (
-            self.promises is None or self.promises.write(self.unsaved)
-        ):
-            self.unsaved = None
-        return self.unsaved is None
+        self.disk.close()
 
     # -- the mesh ----------------------------------------------------------------------
 
@@ -208,7 +191,7 @@ class Members:
         """Has this node anything that others need: the token, permits, or an answer?"""
         node = self.node
         held = node.token or node.unaccepted or node.grants or node.returning
-        return bool(held or node.receipts or node.struck)
+        return bool(held or node.receipts or node.struck or self.disk.waiting)
 
     def describe(self) -> dict[str, Any]:
         node = self.node

@@ -21,7 +21,6 @@ from meshlock.algorithms.interface import (
     Conflict,
     Effect,
     Enter,
-    Keep,
     Lost,
     Message,
     Node,
@@ -330,24 +329,25 @@ class Pool:
         return core
 
     def carry_out(self, event: str, cause: dict[str, Any]) -> None:
-        """Do what the handler asked for, in order; an effect that fails does not stop the rest."""
+        """Do what the handler asked for, but for what has to wait until a promise is on disk."""
         effects = self.out[:]
         self.out.clear()
+        if self.members is not None:
+            effects = self.members.disk.pass_on(effects)
+        self.do(event, cause, effects)
+
+    def do(self, event: str, cause: dict[str, Any], effects: list[Effect]) -> None:
+        """In order; an effect that fails does not stop the rest."""
         members = self.members
-        mute = members is not None and not members.saved()
         failure: Exception | None = None
         for effect in effects:
             try:
                 if isinstance(effect, Message):
-                    if not mute:
-                        self.carry(effect)
+                    self.carry(effect)
                 elif isinstance(effect, Enter):
                     self.enters(effect)
                 elif isinstance(effect, Lost):
                     self.revoke(effect.client)
-                elif isinstance(effect, Keep) and members is not None:
-                    mute = True  # unless it is kept
-                    mute = not members.keep(effect)
                 elif isinstance(effect, Conflict) and members is not None:
                     self.conflict = members.conflict(effect)
             except Exception as error:
@@ -355,7 +355,9 @@ class Pool:
         if self.recording is not None:
             self.recording.step(self, event, cause, effects)
         while self.returning:
-            self.leave(self.returning.pop())
+            number = self.returning.pop()
+            if number in self.clients:  # else its lease has ended meanwhile
+                self.leave(number)
         if members is not None:
             members.sleep_until_due()
         if failure is not None:

@@ -1,0 +1,135 @@
+"""What waits for the disk: nothing behind a promise is said or done before it is written.
+
+Writing is done by threads: a slow disk holds up what rests on the promise and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from meshlock.algorithms.interface import Effect, Enter, Keep, Lost, Message
+from meshlock.algorithms.recovery.messages import Hello, Ledger, Propose
+from meshlock.algorithms.recovery.records import NO_EPOCH
+from meshlock.live.pools.fields import Config, Epoch
+from meshlock.live.pools.promises import Promised, Promises
+
+if TYPE_CHECKING:
+    from meshlock.live.pools.members import Members
+
+WRITERS = ThreadPoolExecutor(8, "promises")
+"""For all nodes of this process; a pool writes one thing at a time."""
+
+RETRY = 0.3
+"""Seconds until it is tried again what the disk did not take."""
+
+MOST_WAITING = 10_000
+"""Messages; what comes then is lost, as on a network."""
+
+Waiting = deque[tuple[Effect, int]]
+"""Effects, and the mesh's clock when they were asked for: a token's lease goes on running."""
+
+
+class Disk:
+    """Without ``promises`` nothing is kept, and nothing waits."""
+
+    def __init__(self, members: Members, promises: Promises | None) -> None:
+        self.members = members
+        self.mesh = members.mesh
+        self.promises = promises
+        self.writing: asyncio.Future[bool] | None = None
+        self.written: Promised | None = None  # what is being written, or has to be tried again
+        self.waiting: Waiting = deque()  # for that
+        self.unsaved: Promised | None = None  # what has to be written next
+        self.behind: Waiting = deque()  # what waits for that
+        self.on_disk = NO_EPOCH
+
+    def read(self) -> Promised | None:
+        remembered = self.promises.read() if self.promises is not None else None
+        if remembered is not None:
+            self.on_disk = remembered.promised
+        return remembered
+
+    # -- what the node says ------------------------------------------------------------------
+
+    def pass_on(self, effects: list[Effect]) -> list[Effect]:
+        """What can be done at once."""
+        if self.promises is None:
+            return [effect for effect in effects if not isinstance(effect, Keep)]
+        at_once: list[Effect] = []
+        for effect in effects:
+            if isinstance(effect, Keep):
+                self.unsaved = self.record(effect)
+            elif (self.written is None and self.unsaved is None) or self.may_pass(effect):
+                at_once.append(effect)
+            else:
+                self.hold(effect)
+        if self.unsaved is not None and self.written is None:
+            self.write_next()
+        return at_once
+
+    def record(self, keep: Keep) -> Promised:
+        names = {number: self.members.name(number) for number in keep.config.members}
+        epoch, config = Epoch(*keep.promised), keep.config
+        config = Config(Epoch(*config.epoch), config.members, config.permits, config.lease)
+        return Promised(epoch, config, names)
+
+    def may_pass(self, effect: Effect) -> bool:
+        """A proposal rests on nobody's promise. A ledger rests on the promise of its epoch; that
+        its writer goes by it too must be on disk before the new token does anything. A client
+        is told at once of a lease that has ended, if it was told that it began."""
+        if isinstance(effect, Lost):
+            held = [*self.waiting, *self.behind]
+            return all(not isinstance(e, Enter) or e.client != effect.client for e, _ in held)
+        if isinstance(effect, Ledger):
+            return effect.first.epoch <= self.on_disk
+        return isinstance(effect, Propose)
+
+    def hold(self, effect: Effect) -> None:
+        line = self.waiting if self.unsaved is None else self.behind
+        if len(line) < MOST_WAITING or not isinstance(effect, Message):
+            line.append((effect, self.members.clock))
+
+    # -- what the disk says --------------------------------------------------------------------
+
+    def write_next(self) -> None:
+        """The latest promise stands for all before it."""
+        if self.unsaved is not None:
+            self.written, self.unsaved = self.unsaved, None
+            self.waiting += self.behind
+            self.behind = deque()
+        if self.written is not None and self.promises is not None:
+            self.writing = self.mesh.loop.run_in_executor(
+                WRITERS, self.promises.write, self.written
+            )
+            self.writing.add_done_callback(self.done)
+
+    def done(self, writing: asyncio.Future[bool]) -> None:
+        if self.members.closed or writing.cancelled():
+            return
+        self.mesh.mishaps.run("disk", self.go_on, writing)
+
+    def go_on(self, writing: asyncio.Future[bool]) -> None:
+        if writing.exception() is not None or not writing.result():
+            self.waiting = deque([one for one in self.waiting if not is_repeated(one[0])])
+            self.mesh.mishaps.later(RETRY, "disk", self.write_next)
+            return
+        assert self.written is not None
+        self.on_disk = self.written.promised
+        while self.waiting:  # what comes meanwhile is behind it
+            effect, self.members.clock = self.waiting.popleft()
+            self.mesh.mishaps.run("disk", self.members.pool.do, "timer", {}, [effect])
+        self.written = None
+        self.write_next()
+        self.mesh.flush()
+
+    def close(self) -> None:
+        if self.writing is not None:
+            self.writing.cancel()
+
+
+def is_repeated(effect: Effect) -> bool:
+    """What recovery says itself is said again anyway."""
+    return isinstance(effect, Message) and effect.seal is None and not isinstance(effect, Hello)

@@ -1,0 +1,149 @@
+"""A disk that is slow holds up promises, and nothing else."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import virtual
+from virtual import Network
+
+import meshlock
+from meshlock.live.machine import clock
+from waiting import LIMIT, sooner_or_later
+
+NAMES = ["a", "b", "c"]
+LEASE = 3.0
+
+
+async def started(name: str, state: Path, peers: list[str]) -> meshlock.Node:
+    node = meshlock.Node(name, state=state / name, peers=peers)
+    await node.start()
+    node.pool("docks", 1, members=NAMES, lease=LEASE)
+    return node
+
+
+def test_three_nodes_serve_and_recover_though_a_write_takes_longer_than_a_lease(
+    tmp_path: Path,
+) -> None:
+    async def story(network: Network) -> tuple[float, float]:
+        network.disk = lambda: 4.0
+        began = clock.seconds()
+        nodes: list[meshlock.Node] = []
+        for name in NAMES:
+            nodes.append(await started(name, tmp_path, [node.address for node in nodes]))
+        async with nodes[1].pools["docks"].acquire(timeout=LIMIT):
+            born = clock.seconds() - began
+        await nodes[0].pools["docks"].acquire(timeout=LIMIT)
+        began = clock.seconds()
+        network.kill(nodes[0].mesh)
+        await nodes[0].vanish()
+        async with nodes[2].pools["docks"].acquire(timeout=LIMIT):
+            recovered = clock.seconds() - began
+        for node in nodes[1:]:
+            network.kill(node.mesh)
+            await node.vanish()
+        return born, recovered
+
+    born, recovered = virtual.run(story)
+    print(f"born after {born:.1f} s, recovered after {recovered:.1f} s")
+    assert born < 20 and recovered < 20
+
+
+def test_who_cannot_write_its_promise_down_lets_nobody_in_and_no_fence_comes_again(
+    tmp_path: Path,
+) -> None:
+    """The only member; its disk remembers an epoch and is full when there is another."""
+
+    async def life(full: bool) -> tuple[int | None, ...]:
+        async with meshlock.Node("a", state=tmp_path) as node:
+            pool = node.pool("docks", 1, members=["a"], lease=LEASE)
+            assert pool.members is not None and pool.members.disk.promises is not None
+            promises = pool.members.disk.promises
+            path = promises.path
+            if full:
+                promises.path = tmp_path / "not" / "there"
+                with pytest.raises(TimeoutError):
+                    await pool.acquire(timeout=LIMIT)
+                promises.path = path
+            fences = []
+            for _ in range(3):
+                async with pool.acquire(timeout=LIMIT) as grant:
+                    fences.append(grant.fence)
+            await node.vanish()
+        return tuple(fences)
+
+    async def story(_: Network) -> None:
+        lives = [await life(full) for full in (False, True, False)]
+        fences = [fence for fences in lives for fence in fences]
+        assert fences == sorted(set(fences))
+
+    virtual.run(story)
+
+
+SLOW = """\
+import os, time
+fsync = os.fsync
+def slowly(file):
+    time.sleep({seconds})
+    fsync(file)
+os.fsync = slowly
+from meshlock.cli.main import run
+run()
+"""
+
+
+def agents(folder: Path, seconds: float, lease: float) -> list[subprocess.Popen[bytes]]:
+    """Real ones, all of them with such disks."""
+    ports = free_ports(len(NAMES))
+    found = []
+    for place, name in enumerate(NAMES):
+        peers = [f"127.0.0.1:{port}" for port in ports[:place]]
+        (folder / f"{name}.toml").write_text(
+            f'name = "{name}"\nlisten = "127.0.0.1:{ports[place]}"\npeers = {peers}\n'
+            f'socket = "{folder}/{name}.sock"\nstate = "{folder}/{name}"\n'
+            f"[pools.docks]\npermits = 1\nmembers = {NAMES}\nlease = {lease}\n"
+        )
+        program = [sys.executable, "-c", SLOW.format(seconds=seconds), "agent"]
+        with (folder / f"{name}.log").open("w") as log:
+            found.append(subprocess.Popen([*program, f"{folder}/{name}.toml"], stderr=log))
+        sooner_or_later((folder / f"{name}.sock").exists)
+    return found
+
+
+def free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def enters(folder: Path, name: str) -> subprocess.Popen[bytes]:
+    """A client of this agent that stays inside; this returns when it is in."""
+    where = ["--socket", f"{folder}/{name}.sock", "--pool", "docks", "--timeout", str(LIMIT)]
+    program = [sys.executable, "-m", "meshlock", "exec", *where, "--", "sh", "-c"]
+    client = subprocess.Popen([*program, "echo in; exec sleep 1000"], stdout=subprocess.PIPE)
+    assert client.stdout is not None and client.stdout.readline() == b"in\n"
+    return client
+
+
+def test_agents_whose_disks_take_a_lease_for_a_promise(tmp_path: Path) -> None:
+    """A promise costs two calls of fsync."""
+    with ExitStack() as stack:
+        running = agents(tmp_path, seconds=0.5, lease=1.0)
+        for agent in running:
+            stack.callback(agent.wait)
+            stack.callback(agent.kill)
+        first = enters(tmp_path, "a")
+        first.terminate()
+        first.wait()
+        inside = enters(tmp_path, "b")
+        running[1].kill()
+        for client in (inside, enters(tmp_path, "c")):
+            client.kill()
+            client.wait()
