@@ -9,6 +9,7 @@ only opening and seeking are measured). Times are of the clock, beside them thos
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import socket
 import sys
@@ -87,17 +88,17 @@ def playing(index: Index) -> None:
     if shutil.which("chromium") is None:
         print("play: not measured (needs chromium)")
         return
-    import uvicorn
-
+    from meshlock.live.interfaces.server import serve_listener
     from meshlock.web.server import Desk, application
 
     desk = Desk()
     desk.runs["trace"], desk.opened = index, "trace"
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(application(desk, ["127.0.0.1"]), log_level="error", lifespan="off")
-    server = uvicorn.Server(config)
-    threading.Thread(target=server.run, args=([listener],), daemon=True).start()
+    listener.listen()
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    asyncio.run_coroutine_threadsafe(serve_listener(application(desk), listener), loop).result()
     with sync_playwright() as driver:
         chromium = shutil.which("chromium")
         browser = driver.chromium.launch(executable_path=chromium, args=FLAGS, headless=True)
@@ -119,7 +120,7 @@ def playing(index: Index) -> None:
         page.wait_for_timeout(8000)
         frames = page.evaluate("meshlock.frames")
         browser.close()
-    server.should_exit = True
+    loop.call_soon_threadsafe(loop.stop)
     rate = (len(frames) - 1) * 1000 / (frames[-1][0] - frames[0][0])
     draws = sorted(frame[1] for frame in frames)
     print(

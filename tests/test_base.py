@@ -114,12 +114,10 @@ def test_the_laboratory_needs_no_extra(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "extra"),
     [
-        (["view"], "web"),
         (["demo"], "live"),
         (["certs", "authority"], "live"),
         (["compare", "jiang", "raymond", "--plot", "nowhere.png"], "plot"),
         (["agent", "--discover", "--listen", "127.0.0.1:0"], "discovery"),
-        (["agent", "--http", "127.0.0.1:0"], "web"),
     ],
 )
 def test_what_is_missing_is_said_in_a_sentence(command: list[str], extra: str) -> None:

@@ -4,29 +4,55 @@ The same algorithm source is simulated (:mod:`meshlock.simulate`), model-checked
 (:mod:`meshlock.check`) and run on real machines (:mod:`meshlock.live`).
 """
 
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # as in typing, which takes as long to import as all else that a client needs
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from meshlock.errors import Refused as Refused
-    from meshlock.live.interfaces.blocking import BlockingGrant as BlockingGrant
+    from meshlock.live.interfaces.async_client import Client as Client
+    from meshlock.live.interfaces.async_client import ClientPool as ClientPool
+    from meshlock.live.interfaces.async_client import aconnect as aconnect
     from meshlock.live.interfaces.blocking import BlockingNode as BlockingNode
     from meshlock.live.interfaces.blocking import BlockingPool as BlockingPool
+    from meshlock.live.interfaces.client import BlockingClient as BlockingClient
+    from meshlock.live.interfaces.client import BlockingClientPool as BlockingClientPool
+    from meshlock.live.interfaces.client import connect as connect
     from meshlock.live.interfaces.node import Node as Node
+    from meshlock.live.pools.grants import BlockingGrant as BlockingGrant
     from meshlock.live.pools.grants import Grant as Grant
     from meshlock.live.pools.pool import Pool as Pool
 
-__all__ = ["BlockingGrant", "BlockingNode", "BlockingPool", "Grant", "Node", "Pool", "Refused"]
+__all__ = [
+    "BlockingClient",
+    "BlockingClientPool",
+    "BlockingGrant",
+    "BlockingNode",
+    "BlockingPool",
+    "Client",
+    "ClientPool",
+    "Grant",
+    "Node",
+    "Pool",
+    "Refused",
+    "aconnect",
+    "connect",
+]
 
 _HOMES = {
-    "BlockingGrant": "meshlock.live.interfaces.blocking",
+    "BlockingClient": "meshlock.live.interfaces.client",
+    "BlockingClientPool": "meshlock.live.interfaces.client",
+    "BlockingGrant": "meshlock.live.pools.grants",
     "BlockingNode": "meshlock.live.interfaces.blocking",
     "BlockingPool": "meshlock.live.interfaces.blocking",
+    "Client": "meshlock.live.interfaces.async_client",
+    "ClientPool": "meshlock.live.interfaces.async_client",
     "Grant": "meshlock.live.pools.grants",
     "Node": "meshlock.live.interfaces.node",
     "Pool": "meshlock.live.pools.pool",
     "Refused": "meshlock.errors",
+    "aconnect": "meshlock.live.interfaces.async_client",
+    "connect": "meshlock.live.interfaces.client",
 }
 
 

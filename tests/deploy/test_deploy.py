@@ -23,7 +23,6 @@ import pytest
 
 pytest.importorskip("yaml")
 pytest.importorskip("prometheus_client")
-pytest.importorskip("starlette")
 pytest.importorskip("cryptography")
 
 import yaml

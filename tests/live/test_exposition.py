@@ -118,7 +118,7 @@ def test_a_quorum_that_is_lost_and_the_lease_that_goes_with_it() -> None:
                 assert (value(nodes["a"], "meshlock_epoch", pool="docks") or 0) > 0
                 assert value(nodes["b"], "meshlock_quorum_reachable", pool="docks") == 1.0
                 await nodes["b"].vanish()  # a is alone
-                await grant.lost.wait()
+                await grant.wait_lost()
             assert value(nodes["a"], "meshlock_leases_lost_total", pool="docks") == 1.0
             alone = nodes["a"]
             await until(lambda: value(alone, "meshlock_members_reachable", pool="docks") == 1.0)

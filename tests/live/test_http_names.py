@@ -9,14 +9,10 @@ import socket
 import pytest
 import virtual
 
-from waiting import a_while, eventually, run
-
-pytest.importorskip("starlette", reason="needs the extra 'web'")
-pytest.importorskip("uvicorn", reason="needs the extra 'web'")
-
 from meshlock import Node, Refused
-from meshlock.live.interfaces.http import ours, serving
+from meshlock.live.interfaces.http import Interface, ours, serving_port
 from meshlock.web.live import LivePage
+from waiting import a_while, eventually, run
 
 
 def test_the_names_by_which_an_agent_may_be_asked() -> None:
@@ -56,7 +52,7 @@ def test_other_names_and_other_origins_are_turned_away() -> None:
         here = f"127.0.0.1:{port}"
         async with Node("a") as a:
             a.pool("docks", permits=1)
-            async with serving(a, here, None, LivePage().routes, ["Robot.lan"]):
+            async with serving_port(Interface(a), here, None, LivePage().routes, ["Robot.lan"]):
                 status, said = await call(port, "GET /v1/status", {"Host": "evil.example"})
                 assert status == 403 and "not called 'evil.example'" in said
                 for path in ("/", "/live", "/view.json", "/metrics", "/page/live.js"):
@@ -84,12 +80,12 @@ def test_the_page_acts_only_if_it_may() -> None:
         own = {"Host": here, "Content-Type": "application/json", "Authorization": "Bearer yes"}
         async with Node("a") as a:
             a.pool("docks", permits=1)
-            async with serving(a, here, "yes", LivePage().routes):
+            async with serving_port(Interface(a), here, "yes", LivePage().routes):
                 for what in ("acquire", "release", "cut", "restore"):
                     status, said = await call(port, f"POST /actions/{what}", own, {})
                     assert status == 403 and "looked at" in said
             with pytest.raises(Refused, match="need a bearer token"):
-                async with serving(a, here, None, LivePage(allowed=True).routes):
+                async with serving_port(Interface(a), here, None, LivePage(allowed=True).routes):
                     pass
 
     run(story)
@@ -102,7 +98,7 @@ def test_actions_need_the_token_json_and_sense() -> None:
         own = {"Host": here, "Content-Type": "application/json", "Authorization": "Bearer yes"}
         async with Node("a") as a, Node("b", peers=[a.address]):
             a.pool("docks", permits=2)
-            async with serving(a, here, "yes", LivePage(allowed=True).routes):
+            async with serving_port(Interface(a), here, "yes", LivePage(allowed=True).routes):
 
                 async def act(what: str, body: object, **other: str) -> tuple[int, str]:
                     return await call(port, f"POST /actions/{what}", own | other, body)

@@ -7,7 +7,6 @@ import json
 import socket
 from pathlib import Path
 
-import msgspec
 import pytest
 import virtual
 from lines import line
@@ -15,7 +14,8 @@ from strangers import Stranger, carried, content, lines
 
 import meshlock
 from meshlock import Node, Refused
-from meshlock.live.interfaces.agent import serve
+from meshlock.live.interfaces.async_client import Line
+from meshlock.live.interfaces.http import Interface, serving_port, serving_socket
 from meshlock.live.links.frames import Bye
 from meshlock.live.links.security import unprotected
 from meshlock.live.machine import limits
@@ -35,14 +35,10 @@ LEAVING = 1
 
 @pytest.mark.parametrize("announced", [True, False])
 def test_a_long_body_is_refused_before_it_is_read(announced: bool) -> None:
-    pytest.importorskip("starlette")
-    pytest.importorskip("uvicorn")
-    from meshlock.live.interfaces.http import serving
-
     async def story() -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        async with Node("a") as a, serving(a, f"127.0.0.1:{port}", None):
+        async with Node("a") as a, serving_port(Interface(a), f"127.0.0.1:{port}", None):
             a.pool("docks", permits=1)
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             size = f"Content-Length: {10**12}" if announced else "Transfer-Encoding: chunked"
@@ -138,24 +134,23 @@ def test_a_pool_that_nobody_knows_is_forgotten_with_the_last_request_for_it(
 ) -> None:
     async def story() -> None:
         place = str(tmp_path / "socket")
-        async with Node("a", trace=tmp_path) as a:
-            server = await serve(a, place)
-            reader, writer = await asyncio.open_unix_connection(place)
-            asked = {"do": "acquire", "timeout": 0.001}
-            for number in range(50):
-                fields = asked | {"id": number, "pool": f"pool-{number % 40}"}
-                writer.write(msgspec.json.encode(fields) + b"\n")
-            for _ in range(50):
-                answer = json.loads(await reader.readline())
-                assert answer["error"] == "timeout"
-                assert answer["why"].startswith("Nobody told us of a pool 'pool-")
+        async with Node("a", trace=tmp_path) as a, serving_socket(Interface(a), place):
+
+            async def asks(pool: str) -> tuple[int, bytes]:
+                line = await Line(place).open()
+                return await line.ask("POST", f"/v1/pools/{pool}/acquire", '{"timeout": 0.001}')
+
+            names = [f"pool-{number % 40}" for number in range(50)]
+            answers = await asyncio.gather(*map(asks, names))
+            for name, (status, said) in zip(names, answers, strict=True):
+                assert status == 404
+                assert json.loads(said)["why"] == f"No pool '{name}'; known: none."
             assert a.pools == {}
             a.pool("kept")  # a program of this process has it, and waits for its founder
-            writer.write(msgspec.json.encode(asked | {"pool": "kept"}) + b"\n")
-            assert not json.loads(await reader.readline())["ok"]
+            status, said = await asks("kept")
+            assert status == 408
+            assert json.loads(said)["why"] == "Nobody told us of a pool 'kept' within 0.001 s."
             assert set(a.pools) == {"kept"}
-            writer.close()
-            server.close()
 
     run(story)
     assert list(tmp_path.glob("*.jsonl")) == []

@@ -81,7 +81,7 @@ class Chaos:
             self.entered(node, grant)
             try:
                 async with asyncio.timeout(random.expovariate(1.0)):
-                    await grant.lost.wait()
+                    await grant.wait_lost()
                 self.note("lost", grant.fence)
             except TimeoutError:
                 grant.release()

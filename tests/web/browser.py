@@ -1,5 +1,6 @@
 """A real browser for the tests: Debian's chromium, driven by playwright; both are optional."""
 
+import asyncio
 import shutil
 import socket
 import threading
@@ -8,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from meshlock.live.interfaces.server import serve_listener
 from waiting import LIMIT
 
 FLAGS = [
@@ -22,19 +24,22 @@ FLAGS = [
 
 
 @contextmanager
-def served(app):
-    """The application on a free port of this machine; gives its address."""
-    uvicorn = pytest.importorskip("uvicorn", reason="needs the extra 'web'")
+def served(site):
+    """The site on a free port of this machine; gives its address."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="error", lifespan="off")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    listener.listen()
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    while not server.started:
-        time.sleep(0.01)
+
+    def done(work):
+        return asyncio.run_coroutine_threadsafe(work, loop).result(LIMIT)
+
+    server = done(serve_listener(site, listener))
     yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server.should_exit = True
+    done(server.close())
+    loop.call_soon_threadsafe(loop.stop)
     thread.join(LIMIT)
 
 

@@ -6,14 +6,12 @@ import pytest
 from browser import served, until
 from pictures import picture
 
-pytest.importorskip("starlette", reason="needs the extra 'web'")
-
 from meshlock.web.server import Desk, application
 
 
 @pytest.fixture
 def page(browser):
-    with served(application(Desk(), ["127.0.0.1"])) as address:
+    with served(application(Desk())) as address:
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.goto(address)
         until(page, "window.meshlock?.run?.about.driven && meshlock.shown === 0")

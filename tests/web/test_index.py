@@ -3,7 +3,6 @@
 import gzip
 import json
 import socket
-import sys
 from contextlib import suppress
 from random import Random
 
@@ -186,15 +185,7 @@ def test_a_message_to_nobody_does_no_harm(tmp_path):
     assert Diagram(index, 1, 1).svg().startswith("<svg")
 
 
-def test_without_the_extra_the_command_says_what_to_install(monkeypatch, trace):
-    monkeypatch.setitem(sys.modules, "starlette", None)
-    with pytest.raises(Refused) as refused:
-        view(trace)
-    assert str(refused.value).endswith("pip install 'meshlock[web]'.")
-
-
 def test_a_port_in_use_and_a_bad_trace_are_sentences(tmp_path):
-    pytest.importorskip("uvicorn", reason="needs the extra 'web'")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

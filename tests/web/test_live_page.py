@@ -6,20 +6,16 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager
 
-import pytest
 from browser import until
 from pictures import picture, wanted
 
-from waiting import LIMIT, eventually, sooner_or_later
-
-pytest.importorskip("starlette", reason="needs the extra 'web'")
-
 import meshlock
-from meshlock.live.interfaces.http import serving
+from meshlock.live.interfaces.http import Interface, serving_port
 from meshlock.live.links.mesh import split
 from meshlock.live.links.relay import Relay
 from meshlock.web.errands import Errands
 from meshlock.web.live import LivePage, view
+from waiting import LIMIT, eventually, sooner_or_later
 
 TOKEN = "a token that nobody guesses"
 NAMES = ["crane", "gate", "dock", "truck"]
@@ -68,8 +64,9 @@ class Mesh:
                 ]
                 leased = await bays[0].acquire(1, priority=3, timeout=LIMIT)
                 waits = asyncio.create_task(bays[2].wait_for(2, 0, None))
+            interface, page = Interface(self.nodes["gate"]), LivePage(self.allowed)
             await stack.enter_async_context(
-                serving(self.nodes["gate"], self.address, TOKEN, LivePage(self.allowed).routes)
+                serving_port(interface, self.address, TOKEN, page.routes)
             )
             busy = asyncio.gather(*[self.work(docks[i], 2) for i in (0, 2)])
             self.ready.set()

@@ -9,9 +9,6 @@ from pictures import picture
 from typer.testing import CliRunner
 
 from meshlock.cli.main import app
-
-pytest.importorskip("starlette", reason="needs the extra 'web'")
-
 from meshlock.web.index import open_trace
 from meshlock.web.server import Desk, application
 
@@ -20,7 +17,7 @@ def desk_with(path):
     desk = Desk()
     desk.runs["trace"] = open_trace(path)
     desk.opened = "trace"
-    return application(desk, ["127.0.0.1"])
+    return application(desk)
 
 
 def written(path, words):

@@ -14,7 +14,8 @@ from pictures import picture
 
 from waiting import LIMIT
 
-pytest.importorskip("starlette", reason="needs the extra 'web'")
+pytest.importorskip("starlette", reason="the whiteboard needs starlette")
+pytest.importorskip("uvicorn", reason="the whiteboard needs uvicorn")
 
 BOARD = Path(__file__).parents[2] / "examples" / "whiteboard" / "board.py"
 

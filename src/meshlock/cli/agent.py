@@ -33,7 +33,7 @@ def agent(
         list[str] | None, typer.Option(help="NAME=PERMITS founds a pool, NAME joins one.")
     ] = None,
     socket: Annotated[str | None, typer.Option(help="Unix socket for programs here.")] = None,
-    http: Annotated[str | None, typer.Option(help="host:port for HTTP (extra 'web').")] = None,
+    http: Annotated[str | None, typer.Option(help="host:port for HTTP and the page.")] = None,
     http_token_file: Annotated[
         str | None, typer.Option(help="File with the bearer token of the HTTP interface.")
     ] = None,
@@ -100,8 +100,9 @@ async def serve(settings: Settings) -> None:
     from contextlib import AsyncExitStack
     from logging import INFO
 
-    from meshlock.live.interfaces import agent as daemon
-    from meshlock.live.interfaces.configuration import default_socket, secret
+    from meshlock.live.interfaces.asking import default_socket
+    from meshlock.live.interfaces.configuration import secret
+    from meshlock.live.interfaces.http import Interface, serving_port, serving_socket
     from meshlock.live.interfaces.node import Node
     from meshlock.live.interfaces.notify import Service
     from meshlock.live.machine.logs import tell
@@ -126,21 +127,21 @@ async def serve(settings: Settings) -> None:
                 lease=pool.lease,
                 recovery=pool.recovery,
             )
-        server = await daemon.serve(node, place)
-        stack.callback(Path(place).unlink, missing_ok=True)
-        stack.callback(server.close)
+        interface = Interface(node)
+        await stack.enter_async_context(serving_socket(interface, place))
         if settings.discover:
             from meshlock.live.interfaces.discovery import Discovery
 
             await stack.enter_async_context(Discovery(node))
         if settings.http:
-            from meshlock.live.interfaces.http import serving
             from meshlock.web.live import LivePage
 
             token = secret(settings.http_token_file) if settings.http_token_file else None
             page = LivePage(settings.allow_actions)
-            serve_http = serving(node, settings.http, token, page.routes, settings.http_names)
-            await stack.enter_async_context(serve_http)
+            at_port = serving_port(
+                interface, settings.http, token, page.routes, settings.http_names
+            )
+            await stack.enter_async_context(at_port)
         tell(INFO, "ready", node=node.name, address=node.address, socket=place)
         service.ready(node)
         await stop.wait()

@@ -78,15 +78,14 @@ def nodes(ctx: typer.Context) -> list[str]:
 def status(ctx: typer.Context) -> dict[str, Any]:
     """Of the agent that the command would ask; nothing, if it does not answer."""
     from meshlock.errors import Refused
-    from meshlock.live.interfaces.asking import Ask
+    from meshlock.live.interfaces.asking import Connection
 
     try:
-        agent = Ask(ctx.params.get("socket"))
+        agent = Connection(ctx.params.get("socket"))
         agent.socket.settimeout(PATIENCE)
-        found: dict[str, Any] = agent.ask(do="status")["status"]
-    except Refused:
+        return agent.ask("GET", "/v1/status")
+    except (Refused, TimeoutError):
         return {}
-    return found
 
 
 def prepare() -> None:

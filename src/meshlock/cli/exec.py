@@ -12,7 +12,7 @@ from meshlock.cli import completion
 if TYPE_CHECKING:
     import subprocess
 
-    from meshlock.live.interfaces.asking import Ask
+    from meshlock.live.interfaces.client import Session
 
 NOT_IN_TIME = 75
 """Exit code when there were no permits in time (EX_TEMPFAIL: try again later)."""
@@ -25,10 +25,6 @@ IN_TIME = 1 / 3
 
 LAST_MOMENT = 0.05
 """Seconds before the end of the lease when the command is killed."""
-
-
-PATIENCE = 2.0
-"""Seconds after which one who waits for a pool that nobody knows is told so."""
 
 
 def execute(
@@ -51,46 +47,29 @@ def execute(
 
     Example: meshlock exec --pool docks --want 2 --priority 9 --timeout 30 -- ./unload.sh
     """
-    import threading
-
-    from meshlock.live.interfaces.asking import Ask
+    from meshlock.live.interfaces.asking import Connection, wish
+    from meshlock.live.interfaces.client import Session
     from meshlock.live.machine import limits
 
-    wish = {
-        "pool": limits.name(pool),
+    limits.name(pool)
+    wanted = {
         "want": limits.want(want, "--want"),
         "priority": limits.priority(priority, "--priority"),
         "timeout": limits.timeout(timeout, "--timeout"),
     }
-    agent = Ask(socket)
-    patience = threading.Timer(PATIENCE, say_if_unknown, (pool, socket))
-    patience.daemon = True
-    patience.start()
-    grant = agent.ask(do="acquire", **wish, watch=True)
-    patience.cancel()
-    if not grant["ok"]:
-        typer.echo(f"meshlock: {grant['why']}", err=True)
+    session, line = Session(socket, leases=True), Connection(socket)
+    body = wish(**wanted, session=session.name)
+    try:
+        grant = line.ask("POST", f"/v1/pools/{pool}/acquire", body, timeout)
+    except TimeoutError as error:
+        typer.echo(f"meshlock: {error}", err=True)
         sys.exit(NOT_IN_TIME)
-    code = run(command, pool, grant, agent)
-    agent.close()
+    code = run(command, pool, grant, session)
+    session.line.close()
     sys.exit(code)
 
 
-def say_if_unknown(pool: str, socket: str | None) -> None:
-    """A pool may become known later, so one waits for it; but its name may be a slip, too."""
-    from meshlock.live.interfaces.asking import Ask
-
-    pools = Ask(socket).ask(do="status")["status"]["pools"]
-    if pool in pools and not pools[pool]["known"]:  # else the wait is over
-        known = sorted(name for name in pools if pools[name]["known"])
-        typer.echo(
-            f"meshlock: waiting, but nobody here knows a pool '{pool}'; "
-            f"known are: {', '.join(known) or 'none'}.",
-            err=True,
-        )
-
-
-def run(command: list[str], pool: str, grant: dict[str, Any], agent: Ask) -> int:
+def run(command: list[str], pool: str, grant: dict[str, Any], session: Session) -> int:
     import os
     import signal
     import subprocess
@@ -112,7 +91,7 @@ def run(command: list[str], pool: str, grant: dict[str, Any], agent: Ask) -> int
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, _: child.send_signal(received))
     permits = Permits(grant, child)
-    threading.Thread(target=permits.listen, args=(agent,), daemon=True).start()
+    threading.Thread(target=permits.listen, args=(session,), daemon=True).start()
     if permits.until is not None:
         threading.Thread(target=permits.watch_the_clock, daemon=True).start()
     code = child.wait()
@@ -130,11 +109,19 @@ class Permits:
         self.notice = IN_TIME * (grant["lease"] or 0.0)
         self.stopping = threading.Lock()
 
-    def listen(self, agent: Ask) -> None:
+    def listen(self, session: Session) -> None:
         """The agent speaks to say how long the lease is, or that it is lost; or it is gone."""
-        while (news := agent.hear()).get("event") == "lease":
-            self.until = news["until"]
-        self.stop("the permits are lost" if news else "the agent is gone")
+        from meshlock.live.interfaces.asking import AgentGone
+
+        try:
+            while True:
+                for news in session.line.events(None):
+                    if news["event"] == "lost":
+                        self.stop("the permits are lost")
+                        return
+                    self.until = news["until"]
+        except AgentGone:
+            self.stop("the agent is gone")
 
     def watch_the_clock(self) -> None:
         from time import sleep

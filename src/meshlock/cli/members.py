@@ -28,7 +28,7 @@ def members(
     Example: meshlock members --pool docks --add robot-6
     """
     from meshlock.errors import Refused
-    from meshlock.live.interfaces.asking import Ask
+    from meshlock.live.interfaces.asking import Connection, wish
     from meshlock.live.machine import limits
 
     limits.name(pool)
@@ -36,18 +36,19 @@ def members(
     for name in (add, remove):
         if name is not None:
             limits.name(name, "node")
-    agent = Ask(socket)
+    agent = Connection(socket)
     if add is None and remove is None:
-        known = agent.ask(do="status")["status"]["pools"].get(pool, {})
+        known = agent.ask("GET", "/v1/status")["pools"].get(pool, {})
         if "members" not in known:
             raise Refused(f"The agent knows no pool {pool} with members.")
         found = known["members"]
     else:
-        answer = agent.ask(do="members", pool=pool, add=add, remove=remove, timeout=timeout)
-        if not answer["ok"]:
-            typer.echo(f"meshlock: {answer['why']}", err=True)
+        change = wish(add=add, remove=remove, timeout=timeout)
+        try:
+            found = agent.ask("POST", f"/v1/pools/{pool}/members", change, timeout)["members"]
+        except TimeoutError as error:
+            typer.echo(f"meshlock: {error}", err=True)
             sys.exit(1)
-        found = answer["members"]
     if json:
         from meshlock.cli.output import print_json
 

@@ -26,10 +26,9 @@ def status(
 
     Example: meshlock status
     """
-    from meshlock.live.interfaces.asking import Ask
+    from meshlock.live.interfaces.asking import Connection
 
-    agent = Ask(socket)
-    found = agent.ask(do="status")["status"]
+    found = Connection(socket).ask("GET", "/v1/status")
     if json:
         from meshlock.cli.output import print_json
 

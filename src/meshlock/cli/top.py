@@ -25,9 +25,9 @@ def top(
 
     from meshlock.cli.status import picture
     from meshlock.errors import Refused
-    from meshlock.live.interfaces.asking import Ask
+    from meshlock.live.interfaces.asking import Connection
 
-    agent = Ask(socket)
+    agent = Connection(socket)
     console = Console()
     if not console.is_terminal:
         raise Refused("top needs a terminal to draw on: use 'meshlock status', or its --json.")
@@ -35,7 +35,7 @@ def top(
     try:
         with keys() as ended, Live(console=console, screen=True, auto_refresh=False) as live:
             while True:
-                found = agent.ask(do="status")["status"]
+                found = agent.ask("GET", "/v1/status")
                 clients = max(3, console.height - len(found["pools"]) - len(found["links"]) - 9)
                 live.update(picture(found, rates(past, found), clients), refresh=True)
                 if ended(every):

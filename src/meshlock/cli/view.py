@@ -17,16 +17,6 @@ def view(
 
     Example: meshlock view run.jsonl
     """
-    from meshlock.errors import Refused
-
-    try:
-        import starlette
-        import uvicorn
-    except ImportError:
-        raise Refused(
-            "The page needs starlette and uvicorn: pip install 'meshlock[web]'."
-        ) from None
-    del starlette, uvicorn
     from meshlock.web.serving import serve
 
     serve(trace, port, browser)

@@ -72,8 +72,8 @@ class Errands:
             pool = self.node.pools[errand.pool]
             errand.grant = await pool.acquire(errand.want, priority=errand.priority)
             errand.state = "held"
-            await errand.grant.lost.wait()
-            self.end(errand, "lost", "the permits were taken back")
+            if await errand.grant.wait_lost():
+                self.end(errand, "lost", "the permits were taken back")
         except Refused as error:
             self.end(errand, "refused", str(error))
         except Exception as error:

@@ -8,18 +8,14 @@ header, which no page of another site can send, from our own origin
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import msgspec
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
 
 from meshlock.errors import Refused
-from meshlock.live.interfaces.http import Interface
+from meshlock.live.interfaces.http import Door, Interface
 from meshlock.live.interfaces.node import Node
+from meshlock.live.interfaces.server import Handler, HTTPError, Request, Response, Route
 from meshlock.live.machine import limits
 from meshlock.live.machine.limits import CutFor, Priority, Want
 from meshlock.live.pools.views import View, brief
@@ -75,57 +71,56 @@ class LivePage:
     def __init__(self, allowed: bool = False) -> None:
         self.allowed = allowed
 
-    def routes(self, interface: Interface) -> list[Route]:
-        if self.allowed and interface.token is None:
+    def routes(self, interface: Interface, door: Door) -> list[Route]:
+        if self.allowed and door.token is None:
             raise Refused("Actions from the page need a bearer token: use --http-token-file.")
         node = interface.node
         errands = Errands(node)
 
-        async def start(_request: Request) -> Response:
-            return RedirectResponse("/live", 307)
+        def start(_request: Request) -> Response:
+            return Response(status=307, headers={"Location": "/live"})
 
-        async def page(_request: Request) -> Response:
+        def page(_request: Request) -> Response:
             return static("live.html")
 
-        async def shown(request: Request) -> Response:
-            asked = request.query_params
+        def shown(request: Request) -> Response:
+            asked = request.asked
             errands.keep(asked.get("keep", "")[:MOST_BYTES].split())
             under_way = [errand.describe() for errand in errands.all.values()]
             more = {"allowed": self.allowed, "errands": under_way}
             return told(view(node, asked.get("pool", "")) | more)
 
-        async def acquire(request: Request) -> Response:
-            wish = await self.asked(request, Acquire)
+        def acquire(request: Request) -> Response:
+            wish = self.asked(request, Acquire)
             return told(errands.start(wish.pool, wish.want, wish.priority).describe())
 
-        async def release(request: Request) -> Response:
-            return told(errands.give_back((await self.asked(request, Release)).errand).describe())
+        def release(request: Request) -> Response:
+            return told(errands.give_back((self.asked(request, Release)).errand).describe())
 
-        async def cut(request: Request) -> Response:
-            wish = await self.asked(request, Cut)
+        def cut(request: Request) -> Response:
+            wish = self.asked(request, Cut)
             node.mesh.cut(wish.peer, wish.seconds)
             return told({})
 
-        async def restore(request: Request) -> Response:
-            node.mesh.restore((await self.asked(request, Restore)).peer)
+        def restore(request: Request) -> Response:
+            node.mesh.restore((self.asked(request, Restore)).peer)
             return told({})
 
-        def action(answer: Callable[[Request], Awaitable[Response]]) -> Route:
-            place = f"/actions/{answer.__name__}"
-            return Route(place, interface.guarded(answer), methods=["POST"])
+        def action(answer: Handler) -> Route:
+            return Route("POST", f"/actions/{answer.__name__}", door.guarded(answer))
 
         return [
-            Route("/", start),
-            Route("/live", page),
-            Route("/page/{name}", file),
-            Route("/view.json", interface.guarded(shown)),
+            Route("GET", "/", start),
+            Route("GET", "/live", page),
+            Route("GET", "/page/{name}", file),
+            Route("GET", "/view.json", door.guarded(shown)),
             *map(action, (acquire, release, cut, restore)),
         ]
 
-    async def asked(self, request: Request, kind: type[T]) -> T:
+    def asked(self, request: Request, kind: type[T]) -> T:
         """What the page asks for, if it may."""
         if not self.allowed:
-            raise HTTPException(403, "This agent only lets itself be looked at.")
+            raise HTTPError(403, "This agent only lets itself be looked at.")
         if request.headers.get("content-type") != "application/json":
-            raise HTTPException(415, "Send JSON.")
-        return limits.decoded((await request.body())[:MOST_BYTES], kind, "an action")
+            raise HTTPError(415, "Send JSON.")
+        return limits.decoded(request.body[:MOST_BYTES], kind, "an action")

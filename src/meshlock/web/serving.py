@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import socket
 import sys
 import webbrowser
 from pathlib import Path
 
-import uvicorn
-
 from meshlock.errors import Refused
+from meshlock.live.interfaces.server import Site, serve_listener
 from meshlock.trace.reader import BadTrace
 from meshlock.web.index import open_trace
 from meshlock.web.server import Desk, application
@@ -40,6 +41,14 @@ def serve(trace: Path | None, port: int, browser: bool) -> None:
     sys.stderr.write(f"The page is at {address} (Ctrl-C to end).\n")
     if browser:
         webbrowser.open(address)
-    app = application(desk, ["127.0.0.1", "localhost"])
-    config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off")
-    uvicorn.Server(config).run(sockets=[listener])
+    asyncio.run(until_told(application(desk), listener))
+
+
+async def until_told(site: Site, listener: socket.socket) -> None:
+    """Serve until SIGINT or SIGTERM."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    server = await serve_listener(site, listener)
+    await stop.wait()
+    await server.close()

@@ -11,10 +11,8 @@ new work once its standard input ends.
 
 from __future__ import annotations
 
-import json
 import os
 import select
-import socket
 import sys
 import time
 from pathlib import Path
@@ -23,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from meshlock.errors import Refused
 from meshlock.live.chaos.record import (
     Asked,
     Expired,
@@ -36,6 +35,8 @@ from meshlock.live.chaos.record import (
     now,
 )
 from meshlock.live.chaos.resource import Resource
+from meshlock.live.interfaces.asking import AgentGone, Connection, wish
+from meshlock.live.interfaces.client import Session
 
 BETWEEN_WRITES = 0.02
 RETRY = 0.1
@@ -63,30 +64,26 @@ class Orders(msgspec.Struct):
     take_all: bool = False  # one grant of everything, and done
 
 
-class AgentGone(Exception):
-    pass
-
-
 class Client:
     def __init__(self, orders: Orders) -> None:
         self.orders = orders
         self.random = Random(f"{orders.seed}:{orders.name}")
         self.record = Writer(Path(orders.record))
         self.resource = Resource(Path(orders.resource))
-        self.agent: socket.socket | None = None
-        self.rest = b""
+        self.session: Session | None = None
+        self.line: Connection | None = None
         self.finishing = False
         self.number = 0
 
     def work(self) -> None:
         while not self.finishing:
-            if self.agent is None and not self.connect():
+            if self.session is None and not self.connect():
                 self.sleep(RETRY)
                 continue
             try:
                 served = self.use_permits()
             except AgentGone:
-                self.agent = None
+                self.hang_up()
                 continue
             if self.orders.take_all and served:
                 return
@@ -115,25 +112,19 @@ class Client:
             )
         )
         try:
-            self.say(
-                do="acquire",
-                id=n,
-                pool=self.orders.pool,
-                want=want,
-                priority=priority,
-                timeout=timeout,
-                watch=True,
-            )
-            answer = self.answer_to(n)
+            assert self.session is not None
+            body = wish(want=want, priority=priority, timeout=timeout, session=self.session.name)
+            status, said = self.ask("POST", f"/v1/pools/{self.orders.pool}/acquire", body)
         except AgentGone:
             self.record.write(NotServed(t=now(), c=c, n=n, why="gone"))
             raise
-        if not answer["ok"]:
-            self.record.write(NotServed(t=now(), c=c, n=n, why=answer["error"]))
-            if answer["error"] == "refused":
+        if status != 200:
+            why = "timeout" if status == 408 else "failed" if status >= 500 else "refused"
+            self.record.write(NotServed(t=now(), c=c, n=n, why=why))
+            if why == "refused":
                 self.sleep(RETRY)
             return False
-        Holding(self, n, want, answer).hold()
+        Holding(self, n, want, msgspec.json.decode(said)).hold()
         return True
 
     def want(self) -> int:
@@ -146,46 +137,33 @@ class Client:
     # -- the agent -------------------------------------------------------------------------
 
     def connect(self) -> bool:
-        agent = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        agent.settimeout(5.0)
         try:
-            agent.connect(self.orders.socket)
-        except OSError:
-            agent.close()
+            self.session = Session(self.orders.socket, leases=True)
+            self.line = Connection(self.orders.socket)
+        except Refused:
+            self.hang_up()
             return False
-        self.agent, self.rest = agent, b""
         return True
 
-    def say(self, **request: Any) -> None:
-        assert self.agent is not None
-        fields = {name: value for name, value in request.items() if value is not None}
-        try:
-            self.agent.sendall(json.dumps(fields).encode() + b"\n")
-        except OSError:
-            raise AgentGone from None
+    def hang_up(self) -> None:
+        if self.session is not None:
+            self.session.line.close()
+        if self.line is not None:
+            self.line.close()
+        self.session = self.line = None
+
+    def ask(self, method: str, path: str, body: str = "") -> tuple[int, bytes]:
+        assert self.line is not None
+        self.line.send(method, path, body)
+        self.wait(None, self.line)
+        return self.line.receive()
 
     def heard(self, seconds: float | None) -> list[dict[str, Any]]:
         """What the agent says within so many seconds."""
-        assert self.agent is not None
-        if not self.wait(seconds, self.agent):
-            return []
-        try:
-            data = self.agent.recv(65536)
-        except OSError:
-            data = b""
-        if not data:
-            self.agent.close()
-            raise AgentGone
-        *lines, self.rest = (self.rest + data).split(b"\n")
-        return [json.loads(line) for line in lines]
+        assert self.session is not None
+        return self.session.line.events(0.0) if self.wait(seconds, self.session.line) else []
 
-    def answer_to(self, number: int) -> dict[str, Any]:
-        while True:
-            for said in self.heard(None):
-                if said.get("id") == number:
-                    return dict(said)
-
-    def wait(self, seconds: float | None, agent: socket.socket | None = None) -> bool:
+    def wait(self, seconds: float | None, agent: Connection | None = None) -> bool:
         """Until the agent speaks; our input ends meanwhile if no new work is wanted."""
         end = None if seconds is None else time.monotonic() + seconds
         while True:
@@ -211,7 +189,7 @@ class Holding:
     def __init__(self, client: Client, n: int, want: int, answer: dict[str, Any]) -> None:
         self.client = client
         self.c, self.n, self.want = client.orders.name, n, want
-        self.grant: int = answer["grant"]
+        self.grant: str = answer["grant"]
         self.fence: int | None = answer["fence"]
         self.exclusive = want == client.orders.permits
         self.until: float | None = answer["until"]
@@ -248,7 +226,7 @@ class Holding:
             self.write(late=False)
         if agent_gone:
             raise AgentGone
-        client.say(do="release", grant=self.grant)
+        client.ask("DELETE", f"/v1/grants/{self.grant}")
 
     def length(self) -> float:
         """Mostly a fraction of a lease; now and then it must be renewed to last."""

@@ -18,6 +18,8 @@ import msgspec
 
 from meshlock.errors import Refused
 from meshlock.live.chaos.client import Orders
+from meshlock.live.interfaces.asking import AgentGone
+from meshlock.live.interfaces.async_client import Line
 
 POOL = "chaos"
 LONGEST_START = 20.0
@@ -161,15 +163,14 @@ class Agent:
         """What it knows of the pool; None if it does not answer in time."""
         try:
             async with asyncio.timeout(seconds):
-                reader, writer = await asyncio.open_unix_connection(str(self.socket), limit=1 << 22)
+                line = await Line(str(self.socket)).open()
                 try:
-                    writer.write(b'{"do": "status"}\n')
-                    answer = await reader.readline()
+                    status, said = await line.ask("GET", f"/v1/pools/{POOL}")
                 finally:
-                    writer.close()
-            found: dict[str, Any] = json.loads(answer)["status"]["pools"].get(POOL, {})
-        except (OSError, ValueError, KeyError, TimeoutError):
+                    line.transport.close()
+        except (Refused, AgentGone, TimeoutError):
             return None
+        found: dict[str, Any] = json.loads(said)["status"] if status == 200 else {}
         return found
 
 

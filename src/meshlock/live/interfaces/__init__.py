@@ -1,6 +1,7 @@
-"""What people and programs talk to: a node in their own process, or an agent beside it.
+"""What people and programs talk to.
 
-:mod:`.node` puts links and pools together and is the library, :mod:`.blocking` the same for
-threads; :mod:`.agent` serves it on a socket (:mod:`.asking` is the other end), :mod:`.http` to
-browsers and monitoring. :mod:`.configuration` and :mod:`.discovery` tell a node what to join.
+:mod:`.node` is one participant of the mesh, for asyncio; :mod:`.blocking` is the same for threads.
+:mod:`.http` says what can be asked of an agent (:mod:`.messages`, :mod:`.openapi`), and
+:mod:`.server` serves it on a socket and at a port; :mod:`.client` and :mod:`.async_client` are the
+other end (:mod:`.asking`).
 """

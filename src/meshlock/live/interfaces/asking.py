@@ -1,51 +1,241 @@
-"""Ask the agent of this machine; plain blocking code, so that commands start quickly."""
+"""Ask the agent of this machine: HTTP over its unix socket, in plain blocking code.
+
+Imports little, so that commands and programs start quickly.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import select
 import socket
-from typing import Any
-
-import msgspec
+import stat
 
 from meshlock.errors import Refused
-from meshlock.live.interfaces.configuration import default_socket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ENCODE = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+SAFE = re.compile(r"[A-Za-z0-9._-]{1,64}").fullmatch
+GRACE = 5.0
+"""Seconds after the timeout of a request in which the agent must have answered."""
+
+TOO_OLD = (
+    "What answers at {place} is no agent of this version of meshlock: "
+    "restart the agent after an upgrade, or say where it is with MESHLOCK_SOCKET."
+)
 
 
-class Ask:
-    """A connection to the agent. What it holds goes back when it is closed."""
+class NoAgent(Refused):
+    """Nobody answers at the socket."""
 
-    def __init__(self, place: str | None) -> None:
-        place = place or default_socket()
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+
+class AgentGone(Exception):
+    """The connection ended. A sentence, for those who cannot go on without the agent."""
+
+
+def default_socket() -> str:
+    """Where the agent of this machine, or of this user, is asked."""
+    given = os.environ.get("MESHLOCK_SOCKET")
+    if given:
+        return given
+    folder = os.environ.get("XDG_RUNTIME_DIR") or ("/run" if os.geteuid() == 0 else "/tmp")
+    return f"{folder}/meshlock.sock"
+
+
+def no_agent(place: str, error: OSError) -> Refused:
+    """Why there is no connection, and what to do."""
+    if isinstance(error, PermissionError):
+        whose = ""
         try:
-            self.socket.connect(place)
-        except OSError as error:
-            raise Refused(
-                f"No agent answers at {place} ({error.strerror}): start one with "
-                f"'meshlock agent', or say where with --socket or MESHLOCK_SOCKET."
-            ) from None
-        self.reader = self.socket.makefile("rb")
-
-    def send(self, **request: Any) -> None:
-        fields = {name: value for name, value in request.items() if value is not None}
-        self.socket.sendall(msgspec.json.encode(fields) + b"\n")
-
-    def hear(self) -> dict[str, Any]:
-        """The agent's next line; empty if it is gone."""
-        try:
-            line = self.reader.readline()
+            owner = os.stat(place)  # noqa: PTH116  # pathlib takes long to import
+            whose = f" (user {owner.st_uid}, group {owner.st_gid}, {stat.filemode(owner.st_mode)})"
         except OSError:
-            line = b""
-        return msgspec.json.decode(line, type=dict[str, Any]) if line else {}
+            pass
+        return Refused(
+            f"You may not use the agent at {place}{whose}: join the group of its socket, or start "
+            f"an agent of your own."
+        )
+    return NoAgent(
+        f"No agent answers at {place} ({error.strerror or error}): start one with "
+        f"'meshlock agent', or say where with --socket or MESHLOCK_SOCKET."
+    )
 
-    def ask(self, **request: Any) -> dict[str, Any]:
-        self.send(**request)
-        answer = self.hear()
-        if not answer:
-            raise Refused("The agent went away.")
-        if not answer.get("ok") and answer.get("error") != "timeout":
-            raise Refused(str(answer.get("why", "The agent refused.")))
-        return answer
+
+def wish(**values: Any) -> str:
+    """JSON of what is asked for; the agent checks it."""
+    try:
+        return ENCODE(values)
+    except (TypeError, ValueError):  # numbers of other classes, or no numbers at all
+        from meshlock.live.machine import limits
+
+        return json.dumps({name: limits.checked(name, value) for name, value in values.items()})
+
+
+def pool_name(name: str) -> str:
+    """As it can be in a path."""
+    if not isinstance(name, str) or not SAFE(name):
+        from meshlock.live.machine import limits
+
+        limits.name(name)
+    return name
+
+
+def request(method: str, path: str, body: str = "", more: str = "") -> bytes:
+    length = f"Content-Length: {len(body)}\r\n" if body else ""
+    return f"{method} {path} HTTP/1.1\r\nHost: agent\r\n{more}{length}\r\n{body}".encode("ascii")
+
+
+def split_head(data: bytes) -> tuple[int, int, int] | None:
+    """Of an answer: its status, where its body begins and ends (-1: it is a stream)."""
+    end = data.find(b"\r\n\r\n")
+    if end < 0:
+        return None
+    status = int(data[9:12])
+    at = data.find(b"Content-Length: ", 0, end)
+    if at >= 0:
+        line = data.find(b"\r\n", at)
+        return status, end + 4, end + 4 + int(data[at + 16 : line])
+    return status, end + 4, end + 4 if status == 204 else -1
+
+
+class Connection:
+    """One connection to the agent: a question, an answer, and so on; or in the end a stream."""
+
+    __slots__ = ("chunks", "owed", "place", "socket", "text")
+
+    def __init__(self, place: str | None = None) -> None:
+        self.place = place or default_socket()
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.owed = 0  # answers that nobody waited for
+        self.chunks = b""  # of a stream: what was received and not read
+        self.text = b""
+        try:
+            self.socket.connect(self.place)
+        except OSError as error:
+            self.socket.close()
+            raise no_agent(self.place, error) from None
+
+    def call(
+        self, method: str, path: str, body: str = "", timeout: float | None = None, more: str = ""
+    ) -> tuple[int, bytes]:
+        """The status and the body of the answer. With ``timeout``, the answer must come soon after
+        that; if not, or if this is interrupted, the connection must not be used again."""
+        if timeout is not None:
+            self.socket.settimeout(timeout + GRACE)
+        self.send(method, path, body, more)
+        found = self.receive()
+        if timeout is not None:
+            self.socket.settimeout(None)
+        return found
+
+    def send(self, method: str, path: str, body: str = "", more: str = "") -> None:
+        try:
+            self.socket.sendall(request(method, path, body, more))
+        except TimeoutError:
+            raise TimeoutError(f"The agent at {self.place} does not answer.") from None
+        except OSError:
+            raise AgentGone("The agent went away.") from None
+
+    def receive(self) -> tuple[int, bytes]:
+        """The answer to what was sent last."""
+        data = b""
+        try:
+            while True:
+                head = split_head(data)
+                if head is None or len(data) < head[2]:
+                    part = self.socket.recv(65536)
+                    if not part:
+                        raise AgentGone("The agent went away.")
+                    data += part
+                    if not data.startswith(b"HTTP/1.1 "[: len(data)]):
+                        raise Refused(TOO_OLD.format(place=self.place))
+                elif self.owed:
+                    self.owed -= 1
+                    data = data[head[2] :]
+                else:
+                    break
+        except TimeoutError:
+            raise TimeoutError(f"The agent at {self.place} does not answer.") from None
+        except OSError:
+            raise AgentGone("The agent went away.") from None
+        status, begin, end = head
+        if end < 0:
+            self.chunks, end = data[begin:], begin
+        return status, data[begin:end]
+
+    def ask(
+        self, method: str, path: str, body: str = "", timeout: float | None = None
+    ) -> dict[str, Any]:
+        """What the agent says; if that is no success, what a Node would have raised."""
+        try:
+            status, said = self.call(method, path, body, timeout)
+        except AgentGone as error:
+            raise Refused(str(error)) from None
+        if status >= 400:
+            raise refusal(status, said)
+        found: dict[str, Any] = json.loads(said) if said else {}
+        return found
+
+    # -- streams -----------------------------------------------------------------------
+
+    def follow(self, path: str) -> None:
+        """Have the agent tell events from now on; :meth:`events` reads them."""
+        status, said = self.call("GET", path, more="Accept: text/event-stream\r\n")
+        if status != 200:
+            raise refusal(status, said)
+
+    def events(self, seconds: float | None) -> list[dict[str, Any]]:
+        """Those that have come, or come within so many seconds (None: whenever that is). They
+        may be none although there is more to come. :class:`AgentGone` at the end."""
+        if not self.chunks:
+            ready = select.select([self.socket], [], [], seconds)[0]
+            if not ready:
+                return []
+            try:
+                data = self.socket.recv(65536)
+            except OSError:
+                data = b""
+            if not data:
+                raise AgentGone("The agent went away.")
+            self.chunks = data
+        self.unchunk()
+        *whole, self.text = self.text.split(b"\n\n")
+        found = [one.partition(b"data: ")[2] for one in whole]
+        return [json.loads(data) for data in found if data]
+
+    def unchunk(self) -> None:
+        """The agent sends every event as one chunk; the rest of one that has begun is near."""
+        while self.chunks:
+            line = self.chunks.find(b"\r\n")
+            end = line + 2 + int(self.chunks[:line], 16) if line >= 0 else -1
+            if end < 0 or len(self.chunks) < end + 2:
+                data = self.socket.recv(65536)
+                if not data:
+                    raise AgentGone("The agent went away.")
+                self.chunks += data
+                continue
+            if end == line + 2:
+                raise AgentGone("The session is over.")
+            self.text += self.chunks[line + 2 : end]
+            self.chunks = self.chunks[end + 2 :]
+
+    def fileno(self) -> int:
+        return self.socket.fileno()
 
     def close(self) -> None:
         self.socket.close()
+
+
+def refusal(status: int, said: bytes) -> Exception:
+    """What a Node would have raised."""
+    try:
+        why = str(json.loads(said)["why"])
+    except (ValueError, KeyError, TypeError):
+        why = f"The agent answered {status}."
+    if status == 408:
+        return TimeoutError(why)
+    return RuntimeError(why) if status >= 500 else Refused(why)

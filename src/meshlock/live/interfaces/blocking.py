@@ -10,11 +10,12 @@ import asyncio
 import concurrent.futures
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from meshlock.errors import Refused
 from meshlock.live.interfaces.node import Node
-from meshlock.live.pools.grants import Grant
+from meshlock.live.pools.grants import BlockingGrant, Grant
 from meshlock.live.pools.pool import Pool
 
 Owner = TypeVar("Owner")
@@ -37,28 +38,39 @@ def with_arguments_of(
     return same
 
 
-class BlockingGrant:
-    """Permits that are yours until you release them, or until the ``with`` block ends."""
+class NodeGrant(BlockingGrant):
+    """A grant of the node in its thread."""
+
+    __slots__ = ("_grant", "_node")
 
     def __init__(self, node: BlockingNode, grant: Grant) -> None:
+        super().__init__(grant.pool.name, grant.want, grant.priority, grant.fence)
         self._node = node
         self._grant = grant
-        self.want: int = grant.want
-        self.priority: int = grant.priority
-        self.fence: int | None = grant.fence
+
+    @property
+    def held(self) -> bool:
+        return self._grant.held
 
     @property
     def lost(self) -> bool:
-        """True once the permits are yours no more although you have not released them."""
-        return self._grant.lost.is_set()
+        return self._grant.lost
 
     @property
-    def lease(self) -> float | None:
-        """Seconds until the lease ends unless it is renewed; None in pools without leases."""
-        return self._node.call(self._lease())
+    def deadline(self) -> float | None:
+        return self._node.call(self._deadline())
 
-    async def _lease(self) -> float | None:
-        return self._grant.lease
+    async def _deadline(self) -> float | None:
+        return self._grant.deadline
+
+    def wait_lost(self, timeout: float | None = None) -> bool:
+        return self._node.call(self._wait_lost(timeout))
+
+    async def _wait_lost(self, timeout: float | None) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                return await self._grant.wait_lost()
+        return False
 
     def release(self) -> None:
         """Give all permits back. Once is enough; again, or after the node's end, does nothing."""
@@ -67,12 +79,6 @@ class BlockingGrant:
 
     async def _release(self) -> None:
         self._grant.release()
-
-    def __enter__(self) -> BlockingGrant:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
 
 
 class BlockingPool:
@@ -93,7 +99,7 @@ class BlockingPool:
         asking = None
         try:
             asking = self._node.begin(self._wait_for(mine, want, priority, timeout))
-            return BlockingGrant(self._node, mine.result())
+            return NodeGrant(self._node, mine.result())
         except BaseException:  # an interrupt, or whatever a signal handler raises
             if not mine.cancel() and mine.exception() is None:
                 self._node.call(self._release(mine.result()))
@@ -126,7 +132,7 @@ class BlockingPool:
     def try_acquire(self, want: int = 1, *, priority: int = 0) -> BlockingGrant | None:
         """The permits if they lie free at this node, else None."""
         grant = self._node.call(self._try(want, priority))
-        return BlockingGrant(self._node, grant) if grant is not None else None
+        return NodeGrant(self._node, grant) if grant is not None else None
 
     async def _try(self, want: int, priority: int) -> Grant | None:
         return self._pool.try_acquire(want, priority=priority)

@@ -108,12 +108,3 @@ def secret(path: str | None) -> str | None:
         return Path(path).read_text().strip()
     except OSError as error:
         raise Refused(f"Cannot read the secret in {path}: {error.strerror}.") from None
-
-
-def default_socket() -> str:
-    """Where the agent of this machine, or of this user, is asked."""
-    given = os.environ.get("MESHLOCK_SOCKET")
-    if given:
-        return given
-    folder = os.environ.get("XDG_RUNTIME_DIR") or ("/run" if os.geteuid() == 0 else "/tmp")
-    return f"{folder}/meshlock.sock"

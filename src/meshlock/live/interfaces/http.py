@@ -1,8 +1,9 @@
-"""The agent over HTTP, for other machines and languages. Needs the extra ``meshlock[web]``.
+"""The agent over HTTP, on its unix socket and, if it is told to, at a port.
 
-A grant taken over HTTP belongs to no connection, so it must be renewed before its ``ttl``
-is over; else it goes back. Every call needs the bearer token, if there is one; without
-one, only this machine may ask.
+A grant belongs to a session, and then ends with the connection on which that was opened, so that
+permits come back whatever becomes of the program; or it has a ``ttl``, within which it must be
+renewed, and belongs to no connection. Whoever may write to the socket may use it; a port may need
+a bearer token; without one, only this machine may ask.
 
 A browser on this machine must not become the tool of a page from elsewhere. Such a page could
 have its own name resolved to this address (then the Host header is not one of ours), or send
@@ -14,42 +15,493 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import stat
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from hashlib import blake2b
 from ipaddress import ip_address
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
 from meshlock import __version__
 from meshlock.errors import Refused
-from meshlock.live.interfaces.exposition import exposition
+from meshlock.live.interfaces import messages
 from meshlock.live.interfaces.node import Node
+from meshlock.live.interfaces.server import (
+    EVENTS,
+    Handler,
+    HTTPError,
+    Request,
+    Response,
+    Route,
+    Site,
+    answer,
+    serve_port,
+    serve_unix,
+)
 from meshlock.live.links.mesh import split
 from meshlock.live.machine import limits
-from meshlock.live.machine.limits import Priority, Timeout, Ttl, Want
+from meshlock.live.machine.error_text import error_text
 from meshlock.live.pools.grants import Grant
+from meshlock.live.pools.pool import Pool
 
-try:
-    import uvicorn
-    from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
-    from starlette.middleware import Middleware
-    from starlette.requests import Request
-    from starlette.responses import JSONResponse, PlainTextResponse, Response
-    from starlette.routing import Route
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-except ImportError:
-    raise Refused(
-        "HTTP needs the packages 'starlette' and 'uvicorn': pip install 'meshlock[web]'."
-    ) from None
+Kind = TypeVar("Kind")
 
-TTL = 30.0
-TOO_LONG = HTTPException(
-    413,
-    f"The body of this request is too long: use {limits.BODY}.",
-    {"Connection": "close"},
-)
+LOOK = 0.1
+"""Seconds between two looks at a pool while somebody waits for it to change."""
+
+LOOKS = 6
+"""So often per lease a session is told, if there is news."""
+
+STILL_HERE = 15.0
+"""Seconds after which a stream without news shows that it goes on."""
+
+HEARSAY = 2.0
+"""Seconds that neighbours have to tell of a pool that somebody asks for."""
+
+MOST_EVENTS = 1000
+CHANGING = ("lease", "seconds", "sent", "received")
+"""Keys of a pool's status that are no news."""
+
+
+class Operation(NamedTuple):
+    """One thing that can be asked for; OpenAPI is made from these."""
+
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    answers: dict[int, Any]
+    """Status: the type of its body, a media type, or None for no body."""
+
+    body: type | None = None
+    query: type | None = None
+    open: bool = False
+    """Needs no token."""
+
+    streams: bool = False
+    """Whoever accepts ``text/event-stream`` gets events as they come."""
+
+
+class Session:
+    """What one connection holds, and what it should know of that."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.grants: dict[str, Grant] = {}
+        self.last_grant = 0
+        self.events: list[messages.Event] = []
+        self.last_event = 0
+        self.over = False
+        self.news = asyncio.Event()
+
+    def tell(self, event: str, grant: str, until: float | None = None) -> None:
+        self.last_event += 1
+        self.events.append(messages.Event(self.last_event, event, grant, until))
+        del self.events[:-MOST_EVENTS]
+        self.news.set()
+
+    def after(self, number: int) -> list[messages.Event]:
+        return [event for event in self.events if event.number > number]
+
+    async def wait(self, seconds: float) -> None:
+        self.news.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.news.wait()
+
+    def shortest(self) -> float | None:
+        """Seconds of the lease that ends first."""
+        leases = [lease for grant in self.grants.values() if (lease := grant.lease) is not None]
+        return min(leases, default=None)
+
+    def tell_leases(self, told: dict[str, float]) -> None:
+        for name, grant in self.grants.items():
+            until = grant.deadline
+            if until is not None and told.get(name) != until:
+                told[name] = until
+                self.tell("lease", name, until)
+
+    def end(self) -> None:
+        self.over = True
+        for grant in list(self.grants.values()):
+            grant.release()
+        self.news.set()
+
+
+class Leased:
+    """A grant that belongs to no session: its time to live, and what happens when that is over."""
+
+    def __init__(self, grant: Grant, ttl: float, later: Callable[..., Any]) -> None:
+        self.grant = grant
+        self.ttl = ttl
+        self.later = later
+        self.timer = later(ttl, "http", grant.release)
+
+    def renew(self) -> None:
+        self.timer.cancel()
+        self.timer = self.later(self.ttl, "http", self.grant.release)
+
+
+class Interface:
+    """All that can be asked of the agent, wherever it is asked."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.sessions: dict[str, Session] = {}
+        self.grants: dict[str, Grant] = {}  # of sessions and others
+        self.leased: dict[str, Leased] = {}
+        self.since = node.mesh.loop.time()
+
+    def operations(self) -> list[Operation]:
+        pool, why = "/v1/pools/{pool}", messages.Why
+        grant, session = "/v1/grants/{grant}", "/v1/sessions/{session}"
+        return [
+            Operation(
+                *("GET", "/healthz", self.healthy, "Is the agent alive?"),
+                {200: messages.Healthy},
+                open=True,
+            ),
+            Operation(
+                *("GET", "/readyz", self.ready, "Can the agent grant permits of its pools?"),
+                {200: messages.Ready, 503: messages.Ready},
+                open=True,
+            ),
+            Operation(
+                *("GET", "/metrics", self.metrics, "Figures for Prometheus."),
+                {200: "text/plain", 501: why},
+            ),
+            Operation(
+                *("GET", "/v1/status", self.status, "Everything that the agent knows."),
+                {200: messages.Status},
+            ),
+            Operation(
+                *("GET", pool, self.pool, "One pool, as this node sees it, or its changes."),
+                {200: messages.PoolShown, 400: why, 404: why},
+                query=messages.OfPool,
+                streams=True,
+            ),
+            Operation(
+                *("POST", f"{pool}/acquire", self.acquire, "Wait for permits."),
+                {200: messages.Granted, 400: why, 404: why, 408: why, 409: why, 413: why},
+                body=messages.Acquire,
+            ),
+            Operation(
+                *("POST", f"{pool}/members", self.members, "Add or remove a member."),
+                {200: messages.Members, 400: why, 404: why, 408: why, 409: why, 413: why},
+                body=messages.ChangeMembers,
+            ),
+            Operation(
+                *("GET", grant, self.shown, "A grant that is held."),
+                {200: messages.Held, 404: why},
+            ),
+            Operation(
+                *("DELETE", grant, self.release, "Give the permits back."),
+                {204: None, 404: why},
+            ),
+            Operation(
+                *("POST", f"{grant}/renew", self.renew, "Hold the permits for another ttl."),
+                {200: messages.Renewed, 404: why, 409: why},
+            ),
+            Operation(
+                *("POST", "/v1/sessions", self.open, "Open a session: it ends with its connection"),
+                {201: messages.Opened},
+            ),
+            Operation(
+                *("GET", f"{session}/events", self.events, "What becomes of a session's grants."),
+                {200: messages.Events, 400: why, 404: why},
+                query=messages.OfSession,
+                streams=True,
+            ),
+        ]
+
+    # -- how the agent is --------------------------------------------------------------
+
+    def healthy(self, _: Request) -> Response:
+        return answer(messages.Healthy(self.node.name, __version__))
+
+    def ready(self, _: Request) -> Response:
+        why = [
+            f"{name}: {reason}"
+            for name, pool in self.node.status()["pools"].items()
+            if (reason := unready(pool))
+        ]
+        return answer(messages.Ready(self.node.name, not why, why), 503 if why else 200)
+
+    def metrics(self, _: Request) -> Response:
+        try:
+            from meshlock.live.interfaces.exposition import exposition
+        except Refused as error:
+            raise HTTPError(501, str(error)) from None
+        return Response(exposition(self.node).encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+    def status(self, _: Request) -> Response:
+        return answer(self.node.status())
+
+    # -- pools -------------------------------------------------------------------------
+
+    async def pool(self, request: Request) -> Response:
+        asked = queried(request, messages.OfPool)
+        name = limits.name(request.parameters["pool"])
+        shown = self.look(name)
+        if streamed(request):
+            return Response(kind=EVENTS, stream=self.changes(name))
+        loop = asyncio.get_running_loop()
+        end = loop.time() + asked.wait
+        while shown["version"] == asked.version and loop.time() < end:
+            await asyncio.sleep(min(LOOK, max(0.0, end - loop.time())))
+            shown = self.look(name)
+        return answer(shown)
+
+    def look(self, name: str) -> dict[str, Any]:
+        pool = self.node.pools.get(name)
+        if pool is None:
+            raise self.unknown(name)
+        status = pool.describe()
+        stable = {key: value for key, value in status.items() if key not in CHANGING}
+        for key in ("holding", "waiting"):
+            stable[key] = [
+                {name: value for name, value in one.items() if name not in CHANGING}
+                for one in status.get(key, ())
+            ]
+        version = blake2b(msgspec.json.encode(stable), digest_size=8).hexdigest()
+        return {"pool": name, "version": version, "status": status}
+
+    async def changes(self, name: str) -> AsyncGenerator[bytes, None]:
+        """The pool whenever it has changed, at most every :data:`LOOK` seconds."""
+        version, silent = "", 0.0
+        while True:
+            try:
+                shown = self.look(name)
+            except HTTPError:
+                return  # nobody knows it any more
+            if shown["version"] != version:
+                version, silent = shown["version"], 0.0
+                yield event("pool", shown)
+            elif silent > STILL_HERE:
+                silent = 0.0
+                yield b": still here\n\n"
+            await asyncio.sleep(LOOK)
+            silent += LOOK
+
+    def unknown(self, name: str) -> HTTPError:
+        pools = self.node.pools
+        known = sorted(name for name in pools if pools[name].configuration is not None)
+        return HTTPError(404, f"No pool '{name}'; known: {', '.join(known) or 'none'}.")
+
+    @contextlib.asynccontextmanager
+    async def visited(self, name: str, timeout: float | None) -> AsyncIterator[Pool]:
+        """The pool. One that nobody here was told of is an error, once neighbours have had the
+        time to tell."""
+        node = self.node
+        limits.name(name)
+        if node.awaited(name):
+            yield node.pools[name]
+            return
+        with node.visited(name) as pool:
+            patience = max(0.0, self.since + HEARSAY - node.mesh.loop.time())
+            if node.peers and not node.mesh.linked:
+                patience = HEARSAY
+            if timeout is not None:
+                patience = min(patience, timeout)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    await pool.ready.wait()
+            if pool.configuration is None:
+                raise self.unknown(name)
+            yield pool
+
+    async def members(self, request: Request) -> Response:
+        wish = limits.decoded(request.body or b"{}", messages.ChangeMembers)
+        async with self.visited(request.parameters["pool"], wish.timeout) as pool:
+            try:
+                members = await pool.change_members(
+                    add=wish.add, remove=wish.remove, timeout=wish.timeout
+                )
+            except TimeoutError:
+                why = f"The members did not change within {wish.timeout:g} s."
+                raise TimeoutError(why) from None
+            except Refused as error:
+                raise HTTPError(409, str(error)) from None
+        return answer(messages.Members(members))
+
+    # -- grants ------------------------------------------------------------------------
+
+    def acquire(self, request: Request) -> Response | Awaitable[Response]:
+        wish = limits.decoded(request.body or b"{}", messages.Acquire)
+        session = None
+        if wish.session is not None:
+            session = self.session(wish.session)
+        pool = self.node.pools.get(request.parameters["pool"])
+        if pool is not None and pool.core is not None:
+            try:
+                grant = pool.at_once(wish.want, wish.priority)
+            except Refused as error:
+                raise HTTPError(409, str(error)) from None
+            if grant is not None:
+                return self.granted(request, wish, session, pool, grant)
+        return self.wait_for(request, wish, session)
+
+    async def wait_for(
+        self, request: Request, wish: messages.Acquire, session: Session | None
+    ) -> Response:
+        async with self.visited(request.parameters["pool"], wish.timeout) as pool:
+            try:
+                grant = await pool.acquire(wish.want, priority=wish.priority, timeout=wish.timeout)
+            except TimeoutError as error:
+                known = pool.configuration is not None
+                what = "No permits" if known else f"Nobody told us of a pool '{pool.name}'"
+                why = str(error) or f"{what} within {wish.timeout:g} s."
+                raise TimeoutError(why) from None
+            except Refused as error:
+                raise HTTPError(409, str(error)) from None
+        if request.connection.closed or (session is not None and session.over):
+            grant.release()
+            raise HTTPError(409, "The session is over.")
+        return self.granted(request, wish, session, pool, grant)
+
+    def granted(
+        self,
+        request: Request,
+        wish: messages.Acquire,
+        session: Session | None,
+        pool: Pool,
+        grant: Grant,
+    ) -> Response:
+        """The grant has a name, and an end whatever becomes of whoever asked for it."""
+        if session is None:
+            name = secrets.token_urlsafe(12)
+            self.leased[name] = Leased(grant, wish.ttl, self.node.mesh.mishaps.later)
+        else:
+            session.last_grant += 1
+            name = f"{session.name}-{session.last_grant}"
+            session.grants[name] = grant
+            request.connection.unread = grant.release
+        self.grants[name] = grant
+        grant.at_end(lambda: self.ended(name, session))
+        until, lease = grant.deadline, grant.lease
+        ttl = wish.ttl if session is None else None
+        return answer(
+            {
+                "grant": name,
+                "pool": pool.name,
+                "permits": pool.permits,
+                "want": grant.want,
+                "priority": grant.priority,
+                "fence": grant.fence,
+                "ttl": ttl,
+                "lease": lease,
+                "until": until,
+            }
+        )
+
+    def ended(self, name: str, session: Session | None) -> None:
+        grant = self.grants.pop(name)
+        if session is None:
+            self.leased.pop(name).timer.cancel()
+            return
+        del session.grants[name]
+        if grant.lost:
+            session.tell("lost", name)
+
+    def held(self, request: Request) -> tuple[str, Grant]:
+        name = request.parameters["grant"]
+        grant = self.grants.get(name)
+        if grant is None:
+            raise HTTPError(404, "This grant is not held any more.")
+        return name, grant
+
+    def shown(self, request: Request) -> Response:
+        name, grant = self.held(request)
+        deadline, lease = grant.deadline, grant.lease
+        return answer(
+            messages.Held(
+                *(name, grant.pool.name, grant.want, grant.priority, grant.fence),
+                *(lease, deadline),
+            )
+        )
+
+    def release(self, request: Request) -> Response:
+        self.held(request)[1].release()
+        return Response(status=204)
+
+    def renew(self, request: Request) -> Response:
+        name, grant = self.held(request)
+        leased = self.leased.get(name)
+        if leased is None:
+            raise HTTPError(409, "This grant lasts as long as its session: it has no ttl.")
+        leased.renew()
+        return answer(messages.Renewed(leased.ttl, grant.lease))
+
+    # -- sessions ----------------------------------------------------------------------
+
+    def open(self, request: Request) -> Response:
+        session = Session(secrets.token_urlsafe(9))
+        self.sessions[session.name] = session
+
+        def end() -> None:
+            self.sessions.pop(session.name)
+            session.end()
+
+        request.connection.at_end.append(end)
+        return answer(messages.Opened(session.name, self.node.name, __version__), 201)
+
+    def session(self, name: str) -> Session:
+        if name not in self.sessions:
+            raise HTTPError(404, "There is no such session any more.")
+        return self.sessions[name]
+
+    async def events(self, request: Request) -> Response:
+        asked = queried(request, messages.OfSession)
+        session = self.session(request.parameters["session"])
+        if streamed(request):
+            return Response(kind=EVENTS, stream=self.stream(session, asked.after, asked.leases))
+        if not session.after(asked.after):
+            await session.wait(asked.wait)
+        return answer(messages.Events(session.after(asked.after), session.last_event))
+
+    async def stream(
+        self, session: Session, after: int, leases: bool
+    ) -> AsyncGenerator[bytes, None]:
+        told: dict[str, float] = {}
+        while not session.over:
+            for one in session.after(after):
+                after = one.number
+                yield event(one.event, one)
+            lease = session.shortest() if leases else None
+            await session.wait(STILL_HERE if lease is None else max(LOOK / 2, lease / LOOKS))
+            if leases:
+                told = {name: told[name] for name in told if name in session.grants}
+                session.tell_leases(told)
+
+
+def unready(pool: dict[str, Any]) -> str:
+    """Why no permits of this pool can be had here; nothing, if they can."""
+    if not pool["known"] or pool["conflict"]:
+        return str(pool["why"] if not pool["known"] else pool["conflict"])
+    if "members" in pool and pool["members_reached"] < pool["majority"]:
+        return f"{pool['members_reached']} of {len(pool['members'])} members reachable"
+    return ""
+
+
+def event(kind: str, value: object) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), msgspec.json.encode(value))
+
+
+def streamed(request: Request) -> bool:
+    return EVENTS in request.headers.get("accept", "")
+
+
+def queried(request: Request, kind: type[Kind]) -> Kind:
+    try:
+        return msgspec.convert(request.asked, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise Refused(f"Not a query: {error}.") from None
+
+
+# -- who may ask ------------------------------------------------------------------------------
 
 
 def numeric(host: str) -> bool:
@@ -71,268 +523,108 @@ def ours(host: str, bound: str, names: Sequence[str]) -> bool:
     return everywhere or ip_address(host).is_loopback
 
 
-class OnlyAsOurselves:
-    """Turns away what a page from elsewhere could make a browser send."""
+class Door:
+    """Who may ask at a port: as ourselves, from our own pages, with the token if there is one."""
 
-    def __init__(self, app: ASGIApp, bound: str, names: Sequence[str]) -> None:
-        self.app = app
+    def __init__(self, bound: str, names: Sequence[str], token: str | None) -> None:
         self.bound = bound
-        self.names = names
+        self.names = [*map(str.lower, names)]
+        self.token = token
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            refusal = self.refuses(Request(scope))
-            if refusal:
-                await JSONResponse({"why": refusal}, 403)(scope, receive, send)
-                return
-        await self.app(scope, receive, send)
-
-    def refuses(self, request: Request) -> str:
+    def admit(self, request: Request) -> None:
+        """Turn away what a page from elsewhere could make a browser send."""
         asked = request.headers.get("host", "")
         try:
             host = urlsplit(f"//{asked}").hostname or ""
         except ValueError:
             host = ""
         if not ours(host, self.bound, self.names):
-            return f"This agent is not called '{host[:100]}': if it is, name it in http-names."
+            why = f"This agent is not called '{host[:100]}': if it is, name it in http-names."
+            raise HTTPError(403, why)
         origin = request.headers.get("origin")
-        reading = request.method in ("GET", "HEAD")
-        if not reading and origin is not None and urlsplit(origin).netloc != asked:
-            return "Pages of other sites may not ask this agent for anything."
-        return ""
-
-
-class OnlyShort:
-    """Refuses a body that is too long before it is read, or as soon as it has proved to be."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        most = int(limits.BODY.most)
-        length = 0
-
-        async def counted() -> Message:
-            nonlocal length
-            message = await receive()
-            length += len(message.get("body", b""))
-            if length > most:
-                raise TOO_LONG
-            return message
-
-        if scope["type"] == "http":
-            announced = Request(scope).headers.get("content-length", "0")
-            if announced.isdecimal() and int(announced[:20]) > most:
-                await refused(TOO_LONG)(scope, receive, send)
-                return
-        await self.app(scope, counted, send)
-
-
-class Wish(msgspec.Struct, forbid_unknown_fields=True):
-    want: Want = 1
-    priority: Priority = 0
-    timeout: Timeout = 10.0
-    ttl: Ttl = TTL
-
-
-async def refusal(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return refused(error)
-
-
-def refused(error: HTTPException) -> Response:
-    return JSONResponse({"why": error.detail}, error.status_code, error.headers)
-
-
-class Leased:
-    """A grant, its time to live, and what happens when that is over."""
-
-    def __init__(self, grant: Grant, ttl: float) -> None:
-        self.grant = grant
-        self.ttl = ttl
-        self.later = grant.pool.mesh.mishaps.later
-        self.timer = self.later(ttl, "http", self.over)
-
-    def renew(self) -> None:
-        self.timer.cancel()
-        self.timer = self.later(self.ttl, "http", self.over)
-
-    def over(self) -> None:
-        self.timer.cancel()
-        self.grant.release()
-
-
-class Interface:
-    def __init__(self, node: Node, token: str | None) -> None:
-        self.node = node
-        self.token = token
-        self.grants: dict[str, Leased] = {}
-
-    def routes(self) -> list[Route]:
-        return [
-            Route("/openapi.json", self.guarded(self.openapi)),
-            Route("/metrics", self.guarded(self.metrics)),
-            Route("/v1/status", self.guarded(self.status)),
-            Route("/v1/pools/{pool}/acquire", self.guarded(self.acquire), methods=["POST"]),
-            Route("/v1/grants/{grant}/renew", self.guarded(self.renew), methods=["POST"]),
-            Route("/v1/grants/{grant}", self.guarded(self.release), methods=["DELETE"]),
-        ]
-
-    def guarded(
-        self, answer: Callable[[Request], Awaitable[Response]]
-    ) -> Callable[[Request], Awaitable[Response]]:
-        async def guard(request: Request) -> Response:
-            given = request.headers.get("authorization", "")
-            if self.token and not secrets.compare_digest(
-                given.encode(), f"Bearer {self.token}".encode()
-            ):
-                return JSONResponse({"why": "The bearer token is missing or wrong."}, 401)
+        if request.method not in ("GET", "HEAD") and origin is not None:
             try:
-                return await answer(request)
-            except TimeoutError:
-                return JSONResponse({"why": "No permits in time."}, 408)
-            except Refused as error:
-                return JSONResponse({"why": str(error)}, 400)
-            except HTTPException:
-                raise
-            except Exception as error:
-                self.node.mesh.mishaps.note("http")
-                why = f"The agent failed on this request ({error!r}): its log says more."
-                return JSONResponse({"why": why}, 500)
+                same = urlsplit(origin).netloc == asked
+            except ValueError:
+                same = False
+            if not same:
+                raise HTTPError(403, "Pages of other sites may not ask this agent for anything.")
+
+    def guarded(self, handler: Handler) -> Handler:
+        """The same, for those who have the token."""
+        if self.token is None:
+            return handler
+        expected = f"Bearer {self.token}".encode()
+
+        def guard(request: Request) -> Response | Awaitable[Response]:
+            given = request.headers.get("authorization", "").encode("latin-1")
+            if not secrets.compare_digest(given, expected):
+                why = "The bearer token is missing or wrong."
+                raise HTTPError(401, why, {"WWW-Authenticate": "Bearer"})
+            return handler(request)
 
         return guard
 
-    async def openapi(self, _: Request) -> Response:
-        return JSONResponse(description())
 
-    async def metrics(self, _: Request) -> Response:
-        return PlainTextResponse(exposition(self.node), media_type="text/plain; version=0.0.4")
+# -- serving ----------------------------------------------------------------------------------
 
-    async def status(self, _: Request) -> Response:
-        return JSONResponse(self.node.status())
 
-    async def acquire(self, request: Request) -> Response:
-        wish = limits.decoded(await request.body() or b"{}", Wish)
-        with self.node.visited(request.path_params["pool"]) as pool:
-            grant = await pool.acquire(wish.want, priority=wish.priority, timeout=wish.timeout)
-        if await request.is_disconnected():
-            grant.release()
-            return Response(status_code=499)
-        for name in [name for name, leased in self.grants.items() if not leased.grant.held]:
-            del self.grants[name]
-        name = secrets.token_urlsafe(12)
-        self.grants[name] = Leased(grant, wish.ttl)
-        return JSONResponse(
-            {
-                "grant": name,
-                "want": grant.want,
-                "fence": grant.fence,
-                "ttl": wish.ttl,
-                "lease": grant.lease,
-            }
-        )
+def routes(operations: Sequence[Operation], door: Door | None) -> list[Route]:
+    from meshlock.live.interfaces.openapi import description
 
-    def leased(self, request: Request) -> Leased | None:
-        leased = self.grants.get(request.path_params["grant"])
-        return leased if leased is not None and leased.grant.held else None
-
-    async def renew(self, request: Request) -> Response:
-        leased = self.leased(request)
-        if leased is None:
-            return JSONResponse({"why": "This grant is not held any more."}, 404)
-        leased.renew()
-        return JSONResponse({"ttl": leased.ttl, "lease": leased.grant.lease})
-
-    async def release(self, request: Request) -> Response:
-        leased = self.leased(request)
-        if leased is None:
-            return JSONResponse({"why": "This grant is not held any more."}, 404)
-        leased.over()
-        del self.grants[request.path_params["grant"]]
-        return Response(status_code=204)
+    described = msgspec.json.encode(description(operations, door is not None and bool(door.token)))
+    found = [Route("GET", "/openapi.json", lambda _: Response(described))]
+    for one in operations:
+        handler = one.handler if door is None or one.open else door.guarded(one.handler)
+        found.append(Route(one.method, one.path, handler))
+    return found
 
 
 @contextlib.asynccontextmanager
-async def serving(
-    node: Node,
+async def serving_socket(interface: Interface, place: str) -> AsyncIterator[None]:
+    """Answer at this socket; whoever may write to it may use the agent."""
+    path = Path(place)
+    if path.exists() and stat.S_ISSOCK(path.stat().st_mode):
+        with contextlib.suppress(OSError):
+            _, writer = await asyncio.open_unix_connection(place)
+            writer.close()
+            raise Refused(f"An agent answers at {place} already: stop it, or use --socket.")
+        path.unlink()  # of an agent that was killed
+    failed = interface.node.mesh.mishaps.note
+    site = Site(routes(interface.operations(), None), failed=lambda: failed("agent"))
+    try:
+        server = await serve_unix(site, place)
+    except OSError as error:
+        raise Refused(f"Cannot answer at {place}: {error_text(error)}.") from None
+    path.chmod(0o660)
+    try:
+        yield
+    finally:
+        await server.close()
+        path.unlink(missing_ok=True)
+
+
+@contextlib.asynccontextmanager
+async def serving_port(
+    interface: Interface,
     address: str,
     token: str | None,
-    more: Callable[[Interface], list[Route]] = lambda _: [],
+    more: Callable[[Interface, Door], list[Route]] = lambda *_: [],
     names: Sequence[str] = (),
 ) -> AsyncIterator[None]:
+    """Answer at this port, too, and with ``more`` routes: those of a page."""
     host, port = split(address)
     if token is None and not host.startswith("127."):
         raise Refused(f"HTTP at {address} needs a bearer token: use --http-token-file.")
-    interface = Interface(node, token)
-    app = Starlette(
-        routes=interface.routes() + more(interface),
-        middleware=[
-            Middleware(OnlyAsOurselves, bound=host, names=[*map(str.lower, names)]),
-            Middleware(OnlyShort),
-        ],
-        exception_handlers={HTTPException: refusal},
-    )
-    config = uvicorn.Config(
-        app, host=host, port=port, log_level="warning", lifespan="off", http="h11"
-    )  # whose headers are bounded
-    server = uvicorn.Server(config)
-    vars(server)["capture_signals"] = contextlib.nullcontext  # the agent has its own
-    with contextlib.ExitStack() as stack:
-        stack.callback(setattr, server, "should_exit", True)
-        task = asyncio.create_task(server.serve())
-        while not server.started and not task.done():
-            await asyncio.sleep(0.01)
+    door = Door(host, names, token)
+    failed = interface.node.mesh.mishaps.note
+    found = routes(interface.operations(), door) + more(interface, door)
+    site = Site(found, door.admit, lambda: failed("http"))
+    try:
+        server = await serve_port(site, host, port)
+    except OSError as error:
+        raise Refused(f"Cannot answer at {address}: {error_text(error)}.") from None
+    try:
         yield
-    await task
-
-
-def description() -> dict[str, Any]:
-    """OpenAPI, for generators of clients."""
-    _, components = msgspec.json.schema_components(
-        [Wish], ref_template="#/components/schemas/{name}"
-    )
-    grant = {"name": "grant", "in": "path", "required": True, "schema": {"type": "string"}}
-    pool = {**grant, "name": "pool"}
-    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Wish"}}}}
-
-    def answers(**codes: str) -> dict[str, Any]:
-        return {code[1:]: {"description": text} for code, text in codes.items()}
-
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "meshlock agent", "version": __version__},
-        "components": {
-            "schemas": components,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
-        "security": [{"token": []}],
-        "paths": {
-            "/v1/status": {"get": {"responses": answers(_200="What the agent knows.")}},
-            "/metrics": {"get": {"responses": answers(_200="For Prometheus.")}},
-            "/v1/pools/{pool}/acquire": {
-                "post": {
-                    "parameters": [pool],
-                    "requestBody": body,
-                    "responses": answers(
-                        _200="A grant: its name, fence and ttl.",
-                        _400="It can never be granted.",
-                        _408="No permits in time.",
-                        _413="The body is too long.",
-                        _500="The agent failed; its log says more.",
-                    ),
-                }
-            },
-            "/v1/grants/{grant}/renew": {
-                "post": {
-                    "parameters": [grant],
-                    "responses": answers(_200="Held for another ttl.", _404="Not held any more."),
-                }
-            },
-            "/v1/grants/{grant}": {
-                "delete": {
-                    "parameters": [grant],
-                    "responses": answers(_204="Given back.", _404="Not held any more."),
-                }
-            },
-        },
-    }
+    finally:
+        await server.close()

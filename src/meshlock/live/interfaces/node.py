@@ -337,6 +337,12 @@ class Node:
                 elif not self._visits[name]:
                     self.forget(name)
 
+    def awaited(self, name: str) -> bool:
+        """Is this a pool that is known, or that somebody in charge of this node has named?"""
+        pool = self.pools.get(name)
+        named = name not in self._visits and name not in self._told_of
+        return pool is not None and (pool.configuration is not None or named)
+
     def forget(self, name: str) -> None:
         """A pool of which nothing is known but its name."""
         self._visits.pop(name, None)

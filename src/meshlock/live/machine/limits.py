@@ -66,8 +66,7 @@ DEAD = Range(0.001, 3600.0, "after how much silence a link has failed", " s")
 CLOCK_RATE = Range(0.01, 100.0, "how fast the clock of leases runs, for tests")
 CUT = Range(1.0, 600.0, "how long the page cuts a link", " s")
 MEMBERS = Range(1, 101, "how many members a pool with leases has")
-REQUEST_ID = Range(-(2**63), 2**63 - 1, "what a request on the socket is called")
-GRANT = Range(0, 2**53 - 1, "the number of a grant on one connection")
+WAIT = Range(0.0, 60.0, "how long an answer over HTTP waits for news", " s")
 POOLS = Range(0, 1000, "how many pools the programs of a node have, and its peers as many")
 BODY = Range(0, 65_536, "how long the body of a request over HTTP is", " bytes")
 TRACE_LIMIT = Range(100_000, 10**12, "how long a trace of a pool at a node becomes", " bytes")
@@ -95,6 +94,7 @@ DECLARED: dict[str, Range] = {
     "patience": PATIENCE,
     "timeout": TIMEOUT,
     "ttl": TTL,
+    "wait": WAIT,
     "lease": LEASE,
     "heartbeat": HEARTBEAT,
     "dead": DEAD,
@@ -105,8 +105,6 @@ DECLARED: dict[str, Range] = {
     "body (over HTTP)": BODY,
     "trace-limit": TRACE_LIMIT,
     "name": NAME_LENGTH,
-    "id (on the socket)": REQUEST_ID,
-    "grant (on the socket)": GRANT,
     "count": COUNT,
     "epoch": EPOCH,
     "grants of an epoch": EPOCH_GRANTS,
@@ -131,8 +129,6 @@ Want = Annotated[int, WANT.meta]
 Timeout = Annotated[float, TIMEOUT.meta]
 Ttl = Annotated[float, TTL.meta]
 CutFor = Annotated[float, CUT.meta]
-RequestId = Annotated[int, REQUEST_ID.meta]
-GrantNumber = Annotated[int, GRANT.meta]
 Permits = Annotated[int, PERMITS.meta]
 Share = Annotated[int, SHARE.meta]
 Free = Annotated[int, FREE.meta]
@@ -223,8 +219,12 @@ CHECKS: dict[str, Callable[[object], object]] = {
     "timeout": timeout,
     "ttl": ttl,
     "seconds": lambda value: real(CUT, value, "seconds"),
-    "grant": lambda value: whole(GRANT, value, "grant"),
 }
+
+
+def checked(field: str, value: object) -> object:
+    """The value of this field as a plain one, if it is in range."""
+    return CHECKS[field](value) if field in CHECKS else value
 
 
 def decoded(data: bytes, kind: type[Kind], what: str = "a request") -> Kind:

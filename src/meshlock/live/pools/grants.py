@@ -1,69 +1,98 @@
-"""What a client sees: it asks, it waits, it holds a grant, it gives it back."""
+"""What a client sees: it asks, it waits, it holds a grant, it gives it back.
+
+The same for clients of a node in this process and of an agent on this machine: a :class:`Grant`
+where one awaits, a :class:`BlockingGrant` where one has threads.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Generator
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
-
 from meshlock.live.machine import clock
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from meshlock.live.pools.pool import Pool
+    import asyncio
+    from collections.abc import Callable, Generator
+    from types import TracebackType
+    from typing import Any, Protocol
+
+    class Giver(Protocol):
+        """Whoever a grant goes back to: a pool of a node, or of a client of the agent."""
+
+        @property
+        def name(self) -> str: ...
+
+        def release(self, number: int) -> None:
+            """The permits of this grant come back."""
+
+        def until(self, number: int) -> float | None:
+            """The end of its lease."""
+
+    class Giving(Giver, Protocol):
+        async def wait_for(self, want: int, priority: int, timeout: float | None) -> Grant: ...
 
 
 class Grant:
-    """Permits that are yours until you release them, or until their lease is ``lost``.
+    """Permits that are yours until you release them, or until they are ``lost``.
 
     ``fence`` is larger than the fence of every grant of this pool before; hand it to the
     resource, so that it can turn away whoever comes late with an older one. It is None where
     the pool's algorithm has a token that does not count its grants.
     """
 
-    __slots__ = ("_lost", "fence", "held", "number", "pool", "priority", "want")
+    __slots__ = ("_at_end", "fence", "held", "lost", "number", "pool", "priority", "want")
 
-    def __init__(self, pool: Pool, number: int, want: int, priority: int, fence: int) -> None:
+    def __init__(self, pool: Giver, number: int, want: int, priority: int, fence: int) -> None:
         self.pool = pool
         self.number = number
         self.want = want
         self.priority = priority
         self.fence = fence or None
         self.held = True
-        self._lost: asyncio.Event | None = None
-
-    @property
-    def lost(self) -> asyncio.Event:
-        """Set when the permits are yours no more although you have not released them."""
-        if self._lost is None:
-            self._lost = asyncio.Event()
-        return self._lost
+        self.lost = False
+        """True once the permits are yours no more although you have not released them."""
+        self._at_end: list[Callable[[], object]] = []
 
     @property
     def deadline(self) -> float | None:
         """When the lease ends unless it is renewed meanwhile, as it is over and over: seconds of
         ``CLOCK_BOOTTIME``. None where the pool has no leases, or the permits are gone."""
-        members = self.pool.members
-        return members.until(self.number) if members is not None and self.held else None
+        return self.pool.until(self.number) if self.held else None
 
     @property
     def lease(self) -> float | None:
         """Seconds until :attr:`deadline`."""
-        deadline = self.deadline
-        if deadline is None:
-            return None
-        return max(0.0, deadline - clock.seconds())
+        return time_left(self.deadline)
+
+    async def wait_lost(self) -> bool:
+        """Wait until the permits are lost: True; or until you have released them: False."""
+        if self.held:
+            from asyncio import Event
+
+            over = Event()
+            self.at_end(over.set)
+            await over.wait()
+        return self.lost
+
+    def at_end(self, work: Callable[[], object]) -> None:
+        """Call this when the permits are lost or released."""
+        self._at_end.append(work)
 
     def release(self) -> None:
         """Give all permits back. Once is enough; again does nothing."""
         if self.held:
             self.held = False
             self.pool.release(self.number)
+            self.end()
 
     def revoke(self) -> None:
         if self.held:
             self.held = False
-            self.lost.set()
+            self.lost = True
+            self.end()
+
+    def end(self) -> None:
+        for work in self._at_end:
+            work()
 
     def __enter__(self) -> Grant:
         return self
@@ -72,8 +101,67 @@ class Grant:
         self.release()
 
     def __repr__(self) -> str:
-        state = "held" if self.held else "given back"
-        return f"<Grant of {self.want} in {self.pool.name}, fence {self.fence}, {state}>"
+        return described(self)
+
+
+class BlockingGrant:
+    """The same where every call waits until it is done. Do not make one yourself."""
+
+    __slots__ = ("fence", "pool", "priority", "want")
+
+    def __init__(self, pool: str, want: int, priority: int, fence: int | None) -> None:
+        self.pool = pool
+        self.want = want
+        self.priority = priority
+        self.fence = fence
+
+    @property
+    def held(self) -> bool:
+        """Neither released nor lost."""
+        raise NotImplementedError
+
+    @property
+    def lost(self) -> bool:
+        """True once the permits are yours no more although you have not released them."""
+        raise NotImplementedError
+
+    @property
+    def deadline(self) -> float | None:
+        """See :attr:`Grant.deadline`."""
+        raise NotImplementedError
+
+    @property
+    def lease(self) -> float | None:
+        """Seconds until the lease ends unless it is renewed; None in pools without leases."""
+        return time_left(self.deadline)
+
+    def wait_lost(self, timeout: float | None = None) -> bool:
+        """Wait until the permits are lost: True; or until they are released, or so many seconds
+        have passed: False."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Give all permits back. Once is enough; again does nothing."""
+        raise NotImplementedError
+
+    def __enter__(self) -> BlockingGrant:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        return described(self)
+
+
+def time_left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - clock.seconds())
+
+
+def described(grant: Grant | BlockingGrant) -> str:
+    state = "held" if grant.held else "lost" if grant.lost else "given back"
+    pool = grant.pool if isinstance(grant.pool, str) else grant.pool.name
+    return f"<Grant of {grant.want} in {pool}, fence {grant.fence}, {state}>"
 
 
 class Waiter:
@@ -97,7 +185,7 @@ class Acquire:
 
     __slots__ = ("grant", "pool", "priority", "timeout", "want")
 
-    def __init__(self, pool: Pool, want: int, priority: int, timeout: float | None) -> None:
+    def __init__(self, pool: Giving, want: int, priority: int, timeout: float | None) -> None:
         self.pool = pool
         self.want = want
         self.priority = priority

@@ -149,6 +149,10 @@ class Pool:
         >>> asyncio.run(look())
         None
         """
+        return self.at_once(want, priority)
+
+    def at_once(self, want: int, priority: int) -> Grant | None:
+        """What can be granted here without a message."""
         self.refuse_impossible(want, priority)
         if self.core is None or self.serving is not None:
             return None
@@ -289,6 +293,10 @@ class Pool:
     def release(self, number: int) -> None:
         self.leave(number)
         self.mesh.flush()
+
+    def until(self, number: int) -> float | None:
+        """When the lease of this grant ends, where there are leases."""
+        return None if self.members is None else self.members.until(number)
 
     def leave(self, number: int) -> None:
         del self.clients[number]

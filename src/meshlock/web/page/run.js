@@ -5,7 +5,7 @@ import { Moment, pair } from "./model.js";
 export async function ask(path, options) {
   const answer = await fetch(path, options);
   const body = await answer.json();
-  if (!answer.ok) throw new Error(body.error ?? `${answer.status}`);
+  if (!answer.ok) throw new Error(body.why ?? `${answer.status}`);
   return body;
 }
 

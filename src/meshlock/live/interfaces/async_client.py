@@ -1,0 +1,401 @@
+"""The same client of the agent for programs with an event loop: :func:`meshlock.aconnect`.
+
+Pools and grants are used like those of a :class:`meshlock.Node`. One session holds the permits;
+the agent says on it what becomes of them. Questions go over other connections, one for each task
+that waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from functools import partial
+from typing import Any, cast
+from weakref import WeakSet
+
+from meshlock.errors import Refused
+from meshlock.live.interfaces.asking import (
+    GRACE,
+    TOO_OLD,
+    AgentGone,
+    NoAgent,
+    default_socket,
+    no_agent,
+    pool_name,
+    refusal,
+    request,
+    split_head,
+    wish,
+)
+from meshlock.live.interfaces.client import PATIENCE, RETRY
+from meshlock.live.machine import limits
+from meshlock.live.pools.grants import Acquire, Grant
+
+
+class Connecting:
+    """What :func:`aconnect` returns: await it for a client, or use it with ``async with``."""
+
+    def __init__(self, place: str) -> None:
+        self.client = Client(place)
+
+    def __await__(self) -> Generator[Any, None, Client]:
+        return self.client.__aenter__().__await__()
+
+    async def __aenter__(self) -> Client:
+        return await self.client.__aenter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.client.close()
+
+
+def aconnect(socket: str | None = None) -> Connecting:
+    """Be a client of the agent, as with :func:`meshlock.connect`: ``agent = await aconnect()``, or
+    ``async with aconnect() as agent:``, at the end of which all permits go back."""
+    return Connecting(socket or default_socket())
+
+
+class Line(asyncio.Protocol):
+    """One connection to the agent: a question, an answer, and so on; or in the end a stream."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.transport: asyncio.Transport
+        self.data = b""
+        self.answer: asyncio.Future[tuple[int, bytes]] | None = None
+        self.told: Callable[[dict[str, Any]], None] | None = None  # reads the stream
+        self.ended: Callable[[], None] | None = None
+        self.over = False
+
+    async def open(self) -> Line:
+        try:
+            await asyncio.get_running_loop().create_unix_connection(lambda: self, self.place)
+        except OSError as error:
+            raise no_agent(self.place, error) from None
+        return self
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.over = True
+        if self.answer is not None and not self.answer.done():
+            self.answer.set_exception(AgentGone("The agent went away."))
+        if self.ended is not None:
+            self.ended()
+
+    def data_received(self, data: bytes) -> None:
+        self.data += data
+        if self.answer is None:
+            self.read_stream()
+            return
+        head = split_head(self.data)
+        if head is None or len(self.data) < head[2]:
+            if not self.data.startswith(b"HTTP/1.1 "[: len(self.data)]):
+                self.fail(Refused(TOO_OLD.format(place=self.place)))
+            return
+        status, begin, end = head
+        answer, self.answer = self.answer, None
+        body, self.data = self.data[begin : max(end, begin)], self.data[max(end, begin) :]
+        if not answer.done():
+            answer.set_result((status, body))
+        self.read_stream()
+
+    def read_stream(self) -> None:
+        while self.told is not None and (line := self.data.find(b"\r\n")) >= 0:
+            end = line + 2 + int(self.data[:line], 16)
+            if len(self.data) < end + 2:
+                return
+            said, self.data = self.data[line + 2 : end], self.data[end + 2 :]
+            data = said.partition(b"data: ")[2]
+            if data:
+                self.told(json.loads(data))
+
+    def fail(self, error: Exception) -> None:
+        if self.answer is not None and not self.answer.done():
+            self.answer.set_exception(error)
+        self.transport.abort()
+
+    def ask(
+        self, method: str, path: str, body: str = "", more: str = ""
+    ) -> asyncio.Future[tuple[int, bytes]]:
+        answer = self.answer = asyncio.get_running_loop().create_future()
+        self.transport.write(request(method, path, body, more))
+        return answer
+
+
+class Holding:
+    """A grant of this client, and what the agent calls it."""
+
+    __slots__ = ("grant", "name", "session", "until")
+
+    def __init__(self, grant: Grant, name: str, session: Session, until: float | None) -> None:
+        self.grant = grant
+        self.name = name
+        self.session = session
+        self.until = until
+
+
+class Session:
+    """A connection to which permits belong."""
+
+    def __init__(self, line: Line) -> None:
+        self.line = line
+        self.name = ""
+        self.over = False
+        self.holding: dict[str, Holding] = {}
+
+    async def open(self) -> Session:
+        line = await self.line.open()
+        try:
+            status, said = await line.ask("POST", "/v1/sessions")
+            if status != 201:
+                raise Refused(TOO_OLD.format(place=line.place))
+            self.name = json.loads(said)["session"]
+            line.told, line.ended = self.told, self.end
+            path = f"/v1/sessions/{self.name}/events?leases=true"
+            status, said = await line.ask("GET", path, more="Accept: text/event-stream\r\n")
+            if status != 200:
+                raise refusal(status, said)
+        except BaseException:
+            line.transport.abort()
+            raise
+        return self
+
+    def told(self, event: dict[str, Any]) -> None:
+        holding = self.holding.get(event["grant"])
+        if holding is None:
+            return
+        if event["event"] == "lease":
+            holding.until = event["until"]
+        elif event["event"] == "lost":
+            del self.holding[event["grant"]]
+            holding.grant.revoke()
+
+    def end(self) -> None:
+        self.over = True
+        lost = list(self.holding.values())
+        self.holding.clear()
+        for holding in lost:
+            holding.grant.revoke()
+
+
+class Client:
+    """A client of the agent, in one event loop; any number of tasks may use it.
+
+    If the agent is restarted, what was held is lost, and whoever waits asks again.
+    """
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.closed = False
+        self.holding: dict[int, Holding] = {}
+        self.last_grant = 0
+        self._session: Session | None = None
+        self._opening = asyncio.Lock()
+        self._idle: list[Line] = []
+        self._lines: WeakSet[Line] = WeakSet()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Client:
+        if self._session is None:
+            await self.session()
+            CLIENTS.add(self)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def pool(self, name: str) -> ClientPool:
+        """The pool of this name."""
+        return ClientPool(self, pool_name(name))
+
+    async def status(self) -> dict[str, Any]:
+        """What the agent knows, as ``meshlock status --json`` shows it."""
+        found: dict[str, Any] = await self.ask("GET", "/v1/status")
+        return found
+
+    async def close(self) -> None:
+        """Give everything back; further requests are refused."""
+        self.closed = True
+        if self._session is not None:
+            self._session.line.transport.close()
+            self._session.end()
+        for line in self._idle:
+            line.transport.close()
+        for task in list(self._tasks):
+            task.cancel()
+
+    # -- asking ------------------------------------------------------------------------
+
+    async def session(self) -> Session:
+        session = self._session
+        if session is None or session.over:
+            async with self._opening:
+                if self.closed:
+                    raise Refused("This client of the agent is closed.")
+                session = self._session
+                if session is None or session.over:
+                    line = Line(self.place)
+                    session = self._session = await Session(line).open()
+                    self._lines.add(line)
+        return session
+
+    async def line(self) -> Line:
+        while self._idle:
+            line = self._idle.pop()
+            if not line.over:
+                return line
+        line = await Line(self.place).open()
+        self._lines.add(line)
+        return line
+
+    async def call(
+        self, method: str, path: str, body: str = "", timeout: float | None = None
+    ) -> tuple[int, bytes]:
+        """Over a connection that nobody uses. One that is cancelled is closed: then the agent takes
+        back what it has granted or would."""
+        line = await self.line()
+        try:
+            if timeout is None:
+                found = await line.ask(method, path, body)
+            else:
+                async with asyncio.timeout(timeout + GRACE):
+                    found = await line.ask(method, path, body)
+        except BaseException as error:
+            line.transport.abort()
+            if isinstance(error, TimeoutError):
+                raise TimeoutError(f"The agent at {self.place} does not answer.") from None
+            raise
+        self._idle.append(line)
+        return found
+
+    async def ask(self, method: str, path: str) -> Any:
+        for last in (False, True):
+            try:
+                status, said = await self.call(method, path)
+                break
+            except AgentGone as error:
+                if last:
+                    raise Refused(str(error)) from None
+        if status >= 400:
+            raise refusal(status, said)
+        return json.loads(said) if said else None
+
+    async def acquire(
+        self, pool: ClientPool, want: int, priority: int, timeout: float | None
+    ) -> Grant:
+        """Whatever becomes of the agent meanwhile, as long as there is one again soon."""
+        loop = asyncio.get_running_loop()
+        timeout = limits.timeout(timeout)
+        end = None if timeout is None else loop.time() + timeout
+        lost: float | None = None  # the agent, since when
+        while True:
+            left = None if end is None else max(0.0, end - loop.time())
+            try:
+                session = await self.session()
+                body = wish(want=want, priority=priority, timeout=left, session=session.name)
+                path = f"/v1/pools/{pool.name}/acquire"
+                status, said = await self.call("POST", path, body, left)
+            except (AgentGone, NoAgent) as error:
+                now = loop.time()
+                lost = now if lost is None else lost
+                if end is not None and now >= end:
+                    raise TimeoutError(str(error)) from None
+                if now - lost > PATIENCE:
+                    raise Refused(str(error)) from None
+                await asyncio.sleep(RETRY)
+                continue
+            if status == 200:
+                return self.granted(pool, session, json.loads(said))
+            if not session.over:
+                raise refusal(status, said)
+
+    def granted(self, pool: ClientPool, session: Session, given: dict[str, Any]) -> Grant:
+        self.last_grant += 1
+        number, name = self.last_grant, given["grant"]
+        grant = Grant(pool, number, given["want"], given["priority"], given["fence"])
+        pool.permits = given["permits"]
+        self.holding[number] = Holding(grant, name, session, given["until"])
+        session.holding[name] = self.holding[number]
+        grant.at_end(lambda: self.holding.pop(number))
+        if session.over:
+            grant.revoke()
+        return grant
+
+    def release(self, number: int) -> None:
+        """At once, if there is a connection at rest, as there is where nobody waits."""
+        holding = self.holding[number]
+        if holding.session.holding.pop(holding.name, None) is None:
+            return
+        path = f"/v1/grants/{holding.name}"
+        while self._idle:
+            line = self._idle.pop()
+            if not line.over:
+                line.ask("DELETE", path).add_done_callback(partial(self.rest, line))
+                return
+        task = asyncio.get_running_loop().create_task(self.give_back(path))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def rest(self, line: Line, done: asyncio.Future[tuple[int, bytes]]) -> None:
+        if not done.cancelled() and done.exception() is None:
+            self._idle.append(line)
+
+    async def give_back(self, path: str) -> None:
+        with suppress(AgentGone, NoAgent):  # what was held went with it
+            await self.call("DELETE", path)
+
+    def forked(self) -> None:
+        """We are in a child process, where the loop of the parent is of no use: let go of its
+        connections, so that the parent's permits come back when the parent dies."""
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for line in self._lines:
+            if not line.over:
+                os.dup2(nothing, line.transport.get_extra_info("socket").fileno())
+        os.close(nothing)
+        for holding in self.holding.values():
+            holding.grant.held, holding.grant.lost = False, True
+
+
+CLIENTS: WeakSet[Client] = WeakSet()
+
+
+def forked() -> None:
+    for client in list(CLIENTS):
+        client.forked()
+
+
+os.register_at_fork(after_in_child=forked)
+
+
+class ClientPool:
+    """A pool, as the agent knows it; used like :class:`meshlock.Pool`."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client = client
+        self.name = name
+        self.permits: int | None = None
+        """k, once a request has been granted."""
+
+    def acquire(self, want: int = 1, *, priority: int = 0, timeout: float | None = None) -> Acquire:
+        """Ask for ``want`` of the permits; see :meth:`meshlock.Pool.acquire`."""
+        return Acquire(self, want, priority, limits.timeout(timeout))
+
+    async def try_acquire(self, want: int = 1, *, priority: int = 0) -> Grant | None:
+        """The permits if they can be had at once, else None."""
+        try:
+            return await self.wait_for(want, priority, 0.0)
+        except TimeoutError:
+            return None
+
+    async def wait_for(self, want: int, priority: int, timeout: float | None) -> Grant:
+        return await self._client.acquire(self, want, priority, timeout)
+
+    def release(self, number: int) -> None:
+        self._client.release(number)
+
+    def until(self, number: int) -> float | None:
+        return self._client.holding[number].until

@@ -1,0 +1,363 @@
+"""A client of the agent on this machine, for any program: :func:`meshlock.connect`.
+
+Permits belong to a *session*, a connection that the client keeps open: if the program dies, they
+come back at once. Questions go over other connections, one for each thread that waits. A child
+process made by fork has nothing of its parent: its client makes connections of its own.
+
+Pools and grants are used like those of a :class:`meshlock.BlockingNode`. Imports little, so that
+programs start quickly.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from weakref import WeakSet, WeakValueDictionary
+
+from meshlock.errors import Refused
+from meshlock.live.interfaces.asking import (
+    TOO_OLD,
+    AgentGone,
+    Connection,
+    NoAgent,
+    default_socket,
+    pool_name,
+    refusal,
+    wish,
+)
+from meshlock.live.pools.grants import BlockingGrant
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+PATIENCE = 30.0
+"""Seconds for which a request goes on asking for an agent that went away."""
+
+RETRY = 0.05
+MOST_OWED = 32
+
+
+def connect(socket: str | None = None) -> BlockingClient:
+    """Be a client of the agent that answers at this socket, or at ``$MESHLOCK_SOCKET``, or where
+    agents answer unless told otherwise.
+
+    With ``with meshlock.connect() as agent:`` all permits go back at the end of the block, else
+    when the client is closed or the process ends. :class:`meshlock.Refused` says why there is
+    no agent.
+    """
+    return BlockingClient(socket)
+
+
+class Session:
+    """A connection to which permits belong."""
+
+    def __init__(self, place: str | None, leases: bool = False) -> None:
+        self.line = Connection(place)
+        try:
+            status, said = self.line.call("POST", "/v1/sessions", timeout=0.0)
+            if status != 201:
+                raise Refused(TOO_OLD.format(place=self.line.place))
+            self.name: str = json.loads(said)["session"]
+            self.line.follow(f"/v1/sessions/{self.name}/events{'?leases=true' * leases}")
+        except BaseException as error:
+            self.line.close()
+            if isinstance(error, (AgentGone, TimeoutError)):
+                raise NoAgent(str(error)) from None
+            raise
+        self.grants: WeakValueDictionary[str, ClientGrant] = WeakValueDictionary()
+        self.over = False
+        self.reading = threading.Lock()
+
+    def hear(self, seconds: float = 0.0) -> None:
+        """What the agent has to say; whoever hears it tells the grants."""
+        if not self.reading.acquire(timeout=seconds or 0.0):
+            return  # somebody else hears it
+        try:
+            if self.over:
+                return
+            for event in self.line.events(seconds):
+                grant = self.grants.get(event["grant"])
+                if event["event"] == "lost" and grant is not None:
+                    grant.end(lost=True)
+        except AgentGone:
+            self.end()
+        finally:
+            self.reading.release()
+
+    def end(self) -> None:
+        self.over = True
+        self.line.close()
+        for grant in list(self.grants.values()):
+            grant.end(lost=True)
+
+
+class BlockingClient:
+    """A client of the agent; any number of threads may use it.
+
+    If the agent is restarted, what was held is lost, and whoever waits asks again.
+    """
+
+    def __init__(self, socket: str | None = None) -> None:
+        self.place = socket or default_socket()
+        self.start_anew()
+        self.closed = False
+        self.session()
+        CLIENTS.add(self)
+
+    def start_anew(self) -> None:
+        self._lock = threading.Lock()
+        self._session: Session | None = None
+        self._idle: list[Connection] = []
+
+    def pool(self, name: str) -> BlockingClientPool:
+        """The pool of this name."""
+        return BlockingClientPool(self, pool_name(name))
+
+    def status(self) -> dict[str, Any]:
+        """What the agent knows, as ``meshlock status --json`` shows it."""
+        found: dict[str, Any] = self.ask("GET", "/v1/status")
+        return found
+
+    def close(self) -> None:
+        """Give everything back; further requests are refused."""
+        with self._lock:
+            self.closed = True
+            session, self._session = self._session, None
+        if session is not None:
+            session.end()
+        while self._idle:
+            self._idle.pop().close()
+
+    def __enter__(self) -> BlockingClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- asking ------------------------------------------------------------------------
+
+    def session(self) -> Session:
+        session = self._session
+        if session is None or session.over:
+            with self._lock:
+                if self.closed:
+                    raise Refused("This client of the agent is closed.")
+                session = self._session
+                if session is None or session.over:
+                    session = self._session = Session(self.place)
+        return session
+
+    def call(
+        self, method: str, path: str, body: str = "", timeout: float | None = None
+    ) -> tuple[int, bytes]:
+        """Over a connection that nobody uses. One that is interrupted is closed: then the agent
+        takes back what it has granted or would."""
+        line = self.idle()
+        try:
+            found = line.call(method, path, body, timeout)
+        except BaseException:
+            line.close()
+            raise
+        self._idle.append(line)
+        return found
+
+    def say(self, method: str, path: str) -> None:
+        """Ask for something whose answer does not matter. It is read before that of the next
+        question on the same connection, so that one need not wait for it."""
+        line = self.idle()
+        try:
+            if line.owed < MOST_OWED:
+                line.send(method, path)
+                line.owed += 1
+            else:
+                line.call(method, path)
+        except BaseException:
+            line.close()
+            raise
+        self._idle.append(line)
+
+    def idle(self) -> Connection:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return Connection(self.place)
+
+    def ask(self, method: str, path: str) -> Any:
+        """The answer; the agent is asked again if it was restarted since the last time."""
+        for last in (False, True):
+            try:
+                status, said = self.call(method, path)
+                break
+            except AgentGone as error:
+                self.gone()
+                if last:
+                    raise Refused(str(error)) from None
+        if status >= 400:
+            raise refusal(status, said)
+        return json.loads(said) if said else None
+
+    def gone(self) -> None:
+        """The agent hung up: so it has on all of us."""
+        while self._idle:
+            self._idle.pop().close()
+        session = self._session
+        if session is not None:
+            session.hear()
+
+    def acquire(
+        self, pool: str, want: int, priority: int, timeout: float | None
+    ) -> tuple[Session, dict[str, Any]]:
+        """Whatever becomes of the agent meanwhile, as long as there is one again soon."""
+        end = None if timeout is None else time.monotonic() + real_number(timeout)
+        lost: float | None = None  # the agent, since when
+        while True:
+            left = None if end is None else max(0.0, end - time.monotonic())
+            try:
+                session = self.session()
+                body = wish(want=want, priority=priority, timeout=left, session=session.name)
+                status, said = self.call("POST", f"/v1/pools/{pool}/acquire", body, left)
+            except (AgentGone, NoAgent) as error:
+                self.gone()
+                now = time.monotonic()
+                lost = now if lost is None else lost
+                if end is not None and now >= end:
+                    raise TimeoutError(str(error)) from None
+                if now - lost > PATIENCE:
+                    raise Refused(str(error)) from None
+                time.sleep(RETRY)
+                continue
+            if status == 200:
+                return session, json.loads(said)
+            if status == 404:
+                session.hear()
+            if not session.over:
+                raise refusal(status, said)
+
+    def forked(self) -> None:
+        """We are in a child process, and what the parent holds is not ours."""
+        lines, session = self._idle, self._session
+        self.start_anew()
+        for line in lines:
+            line.close()
+        if session is not None:
+            session.reading = threading.Lock()
+            session.end()
+
+
+def real_number(timeout: float) -> float:
+    if type(timeout) in (int, float) and 0 <= timeout <= 1e9:
+        return timeout
+    from meshlock.live.machine import limits
+
+    return limits.real(limits.TIMEOUT, timeout, "timeout")
+
+
+CLIENTS: WeakSet[BlockingClient] = WeakSet()
+
+
+def forked() -> None:
+    for client in list(CLIENTS):
+        client.forked()
+
+
+os.register_at_fork(after_in_child=forked)
+
+
+class BlockingClientPool:
+    """A pool, as the agent knows it; used like :class:`meshlock.BlockingPool`."""
+
+    def __init__(self, client: BlockingClient, name: str) -> None:
+        self._client = client
+        self.name = name
+
+    @property
+    def permits(self) -> int | None:
+        """k, once the pool is known to the agent."""
+        status = self._client.ask("GET", f"/v1/pools/{self.name}")["status"]
+        return status.get("permits")  # type: ignore[no-any-return]
+
+    def acquire(
+        self, want: int = 1, *, priority: int = 0, timeout: float | None = None
+    ) -> BlockingGrant:
+        """Wait for ``want`` permits; :class:`TimeoutError` if there are none in time."""
+        session, given = self._client.acquire(self.name, want, priority, timeout)
+        return ClientGrant(self._client, session, given)
+
+    def try_acquire(self, want: int = 1, *, priority: int = 0) -> BlockingGrant | None:
+        """The permits if they can be had at once, else None."""
+        try:
+            return self.acquire(want, priority=priority, timeout=0.0)
+        except TimeoutError:
+            return None
+
+
+class ClientGrant(BlockingGrant):
+    __slots__ = ("__weakref__", "_client", "_held", "_lost", "_name", "_session")
+
+    def __init__(self, client: BlockingClient, session: Session, given: dict[str, Any]) -> None:
+        super().__init__(given["pool"], given["want"], given["priority"], given["fence"])
+        self._client = client
+        self._session = session
+        self._name: str = given["grant"]
+        self._held = True
+        self._lost = False
+        session.grants[self._name] = self
+        if session.over:
+            self.end(lost=True)
+
+    def end(self, lost: bool) -> None:
+        if self._held:
+            self._held, self._lost = False, lost
+
+    @property
+    def held(self) -> bool:
+        if self._held:
+            self._session.hear()
+        return self._held
+
+    @property
+    def lost(self) -> bool:
+        if self._held:
+            self._session.hear()
+        return self._lost
+
+    @property
+    def deadline(self) -> float | None:
+        if not self._held:
+            return None
+        try:
+            return self._client.ask("GET", f"/v1/grants/{self._name}")["until"]  # type: ignore[no-any-return]
+        except Refused:
+            return None
+
+    def wait_lost(self, timeout: float | None = None) -> bool:
+        end = None if timeout is None else time.monotonic() + timeout
+        while self._held:
+            left = LISTEN if end is None else min(LISTEN, end - time.monotonic())
+            if left <= 0:
+                break
+            self._session.hear(left)
+        return self._lost
+
+    def release(self) -> None:
+        if self._held:
+            self._held = False
+            self._session.grants.pop(self._name, None)
+            try:
+                self.give_back()
+            except BaseException:  # an interrupt, or whatever a signal handler raises
+                self.give_back()
+                raise
+
+    def give_back(self) -> None:
+        try:
+            self._client.say("DELETE", f"/v1/grants/{self._name}")
+        except (AgentGone, NoAgent):  # what was held went with it
+            self._client.gone()
+
+
+LISTEN = 0.25
+"""Seconds after which whoever waits for a loss looks whether the grant was released elsewhere."""

@@ -1,0 +1,180 @@
+"""What is said over HTTP, both ways: requests are checked by these, and OpenAPI describes them.
+
+What an answer says beyond this may change; what is here stays.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from meshlock.live.machine import limits
+from meshlock.live.machine.limits import Name, Priority, Timeout, Ttl, Want
+
+TTL = 30.0
+
+Wait = Annotated[float, limits.WAIT.meta]
+
+
+class Asked(msgspec.Struct, forbid_unknown_fields=True):
+    """What a program may ask for."""
+
+
+class Acquire(Asked):
+    """Permits of a pool. They go back when ``ttl`` seconds have passed without a renewal; or, if a
+    ``session`` is named, when that ends."""
+
+    want: Want = 1
+    priority: Priority = 0
+    timeout: Timeout | None = 10.0
+    ttl: Ttl = TTL
+    session: str | None = None
+
+
+class ChangeMembers(Asked):
+    """One member more, or one less."""
+
+    add: Name | None = None
+    remove: Name | None = None
+    timeout: Timeout | None = 30.0
+
+
+class OfPool(Asked):
+    """With the ``version`` of an earlier answer: wait up to ``wait`` seconds for another."""
+
+    version: str = ""
+    wait: Wait = 0.0
+
+
+class OfSession(Asked):
+    """``leases``: tell renewals, too. Without a stream: what comes after number ``after``, for
+    which up to ``wait`` seconds are waited."""
+
+    leases: bool = False
+    after: limits.Count = 0
+    wait: Wait = 0.0
+
+
+class Why(msgspec.Struct):
+    why: str
+
+
+class Healthy(msgspec.Struct):
+    node: str
+    version: str
+
+
+class Ready(msgspec.Struct):
+    node: str
+    ready: bool
+    why: list[str]
+
+
+class Granted(msgspec.Struct):
+    grant: str
+    pool: str
+    permits: int | None
+    want: int
+    priority: int
+    fence: int | None
+    ttl: float | None
+    lease: float | None
+    until: float | None
+
+
+class Held(msgspec.Struct):
+    grant: str
+    pool: str
+    want: int
+    priority: int
+    fence: int | None
+    lease: float | None
+    until: float | None
+
+
+class Renewed(msgspec.Struct):
+    ttl: float
+    lease: float | None
+
+
+class Opened(msgspec.Struct):
+    session: str
+    node: str
+    version: str
+
+
+class Event(msgspec.Struct):
+    number: int
+    event: str
+    grant: str
+    until: float | None = None
+
+
+class Events(msgspec.Struct):
+    events: list[Event]
+    last: int
+
+
+class Members(msgspec.Struct):
+    members: list[str]
+
+
+class Holder(msgspec.Struct):
+    want: int
+    priority: int
+    fence: int | None
+    lease: float | None
+
+
+class Waiter(msgspec.Struct):
+    want: int
+    priority: int
+    seconds: float
+
+
+class PoolStatus(msgspec.Struct):
+    """Of a pool that is not known yet only ``known`` and ``why`` are said."""
+
+    known: bool
+    permits: int | msgspec.UnsetType = msgspec.UNSET
+    algorithm: str | msgspec.UnsetType = msgspec.UNSET
+    token_here: bool | msgspec.UnsetType = msgspec.UNSET
+    free_here: int | msgspec.UnsetType = msgspec.UNSET
+    holding: list[Holder] | msgspec.UnsetType = msgspec.UNSET
+    waiting: list[Waiter] | msgspec.UnsetType = msgspec.UNSET
+    entries: int | msgspec.UnsetType = msgspec.UNSET
+    conflict: str | msgspec.UnsetType = msgspec.UNSET
+    members: list[str] | msgspec.UnsetType = msgspec.UNSET
+    members_reached: int | msgspec.UnsetType = msgspec.UNSET
+    majority: int | msgspec.UnsetType = msgspec.UNSET
+    why: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class PoolShown(msgspec.Struct):
+    pool: str
+    version: str
+    status: PoolStatus
+
+
+class LinkStatus(msgspec.Struct):
+    up: bool
+    left: bool
+    address: str | None
+    in_custody: int
+
+
+class NodeStatus(msgspec.Struct):
+    links: list[str]
+    distance: int | None
+    gone_for: float | None
+    left: bool
+
+
+class Status(msgspec.Struct):
+    node: str
+    address: str | None
+    protected: bool
+    links: dict[str, LinkStatus]
+    map: dict[str, NodeStatus]
+    pools: dict[str, PoolStatus]

@@ -1,0 +1,106 @@
+"""What can be asked of the agent, as OpenAPI 3.1: made from what checks the requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from meshlock import __version__
+from meshlock.live.interfaces import messages
+from meshlock.live.interfaces.http import Operation
+from meshlock.live.interfaces.server import EVENTS, JSON
+from meshlock.live.machine.limits import Name
+
+TEMPLATE = "#/components/schemas/{name}"
+PARAMETERS: dict[str, Any] = {"pool": Name, "grant": str, "session": str}
+ALWAYS = {500: messages.Why}
+"""What any call may be answered."""
+
+
+def description(operations: Sequence[Operation], token: bool) -> dict[str, Any]:
+    kinds = [kind for one in operations for kind in (*one.answers.values(), one.body)]
+    structs = [kind for kind in dict.fromkeys(kinds) if isinstance(kind, type)]
+    schemas = msgspec.json.schema_components(structs, ref_template=TEMPLATE)[1]
+    paths: dict[str, Any] = {}
+    for one in operations:
+        paths.setdefault(one.path, {})[one.method.lower()] = described(one, token)
+    found: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "meshlock agent",
+            "version": __version__,
+            "description": "Share k permits among machines without a server.",
+        },
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }
+    if token:
+        found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        found["security"] = [{"token": []}]
+    return portable(found)  # type: ignore[no-any-return]
+
+
+def described(one: Operation, token: bool) -> dict[str, Any]:
+    answers = one.answers | ALWAYS
+    if token:
+        answers = answers | {403: messages.Why}
+        if not one.open:
+            answers = answers | {401: messages.Why}
+    found: dict[str, Any] = {
+        "operationId": f"{one.handler.__name__}",
+        "summary": one.summary,
+        "parameters": parameters(one),
+        "responses": {
+            str(status): response(status, kind, one.streams) for status, kind in answers.items()
+        },
+    }
+    if one.body is not None:
+        found["requestBody"] = {"content": {JSON: {"schema": schema(one.body)}}}
+    if one.open and token:
+        found["security"] = []
+    return found
+
+
+def parameters(one: Operation) -> list[dict[str, Any]]:
+    found = [
+        {"name": name, "in": "path", "required": True, "schema": schema(PARAMETERS[name])}
+        for name in re.findall(r"{(\w+)}", one.path)
+    ]
+    if one.query is not None:
+        for field in msgspec.structs.fields(one.query):
+            shape = {**schema(field.type), "default": field.default}
+            found.append({"name": field.name, "in": "query", "required": False, "schema": shape})
+    return found
+
+
+def response(status: int, kind: Any, streams: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+    if isinstance(kind, str):
+        found["content"] = {kind: {"schema": {"type": "string"}}}
+    elif kind is not None:
+        found["content"] = {JSON: {"schema": schema(kind)}}
+        if streams and status == 200:
+            found["content"][EVENTS] = {"schema": {"type": "string"}}
+    if status == 401:
+        found["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}}}
+    return found
+
+
+def schema(kind: Any) -> dict[str, Any]:
+    return msgspec.json.schema_components([kind], ref_template=TEMPLATE)[0][0]
+
+
+def portable(value: Any) -> Any:
+    """Patterns with the anchors that all languages have."""
+    if isinstance(value, dict):
+        return {
+            key: it.replace("\\A", "^").replace("\\Z", "$")
+            if key == "pattern" and isinstance(it, str)
+            else portable(it)
+            for key, it in value.items()
+        }
+    return [portable(it) for it in value] if isinstance(value, list) else value

@@ -1,0 +1,535 @@
+"""HTTP/1.1 over any stream: small, strict and quick; the same on a unix socket and on a port.
+
+One request of a connection is answered at a time; what comes meanwhile waits. Whatever is
+malformed, too long or too slow costs its sender the connection. A handler whose client hangs up
+is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+from time import time
+from typing import Any, NamedTuple, cast
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+
+from meshlock.errors import Refused
+from meshlock.live.machine import limits
+
+LONGEST_HEAD = 16 * 1024
+MOST_BODY = int(limits.BODY.most)
+MOST_AHEAD = 64 * 1024
+"""Bytes of later requests that a client may send before it is answered."""
+
+SLOW = 10.0
+"""Seconds that a request may take to arrive."""
+
+LINGER = 1.0
+"""Seconds for which a client that was refused may go on sending, unread."""
+
+IDLE = 120.0
+"""Seconds for which a connection to a port may rest between two requests."""
+
+MOST_CONNECTIONS = 1000
+NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
+REASONS = {status.value: status.phrase for status in HTTPStatus}
+JSON = "application/json"
+EVENTS = "text/event-stream"
+
+
+class HTTPError(Exception):
+    """An answer that is no success: its status and a sentence."""
+
+    def __init__(self, status: int, why: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(why)
+        self.status = status
+        self.why = why
+        self.headers = headers or {}
+
+
+class Response:
+    __slots__ = ("body", "headers", "kind", "status", "stream")
+
+    def __init__(
+        self,
+        body: bytes = b"",
+        kind: str = JSON,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+        stream: AsyncGenerator[bytes, None] | None = None,
+    ) -> None:
+        self.body = body
+        self.kind = kind
+        self.status = status
+        self.headers = headers
+        self.stream = stream  # instead of a body: part by part
+
+
+def answer(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(msgspec.json.encode(value), JSON, status, headers)
+
+
+class Request:
+    __slots__ = ("body", "connection", "headers", "method", "parameters", "path", "query", "safe")
+
+    def __init__(
+        self, method: str, path: list[str], query: str, headers: Mapping[str, str], safe: bool
+    ) -> None:
+        self.method = method
+        self.path = path  # its parts, decoded
+        self.query = query
+        self.headers = headers  # names in small letters
+        self.safe = safe  # the connection can be used again
+        self.body = b""
+        self.parameters: dict[str, str] = {}  # what the path says for the names of its route
+        self.connection: Connection
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """The query; of a name that is said twice, the last."""
+        return dict(parse_qsl(self.query, keep_blank_values=True)) if self.query else {}
+
+
+Handler = Callable[[Request], Response | Awaitable[Response]]
+
+
+class Route(NamedTuple):
+    method: str
+    path: str
+    """As in OpenAPI: ``/v1/pools/{pool}``."""
+
+    handler: Handler
+
+
+class Site:
+    """What is served: routes, and who may ask."""
+
+    def __init__(
+        self,
+        routes: Sequence[Route],
+        admit: Callable[[Request], None] = lambda _: None,
+        failed: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.admit = admit
+        self.failed = failed  # called while an exception is handled that nobody expected
+        self.tree: dict[str, Any] = {}
+        for route in routes:
+            branch = self.tree
+            names = []
+            for part in route.path.split("/")[1:]:
+                if part.startswith("{"):
+                    names.append(part[1:-1])
+                    part = "*"
+                branch = branch.setdefault(part, {})
+            branch.setdefault("methods", {})[route.method] = (route.handler, names)
+
+    def find(self, request: Request) -> Handler:
+        """The handler; the request learns what its path says."""
+        branch: dict[str, Any] | None = self.tree
+        given = []
+        for part in request.path:
+            assert branch is not None
+            below = branch.get("/" if part in ("*", "methods") else part)
+            if below is None:
+                below = branch.get("*")
+                given.append(part)
+            branch = below
+            if branch is None:
+                break
+        methods = branch.get("methods") if branch else None
+        if methods is None:
+            raise HTTPError(404, "There is nothing here: /openapi.json says what there is.")
+        method = "GET" if request.method == "HEAD" else request.method
+        if method not in methods:
+            allowed = sorted({*methods, *(["HEAD"] if "GET" in methods else [])})
+            why = f"{limits.shown(request.method)} is not possible here: use {allowed[0]}."
+            raise HTTPError(405, why, {"Allow": ", ".join(allowed)})
+        handler, names = methods[method]
+        request.parameters = dict(zip(names, given, strict=True))
+        return handler  # type: ignore[no-any-return]
+
+    def refusal(self, error: BaseException) -> Response:
+        """What went wrong, as an answer."""
+        if isinstance(error, HTTPError):
+            return answer({"why": error.why}, error.status, error.headers)
+        if isinstance(error, TimeoutError):
+            return answer({"why": str(error) or "No permits in time."}, 408)
+        if isinstance(error, Refused):
+            return answer({"why": str(error)}, 400)
+        try:
+            raise error
+        except Exception:
+            self.failed()
+        why = f"The agent failed on this request ({error!r}): its log says more."
+        return answer({"why": why}, 500)
+
+
+class Connection(asyncio.Protocol):
+    """One client of a site."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.site = server.site
+        self.loop = server.loop
+        self.transport: asyncio.Transport
+        self.data = bytearray()
+        self.request: Request | None = None  # of which the body is still to come
+        self.length: int | None = 0  # of that body; None: it comes in chunks
+        self.task: asyncio.Task[None] | None = None  # at work on a request
+        self.closed = False
+        self.refused = False  # what it sends is not read any more
+        self.paused = False
+        self.since = self.loop.time()  # the last thing that a connection waits for began then
+        self.writable = asyncio.Event()
+        self.at_end: list[Callable[[], object]] = []
+        self.unread: Callable[[], object] | None = None
+        """What to do if the client hangs up before it has asked again: it may never have read
+        the last answer."""
+
+    # -- life --------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
+        self.writable.set()
+        self.server.connections.add(self)
+        if len(self.server.connections) > MOST_CONNECTIONS:
+            self.refuse(HTTPError(503, "Too many programs ask at once: try again later."))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.closed = True
+        self.server.connections.discard(self)
+        if self.task is not None:
+            self.task.cancel()
+        if self.unread is not None:
+            self.at_end.append(self.unread)
+        for work in self.at_end:
+            try:
+                work()
+            except Exception:
+                self.site.failed()
+        self.writable.set()
+
+    def pause_writing(self) -> None:
+        self.writable.clear()
+
+    def resume_writing(self) -> None:
+        self.writable.set()
+
+    # -- reading -----------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        if self.refused:
+            return
+        if not self.data and self.request is None:
+            self.since = self.loop.time()
+        self.data += data
+        if self.task is None:
+            self.read()
+        elif len(self.data) > MOST_AHEAD:
+            self.paused = True
+            self.transport.pause_reading()
+
+    def read(self) -> None:
+        """Answer the requests that have come, as far as they can be answered at once."""
+        while self.data and self.task is None and not self.closed and not self.refused:
+            try:
+                request = self.next_request()
+            except HTTPError as error:
+                self.refuse(error)
+                return
+            if request is None:
+                return
+            self.unread = None
+            request.connection = self
+            self.serve(request)
+
+    def next_request(self) -> Request | None:
+        data = self.data
+        if self.request is None:
+            end = data.find(b"\r\n\r\n")
+            if end < 0 and data.startswith(b"\r\n"):
+                del data[:2]  # some clients end a body with an empty line
+                return self.next_request() if data else None
+            if end > LONGEST_HEAD or (end < 0 and len(data) > LONGEST_HEAD):
+                raise HTTPError(431, "The head of this request is too long.")
+            if end < 0:
+                return None
+            text = data[:end].decode("latin-1")
+            del data[: end + 4]
+            self.request, self.length = parsed(text)
+        request = self.request
+        if self.length is None:
+            body = unchunked(data)
+            if body is None:
+                if len(data) > 2 * MOST_BODY:
+                    raise too_long()
+                self.wait_for_body(request)
+                return None
+            request.body, size = body
+            del data[:size]
+        elif self.length:
+            if len(data) < self.length:
+                self.wait_for_body(request)
+                return None
+            request.body = bytes(data[: self.length])
+            del data[: self.length]
+        self.request = None
+        return request
+
+    def wait_for_body(self, request: Request) -> None:
+        if not self.data and request.headers.get("expect", "").lower() == "100-continue":
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    # -- answering ---------------------------------------------------------------------
+
+    def serve(self, request: Request) -> None:
+        try:
+            self.site.admit(request)
+            found = self.site.find(request)(request)
+        except Exception as error:
+            self.reply(request, self.site.refusal(error))
+            return
+        if isinstance(found, Response) and found.stream is None:
+            self.reply(request, found)
+        else:
+            self.task = self.loop.create_task(self.work(request, found))
+
+    async def work(self, request: Request, found: Response | Awaitable[Response]) -> None:
+        try:
+            response = found if isinstance(found, Response) else await found
+        except Exception as error:
+            response = self.site.refusal(error)
+        try:
+            if response.stream is None:
+                self.reply(request, response)
+            else:
+                await self.tell(request, response, response.stream)
+        finally:
+            self.task = None
+        self.since = self.loop.time()
+        if self.paused and not self.closed:
+            self.paused = False
+            self.transport.resume_reading()
+        self.read()
+
+    def reply(self, request: Request, response: Response) -> None:
+        if self.closed:
+            return
+        body = response.body
+        head = self.head(request, response)
+        if response.status != 204:
+            head += f"Content-Length: {len(body)}\r\n"
+        if request.method == "HEAD":
+            body = b""
+        self.transport.write(head.encode("latin-1") + b"\r\n" + body)
+        if not request.safe:
+            self.transport.close()
+
+    def head(self, request: Request, response: Response) -> str:
+        status = response.status
+        lines = f"HTTP/1.1 {status} {REASONS[status]}\r\nDate: {self.server.date()}\r\n"
+        if status != 204:
+            lines += f"Content-Type: {response.kind}\r\n"
+        if response.headers:
+            for name, value in response.headers.items():
+                lines += f"{name}: {value}\r\n"
+        if not request.safe:
+            lines += "Connection: close\r\n"
+        return lines
+
+    async def tell(
+        self, request: Request, response: Response, parts: AsyncGenerator[bytes, None]
+    ) -> None:
+        """A stream is over when its parts are, or when the client hangs up."""
+        if request.method == "HEAD":
+            self.reply(request, response)
+            return
+        chunked = "Transfer-Encoding: chunked\r\n\r\n"
+        self.transport.write((self.head(request, response) + chunked).encode("latin-1"))
+        async with aclosing(parts):
+            async for part in parts:
+                self.transport.write(b"%x\r\n%b\r\n" % (len(part), part))
+                await self.writable.wait()
+                if self.closed:
+                    return
+        self.transport.write(b"0\r\n\r\n")
+        if not request.safe:
+            self.transport.close()
+
+    def refuse(self, error: HTTPError) -> None:
+        """What cannot be read ends the connection, a moment later: were it cut off while the
+        client still sends, the client would never see why."""
+        self.refused = True
+        self.data.clear()
+        self.reply(Request("GET", [], "", {}, safe=True), self.site.refusal(error))
+        self.transport.write_eof()
+        self.loop.call_later(LINGER, self.transport.close)
+
+    def sweep(self, now: float, idle: float | None) -> None:
+        """Too slow, or asleep for too long?"""
+        if self.task is None:
+            half = self.request is not None or bool(self.data)
+            limit = SLOW if half else idle
+            if limit is not None and now - self.since > limit and not self.at_end:
+                self.transport.close()
+
+
+def too_long() -> HTTPError:
+    return HTTPError(413, f"The body of this request is too long: use {limits.BODY}.")
+
+
+@lru_cache(maxsize=256)
+def parsed_headers(text: str) -> Mapping[str, str]:
+    """By name, in small letters. A program says the same again and again."""
+    lines = text.split("\r\n") if text else []
+    ends = max(0, len(lines) - 1)
+    if text.count("\n") != ends or text.count("\r") != ends or "\0" in text:
+        raise HTTPError(400, "A line of the head ends in the wrong way.")
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not NAME(name):
+            raise HTTPError(400, "A line of the head is no header.")
+        name, value = name.lower(), value.strip(" \t")
+        if name in headers:
+            if name in ("content-length", "host", "transfer-encoding"):
+                raise HTTPError(400, f"There are two headers '{name}'.")
+            value = f"{headers[name]}, {value}"
+        headers[name] = value
+    return headers
+
+
+def parsed(text: str) -> tuple[Request, int | None]:
+    """The head of a request, and the length of its body (None: it comes in chunks)."""
+    line, _, rest = text.partition("\r\n")
+    first = line.split(" ")
+    if len(first) != 3 or not NAME(first[0]) or not first[2].startswith("HTTP/"):
+        raise HTTPError(400, "That is not HTTP.")
+    method, target, version = first
+    if version not in ("HTTP/1.1", "HTTP/1.0"):
+        raise HTTPError(505, "Use HTTP/1.1.")
+    if "\r" in line or "\n" in line or "\0" in line:
+        raise HTTPError(400, "A line of the head ends in the wrong way.")
+    headers = parsed_headers(rest)
+    newest = version == "HTTP/1.1"
+    if newest and "host" not in headers:
+        raise HTTPError(400, "There is no header 'Host'.")
+    connection = headers.get("connection", "").lower()
+    safe = newest and "close" not in connection
+    if target.startswith("http://"):
+        target = "/" + target[7:].partition("/")[2]
+    path, _, query = target.partition("?")
+    if not path.startswith("/") or not target.isascii():
+        raise HTTPError(400, "That is no path.")
+    parts = path[1:].split("/")
+    if "%" in path:
+        try:
+            parts = [unquote(part, errors="strict") for part in parts]
+        except UnicodeDecodeError:
+            raise HTTPError(400, "The path is not in UTF-8.") from None
+    request = Request(method, parts, query, headers, safe)
+    coding = headers.get("transfer-encoding")
+    length = headers.get("content-length")
+    if coding is not None:
+        if coding.lower() != "chunked" or length is not None or not newest:
+            raise HTTPError(400, "Say how long the body is, or send it in chunks, but not both.")
+        return request, None
+    if length is None:
+        return request, 0
+    if not (length.isascii() and length.isdecimal()):
+        raise HTTPError(400, "Content-Length is no number.")
+    if int(length[:20]) > MOST_BODY:
+        raise too_long()
+    return request, int(length)
+
+
+def unchunked(data: bytearray) -> tuple[bytes, int] | None:
+    """A body that came in chunks, and how many bytes that took; None: there is more to come."""
+    body, place = bytearray(), 0
+    while True:
+        end = data.find(b"\r\n", place, place + 100)
+        if end < 0:
+            if len(data) - place > 100:
+                raise HTTPError(400, "A chunk does not say how long it is.")
+            return None
+        size = bytes(data[place:end]).partition(b";")[0].strip()
+        if not re.fullmatch(rb"[0-9A-Fa-f]{1,8}", size):
+            raise HTTPError(400, "A chunk does not say how long it is.")
+        length, place = int(size, 16), end + 2
+        if len(body) + length > MOST_BODY:
+            raise too_long()
+        if length == 0:  # trailers, which nobody reads, and an empty line
+            over = place if data.startswith(b"\r\n", place) else data.find(b"\r\n\r\n", place) + 2
+            return (bytes(body), over + 2) if over >= place and len(data) >= over + 2 else None
+        if len(data) < place + length + 2:
+            return None
+        if data[place + length : place + length + 2] != b"\r\n":
+            raise HTTPError(400, "A chunk is longer than it says.")
+        body += data[place : place + length]
+        place += length + 2
+
+
+class Server:
+    """A site, served at one place until it is closed."""
+
+    def __init__(self, site: Site, idle: float | None) -> None:
+        self.site = site
+        self.idle = idle  # seconds for which a connection may rest
+        self.loop = asyncio.get_running_loop()
+        self.connections: set[Connection] = set()
+        self.server: asyncio.AbstractServer | None = None
+        self.dated = 0
+        self.date_text = ""
+        self.sweeping = self.loop.call_later(SLOW / 2, self.sweep)
+
+    def date(self) -> str:
+        now = int(time())
+        if now != self.dated:
+            self.dated, self.date_text = now, formatdate(now, usegmt=True)
+        return self.date_text
+
+    def sweep(self) -> None:
+        self.sweeping = self.loop.call_later(SLOW / 2, self.sweep)
+        now = self.loop.time()
+        for connection in list(self.connections):
+            connection.sweep(now, self.idle)
+
+    async def close(self) -> None:
+        """Hang up on everybody; what handlers do at the end of a connection is done then."""
+        self.sweeping.cancel()
+        if self.server is not None:
+            self.server.close()
+        working = [one.task for one in self.connections if one.task is not None]
+        for connection in list(self.connections):
+            connection.transport.close()
+            if connection.task is not None:
+                connection.task.cancel()
+        if working:
+            await asyncio.wait(working)
+        await asyncio.sleep(0)
+
+
+async def serve_port(site: Site, host: str, port: int) -> Server:
+    server = Server(site, IDLE)
+    server.server = await server.loop.create_server(lambda: Connection(server), host, port)
+    return server
+
+
+async def serve_listener(site: Site, listener: socket.socket) -> Server:
+    server = Server(site, IDLE)
+    server.server = await server.loop.create_server(lambda: Connection(server), sock=listener)
+    return server
+
+
+async def serve_unix(site: Site, place: str) -> Server:
+    server = Server(site, None)
+    server.server = await server.loop.create_unix_server(lambda: Connection(server), place)
+    return server

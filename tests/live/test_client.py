@@ -1,0 +1,485 @@
+"""Clients of an agent: used like pools of a node, and whatever becomes of either side."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import inspect
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import meshlock
+from meshlock import BlockingClientPool, BlockingGrant, BlockingPool, ClientPool, Pool, Refused
+from meshlock.live.interfaces import asking, client
+from meshlock.live.interfaces.asking import Connection
+from meshlock.live.interfaces.async_client import Client
+from waiting import A_MOMENT, LIMIT, eventually, run, sooner_or_later
+
+PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
+TOO_SOON = 0.05
+
+
+class Agent:
+    """A process with a pool of three docks, and one of two bays under leases."""
+
+    def __init__(self, folder: Path) -> None:
+        self.socket = str(folder / "socket")
+        self.log = folder / "log"
+        self.settings = folder / "ann.toml"
+        self.settings.write_text(
+            f'name = "ann"\nsocket = "{self.socket}"\nstate = "{folder}"\n'
+            'pools.docks = {permits = 3, founder = true, recovery = "none"}\n'
+            'pools.bays = {permits = 2, members = ["ann"], lease = 0.5}\n'
+        )
+        self.start()
+
+    def start(self) -> None:
+        with self.log.open("w") as errors:
+            self.process = subprocess.Popen([*PROGRAM, "agent", str(self.settings)], stderr=errors)
+        sooner_or_later(lambda: '"ready"' in self.log.read_text() or self.process.poll())
+        assert self.process.poll() is None, self.log.read_text()
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        self.process.send_signal(number)
+        self.process.wait(LIMIT)
+
+    def pool(self, name: str = "docks") -> dict[str, Any]:
+        found: dict[str, Any] = Connection(self.socket).ask("GET", f"/v1/pools/{name}")["status"]
+        return found
+
+    def held(self) -> int:
+        return sum(grant["want"] for grant in self.pool()["holding"])
+
+    def waiting(self) -> int:
+        return len(self.pool()["waiting"])
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    agent = Agent(tmp_path_factory.mktemp("agent"))
+    yield agent
+    assert agent.held() == 0
+    agent.stop()
+    assert "Traceback" not in agent.log.read_text()
+
+
+# -- the same in both worlds ------------------------------------------------------------------
+
+
+@pytest.fixture(params=["node", "client"])
+def blocking(request: pytest.FixtureRequest, agent: Agent) -> Iterator[BlockingPool]:
+    with ExitStack() as stack:
+        if request.param == "node":
+            node = stack.enter_context(meshlock.BlockingNode("here"))
+            yield node.pool("docks", permits=3)
+        else:
+            yield stack.enter_context(meshlock.connect(agent.socket)).pool("docks")
+
+
+def test_a_blocking_pool(blocking: BlockingPool) -> None:
+    with blocking.acquire(2, priority=9, timeout=LIMIT) as grant:
+        assert isinstance(grant, BlockingGrant) and grant.held and not grant.lost
+        assert (grant.pool, grant.want, grant.priority) == ("docks", 2, 9)
+        assert (grant.deadline, grant.lease) == (None, None)
+        assert blocking.try_acquire(2) is None
+        with pytest.raises(TimeoutError):
+            blocking.acquire(2, timeout=TOO_SOON)
+        assert not grant.wait_lost(TOO_SOON)
+        other = blocking.try_acquire()
+        assert other is not None and (other.fence or 0) > (grant.fence or 0)
+        other.release()
+        other.release()
+        assert "fence" in repr(other) and "given back" in repr(other)
+    assert not grant.held and not grant.lost
+    assert not grant.wait_lost()
+    assert blocking.permits == 3
+    with pytest.raises(Refused, match="docks has 3 permits; 4 can never be granted"):
+        blocking.acquire(4)
+    for want in (0, "many", 1.5, True, 10**9):
+        with pytest.raises(Refused, match="want"):
+            blocking.acquire(want)  # type: ignore[arg-type]
+    for timeout in (-1, "soon", float("nan")):
+        with pytest.raises(Refused, match="timeout"):
+            blocking.acquire(timeout=timeout)  # type: ignore[arg-type]
+
+
+def on_both(agent: Agent, story: Callable[[Pool], Awaitable[None]]) -> None:
+    """A story of a pool, told of a node's and of a client's."""
+
+    async def both() -> None:
+        async with meshlock.Node("here") as node:
+            await story(node.pool("docks", permits=3))
+        async with meshlock.aconnect(agent.socket) as found:
+            await story(found.pool("docks"))  # type: ignore[arg-type]
+
+    run(both)
+
+
+def test_an_asynchronous_pool(agent: Agent) -> None:
+    async def story(pool: Pool) -> None:
+        async with pool.acquire(2, priority=9, timeout=LIMIT) as grant:
+            assert isinstance(grant, meshlock.Grant) and grant.held and not grant.lost
+            assert (grant.pool.name, grant.want, grant.priority) == ("docks", 2, 9)
+            assert (grant.deadline, grant.lease) == (None, None)
+            with pytest.raises(TimeoutError):
+                await pool.acquire(2, timeout=TOO_SOON)
+            other = await pool.acquire()
+            assert (other.fence or 0) > (grant.fence or 0)
+            lost = asyncio.create_task(other.wait_lost())
+            await asyncio.sleep(0)
+            other.release()
+            other.release()
+            assert not await lost
+        assert not grant.held and not grant.lost
+        assert pool.permits == 3
+        with pytest.raises(Refused, match="docks has 3 permits; 4 can never be granted"):
+            await pool.acquire(4)
+        with pytest.raises(Refused, match="want"):
+            await pool.acquire(0)
+        with pytest.raises(Refused, match="timeout"):
+            pool.acquire(timeout=-1)
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(10):
+                tasks.create_task(use(pool))
+
+    async def use(pool: Pool) -> None:
+        for _ in range(10):
+            async with pool.acquire(2):
+                await asyncio.sleep(0)
+
+    on_both(agent, story)
+
+
+@pytest.mark.parametrize(("one", "other"), [(Pool, ClientPool), (BlockingPool, BlockingClientPool)])
+def test_pools_of_nodes_and_of_clients_take_the_same_arguments(one: type, other: type) -> None:
+    for method in ("acquire", "try_acquire"):
+        mine, theirs = (
+            inspect.signature(getattr(one, method)),
+            inspect.signature(getattr(other, method)),
+        )
+        assert mine.parameters == theirs.parameters
+
+
+def test_a_pool_that_nobody_knows(agent: Agent) -> None:
+    with meshlock.connect(agent.socket) as found:
+        with pytest.raises(Refused, match="No pool 'dokcs'; known: bays, docks"):
+            found.pool("dokcs").acquire()
+        with pytest.raises(Refused, match="is no name for a pool"):
+            found.pool("a b")
+        assert found.status()["node"] == "ann"
+    with pytest.raises(Refused, match="closed"):
+        found.pool("docks").acquire()
+
+
+def test_leases_are_renewed_and_told(agent: Agent) -> None:
+    with meshlock.connect(agent.socket) as found, found.pool("bays").acquire() as grant:
+        first = grant.deadline
+        assert first is not None and 0.0 < (grant.lease or 0.0) <= 0.5
+        sooner_or_later(lambda: (grant.deadline or 0.0) > first)
+        assert grant.held
+
+    async def story() -> None:
+        async with meshlock.aconnect(agent.socket) as found, found.pool("bays").acquire() as grant:
+            first = grant.deadline
+            assert first is not None and 0.0 < (grant.lease or 0.0) <= 0.5
+            await eventually(lambda: (grant.deadline or 0.0) > first)
+            assert grant.held
+
+    run(story)
+
+
+# -- threads, processes and signals -----------------------------------------------------------
+
+
+def test_threads_share_a_client(agent: Agent) -> None:
+    inside = most = 0
+    lock = threading.Lock()
+
+    def work() -> None:
+        nonlocal inside, most
+        for _ in range(20):
+            with pool.acquire(timeout=LIMIT):
+                with lock:
+                    inside += 1
+                    most = max(most, inside)
+                with lock:
+                    inside -= 1
+
+    with meshlock.connect(agent.socket) as found:
+        pool = found.pool("docks")
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(LIMIT)
+    assert inside == 0 and 1 <= most <= 3
+
+
+def in_a_child(work: Callable[[], None]) -> int:
+    """Fork; the child does this, and says how it went."""
+    child = os.fork()
+    if not child:
+        try:
+            work()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    return child
+
+
+def test_a_child_has_nothing_of_its_parent_and_a_connection_of_its_own(agent: Agent) -> None:
+    def work() -> None:
+        assert not grant.held and grant.lost and grant.lease is None
+        grant.release()
+        with pool.acquire(timeout=LIMIT):
+            assert agent.held() == 3
+        assert pool.try_acquire(2) is None
+
+    with meshlock.connect(agent.socket) as found:
+        pool = found.pool("docks")
+        with pool.acquire(2) as grant:
+            for _ in range(2):
+                assert os.waitpid(in_a_child(work), 0)[1] == 0
+            assert grant.held and agent.held() == 2
+    sooner_or_later(lambda: agent.held() == 0)
+
+
+CHILD = """
+import os, sys, time, meshlock
+pool = meshlock.connect(sys.argv[1]).pool("docks")
+grant = pool.acquire(2)
+if "fork" in sys.argv and os.fork() == 0:
+    time.sleep(3600)
+print("in", flush=True)
+time.sleep(3600)
+"""
+
+
+@pytest.mark.parametrize("how", ["alone", "fork"])
+def test_the_permits_of_a_program_that_is_killed_come_back(agent: Agent, how: str) -> None:
+    """Even if it leaves a child behind."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", CHILD, agent.socket, how],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout is not None and process.stdout.readline() == b"in\n"
+    assert agent.held() == 2
+    process.kill()
+    with meshlock.connect(agent.socket) as found, found.pool("docks").acquire(3, timeout=LIMIT):
+        pass
+    process.wait()
+    if how == "fork":
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+class Interrupted(Exception):
+    pass
+
+
+def test_whoever_is_interrupted_while_waiting_leaves_nothing(agent: Agent) -> None:
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with meshlock.connect(agent.socket) as found:
+            pool = found.pool("docks")
+            with pool.acquire(3):
+
+                def later() -> None:
+                    sooner_or_later(lambda: agent.waiting() == 1)
+                    os.kill(os.getpid(), signal.SIGUSR1)
+
+                thread = threading.Thread(target=later)
+                thread.start()
+                with pytest.raises(Interrupted):
+                    pool.acquire()
+                thread.join()
+                sooner_or_later(lambda: agent.waiting() == 0)
+            with pool.acquire(3, timeout=LIMIT):
+                pass
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_grant_whose_answer_was_never_read_goes_back(agent: Agent) -> None:
+    session, line = client.Session(agent.socket), Connection(agent.socket)
+    line.send("POST", "/v1/pools/docks/acquire", asking.wish(session=session.name))
+    sooner_or_later(lambda: agent.held() == 1)
+    line.close()
+    sooner_or_later(lambda: agent.held() == 0)
+    session.line.close()
+
+
+def test_a_task_that_is_cancelled_leaves_nothing(agent: Agent) -> None:
+    async def story() -> None:
+        async with meshlock.aconnect(agent.socket) as found:
+            pool = found.pool("docks")
+            async with pool.acquire(3):
+                waits = asyncio.create_task(pool.wait_for(1, 0, None))
+                await eventually(lambda: agent.waiting() == 1)
+                waits.cancel()
+                await eventually(lambda: agent.waiting() == 0)
+            async with pool.acquire(3, timeout=LIMIT):
+                pass
+
+    run(story)
+
+
+# -- an agent that goes away ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_after_a_restart_grants_are_lost_and_those_who_wait_ask_again(
+    tmp_path: Path, number: int
+) -> None:
+    agent = Agent(tmp_path)
+    with meshlock.connect(agent.socket) as found:
+        pool = found.pool("docks")
+        grant = pool.acquire(3)
+        late: list[BlockingGrant] = []
+        thread = threading.Thread(target=lambda: late.append(pool.acquire(2, timeout=LIMIT)))
+        thread.start()
+        sooner_or_later(lambda: agent.waiting() == 1)
+        agent.stop(number)
+        assert grant.wait_lost(LIMIT) and grant.lost and not grant.held
+        agent.start()
+        thread.join()
+        assert late[0].held and agent.held() == 2
+        grant.release()
+        assert agent.held() == 2
+        late[0].release()
+        with pool.acquire(3, timeout=LIMIT):
+            pass
+    agent.stop()
+
+
+def test_after_a_restart_the_same_with_an_event_loop(tmp_path: Path) -> None:
+    agent = Agent(tmp_path)
+
+    async def story() -> None:
+        async with meshlock.aconnect(agent.socket) as found:
+            pool = found.pool("docks")
+            grant = await pool.acquire(3)
+            waits = asyncio.create_task(pool.wait_for(2, 0, LIMIT))
+            await eventually(lambda: agent.waiting() == 1)
+            agent.stop(signal.SIGKILL)
+            assert await grant.wait_lost() and grant.lost and not grant.held
+            await asyncio.to_thread(agent.start)
+            late = await waits
+            assert late.held and agent.held() == 2
+            grant.release()
+            late.release()
+            async with pool.acquire(3, timeout=LIMIT):
+                pass
+
+    run(story)
+    agent.stop()
+
+
+def test_without_an_agent_one_waits_no_longer_than_one_has_time(tmp_path: Path) -> None:
+    agent = Agent(tmp_path)
+    with meshlock.connect(agent.socket) as found:
+        agent.stop()
+        with pytest.raises(TimeoutError, match="No agent answers at"):
+            found.pool("docks").acquire(timeout=0.1)
+        with pytest.raises(Refused, match="No agent answers at"):
+            found.status()
+
+
+# -- sentences --------------------------------------------------------------------------------
+
+
+def test_no_agent(tmp_path: Path) -> None:
+    place = str(tmp_path / "none")
+    with pytest.raises(Refused, match=f"No agent answers at {place} .*'meshlock agent'"):
+        meshlock.connect(place)
+
+    async def story() -> None:
+        with pytest.raises(Refused, match=f"No agent answers at {place}"):
+            await meshlock.aconnect(place)
+
+    run(story)
+
+
+def test_an_agent_that_one_may_not_use(agent: Agent) -> None:
+    error = asking.no_agent(agent.socket, PermissionError(errno.EACCES, "Permission denied"))
+    assert str(error).startswith(f"You may not use the agent at {agent.socket} (user ")
+    assert "srw-rw----" in str(error) and "join the group of its socket" in str(error)
+
+
+@pytest.mark.parametrize(
+    "answer", [b'{"ok": false}\n', b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"]
+)
+def test_an_agent_that_is_too_old(tmp_path: Path, answer: bytes) -> None:
+    place = str(tmp_path / "old")
+
+    def serve() -> None:
+        for _ in range(2):
+            with listener.accept()[0] as line:
+                line.recv(65536)
+                line.sendall(answer)
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(place)
+        listener.listen()
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises(Refused, match="is no agent of this version of meshlock: restart"):
+            meshlock.connect(place)
+
+        async def story() -> None:
+            with pytest.raises(Refused, match="is no agent of this version of meshlock"):
+                await meshlock.aconnect(place)
+
+        run(story)
+        thread.join()
+
+
+def test_an_agent_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "GRACE", A_MOMENT)
+    place = str(tmp_path / "hangs")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(place)
+        listener.listen()
+        with pytest.raises(Refused, match="does not answer"):
+            meshlock.connect(place)
+
+
+LIGHT = """
+import sys
+import meshlock
+meshlock.connect
+print(*sorted({"asyncio", "msgspec", "typing", "pathlib", "urllib", "ssl"} & set(sys.modules)))
+"""
+
+
+def test_a_client_imports_little() -> None:
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", LIGHT], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "\n"
+
+
+def test_what_a_client_was_told_is_in_the_agents_status(agent: Agent) -> None:
+    async def story() -> None:
+        found = await meshlock.aconnect(agent.socket)
+        assert isinstance(found, Client)
+        assert json.dumps((await found.status())["pools"]["docks"]["permits"]) == "3"
+        await found.close()
+        with pytest.raises(Refused, match="closed"):
+            await found.pool("docks").acquire()
+
+    run(story)
