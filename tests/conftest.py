@@ -1,9 +1,21 @@
+import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests share tests/runs.py
+
+
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp()  # what is longer than a test is here, too
+
+
+@pytest.fixture(autouse=True)
+def state_folder(monkeypatch, tmp_path_factory):
+    """Nodes remember what they promised; none of it belongs into the home folder, nor into the
+    next test. Processes that a test starts inherit it."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
 
 
 @pytest.hookimpl(wrapper=True)

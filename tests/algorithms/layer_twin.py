@@ -17,7 +17,7 @@ class Twin:
         assert self.node.freeze() == state
         assert hash(state) is not None
         self.node.unreachable = set(node.unreachable)
-        self.node.reported = node.reported
+        self.node.last_report = node.last_report
 
     def receive(self, message: Message) -> None:
         """The same; but an answer brings back a time of the node's own clock."""

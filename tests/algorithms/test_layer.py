@@ -161,7 +161,7 @@ def test_an_algorithm_that_lies_breaks_nothing(many_clients: bool, changing_link
 
 @pytest.mark.parametrize("name", ("lamport", "maekawa", "ricart-agrawala", "lelann"))
 def test_an_algorithm_without_a_token_or_rest_is_refused(name: str) -> None:
-    with pytest.raises(Refused, match=f"{name} .*: leave out the members, or use"):
+    with pytest.raises(Refused, match=f"{name} .*: run it without recovery, or use"):
         refuse_without_token(find(name))
 
 

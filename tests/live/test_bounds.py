@@ -58,7 +58,11 @@ class Fleet:
             peers = [agent.address for agent in self.agents.values()]
             lines = [
                 f"peers = {json.dumps(peers)}",
-                *(["pools.plain = {permits = 2, founder = true}"] if name == "ann" else []),
+                *(
+                    ["pools.plain = {permits = 2, founder = true, recovery = 'none'}"]
+                    if name == "ann"
+                    else []
+                ),
                 f"pools.docks = {{permits = 2, lease = 1.0, members = {json.dumps(MEMBERS)}}}",
             ]
             if name == "ann":

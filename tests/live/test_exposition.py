@@ -64,7 +64,7 @@ def value(of: Node, name: str, **labels: str) -> float | None:
 def test_a_pool_in_use() -> None:
     async def story() -> None:
         async with Node("ann") as node:
-            docks = node.pool("docks", permits=3)
+            docks = node.pool("docks", permits=3, recovery="none")
             async with docks.acquire(2):
                 late = asyncio.create_task(docks.wait_for(2, 0, None))
                 await until(lambda: value(node, "meshlock_waiting", pool="docks") == 1.0)

@@ -18,7 +18,7 @@ from lines import line
 import waiting
 from meshlock import Node, Pool, Refused
 from meshlock.algorithms.recovery.inside import tree
-from meshlock.live.interfaces import agent
+from meshlock.live.interfaces.http import Interface, serving_socket
 from meshlock.live.machine import clock, limits
 from meshlock.trace.audit import Audit
 from meshlock.trace.merge import merge
@@ -267,8 +267,6 @@ def test_permits_and_lease_must_be_the_same_everywhere() -> None:
                 "everywhere."
             )
         async with Node("a") as a:
-            with pytest.raises(Refused, match="Leases need members"):
-                a.pool("docks", 1, lease=3)
             with pytest.raises(Refused, match=r"lease 0.01 is out of range"):
                 a.pool("docks", 1, members=["a"], lease=0.01)
 
@@ -285,10 +283,14 @@ def test_permits_and_lease_must_be_the_same_everywhere() -> None:
         ({"options": {"nonsense": "x"}}, "jiang has no option 'nonsense'"),
         ({"options": {"patience": "0"}}, "--patience takes a whole number above 0"),
         ({"recovery": "hope"}, "recovery is 'none' or left out, not 'hope'"),
-        ({"founder": True}, "Nobody founds a pool with members"),
+        ({"founder": True}, "leave out founder"),
+        ({"members": "most"}, "members is 'auto' or a list of names, not 'most'"),
         ({"links": [("a", "b")]}, "leave out links for docks"),
-        ({"algorithm": "raymond", "lease": 3.0, "recovery": "none"}, "Leases need members"),
-        ({"members": [], "algorithm": "direct"}, "direct is for fixed networks"),
+        ({"algorithm": "raymond", "lease": 3.0, "recovery": "none"}, "there are no leases"),
+        (
+            {"members": [], "algorithm": "direct", "recovery": "none"},
+            "direct is for fixed networks",
+        ),
         ({"members": [], "options": {"nonsense": "x"}}, "jiang has no option 'nonsense'"),
     ],
 )
@@ -470,29 +472,28 @@ def test_exec_stops_its_command_before_the_lease_ends(tmp_path: Path) -> None:
         async with three(lease=long) as nodes:
             a, b, c = nodes
             place = str(tmp_path / "socket")
-            server = await agent.serve(a, place)
-            told, alive = tmp_path / "told", tmp_path / "alive"
-            told.touch()
-            child = await asyncio.create_subprocess_exec(
-                *(*PROGRAM, "exec", "--pool", "docks", "--socket", place),
-                *("--", sys.executable, "-c", STUBBORN, str(told), str(alive)),
-                stderr=asyncio.subprocess.PIPE,
-            )
-            await eventually(told.read_text)
-            await b.vanish()
-            await c.vanish()
-            deadline, members = 0.0, member(a, 1, long).members
-            assert members is not None
-            while (until_then := members.until(1)) is not None:
-                deadline = until_then
-                await asyncio.sleep(0.005)
-            _, said = await child.communicate()
-            assert child.returncode == 128 + 9
-            assert b"the lease of the permits cannot be renewed" in said
-            heard = float(told.read_text().split()[1])
-            assert deadline - long / 2 < heard < deadline - long / 6
-            assert float(alive.read_text() or 0) < deadline
-            server.close()
+            async with serving_socket(Interface(a), place):
+                told, alive = tmp_path / "told", tmp_path / "alive"
+                told.touch()
+                child = await asyncio.create_subprocess_exec(
+                    *(*PROGRAM, "exec", "--pool", "docks", "--socket", place),
+                    *("--", sys.executable, "-c", STUBBORN, str(told), str(alive)),
+                    stderr=asyncio.subprocess.PIPE,
+                )
+                await eventually(told.read_text)
+                await b.vanish()
+                await c.vanish()
+                deadline, members = 0.0, member(a, 1, long).members
+                assert members is not None
+                while (until_then := members.until(1)) is not None:
+                    deadline = until_then
+                    await asyncio.sleep(0.005)
+                _, said = await child.communicate()
+                assert child.returncode == 128 + 9
+                assert b"the lease of the permits cannot be renewed" in said
+                heard = float(told.read_text().split()[1])
+                assert deadline - long / 2 < heard < deadline - long / 6
+                assert float(alive.read_text() or 0) < deadline
 
     waiting.run(story)
 
@@ -503,11 +504,11 @@ def test_a_member_whose_disk_is_full_says_nothing(tmp_path: Path) -> None:
             a = nodes[0].pool("docks")
             assert a.members is not None and a.members.disk.promises is not None
             disk, promises = a.members.disk, a.members.disk.promises
-            promises.path = tmp_path / "not" / "there"
+            promises.folder = tmp_path / "not" / "there"
             async with member(nodes[1]).acquire(timeout=LIMIT):
                 assert disk.written is not None
                 assert "PROMISE" not in a.measures.sent
-            promises.path = tmp_path / "a" / "docks.promised"
+            promises.folder = tmp_path / "a"
             await nodes[2].close()
             async with member(nodes[1]).acquire(timeout=LIMIT) as grant:
                 await eventually(lambda: disk.written is None)

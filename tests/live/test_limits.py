@@ -61,7 +61,9 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 def test_the_library_refuses_what_is_out_of_range(members: list[str]) -> None:
     async def story() -> None:
         async with Node("a") as a:
-            docks = a.pool("docks", permits=2, members=members, founder=None if members else True)
+            docks = a.pool(
+                "docks", permits=2, members=members, recovery=None if members else "none"
+            )
             for given, sentence in WRONG.values():
                 with pytest.raises(Refused, match=sentence) as refused:
                     async with docks.acquire(**given):
@@ -82,9 +84,9 @@ def test_the_library_refuses_what_is_out_of_range(members: list[str]) -> None:
                 with pytest.raises(Refused, match="permits"):
                     a.pool("quay", permits=permits)  # type: ignore[arg-type]
             with pytest.raises(Refused, match="patience 9999999 is out of range"):
-                a.pool("quay", permits=1, founder=True, options={"patience": "9999999"})
+                a.pool("quay", permits=1, options={"patience": "9999999"})
             with pytest.raises(Refused, match="up to 18 digits"):
-                a.pool("quay", permits=1, founder=True, options={"patience": "9" * 5000})
+                a.pool("quay", permits=1, options={"patience": "9" * 5000})
             assert list(a.pools) == ["docks"]
 
     run(story)

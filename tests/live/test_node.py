@@ -236,12 +236,12 @@ def test_a_founder_that_restarts_joins_what_it_founded() -> None:
         async with Node("b") as b:
             a = Node("a", peers=[b.address])
             await a.start()
-            a.pool("docks", permits=3, founder=True)
+            a.pool("docks", permits=3, founder=True, recovery="none")
             async with b.pool("docks").acquire(3, timeout=LIMIT):
                 identity = b.pools["docks"].identity
                 await a.vanish()
                 async with Node("a", peers=[b.address]) as again:
-                    docks = again.pool("docks", permits=3, founder=True)
+                    docks = again.pool("docks", permits=3, founder=True, recovery="none")
                     await docks.ready.wait()
                     assert docks.identity == identity
                     with pytest.raises(TimeoutError):
@@ -338,7 +338,7 @@ def test_nodes_that_dial_each_other_at_once_have_one_link(seed: int) -> None:
             for node in nodes:
                 assert ups(node) == 3 and node.status()["refused"] == 0
                 assert all(link["generation"] == 1 for link in node.status()["links"].values())
-            pools = [nodes[0].pool("docks", permits=1, founder=True)]
+            pools = [nodes[0].pool("docks", permits=1, founder=True, recovery="none")]
             pools += [node.pool("docks") for node in nodes[1:]]
             for pool in pools:
                 async with pool.acquire(timeout=LIMIT):

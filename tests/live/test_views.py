@@ -50,7 +50,7 @@ def test_all_tell_the_one_who_looks_and_nothing_travels_when_nobody_does(
 
     async def story(network: virtual.Network) -> None:
         async with line(network) as (nodes, wires):
-            nodes["a"].pool("docks", permits=3)
+            nodes["a"].pool("docks", permits=3, recovery="none")  # whose nodes are silent
             far = nodes["d"].pool("docks")
             await far.acquire(2, priority=7, timeout=LIMIT)
             asks = asyncio.create_task(nodes["c"].pool("docks").wait_for(2, 4, None))

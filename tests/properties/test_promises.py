@@ -133,7 +133,7 @@ def test_a_live_pool_with_backfill_is_not_judged_by_order(tmp_path: Path) -> Non
 
     async def story() -> None:
         async with Node("n0", trace=tmp_path) as node:
-            pool = node.pool("docks", 2, options=BACKFILL)
+            pool = node.pool("docks", 2, options=BACKFILL, recovery="none")
             first = await pool.acquire(1, priority=9, timeout=LIMIT)
             second = await pool.acquire(1, priority=9, timeout=LIMIT)
             large = await asks(pool, 2, 5)

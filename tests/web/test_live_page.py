@@ -53,7 +53,7 @@ class Mesh:
                 stack.push_async_callback(node.vanish)
                 address = node.address
             docks = [
-                node.pool("docks", 3 if name == "crane" else None)
+                node.pool("docks", 3 if name == "crane" else None, recovery="none")
                 for name, node in self.nodes.items()
             ]
             kept = await docks[3].acquire(1, priority=7)
@@ -272,7 +272,7 @@ def test_what_nodes_tell_is_text_and_the_page_fits_a_phone_in_the_dark(browser):
     phone = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}
     with running(False) as mesh:
         dock = mesh.nodes["dock"].pools["docks"]
-        dock.conflict = "<img src=x onerror=alert(1)>"
+        dock.peers.conflicts["x"] = "<img src=x onerror=alert(1)>"
         with opened(browser, mesh, **phone) as page:
             until(page, f"{text_of('verdict')}.includes('<img src=x')")
             assert page.locator("img").count() == 0

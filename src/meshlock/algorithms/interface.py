@@ -311,6 +311,11 @@ class Leased(Node):
         clock, for a node without a disk."""
         raise NotImplementedError
 
+    def found(self, boot: int, floor: int = 0) -> None:
+        """The first life begins, and with it the pool, which did not exist before: this node is
+        its only member."""
+        raise NotImplementedError
+
     def wake(self, chance: float) -> None:
         """Do what is due; ``chance`` is drawn from 0 to 1."""
         raise NotImplementedError

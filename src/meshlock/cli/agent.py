@@ -30,7 +30,7 @@ def agent(
         bool, typer.Option("--discover", help="Find peers on the local network by zeroconf.")
     ] = False,
     pool: Annotated[
-        list[str] | None, typer.Option(help="NAME=PERMITS founds a pool, NAME joins one.")
+        list[str] | None, typer.Option(help="NAME=PERMITS joins or makes a pool, NAME joins one.")
     ] = None,
     socket: Annotated[str | None, typer.Option(help="Unix socket for programs here.")] = None,
     http: Annotated[str | None, typer.Option(help="host:port for HTTP and the page.")] = None,
@@ -49,7 +49,11 @@ def agent(
         int | None, typer.Option(help="Bytes of trace to keep of each pool (1 GB if left out).")
     ] = None,
     state: Annotated[
-        str | None, typer.Option(help="Folder for the promises of pools with members.")
+        str | None,
+        typer.Option(
+            help="Folder for what the node must remember; 'none': nothing. "
+            "Unless given, where the platform has such folders."
+        ),
     ] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
@@ -115,6 +119,10 @@ async def serve(settings: Settings) -> None:
     async with AsyncExitStack() as stack:
         service = stack.enter_context(Service())
         await stack.enter_async_context(node)
+        if settings.discover:
+            from meshlock.live.interfaces.discovery import Discovery
+
+            await stack.enter_async_context(Discovery(node))
         for name, pool in settings.pools.items():
             node.pool(
                 name,
@@ -126,13 +134,12 @@ async def serve(settings: Settings) -> None:
                 links=pool.links,
                 lease=pool.lease,
                 recovery=pool.recovery,
+                most_members=pool.most_members,
+                promote_after=pool.promote_after,
+                replace_after=pool.replace_after,
             )
         interface = Interface(node)
         await stack.enter_async_context(serving_socket(interface, place))
-        if settings.discover:
-            from meshlock.live.interfaces.discovery import Discovery
-
-            await stack.enter_async_context(Discovery(node))
         if settings.http:
             from meshlock.web.live import LivePage
 

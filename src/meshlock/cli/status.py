@@ -84,7 +84,7 @@ def pools(found: dict[str, Any], rates: dict[str, float] | None) -> list[Rendera
     from rich.text import Text
 
     if not found["pools"]:
-        return [Text("no pools: found one with --pool NAME=PERMITS", style="yellow")]
+        return [Text("no pools: make one with --pool NAME=PERMITS", style="yellow")]
     names = ["pool", "permits>", "token", "free>", "held>", "waiting>", "longest>", "entries>"]
     rows: Rows = []
     remarks: list[RenderableType] = []
@@ -109,8 +109,9 @@ def pools(found: dict[str, Any], rates: dict[str, float] | None) -> list[Rendera
         rows.append(row)
         if pool["conflict"]:
             remarks.append(Text(f"{name}: {pool['conflict']}", style="red"))
-        if pool.get("lease"):
-            remarks.append(leases(name, pool))
+        remarks.append(
+            leases(name, pool) if pool.get("lease") else Text(f"{name}: {pool['recovery']}")
+        )
     return [Narrowing([*names, *([] if rates is None else ["per s>"])], rows), *remarks]
 
 
@@ -122,6 +123,8 @@ def leases(name: str, pool: dict[str, Any]) -> RenderableType:
     reached = f"{pool['members_reached']} of {len(pool['members'])} members reached"
     text = Text(f"{name}: {epoch}, leases of {pool['lease']:g} s, {reached}")
     text.append(f" ({pool['majority']} are needed)")
+    if len(pool["members"]) == 1:
+        text.append(f"\n{name}: {pool['recovery']}")
     if pool["suspected"]:
         text.append(f"; cannot be reached: {', '.join(pool['suspected'])}", style="red")
     if pool["why"]:

@@ -14,6 +14,7 @@ from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Confirm, Copy, Return
 from meshlock.algorithms.recovery.records import (
     NO_EPOCH,
+    Change,
     Config,
     Entry,
     Epoch,
@@ -150,7 +151,7 @@ class Founder(Layer):
 
     def report_of(self, node: int, boot: int) -> Report:
         life = boot if node == 0 else 1
-        return Report(life, NO_EPOCH, NO_EPOCH, (), (NO_EPOCH, -1), None, None, self.config)
+        return Report(life, NO_EPOCH, NO_EPOCH, (), (NO_EPOCH, -1), None, None, self.config, False)
 
 
 class NoMargin(Layer):
@@ -198,7 +199,7 @@ class RemovesTwoAtOnce(Layer):
 
 
 class ChangesUnconfirmed(Layer):
-    def may_change(self, proposal: Proposal) -> bool:
+    def may_change(self, proposal: Proposal, change: Change) -> bool:
         return True
 
 

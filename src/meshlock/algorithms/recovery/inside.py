@@ -27,18 +27,18 @@ def refuse_without_token(algorithm: Algorithm) -> None:
     """Raise ``Refused`` unless a new epoch can begin with new nodes of this algorithm."""
     if not algorithm.token:
         raise Refused(
-            f"{algorithm.name} has no token that recovery could replace: leave out the members, "
+            f"{algorithm.name} has no token that recovery could replace: run it without recovery, "
             f"or use a token algorithm such as jiang."
         )
     if algorithm.restless:
         raise Refused(
             f"{algorithm.name} never rests, so recovery cannot tell a lost token from a quiet one: "
-            f"leave out the members, or use a token algorithm such as jiang."
+            f"run it without recovery, or use a token algorithm such as jiang."
         )
     if algorithm.changing_links and algorithm.join is None:
         raise Refused(
-            f"Nodes of {algorithm.name} cannot join one by one, as a new epoch needs: leave out "
-            f"the members, or use jiang."
+            f"Nodes of {algorithm.name} cannot join one by one, as a new epoch needs: run it "
+            f"without recovery, or use jiang."
         )
 
 

@@ -90,12 +90,17 @@ taken for a later one.
 15. If more is out than the new epoch has permits, it is a pause: the token stays with the founder,
     free permits are below 0 and grow with what comes back, and nobody asks inside. When they are
     not below 0 any more the founder proposes the next epoch.
+16. A pool may be *made* by one node: its only member, with a token of no epoch, surrendered at once
+    to the first one. No grant of it can exist before, so nothing is waited out. The others know no
+    members until they hear of an epoch. Whoever does not know, or has forgotten, does not vote, nor
+    does its report count, until it has adopted an epoch for which this life of it has reported:
+    a quorum of others has told who the members are.
 """
 
 from __future__ import annotations
 
 from meshlock.algorithms.clients import PATIENCE
-from meshlock.algorithms.interface import NIL, Conflict, Effect, Enter, Keep, Lost, Message
+from meshlock.algorithms.interface import NIL, Conflict, Effect, Enter, Lost, Message
 from meshlock.algorithms.recovery.messages import (
     Accepted,
     AskLedger,
@@ -511,10 +516,12 @@ class Layer(Quorum):
         """Rules 2 and 4."""
         self.age(first)
         self.config = first.config
+        if self.forgot and self.reported(first):
+            self.forgot = False  # rule 16
         if first.epoch > self.promised:
             self.rise(first.epoch)
         else:
-            self.out.append(Keep(self.promised, self.config))
+            self.keep()
         self.adopted = first.epoch
         self.first = first
         self.holder = holder
@@ -572,6 +579,10 @@ class Layer(Quorum):
             self.former.update(missing)
         else:
             self.returning.update(missing)
+
+    def reported(self, first: FirstLedger) -> bool:
+        """Did we, in this life?"""
+        return any(one.node == self.me and one.boot == self.boot for one in first.participants)
 
     def may_take_part(self, first: FirstLedger) -> bool:
         """Rule 12."""
@@ -703,7 +714,9 @@ class Layer(Quorum):
 
     def link_up(self, peer: int) -> None:
         self.near.add(peer)
-        if not self.fixed:
+        if self.fixed and len(self.members) == 0:
+            self.ask_ledger(peer)
+        elif not self.fixed:
             self.send(Hello(peer, self.adopted, self.boot, self.inner is not None))
 
     def link_down(self, peer: int) -> None:
@@ -826,7 +839,10 @@ class Layer(Quorum):
         # members hear the holder renew; but that they restarted, others learn by the question
         missed = self.adopted < self.promised or self.inner is None
         reached = [one for one in self.members if one != self.me and one not in self.unreachable]
-        if missed and (not self.member or self.adopted == NO_EPOCH < self.promised):
+        if len(self.members) == 0:
+            for peer in sorted(self.near):
+                self.ask_ledger(peer)
+        elif missed and (not self.member or self.adopted == NO_EPOCH < self.promised):
             for member in reached:
                 self.ask_ledger(member)
         elif not self.member and len(self.waiting) > 0 and len(reached) > 0:

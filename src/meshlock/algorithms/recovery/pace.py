@@ -215,7 +215,7 @@ class Pace:
         if reason == "":
             self.reason = ""
             return
-        if not node.member:
+        if not node.member or node.forgot:
             if now >= self.listens_until and (now - self.suggested_at) * 6 >= self.lease:
                 self.suggested_at = now
                 node.suggest(shared == "")
@@ -298,6 +298,8 @@ class Pace:
             return "permits that were given back did not arrive"
         if node.inner is None and not node.quiet() and (now - self.minted_at) * 3 >= self.lease:
             return "this node takes no part in the epoch yet"
+        if node.forgot and node.member and not node.quiet():
+            return "this node has forgotten who the members are"
         return ""
 
     def participant_reason(self, now: int) -> str:

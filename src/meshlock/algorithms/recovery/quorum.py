@@ -29,6 +29,7 @@ from meshlock.algorithms.recovery.records import (
     FirstLedger,
     Participant,
     Report,
+    TokenState,
     majority,
 )
 from meshlock.algorithms.recovery.reports import Conclusions
@@ -43,10 +44,21 @@ class Quorum(Conclusions):
         self.floor = floor
         if kept is not None:
             self.promised = self.remembered = kept.promised
-            if kept.config.epoch > self.config.epoch:
+            if kept.config.epoch > self.config.epoch or len(self.members) == 0:
                 self.config = kept.config._replace(lease=self.terms.lease)
+        self.forgot = len(self.members) == 0
         self.quiet_until = self.now + self.quiet_period()
         self.hear(NIL)
+
+    def found(self, boot: int, floor: int = 0) -> None:
+        """Rule 16."""
+        self.restart(boot, None, floor)
+        self.forgot = False
+        self.quiet_until = self.now
+        self.config = self.config._replace(members=(self.me,))
+        self.token = HeldToken(TokenState(NO_EPOCH, 0, self.config.permits, (), 0), NEVER)
+        self.begin(None)
+        self.close()
 
     def hear(self, node: int) -> None:
         """Of somebody who has the token, or is about to make one."""
@@ -61,7 +73,7 @@ class Quorum(Conclusions):
         return self.now < self.quiet_until
 
     def votes(self) -> bool:
-        return self.member and not self.quiet()
+        return self.member and not self.quiet() and not self.forgot
 
     # -- leases --------------------------------------------------------------------------------
 
@@ -181,11 +193,14 @@ class Quorum(Conclusions):
         :meth:`~.reports.Conclusions.may_change`."""
         if not self.votes():
             return
+        self.begin(change)
+        self.collect()
+
+    def begin(self, change: Change | None) -> None:
         epoch = self.next_epoch()
         report = self.promise(epoch)
         self.proposal = Proposal(epoch, change)
         self.proposal.reports[self.me] = report
-        self.collect()
 
     def collect(self) -> None:
         """Reports, of those that have not given theirs: they may have been quiet."""
@@ -235,12 +250,12 @@ class Quorum(Conclusions):
         elif self.member and propose.epoch.counter <= self.floor:
             self.send(Higher(propose.sender, Epoch(self.floor, NIL, 0)))  # what we forgot is lower
         elif propose.epoch.counter > self.promised.counter:  # once per counter: fence_number
-            self.reported = self.promise(propose.epoch)
-            self.send(Promise(propose.sender, propose.epoch, self.reported))
+            self.last_report = self.promise(propose.epoch)
+            self.send(Promise(propose.sender, propose.epoch, self.last_report))
         elif propose.epoch != self.promised:
             self.send(Higher(propose.sender, self.promised))
-        elif self.reported is not None:  # it was lost: the very same, as if it had been doubled
-            self.send(Promise(propose.sender, propose.epoch, self.reported))
+        elif self.last_report is not None:  # it was lost: the very same, as if it had been doubled
+            self.send(Promise(propose.sender, propose.epoch, self.last_report))
 
     def fits(self, config: Config) -> bool:
         """Members and permits of an epoch are the same everywhere, but at birth from files."""
@@ -296,16 +311,24 @@ class Quorum(Conclusions):
             token,
             self.unaccepted,
             self.config,
+            self.forgot,
         )
 
     def rise(self, epoch: Epoch) -> None:
         if epoch > self.promised:
             self.promised = epoch
-            self.reported = None
-            self.out.append(Keep(epoch, self.config))
+            self.last_report = None
+            self.keep()
             if self.proposal is not None and self.proposal.epoch < epoch:
                 self.give_up(self.proposal)
             self.suggested_until = NEVER
+
+    def keep(self) -> None:
+        """Who the members are is kept by those who know (rule 16)."""
+        config = self.config
+        if self.forgot:
+            config = Config(NO_EPOCH, (), config.permits, config.lease)
+        self.out.append(Keep(self.promised, config))
 
     def give_up(self, proposal: Proposal) -> None:
         """A token that only our own open proposal had seen can be surrendered once more."""

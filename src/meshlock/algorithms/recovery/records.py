@@ -110,6 +110,7 @@ class Report(NamedTuple):
     token: TokenState | None  # surrendered
     unaccepted: Unaccepted | None
     config: Config  # of the latest epoch adopted, in this life or an earlier one
+    forgot: bool  # who the members are; then it does not count for a quorum
 
 
 class Seal:

@@ -30,8 +30,16 @@ class Conclusions(State):
         if proposal is None or proposal.closed:
             return False
         members = self.config_after(proposal).members
-        counted = [node for node in proposal.reports if node in members]
+        counted = [
+            node
+            for node, report in proposal.reports.items()
+            if node in members and self.knows_members(report)
+        ]
         return len(counted) >= majority(members)
+
+    def knows_members(self, report: Report) -> bool:
+        """Rule 16."""
+        return not report.forgot
 
     def latest(self, proposal: Proposal) -> Config:
         """Who knows the latest epoch knows the members that count."""
@@ -41,12 +49,12 @@ class Conclusions(State):
         """Of the epoch proposed."""
         latest, change = self.latest(proposal), proposal.change
         members, permits = latest.members, latest.permits
-        if change is not None and self.may_change(proposal):
+        if change is not None and self.may_change(proposal, change):
             members = changed_members(members, change)
             permits = change.permits or permits
         return Config(proposal.epoch, members, permits, self.terms.lease)
 
-    def may_change(self, proposal: Proposal) -> bool:
+    def may_change(self, proposal: Proposal, change: Change) -> bool:
         """Is it certain that a quorum of the latest members knows that they are the members, and
         that nobody else changes them at the same time?
 
@@ -65,6 +73,9 @@ class Conclusions(State):
 
         The permits belong to an epoch as the members do, and change with the same right.
         """
+        report = proposal.reports.get(change.add)
+        if report is not None and not self.knows_members(report):
+            return False  # by this epoch it learns who they are: next time
         top = self.top(proposal.reports)
         if self.latest(proposal).epoch != top:
             return False

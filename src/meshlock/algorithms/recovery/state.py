@@ -42,9 +42,10 @@ class Terms:
 
     ``nodes`` is everybody who should hear of an epoch; those that are no members may come and go.
     ``members`` are the first ones, and so many ``permits`` there are at first; what holds now, a
-    node's ``config`` says. ``wait`` on any clock is not shorter than ``lease`` on any other.
-    ``near`` gives the neighbours of a node, as far as is known here. ``slots``: a grant says which
-    of the permits it has, not only how many.
+    node's ``config`` says. Nobody: the pool is made by one node (``found``), and the others hear
+    who the members are. ``wait`` on any clock is not shorter than ``lease`` on any other. ``near``
+    gives the neighbours of a node, as far as is known here. ``slots``: a grant says which of the
+    permits it has, not only how many.
     """
 
     def __init__(
@@ -200,7 +201,7 @@ VARIABLES = (
     "hellos",
     "linked",
 )
-"""In the order in which they freeze; ``floor`` with what the disk knew."""
+"""In the order in which they freeze; ``floor`` with what the disk knew, and forgot."""
 
 
 class State(Leased):
@@ -212,6 +213,7 @@ class State(Leased):
         self.fixed = not terms.algorithm.changing_links  # the algorithm inside
         self.floor = 0  # of epochs' counters: the wall clock, where there is no disk
         self.remembered = NO_EPOCH  # the epoch that the disk knew when this life began
+        self.forgot = False  # who the members are, and perhaps that we were one
         self.promised = NO_EPOCH
         self.config = Config(NO_EPOCH, terms.members, terms.permits, terms.lease)
         self.answered = NO_EPOCH
@@ -256,7 +258,7 @@ class State(Leased):
         self.suggested_until = NEVER  # somebody who may not propose sees a reason to
         self.crossed = False  # another proposal has the number of ours: neither may succeed
         # What we said when we promised, to say it again: not frozen, for that is a doubled message.
-        self.reported: Report | None = None
+        self.last_report: Report | None = None
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -285,7 +287,7 @@ class State(Leased):
         token, waiting, unaccepted = self.token, self.waiting, self.unaccepted_message
         return (
             self.boot,
-            (self.floor, self.remembered),
+            (self.floor, self.remembered, self.forgot),
             self.promised,
             self.config[:3],
             self.answered,
@@ -341,7 +343,7 @@ class State(Leased):
         self.now = 0
         inner, begun = self.inner, self.first
         self.boot = cast(int, state[0])
-        self.floor, self.remembered = cast(tuple[int, Epoch], state[1])
+        self.floor, self.remembered, self.forgot = cast(tuple[int, Epoch, bool], state[1])
         self.promised = cast(Epoch, state[2])
         epoch, members, permits = cast(tuple[Epoch, tuple[int, ...], int], state[3])
         self.config = Config(epoch, members, permits, self.terms.lease)
@@ -407,7 +409,7 @@ class State(Leased):
         self.heard_at = NEVER
         self.suggested_until = NEVER
         self.crossed = False
-        self.reported = None
+        self.last_report = None
 
     def thawed_effect(self, written: Frozen) -> Effect:
         if len(written) == 1:

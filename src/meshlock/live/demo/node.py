@@ -79,9 +79,16 @@ async def main() -> None:
         listen=orders.listen,
         certificates=orders.certificates,
         trace=orders.trace,
+        state=None,
     )
     await node.start()
-    pool = node.pool(POOL, orders.permits, founder=orders.founder, options={"patience": PATIENCE})
+    pool = node.pool(
+        POOL,
+        orders.permits,
+        founder=orders.founder,
+        options={"patience": PATIENCE},
+        recovery="none",
+    )
     say(address=node.address)
     stop = asyncio.Event()
     clients: list[asyncio.Task[None]] = []

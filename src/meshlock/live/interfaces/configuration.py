@@ -8,18 +8,17 @@
     secret-file = "/etc/meshlock/secret"     # or: certificates = "/etc/meshlock/certs"
 
     [pools.docks]
-    permits = 3
-    founder = true                           # on one node only
-
-A pool that survives crashes names its members instead, the same everywhere, and nobody
-founds it::
-
-    state = "/var/lib/meshlock"              # where members keep what they have promised
-
-    [pools.docks]
-    permits = 3
-    members = ["robot-1", "robot-2", "robot-3"]
+    permits = 3                              # joined if a neighbour knows it, made otherwise
     lease = 3.0
+
+Its members choose themselves, unless they are named, the same everywhere::
+
+    members = ["robot-1", "robot-2", "robot-3"]
+
+A pool of the papers, for nodes that do not fail::
+
+    recovery = "none"
+    founder = true                           # on one node only
 """
 
 from __future__ import annotations
@@ -27,13 +26,22 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from meshlock.errors import Refused
 from meshlock.live.machine import limits
-from meshlock.live.machine.limits import CLOCK_RATE, DEAD, HEARTBEAT, LEASE, TRACE_LIMIT, Permits
+from meshlock.live.machine.limits import (
+    CLOCK_RATE,
+    DEAD,
+    HEARTBEAT,
+    LEASE,
+    MEMBERS,
+    STAY,
+    TRACE_LIMIT,
+    Permits,
+)
 
 
 class PoolSettings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
@@ -41,7 +49,10 @@ class PoolSettings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     founder: bool | None = None
     algorithm: str | None = None
     options: dict[str, str] = {}
-    members: list[str] = []
+    members: list[str] | Literal["auto"] = "auto"
+    most_members: Annotated[int, MEMBERS.meta] = 5  # of those that choose themselves
+    promote_after: Annotated[float, STAY.meta] = 10.0
+    replace_after: Annotated[float, STAY.meta] = 30.0
     lease: Annotated[float, LEASE.meta] | None = None
     recovery: str | None = None  # "none": without leases; members and links are a fixed network
     links: list[tuple[str, str]] | None = None
@@ -65,7 +76,7 @@ class Settings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     allow_actions: bool = False  # may the page acquire permits and cut links?
     trace: str | None = None
     trace_limit: Annotated[int, TRACE_LIMIT.meta] = 10**9  # bytes, for each pool
-    state: str | None = None
+    state: str = "auto"  # a folder; "none": remember nothing
     zenoh: dict[str, Any] | None = None
     pools: dict[str, PoolSettings] = {}
 
@@ -89,14 +100,14 @@ def with_flags(settings: Settings, flags: dict[str, Any]) -> Settings:
 
 
 def pool_flag(text: str) -> tuple[str, PoolSettings]:
-    """``docks=3`` founds a pool of three permits, ``docks`` joins one."""
+    """``docks=3`` joins or makes a pool of three permits, ``docks`` joins one."""
     name, equals, permits = text.partition("=")
     if equals and not permits.isdecimal():
         raise Refused(f"--pool takes NAME or NAME=PERMITS, not {limits.shown(text)}.")
     limits.name(name)
     if equals:
         number = limits.permits(int(permits[: limits.SHOWN]), f"permits (--pool {name}=...)")
-        return name, PoolSettings(permits=number, founder=True)
+        return name, PoolSettings(permits=number)
     return name, PoolSettings()
 
 

@@ -35,6 +35,7 @@ class Discovery:
 
     def __init__(self, node: Node, interfaces: list[str] | None = None) -> None:
         self.node = node
+        node.discovering = True
         self.interfaces = interfaces
         self.found: dict[str, str] = {node.name: ""}  # name: address
         self.tasks: set[asyncio.Task[None]] = set()

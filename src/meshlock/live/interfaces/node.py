@@ -24,7 +24,9 @@ from meshlock.live.pools.pool_configuration import (
     agreed,
     chosen,
     founded,
+    made_now,
 )
+from meshlock.live.pools.promises import Promises, default_folder
 from meshlock.live.pools.recording import Recording
 from meshlock.live.pools.views import Views
 
@@ -32,7 +34,12 @@ FIRST_CONTACT = 1.0
 """Seconds a founder gives its peers to say that the pool exists already."""
 
 LEASE = 3.0
-"""Seconds, unless the members say otherwise."""
+"""Seconds, unless whoever makes the pool says otherwise."""
+
+MOST_MEMBERS, PROMOTE_AFTER, REPLACE_AFTER = 5, 10.0, 30.0
+"""Of pools whose members choose themselves: how many, and when, in seconds."""
+
+AUTO = "auto"
 
 FAREWELL = 3.0
 """Seconds a leaving node takes to say goodbye, besides what its pools take."""
@@ -48,7 +55,9 @@ class Node:
     ``heartbeat`` and ``dead`` are seconds: how often a silent link is used, and after how much
     silence it has failed. With ``trace``, a folder, every pool's events are written there, and
     the last ``trace_limit`` bytes of each are kept.
-    ``state`` is a folder where members of pools with leases keep what they have promised.
+    ``state`` is a folder where the node keeps what it has promised, so that it comes back to its
+    pools when it restarts; unless it is named it is where the platform has such folders, by the
+    name of the node (on Linux ``~/.local/state/meshlock/NAME``). None: it remembers nothing.
     ``zenoh`` are settings of a Zenoh network to join; peers there are called ``zenoh/NAME``.
     ``clock_rate`` makes the clock of leases run fast or slow, for tests; leave it alone.
 
@@ -74,7 +83,7 @@ class Node:
         dead: float = 0.5,
         trace: str | Path | None = None,
         trace_limit: int = 10**9,
-        state: str | Path | None = None,
+        state: str | Path | None = AUTO,
         zenoh: Mapping[str, Any] | None = None,
         clock_rate: float = 1.0,
     ) -> None:
@@ -85,7 +94,6 @@ class Node:
         self.dead = dead
         self.trace = Path(trace) if trace is not None else None
         self.trace_limit = trace_limit
-        self.state = Path(state) if state is not None else None
         self.zenoh = zenoh
         self.clock_rate = clock_rate
         self.boot = secrets.randbits(48) + 1
@@ -95,10 +103,14 @@ class Node:
         self._mesh: Mesh | None = None
         self._views: Views | None = None
         self._closing = False
-        self._foundings: set[asyncio.Task[None]] = set()
+        self._foundings: dict[str, asyncio.Task[None]] = {}  # pool: to be made, or opened
         self._told_of: dict[str, str] = {}  # pools nobody here asked for: the peer who spoke of it
         self._visits: dict[str, int] = {}  # pools that only requests named: how many wait for it
         limits.name(self.name, "node")
+        self.promises: Promises | None = None
+        if state is not None:
+            self.promises = Promises(default_folder(self.name) if state == AUTO else Path(state))
+        self.discovering = False  # may peers be found that nobody has named?
         limits.real(limits.HEARTBEAT, heartbeat, "heartbeat")
         limits.real(limits.DEAD, dead, "dead")
         limits.real(limits.CLOCK_RATE, clock_rate, "clock-rate")
@@ -122,7 +134,7 @@ class Node:
             dead=settings.dead,
             trace=settings.trace,
             trace_limit=settings.trace_limit,
-            state=settings.state,
+            state=None if settings.state == "none" else settings.state,
             zenoh=settings.zenoh,
             clock_rate=settings.clock_rate,
         )
@@ -157,11 +169,13 @@ class Node:
             return
         self._closing = True
         mesh = self._mesh
-        for task in self._foundings:
+        for task in self._foundings.values():
             task.cancel()
         for pool in self.pools.values():
             mesh.mishaps.run("pool", pool.close)
         await self.hand_over(mesh)
+        for pool in self.pools.values():
+            pool.dissolve()
         await self.stop(mesh)
 
     async def vanish(self) -> None:
@@ -175,6 +189,8 @@ class Node:
         await mesh.close()
         for pool in self.pools.values():
             pool.stop()
+        if self.promises is not None:
+            self.promises.close()
 
     async def hand_over(self, mesh: Mesh) -> None:
         """Say goodbye to all neighbours but one, give that one our tokens, then leave it too.
@@ -215,21 +231,28 @@ class Node:
         founder: bool | None = None,
         algorithm: str | None = None,
         options: dict[str, str] | None = None,
-        members: Sequence[str] = (),
+        members: Sequence[str] = AUTO,
         links: Sequence[tuple[str, str]] | None = None,
         lease: float | None = None,
         recovery: str | None = None,
+        most_members: int = MOST_MEMBERS,
+        promote_after: float = PROMOTE_AFTER,
+        replace_after: float = REPLACE_AFTER,
     ) -> Pool:
-        """The pool of this name.
+        """The pool of this name: joined if a neighbour knows it, or made now with so many
+        ``permits``; without ``permits`` it is only joined.
 
-        With ``members``, the names of nodes of which a majority can always be expected to be
-        there, the pool survives crashes: permits are held under leases of so many seconds (3
-        if nothing is said). Every member says the same, and nobody founds the pool.
+        It survives crashes: permits are held under leases of so many seconds (3 if nothing is
+        said), which a majority of its members renews. Whoever makes the pool is its first member;
+        nodes that have been there for ``promote_after`` seconds become members, three or five
+        (``most_members``), and one that is unreachable for ``replace_after`` seconds is replaced.
+        Or ``members`` are the names of nodes, the same everywhere.
 
-        Without members, or with ``recovery="none"``, one node must found it, and says how many
-        ``permits`` there are; the others learn it from their neighbours. A node that was given no
-        peers founds; one that was given some joins; ``founder`` says otherwise. For algorithms
-        that need a network which does not change, ``members`` and ``links`` say what it is.
+        ``recovery="none"`` is the pool of the papers, which assume that nodes do not fail: if one
+        does, permits are lost. One node founds it and says how many permits there are, the others
+        learn it from their neighbours. A node that was given no peers founds; one that was given
+        some joins; ``founder`` says otherwise. For algorithms that need a network which does not
+        change, ``members`` and ``links`` say what it is.
 
         The algorithm is ``jiang`` unless another is named; with leases any that has a token.
         """
@@ -238,61 +261,104 @@ class Node:
             permits = limits.permits(permits)
         if recovery not in (None, NO_RECOVERY):
             raise Refused(f"recovery is 'none' or left out, not {limits.shown(recovery)}.")
-        if members and recovery is None:
-            if founder:
-                raise Refused(f"Nobody founds a pool with members: leave out founder for {name}.")
-            if links is not None:
-                raise Refused(
-                    f"Pools with members use whatever links there are: leave out links for {name}."
-                )
-            lasting = LEASE if lease is None else lease
-            configuration = agreed(name, permits, algorithm, options or {}, members, lasting)
+        if isinstance(members, str) and members != AUTO:
+            raise Refused(f"members is 'auto' or a list of names, not {limits.shown(members)}.")
+        by_name = () if members == AUTO else tuple(members)
+        if recovery == NO_RECOVERY:
+            return self.plain_pool(
+                name, permits, founder, algorithm, options, by_name, links, lease
+            )
+        if founder is not None:
+            raise Refused(
+                f"Whoever says how many permits the pool {name} has joins or makes it: leave out "
+                f'founder, which is for recovery = "none".'
+            )
+        if links is not None:
+            raise Refused(
+                f"Pools that survive crashes use whatever links there are: leave out links for "
+                f'{name}, or say recovery = "none".'
+            )
+        lasting = LEASE if lease is None else lease
+        if by_name:
+            configuration = agreed(name, permits, algorithm, options or {}, by_name, lasting)
             pool = self.known(name)
             pool.asked_permits = configuration.permits
             if pool.configuration is None:
                 pool.adopt(configuration)
             return pool
+        chosen(algorithm, True, options or {})
+        pool = self.known(name)
+        if pool.configuration is None:
+            pool.remember()
+        if permits is None:
+            return pool
+        pool.asked_permits = permits
+        if pool.configuration is None and pool.name not in self._foundings:
+            rules = (most_members, promote_after, replace_after)
+            self.found(
+                pool,
+                made_now(name, self.name, permits, algorithm, options or {}, lasting, rules),
+            )
+        return pool
+
+    def plain_pool(
+        self,
+        name: str,
+        permits: int | None,
+        founder: bool | None,
+        algorithm: str | None,
+        options: dict[str, str] | None,
+        members: Sequence[str],
+        links: Sequence[tuple[str, str]] | None,
+        lease: float | None,
+    ) -> Pool:
+        """One without recovery."""
         if lease is not None:
-            raise Refused(f"Leases need members: name the members of the pool {name}.")
+            raise Refused(f"Without recovery there are no leases: leave out lease for {name}.")
         for member in members:
             limits.name(member, "node")
         chosen(algorithm, False, options or {})
         if founder is None:
             founder = permits is not None and not self.peers
-        known = self.pools.get(name)
-        if founder and (known is None or known.configuration is None):
-            return self.found(
-                founded(name, self.name, permits, algorithm, options or {}, members, links)
+        pool = self.pools.get(name)
+        if founder and (pool is None or pool.configuration is None):
+            configuration = founded(
+                name, self.name, permits, algorithm, options or {}, members, links
             )
+            pool = self.known(name)
+            self.found(pool, configuration)
         pool = self.known(name)
         if permits is not None:
             pool.asked_permits = permits
         return pool
 
-    def found(self, configuration: PoolConfiguration) -> Pool:
-        pool = self.known(configuration.pool)
-        pool.asked_permits = configuration.permits
-        if self.peers:
+    def found(self, pool: Pool, configuration: PoolConfiguration) -> None:
+        if self.peers or self.discovering:
             task = asyncio.get_running_loop().create_task(self.found_later(pool, configuration))
             self.mesh.mishaps.mind("pool", task)
-            self._foundings.add(task)
-            task.add_done_callback(self._foundings.discard)
+            self._foundings[pool.name] = task
+            task.add_done_callback(lambda _: self._foundings.pop(pool.name, None))
         else:
             pool.adopt(configuration, founding=True)
-        return pool
 
     async def found_later(self, pool: Pool, configuration: PoolConfiguration) -> None:
-        """Found the pool unless a peer knows it: a founder that restarts must join instead."""
-        assert self._mesh is not None
-        tried = [event.wait() for event in self._mesh.tried.values()]
-        try:
+        """Make the pool unless a peer knows it: a maker that restarts must join instead. Before
+        anything is granted all neighbours must have said that they know no other: of several that
+        make it at the same time one stays."""
+        mesh = self.mesh
+        tried = [event.wait() for event in mesh.tried.values()]
+        with suppress(TimeoutError):
             async with asyncio.timeout(FIRST_CONTACT):
                 await asyncio.gather(*tried)
-                await asyncio.sleep(self.heartbeat)
-        except TimeoutError:
-            pass
-        if pool.configuration is None:
-            pool.adopt(configuration, founding=True)
+                await asyncio.sleep(FIRST_CONTACT if self.discovering else self.heartbeat)
+        if pool.configuration is not None:
+            return
+        pool.adopt(configuration, founding=True, opened=False)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_CONTACT):
+                while not pool.peers.answered():
+                    await asyncio.sleep(self.heartbeat / 10)
+        pool.ready.set()
 
     def known(self, name: str) -> Pool:
         """A program here uses this pool."""
@@ -314,7 +380,7 @@ class Node:
         if self.trace is not None:
             path = self.trace / f"{name}.{self.name}.jsonl"
             recording = Recording(path, self.name, self.trace_limit)
-        pool = Pool(name, self.name, self._mesh, recording, self.state)
+        pool = Pool(name, self.name, self._mesh, recording, self.promises)
         self.pools[name] = self._mesh.receivers[name] = pool
         return pool
 

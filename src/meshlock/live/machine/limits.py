@@ -67,6 +67,9 @@ CLOCK_RATE = Range(0.01, 100.0, "how fast the clock of leases runs, for tests")
 CUT = Range(1.0, 600.0, "how long the page cuts a link", " s")
 MEMBERS = Range(1, 101, "how many members a pool with leases has")
 WAIT = Range(0.0, 60.0, "how long an answer over HTTP waits for news", " s")
+STAY = Range(
+    0.1, 1e9, "how long a node must be there, or be away, to become a member or none", " s"
+)
 POOLS = Range(0, 1000, "how many pools the programs of a node have, and its peers as many")
 BODY = Range(0, 65_536, "how long the body of a request over HTTP is", " bytes")
 TRACE_LIMIT = Range(100_000, 10**12, "how long a trace of a pool at a node becomes", " bytes")
@@ -101,6 +104,7 @@ DECLARED: dict[str, Range] = {
     "clock-rate": CLOCK_RATE,
     "seconds (of a cut)": CUT,
     "members": MEMBERS,
+    "promote-after, replace-after": STAY,
     "pools": POOLS,
     "body (over HTTP)": BODY,
     "trace-limit": TRACE_LIMIT,

@@ -45,12 +45,20 @@ class Disk:
         self.unsaved: Promised | None = None  # what has to be written next
         self.behind: Waiting = deque()  # what waits for that
         self.on_disk = NO_EPOCH
+        if promises is not None:
+            promises.open()
 
     def read(self) -> Promised | None:
-        remembered = self.promises.read() if self.promises is not None else None
-        if remembered is not None:
-            self.on_disk = remembered.promised
-        return remembered
+        """What is known there of this very pool. Where members are by name, users may have changed
+        what they were given since."""
+        pool, ours = self.members.pool.name, self.members.configuration
+        found = self.promises.read(pool) if self.promises is not None else None
+        if found is None:
+            return None
+        if found.pool.identity != ours.identity and not (found.pool.by_name and ours.by_name):
+            return None
+        self.on_disk = found.promised
+        return found
 
     # -- what the node says ------------------------------------------------------------------
 
@@ -74,7 +82,7 @@ class Disk:
         names = {number: self.members.name(number) for number in keep.config.members}
         epoch, config = Epoch(*keep.promised), keep.config
         config = Config(Epoch(*config.epoch), config.members, config.permits, config.lease)
-        return Promised(epoch, config, names)
+        return Promised(epoch, config, names, self.members.configuration)
 
     def may_pass(self, effect: Effect) -> bool:
         """A proposal rests on nobody's promise. A ledger rests on the promise of its epoch; that

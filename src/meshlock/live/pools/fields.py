@@ -80,7 +80,7 @@ TokenState = within(records.TokenState, Epoch, Hop, Free, Entries, EpochGrants)
 Unaccepted = within(records.Unaccepted, TokenState, NodeNumber, Count)
 Report = within(
     *(records.Report, Count, Epoch, Epoch, Entries, row(Epoch, Hop)),
-    *(TokenState | None, Unaccepted | None, Config),
+    *(TokenState | None, Unaccepted | None, Config, bool),
 )
 
 SEAL = row(Epoch, Count, TokenState | None, Clock, Returns)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from meshlock.algorithms.interface import Algorithm, Conflict, Keep
@@ -36,13 +35,14 @@ class Members:
         pool: Pool,
         configuration: PoolConfiguration,
         algorithm: Algorithm,
-        state: Path | None,
+        promises: Promises | None,
+        founding: bool,
     ) -> None:
         self.pool = pool
         self.mesh = pool.mesh
         self.configuration = configuration
         self.clock = 0  # of the mesh, when the node was called last
-        self.disk = Disk(self, Promises(state, pool.name) if state is not None else None)
+        self.disk = Disk(self, promises)
         self.closed = False
         members = tuple([pool.meet(name) for name in configuration.members])
         self.terms = Terms(
@@ -58,16 +58,19 @@ class Members:
         self.node = Layer(pool.meet(pool.me), pool.out, self.terms)
         self.node.pace.second = 1_000_000
         self.node.pace.called = self.name
-        self.start()
+        self.start(founding)
         self.map_changed()
         self.waking_at = self.node.now
         self.waking = self.mesh.mishaps.later(0.0, "leases", self.wake)
 
-    def start(self) -> None:
-        remembered = self.disk.read()
+    def start(self, founding: bool) -> None:
+        """A life of the node begins; that of the pool as well, if it was made just now."""
         self.tell_time()
-        if remembered is None:
-            floor = max(0, int(time.time()) - ERA)
+        floor = max(0, int(time.time()) - ERA)
+        remembered = self.disk.read()
+        if founding:
+            self.node.found(self.mesh.boot, floor)
+        elif remembered is None:
             self.node.restart(self.mesh.boot, None, floor)
         else:
             for name in remembered.names.values():
@@ -187,6 +190,19 @@ class Members:
                 return grant.until / 1e6 / self.mesh.clock_rate
         return None
 
+    def used(self) -> bool:
+        """May anybody have been granted anything of this pool, as far as we know?"""
+        node, token = self.node, self.node.token
+        if self.configuration.by_name or len(node.members) > 1:
+            return True
+        if not self.pool.founding:
+            return False  # nobody has told us
+        return token is None or token.grants > 0 or token.hop > 0
+
+    def all_is_home(self) -> bool:
+        """Is the token here, and nothing out?"""
+        return self.node.token is not None and len(self.node.token.ledger) == 0
+
     def needed(self) -> bool:
         """Has this node anything that others need: the token, permits, or an answer?"""
         node = self.node
@@ -206,4 +222,18 @@ class Members:
             "proposer": self.name(epoch.proposer) if epoch is not None else None,
             "suspected": sorted(self.name(number) for number in node.unreachable),
             "why": node.pace.why(node.now),
+            "recovery": self.survives(),
         }
+
+    def survives(self) -> str:
+        """What the pool survives, in a sentence."""
+        members = self.names()
+        if len(members) == 0:
+            return "who the members are is not known yet"
+        if len(members) == 1:
+            return (
+                f"{members[0]} is the only member: if it crashes, nobody gets permits until it is "
+                f"back; with two more nodes that stay, one of three may crash"
+            )
+        lost = len(members) - majority(self.node.members)
+        return f"{lost} of the {len(members)} members may crash at a time"

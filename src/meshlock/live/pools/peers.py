@@ -1,7 +1,11 @@
 """How neighbours of a node come to share a pool: they tell each other its configuration.
 
-Two separate pools of one name must never mix. One that nobody has used yet gives way to
-the other; else both sides say so, and refuse.
+Two separate pools of one name must never mix. Of two that meet one gives way, if nobody has been
+granted anything of it and its maker is its only member: the one that is used stays, or of two that
+nobody has used the one with the lower identity. Only its maker can withdraw a pool; who else hears
+of the rival passes it on, and follows when the maker has withdrawn. Two pools that have both been
+used refuse each other, and say so. What is said is said once per link and news, so that no
+disagreement becomes a storm.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import msgspec
 from meshlock.errors import Refused
 from meshlock.live.links.frames import UNREADABLE, BadFrame, Carry, Content, Routed
 from meshlock.live.links.session import OVERHEAD
+from meshlock.live.machine.limits import Count
 from meshlock.live.machine.logs import tell
 from meshlock.live.pools.pool_configuration import PoolConfiguration, refuse_incredible
 
@@ -26,8 +31,25 @@ CONFIGURATION = "configuration"
 MOST_WAITING = 1024 * 1024
 """Bytes of messages that may come before the pool's configuration does."""
 
+MOST_WITHDRAWN = 100
+BETWEEN_LINES = 60.0
+"""Seconds between two lines of the log about the same conflict."""
+
+
+class News(msgspec.Struct, array_like=True, frozen=True):
+    """A pool, whether anything of it was granted as far as is known, and which pools of its name
+    their makers have withdrawn."""
+
+    configuration: PoolConfiguration
+    used: bool
+    withdrawn: tuple[Count, ...] = ()
+
+
+Told = tuple[int, bool, tuple[int, ...]]
+"""The same in short."""
+
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[PoolConfiguration, bool]).decode
+_decode = msgspec.msgpack.Decoder(News).decode
 
 
 class Peers:
@@ -35,7 +57,12 @@ class Peers:
         self.pool = pool
         self.mesh = pool.mesh
         self.near: set[str] = set()  # peers in this pool, with a link
-        self.informed: set[str] = set()  # peers that have our configuration, in this generation
+        self.informed: dict[str, set[Told]] = {}  # peer: what it was told over this link
+        self.conflicts: dict[str, str] = {}  # peer in another pool: what to say of it
+        self.shared = False  # has anybody else ever been in our pool?
+        self.told_used = False  # somebody who knew has said that our pool is used
+        self.withdrawn: list[int] = []
+        self.logged: dict[str, float] = {}  # peer: when we logged last that it conflicts
         self.early: list[tuple[str, Carry | Routed]] = []  # came before the configuration
         self.early_bytes = 0
 
@@ -46,21 +73,31 @@ class Peers:
             self.inform(peer)
 
     def down(self, peer: str) -> None:
-        self.informed.discard(peer)
+        self.informed.pop(peer, None)
+        self.conflicts.pop(peer, None)
         if peer in self.near:
             self.near.discard(peer)
             self.pool.link_down(peer)
 
     def inform(self, peer: str) -> None:
         """Our configuration, and whether permits were ever granted under it as far as we know."""
-        self.informed.add(peer)
-        payload = _encode((self.pool.configuration, not self.unused()))
-        self.mesh.send(peer, Content(self.pool.name, 0, CONFIGURATION, payload))
+        assert self.pool.configuration is not None
+        self.say(peer, News(self.pool.configuration, self.used(), tuple(self.withdrawn)))
+
+    def say(self, peer: str, news: News) -> None:
+        told = self.informed.setdefault(peer, set())
+        short = (news.configuration.identity, news.used, news.withdrawn)
+        if short not in told:
+            told.add(short)
+            self.mesh.send(peer, Content(self.pool.name, 0, CONFIGURATION, _encode(news)))
 
     def inform_all(self) -> None:
-        """We have just learned it ourselves; what came before it can be read now."""
         for peer in self.mesh.linked:
             self.inform(peer)
+
+    def begin(self) -> None:
+        """We have just learned it ourselves; what came before it can be read now."""
+        self.inform_all()
         early, self.early, self.early_bytes = self.early, [], 0
         for sender, frame in early:
             try:
@@ -68,12 +105,18 @@ class Peers:
             except BadFrame as error:  # of whoever sent it, not of whoever told us
                 self.mesh.accuse(sender, error)
 
-    def unused(self) -> bool:
-        """We founded the pool, and nobody has had anything of it yet."""
+    def answered(self) -> bool:
+        """Do all neighbours know of our pool, and we of theirs?"""
+        return all(peer in self.near or peer in self.conflicts for peer in self.mesh.linked)
+
+    def used(self) -> bool:
+        """Has anybody had anything of our pool, as far as we know?"""
         pool = self.pool
-        if not pool.founding or self.near or pool.clients:
-            return False
-        return pool.measures.entries == 0
+        if self.told_used or pool.measures.entries > 0:
+            return True
+        if pool.members is not None:
+            return pool.members.used()
+        return not pool.founding or bool(self.near or pool.clients)
 
     # -- messages ----------------------------------------------------------------------
 
@@ -93,47 +136,82 @@ class Peers:
     def receive(self, peer: str, payload: bytes) -> None:
         pool = self.pool
         try:
-            configuration, used = _decode(payload)
-            refuse_incredible(configuration, pool.name)
-            configuration.number(peer)
-            if pool.configuration is None:
-                pool.adopt(configuration)
+            news = _decode(payload)
+            refuse_incredible(news.configuration, pool.name)
+            news.configuration.number(peer)
+            self.withdraw(news.withdrawn)
+            if pool.configuration is None or pool.configuration.identity in self.withdrawn:
+                self.follow(news)
         except (*UNREADABLE, Refused) as error:
             raise BadFrame(f"a configuration that cannot be: {error}") from None
         assert pool.configuration is not None
-        if configuration.identity != pool.configuration.identity:
-            self.conflict(peer, configuration, used)
-            return
-        if peer not in self.informed:
+        if news.configuration.identity == pool.configuration.identity:
+            self.shares(peer, news)
+        elif news.configuration.identity not in self.withdrawn:
+            self.meets(peer, news)
+        else:
             self.inform(peer)
-        if peer not in self.near:
-            pool.conflict = ""
-            self.near.add(peer)
-            pool.link_up(peer)
 
-    def conflict(self, peer: str, other: PoolConfiguration, used: bool) -> None:
-        pool, ours = self.pool, self.pool.configuration
+    def shares(self, peer: str, news: News) -> None:
+        """That peer is in our pool."""
+        if news.used and not self.told_used:
+            self.told_used = True
+            self.inform_all()
+        self.inform(peer)
+        self.conflicts.pop(peer, None)
+        if peer not in self.near:
+            self.near.add(peer)
+            self.shared = True
+            self.pool.link_up(peer)
+
+    def withdraw(self, identities: tuple[int, ...]) -> None:
+        new = [identity for identity in identities if identity not in self.withdrawn]
+        self.withdrawn = (self.withdrawn + new)[-MOST_WITHDRAWN:]
+
+    def follow(self, news: News) -> None:
+        """Take part in that pool."""
+        self.near.clear()
+        self.told_used = news.used
+        self.conflicts.clear()
+        self.pool.adopt(news.configuration)
+
+    def meets(self, peer: str, rival: News) -> None:
+        """That peer speaks of another pool of this name."""
+        pool, ours, theirs = self.pool, self.pool.configuration, rival.configuration
         assert ours is not None
-        unused = self.unused()
-        if ours.lease or other.lease:
-            pool.conflict = (
-                f"{peer} has a conflicting configuration of the pool {pool.name} "
-                f"({terms(other)}; ours: {terms(ours)}): give the same everywhere."
+        used = self.used()
+        if used and rival.used:
+            self.conflict(peer, ours, theirs)
+        elif rival.used or (not used and theirs.identity < ours.identity):
+            if pool.founding:
+                tell(INFO, "founding withdrawn", pool=pool.name, founder=theirs.founder)
+                self.withdraw((ours.identity,))
+                self.follow(rival)
+                self.shares(peer, rival)
+                return
+            for other in self.near:
+                self.say(other, rival)
+        self.inform(peer)
+
+    def conflict(self, peer: str, ours: PoolConfiguration, theirs: PoolConfiguration) -> None:
+        name = self.pool.name
+        if ours.by_name or theirs.by_name or bool(ours.lease) != bool(theirs.lease):
+            text = (
+                f"{peer} has a conflicting configuration of the pool {name} "
+                f"({terms(theirs)}; ours: {terms(ours)}): give the same everywhere."
             )
-            tell(ERROR, "conflicting configuration", pool=pool.name, peer=peer)
-        elif unused and (used or ours.identity > other.identity):
-            tell(INFO, "founding withdrawn", pool=pool.name, founder=other.founder)
-            self.informed.clear()
-            pool.adopt(other)
-            self.receive(peer, _encode((other, used)))
-        elif not unused:
-            self.inform(peer)
-            if used:
-                pool.conflict = (
-                    f"Two separate pools have the name {pool.name}, founded by {ours.founder} and "
-                    f"by {other.founder}: close all nodes of one and let them join the other."
-                )
-                tell(ERROR, "two pools of one name", pool=pool.name, peer=peer)
+        else:
+            text = (
+                f"Two separate pools have the name {name}: {peer} is in the one that "
+                f"{theirs.founder} made, we are in the one that {ours.founder} made. Stop all "
+                f"nodes of one, remove its files '{name}.promised' from their state folders, and "
+                f"start them again: they join the other."
+            )
+        self.conflicts[peer] = text
+        now = self.mesh.loop.time()
+        if peer not in self.logged or now - self.logged[peer] >= BETWEEN_LINES:
+            self.logged[peer] = now
+            tell(ERROR, "conflict", pool=name, peer=peer, what=text)
 
 
 def terms(configuration: PoolConfiguration) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import random
 from logging import ERROR
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -39,6 +38,7 @@ from meshlock.live.pools.measures import Measures
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.peers import CONFIGURATION, Peers
 from meshlock.live.pools.pool_configuration import PoolConfiguration, made
+from meshlock.live.pools.promises import Promises
 from meshlock.live.pools.recording import Recording
 
 PULL = "pull"
@@ -67,17 +67,16 @@ class Pool:
         me: str,
         mesh: Mesh,
         recording: Recording | None,
-        state: Path | None = None,
+        promises: Promises | None = None,
     ) -> None:
         self.name = name
         self.me = me
         self.mesh = mesh
         self.recording = recording
-        self.state = state
+        self.promises = promises
         self.configuration: PoolConfiguration | None = None
         self.identity = 0
         self.asked_permits: int | None = None  # what our own user thinks k is
-        self.conflict = ""
         self.founding = False
         self.ready = asyncio.Event()
 
@@ -107,6 +106,11 @@ class Pool:
     def permits(self) -> int | None:
         """k, once the pool is known here."""
         return self.configuration.permits if self.configuration else None
+
+    @property
+    def conflict(self) -> str:
+        """A neighbour has another idea of this pool: what to do about it."""
+        return next(iter(self.peers.conflicts.values()), "")
 
     def acquire(self, want: int = 1, *, priority: int = 0, timeout: float | None = None) -> Acquire:
         """Ask for ``want`` of the permits; a larger ``priority`` is more urgent.
@@ -154,7 +158,7 @@ class Pool:
     def at_once(self, want: int, priority: int) -> Grant | None:
         """What can be granted here without a message."""
         self.refuse_impossible(want, priority)
-        if self.core is None or self.serving is not None:
+        if self.core is None or not self.ready.is_set() or self.serving is not None:
             return None
         core = self.before()
         if not core.tokens() or core.free_permits() < want:
@@ -168,7 +172,7 @@ class Pool:
     async def wait_for(self, want: int, priority: int, timeout: float | None) -> Grant:
         timeout = limits.timeout(timeout)
         self.refuse_impossible(want, priority)
-        if self.core is None:
+        if not self.ready.is_set():
             async with asyncio.timeout(timeout) as limit:
                 await self.ready.wait()
             if timeout is not None:
@@ -203,10 +207,10 @@ class Pool:
             raise Refused(f"The node of pool {self.name} is closed.")
         limits.want(want)
         limits.priority(priority)
-        if self.conflict and self.members is None:  # with members a quorum goes on
-            raise Refused(self.conflict)
         if self.configuration is None:
             return
+        if self.conflict and not self.configuration.by_name:  # there a quorum goes on
+            raise Refused(self.conflict)
         k = self.configuration.permits
         if self.asked_permits not in (None, k):
             raise Refused(
@@ -357,7 +361,7 @@ class Pool:
                 elif isinstance(effect, Lost):
                     self.revoke(effect.client)
                 elif isinstance(effect, Conflict) and members is not None:
-                    self.conflict = members.conflict(effect)
+                    self.peers.conflicts[members.name(effect.node)] = members.conflict(effect)
             except Exception as error:
                 failure = failure or error
         if self.recording is not None:
@@ -373,6 +377,8 @@ class Pool:
 
     def enters(self, enter: Enter) -> None:
         waiter = self.clients[enter.client]
+        if self.measures.entries == 0 and self.members is not None:
+            self.mesh.loop.call_soon(self.peers.inform_all)  # that the pool is used now
         self.measures.enters(waiter.priority, monotonic() - waiter.asked)
         if waiter.abandoned:
             self.returning.append(enter.client)
@@ -484,22 +490,30 @@ class Pool:
 
     # -- the pool and the links --------------------------------------------------------
 
-    def adopt(self, configuration: PoolConfiguration, founding: bool = False) -> None:
-        """The pool is this; take part in it."""
+    def adopt(
+        self, configuration: PoolConfiguration, founding: bool = False, opened: bool = True
+    ) -> None:
+        """The pool is this; take part in it. Requests wait until it is opened."""
         algorithm = find(configuration.algorithm)
-        before, self.configuration = self.configuration, configuration
+        before, withdrawn = self.configuration, self.members
+        self.configuration = configuration
         try:
             self.forget()
             if configuration.lease:
-                self.members = Members(self, configuration, algorithm, self.state)
+                if withdrawn is not None and self.promises is not None:
+                    self.promises.forget(self.name)
+                self.members = Members(self, configuration, algorithm, self.promises, founding)
                 self.core = self.members.node
             else:
+                self.members = None
                 self.core = made(configuration, self.me, founding, self.out)
                 for name in configuration.members:
                     self.meet(name)
         except Refused:
-            self.configuration = before
+            self.configuration, self.members = before, withdrawn
             raise
+        if withdrawn is not None:
+            withdrawn.close()
         self.algorithm = algorithm
         self.identity = configuration.identity
         self.founding = founding
@@ -512,9 +526,29 @@ class Pool:
         if algorithm.restless:
             self.core.start()
             self.carry_out("start", {})
-        self.ready.set()
-        self.peers.inform_all()
+        elif self.members is not None:
+            self.carry_out("timer", {})
+        if opened:
+            self.ready.set()
+        self.peers.begin()
+        if before is not None:
+            self.ask_anew()
         self.mesh.flush()
+
+    def ask_anew(self) -> None:
+        """The pool in which they waited was withdrawn before it had granted anything."""
+        waiting, self.clients = self.clients, {}
+        for number, waiter in waiting.items():
+            if not waiter.abandoned:
+                self.clients[number] = waiter
+                self.submit(waiter)
+
+    def remember(self) -> None:
+        """Take part again in the pool that an earlier life of this node was in."""
+        found = self.promises.read(self.name) if self.promises is not None else None
+        if found is not None:
+            self.peers.told_used = True
+            self.adopt(found.pool)
 
     def link_up(self, peer: str) -> None:
         number = self.meet(peer)
@@ -560,6 +594,7 @@ class Pool:
             "sent": dict(self.measures.sent),
             "received": self.measures.received,
             "conflict": self.conflict,
+            "recovery": "no crash recovery",
             **recovery,
         }
 
@@ -592,7 +627,9 @@ class Pool:
     async def hand_over(self, heir: str | None) -> None:
         """Have somebody else take the token, and wait until nobody needs us any more."""
         core = self.core
-        if core is None or heir is None or (self.reliable and self.members is None):
+        if core is None or heir is None or heir not in self.peers.near:
+            return
+        if self.reliable and self.members is None:
             return
         try:
             async with asyncio.timeout(FAREWELL):
@@ -603,6 +640,14 @@ class Pool:
                     await asyncio.sleep(self.mesh.heartbeat / 10)
         except TimeoutError:
             tell(ERROR, "left without handing over", node=self.me, pool=self.name)
+
+    def dissolve(self) -> None:
+        """With the only node that was ever in it the pool is over."""
+        members, promises = self.members, self.promises
+        if members is None or promises is None or self.peers.shared or not self.founding:
+            return
+        if members.all_is_home():
+            promises.forget(self.name)
 
     def stop(self) -> None:
         """Nothing more is done or written, whatever state we are in."""

@@ -9,9 +9,11 @@ Algorithms know nodes by number. Where links may change, anybody may join later,
 node's number must follow from its name alone: it is 63 bits of the name's hash. Where the
 network is fixed, the configuration lists its nodes, the founder first.
 
-A pool *with members* has no founder: every member is given the same configuration by its user,
-and the first epoch makes the token (:mod:`.members`). Anybody may use it, so nodes are known by
-hash, whatever the algorithm.
+A pool *with recovery* survives crashes (:mod:`.members`). Usually one node makes it, its first
+member, under an identity drawn then, and the members choose themselves; whoever comes learns both
+from a neighbour. Or every member is given the same configuration by its user, with the names of
+all, and the first epoch makes the token; the identity follows from what they were given. Anybody
+may use either, so nodes are known by hash, whatever the algorithm.
 """
 
 from __future__ import annotations
@@ -53,6 +55,14 @@ class PoolConfiguration(msgspec.Struct, array_like=True, frozen=True):
     members: Annotated[tuple[Name, ...], msgspec.Meta(max_length=MOST_NODES)] = ()
     links: tuple[tuple[Count, Count], ...] = ()
     lease: Count = 0  # in microseconds; 0 in pools without recovery
+    most_members: Count = 0  # that choose themselves; 0: members are by name
+    promote_after: Count = 0  # microseconds that a node must have been there to become a member
+    replace_after: Count = 0  # microseconds after which an unreachable member is replaced
+
+    @property
+    def by_name(self) -> bool:
+        """Were the members given, the same everywhere?"""
+        return self.lease > 0 and self.most_members == 0
 
     def number(self, name: str) -> int:
         """The node of this name, as the algorithm knows it."""
@@ -117,6 +127,34 @@ def founded(
     )
 
 
+def made_now(
+    pool: str,
+    maker: str,
+    permits: int,
+    algorithm: str | None,
+    options: dict[str, str],
+    lease: float,
+    members: tuple[int, float, float],
+) -> PoolConfiguration:
+    """Of a new pool with recovery, or a sentence why it cannot be. ``members``: how many at most,
+    and after how many seconds one is promoted, and replaced."""
+    entry, settled = chosen(algorithm, True, options)
+    refuse_impossible(entry, permits=permits, want=1, complete=True, fifo=True, changing=False)
+    most, promote_after, replace_after = members
+    return PoolConfiguration(
+        pool,
+        entry.name,
+        settled,
+        permits,
+        maker,
+        secrets.randbits(48),
+        lease=int(limits.lease(lease) * 1_000_000),
+        most_members=limits.whole(limits.MEMBERS, most, "most_members"),
+        promote_after=int(limits.real(limits.STAY, promote_after, "promote_after") * 1_000_000),
+        replace_after=int(limits.real(limits.STAY, replace_after, "replace_after") * 1_000_000),
+    )
+
+
 def agreed(
     pool: str,
     permits: int | None,
@@ -150,8 +188,10 @@ def refuse_incredible(configuration: PoolConfiguration, pool: str) -> None:
         raise Refused(f"it is one of the pool {configuration.pool}, not {pool}")
     if configuration.lease:
         limits.lease(configuration.lease / 1e6)
-        if len(members) > MOST_MEMBERS or not members:
+        if max(len(members), configuration.most_members) > MOST_MEMBERS:
             raise Refused(f"it has {len(members)} members, not {limits.MEMBERS}")
+        if bool(members) != configuration.by_name:
+            raise Refused("its members are by name, and choose themselves")
     elif members and configuration.founder != members[0]:
         raise Refused("its founder is not the first of its nodes")
     else:

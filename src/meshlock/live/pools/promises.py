@@ -1,67 +1,130 @@
-"""What a node has promised, in a small file: written before the promise leaves, read at start.
+"""What a node remembers of its pools: written before a promise leaves, read at start.
 
-One file per pool in the node's state directory. A write replaces the file as a whole and
-waits for the disk; it happens once per epoch, never when permits change hands.
+One file per pool in the node's state folder, and a lock, so that no two processes are the same
+node. A write replaces the file as a whole and waits for the disk; it happens once per epoch, never
+when permits change hands.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from logging import ERROR
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
 from meshlock.errors import Refused
 from meshlock.live.machine.logs import tell
 from meshlock.live.pools.fields import Config, Epoch
+from meshlock.live.pools.pool_configuration import PoolConfiguration
 
 
 class Promised(msgspec.Struct):
     promised: Epoch
     config: Config
     names: dict[int, str]  # of the members: the configuration has their numbers
+    pool: PoolConfiguration
+
+
+def default_folder(node: str) -> Path:
+    """Where this node's state belongs by the platform's convention."""
+    if sys.platform == "darwin":
+        base = Path.home() / "Library" / "Application Support"
+    elif sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    else:
+        base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return base / "meshlock" / node
 
 
 class Promises:
-    def __init__(self, folder: Path, pool: str) -> None:
-        self.path = folder / f"{pool}.promised"
-        self.muted = False
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise Refused(f"Cannot keep promises in {folder}: {error.strerror}.") from None
+    """Of one node, for all its pools."""
 
-    def read(self) -> Promised | None:
-        """What the last life of this node promised; None if there is no memory of one."""
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lock: IO[bytes] | None = None
+        self.muted = False
+
+    def path(self, pool: str) -> Path:
+        return self.folder / f"{pool}.promised"
+
+    def open(self) -> None:
+        """Be the only process with this folder."""
+        if self.lock is not None:
+            return
         try:
-            return msgspec.json.decode(self.path.read_bytes(), type=Promised)
-        except FileNotFoundError:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = (self.folder / "lock").open("wb")
+        except OSError as error:
+            raise Refused(
+                f"Cannot keep promises in {self.folder}: {error.strerror}. Name another state "
+                f"folder, or say that there is none."
+            ) from None
+        if sys.platform != "win32":
+            import fcntl
+
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                lock.close()
+                raise Refused(
+                    f"Another process has its state in {self.folder}: give this node another name "
+                    f"or state folder."
+                ) from None
+        self.lock = lock
+
+    def close(self) -> None:
+        if self.lock is not None:
+            self.lock.close()
+            self.lock = None
+
+    def read(self, pool: str) -> Promised | None:
+        """What the last life of this node promised; None if there is no memory of one."""
+        path = self.path(pool)
+        if not path.exists():
             return None
+        self.open()
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Promised)
         except (OSError, msgspec.MsgspecError) as error:
             raise Refused(
-                f"{self.path} cannot be read ({error}): if the disk failed, remove it; the node "
+                f"{path} cannot be read ({error}): if the disk failed, remove it; the node "
                 f"then starts as one that has forgotten, which is safe."
             ) from None
 
     def write(self, promised: Promised) -> bool:
         """False if the disk does not take it: then nothing that rests on it may be said."""
-        draft = self.path.with_suffix(".draft")
+        path = self.path(promised.pool.pool)
+        draft = path.with_suffix(".draft")
         try:
             with draft.open("wb") as file:
                 file.write(msgspec.json.encode(promised))
                 file.flush()
                 os.fsync(file.fileno())
-            draft.replace(self.path)
-            folder = os.open(self.path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            draft.replace(path)
+            self.settle()
         except OSError as error:
             if not self.muted:
-                tell(ERROR, "cannot keep a promise", file=str(self.path), reason=str(error))
+                tell(ERROR, "cannot keep a promise", file=str(path), reason=str(error))
             self.muted = True
             return False
         self.muted = False
         return True
+
+    def forget(self, pool: str) -> None:
+        """A pool that nobody else has been in, and that is no more."""
+        try:
+            self.path(pool).unlink(missing_ok=True)
+            self.settle()
+        except OSError as error:
+            tell(ERROR, "cannot forget a pool", pool=pool, reason=str(error))
+
+    def settle(self) -> None:
+        """Have the folder itself on disk."""
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

@@ -1,0 +1,250 @@
+"""Pools that are made, joined, remembered and mistaken for each other."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import virtual
+
+from meshlock import Node, Pool, Refused
+from meshlock.live.links.frames import Content
+from meshlock.live.links.mesh import Mesh
+from meshlock.live.pools.promises import default_folder
+from waiting import LIMIT, a_while, eventually
+
+LEASE = 0.6
+
+
+def run(story: Callable[[], Awaitable[None]], seed: int = 0) -> None:
+    virtual.run(lambda _: story(), seed=seed)
+
+
+def docks(node: Node, permits: int | None = 3, **settings: Any) -> Pool:
+    return node.pool("docks", permits, lease=LEASE, **settings)
+
+
+def identity(node: Node) -> int:
+    return node.pools["docks"].identity if "docks" in node.pools else 0
+
+
+@contextmanager
+def logged(level: int = logging.ERROR) -> Iterator[list[str]]:
+    lines: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(record.getMessage())
+
+    logger, listener = logging.getLogger("meshlock"), Listener(level)
+    logger.addHandler(listener)
+    try:
+        yield lines
+    finally:
+        logger.removeHandler(listener)
+
+
+def test_a_new_pool_grants_at_once() -> None:
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        async with Node("a") as a:
+            began = loop.time()
+            grant = docks(a).try_acquire(2)
+            assert grant is not None and grant.lease is not None
+            assert loop.time() == began  # nothing was waited for
+            assert a.status()["pools"]["docks"]["members"] == ["a"]
+
+    run(story)
+
+
+def test_who_joins_gets_permits_without_waiting_for_a_lease() -> None:
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+            docks(a)
+            began = loop.time()
+            async with docks(b).acquire(3, timeout=LIMIT):
+                assert loop.time() - began < LEASE
+            assert identity(a) == identity(b)
+
+    run(story)
+
+
+def test_the_maker_comes_back_to_what_it_made() -> None:
+    """After a crash it remembers, keeps quiet for a lease, and fences go on growing."""
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        async with Node("b") as b, AsyncExitStack() as stack:
+            a = await stack.enter_async_context(Node("a", peers=[b.address]))
+            before = await docks(a).acquire(1, timeout=LIMIT)
+            made = identity(a)
+            await eventually(lambda: b.pools["docks"].peers.near)
+            await a.vanish()
+            again = await stack.enter_async_context(Node("a"))  # it knows nobody, and need not
+            began = loop.time()
+            after = await docks(again).acquire(3, timeout=LIMIT)
+            assert loop.time() - began >= LEASE
+            assert identity(again) == made
+            assert after.fence is not None and before.fence is not None
+            assert after.fence > before.fence
+
+    run(story)
+
+
+def test_a_pool_that_nobody_shared_is_over_when_its_node_leaves() -> None:
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        identities = []
+        fences = []
+        for _ in range(2):
+            async with Node("a") as a:
+                began = loop.time()
+                async with docks(a).acquire(1) as grant:
+                    assert loop.time() == began
+                    fences.append(grant.fence)
+                identities.append(identity(a))
+            await a_while(2.0)
+        assert identities[0] != identities[1] and fences[0] < fences[1]
+        assert not (default_folder("a") / "docks.promised").exists()
+
+    run(story)
+
+
+def test_what_a_program_may_still_use_is_remembered() -> None:
+    """It left in good order, but its client had permits: they may be in use for a lease."""
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        async with Node("a") as a:
+            await docks(a).acquire(3)
+            made = identity(a)
+        async with Node("a") as a:
+            began = loop.time()
+            async with docks(a).acquire(3, timeout=LIMIT):
+                assert loop.time() - began >= LEASE
+            assert identity(a) == made
+
+    run(story)
+
+
+def test_two_processes_are_not_the_same_node() -> None:
+    async def story() -> None:
+        async with Node("a") as a, Node("a") as double:
+            docks(a)
+            with pytest.raises(Refused, match="Another process has its state in"):
+                docks(double)
+
+    run(story)
+
+
+def test_without_state_nothing_is_written(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with Node("a", state=None) as a, docks(a).acquire():
+            assert not default_folder("a").exists()
+
+    run(story)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_nodes_that_start_together_end_up_in_one_pool(seed: int) -> None:
+    """All with the same line, all with each other as peers; everybody asks at once."""
+
+    async def story() -> None:
+        async with AsyncExitStack() as stack:
+            nodes = [Node(name, state=None) for name in "abcd"]
+            for node in nodes:
+                await stack.enter_async_context(node)
+            for node in nodes:
+                node.peers = [other.address for other in nodes if other is not node]
+                for address in node.peers:
+                    node.connect(address)
+            used = most = 0
+
+            async def work(node: Node) -> None:
+                nonlocal used, most
+                for _ in range(3):
+                    async with docks(node).acquire(2, timeout=LIMIT):
+                        used += 2
+                        most = max(used, most)
+                        await asyncio.sleep(0.05)
+                        used -= 2
+
+            await asyncio.gather(*[work(node) for node in nodes])
+            assert most == 2  # of three
+            assert len({identity(node) for node in nodes}) == 1
+            assert not any(node.pools["docks"].conflict for node in nodes)
+
+    run(story, seed)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_makers_that_only_meet_through_others_end_up_in_one_pool(seed: int) -> None:
+    """a - b - c - d - e: a, c and e make it, nobody has used it; then the links form."""
+
+    async def story() -> None:
+        async with AsyncExitStack() as stack:
+            nodes = [await stack.enter_async_context(Node(name, state=None)) for name in "abcde"]
+            for node in nodes[::2]:
+                docks(node)
+            for one, other in itertools.pairwise(nodes):
+                one.connect(other.address)
+            await eventually(lambda: len({identity(node) for node in nodes}) == 1)
+            async with docks(nodes[0]).acquire(3, timeout=LIMIT):
+                pass
+            async with docks(nodes[4]).acquire(3, timeout=LIMIT):
+                pass
+            assert not any(node.pools["docks"].conflict for node in nodes)
+
+    run(story, seed)
+
+
+def test_two_pools_that_were_both_used_refuse_each_other_without_a_storm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent: list[str] = []
+    send = Mesh.send
+
+    def counted(mesh: Mesh, peer: str, content: Content, *more: Any) -> None:
+        sent.append(content.kind)
+        send(mesh, peer, content, *more)
+
+    monkeypatch.setattr(Mesh, "send", counted)
+
+    async def story() -> None:
+        with logged() as lines:
+            async with Node("a", state=None) as a, Node("b", state=None) as b:
+                for node in (a, b):
+                    async with docks(node).acquire():
+                        pass
+                a.connect(b.address)
+                await eventually(lambda: a.pools["docks"].conflict and b.pools["docks"].conflict)
+                await a_while(50.0)
+                assert sent.count("configuration") <= 4, sent
+                for node in (a, b):
+                    text = node.status()["pools"]["docks"]["conflict"]
+                    assert "Two separate pools have the name docks" in text
+                    assert "'docks.promised'" in text
+                    with pytest.raises(Refused, match="Two separate pools"):
+                        await docks(node).acquire()
+        assert len(lines) == 2, lines
+
+    run(story)
+
+
+def test_joining_needs_no_permits_but_they_must_agree() -> None:
+    async def story() -> None:
+        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+            docks(a)
+            async with docks(b, None).acquire(3, timeout=LIMIT):
+                pass
+            with pytest.raises(Refused, match="has 3 permits, not 4: its founder a says so"):
+                await docks(b, 4).acquire(timeout=LIMIT)
+
+    run(story)
