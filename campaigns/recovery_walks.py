@@ -19,6 +19,9 @@ from random import Random
 from time import process_time
 from typing import Any
 
+from pin_counts import RECOVERING
+
+from meshlock.algorithms.recovery.records import NO_EPOCH
 from meshlock.check.crashing import (
     CRASH,
     CUT,
@@ -51,16 +54,6 @@ from meshlock.check.serving import NOT_SERVED, ticks_to_serve
 from meshlock.check.story import told
 from meshlock.check.world import World
 
-ALGORITHMS = [
-    "jiang",
-    "reverse-link",
-    "naimi-trehel",
-    "raymond",
-    "centralized",
-    "suzuki-kasami",
-    "neilsen-mizuno",
-    "direct",
-]
 SETUPS = 100
 """Walks with the same bounds, one after the other, so that what handlers did is remembered."""
 SERVED = 10
@@ -133,6 +126,7 @@ class Walk:
         self.worlds: list[World] = [model.beginning()]
         self.taken: list[Step] = []
         self.wrong: list[Fault] = []
+        self.entries = 0
 
     def go(self, steps: int) -> None:
         model = self.model
@@ -146,6 +140,13 @@ class Walk:
                 return
             world = after
             self.worlds.append(world)
+            self.entries += len(model.judge.entered(self.worlds[-2], world))
+
+    def epochs(self) -> int:
+        """How many somebody adopted, besides that in which the walk began."""
+        model = self.model
+        adopted = {model.at(world, i).adopted for world in self.worlds for i in range(model.size)}
+        return len(adopted - {NO_EPOCH}) - 1
 
     def choose(self, possible: list[Step]) -> Step:
         """First of what kind, then which."""
@@ -172,10 +173,22 @@ class Walk:
         return [f"--lead '{name}'" for name in names] + told(acts, violation)
 
 
-def walk(algorithm: str, first: int, count: int, steps: int) -> tuple[int, int, int, list[str]]:
-    """So many walks: how many steps, how many were served, how many findings, the first of them."""
-    made = served = wrong = 0
-    story: list[str] = []
+class Tally:
+    """What came of all walks of one algorithm."""
+
+    def __init__(self) -> None:
+        self.steps = self.entries = self.epochs = self.served = self.wrong = 0
+        self.story: list[str] = []  # of the first finding
+
+    def row(self) -> str:
+        return (
+            f"{self.steps:>10,} {self.entries:>9,} {self.epochs:>8,} {self.served:>7,} "
+            f"{self.wrong:>6}"
+        )
+
+
+def walk(algorithm: str, first: int, count: int, steps: int) -> Tally:
+    tally = Tally()
     for number in range(first, first + count):
         if number == first or number % SETUPS == 0:
             given = words(algorithm, Random(f"{algorithm} {number // SETUPS}"))
@@ -184,14 +197,16 @@ def walk(algorithm: str, first: int, count: int, steps: int) -> tuple[int, int, 
         one.go(steps)
         if not one.wrong and number % SERVED == 0:
             one.serve()
-            served += 1
-        made += len(one.taken)
+            tally.served += 1
+        tally.steps += len(one.taken)
+        tally.entries += one.entries
+        tally.epochs += one.epochs()
         if one.wrong:
-            wrong += 1
-            if not story:
+            tally.wrong += 1
+            if not tally.story:
                 said = f"{algorithm}, walk {number}: {one.wrong[0].name}: {one.wrong[0].text}"
-                story = [said, str(given), *one.story()]
-    return made, served, wrong, story
+                tally.story = [said, str(given), *one.story()]
+    return tally
 
 
 def main() -> int:
@@ -204,22 +219,22 @@ def main() -> int:
     parser.add_argument("--algorithm", action="append", default=[], help="only this one; repeat")
     asked = parser.parse_args()
     stories: list[list[str]] = []
-    total = 0
-    print(f"{'algorithm':<16} {'walks':>8} {'steps':>10} {'served':>7} {'wrong':>6} {'CPU s':>8}")
-    for algorithm in asked.algorithm or ALGORITHMS:
+    print(
+        f"{'algorithm':<16} {'walks':>8} {'steps':>10} {'entries':>9} {'epochs':>8} "
+        f"{'served':>7} {'wrong':>6} {'CPU s':>8}"
+    )
+    for algorithm in asked.algorithm or RECOVERING:
         began = process_time()
-        made, served, wrong, story = walk(algorithm, asked.first, asked.walks, asked.steps)
-        total += wrong
+        tally = walk(algorithm, asked.first, asked.walks, asked.steps)
         print(
-            f"{algorithm:<16} {asked.walks:>8,} {made:>10,} {served:>7,} {wrong:>6} "
-            f"{process_time() - began:>8.1f}",
+            f"{algorithm:<16} {asked.walks:>8,} {tally.row()} {process_time() - began:>8.1f}",
             flush=True,
         )
-        if story:
-            stories.append(story)
+        if tally.story:
+            stories.append(tally.story)
     for story in stories:
         print("\n" + "\n".join(story))
-    return 1 if total else 0
+    return 1 if stories else 0
 
 
 if __name__ == "__main__":
