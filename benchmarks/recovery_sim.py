@@ -17,6 +17,7 @@ from meshlock.simulate.faults import Faults
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.settings import Settings, simulation
 from meshlock.topology.mobility import one_simulator
+from meshlock.trace.writer import TraceWriter
 
 Given = dict[str, str | int]
 
@@ -30,7 +31,6 @@ USUAL: Given = {
     "hold": "exp:0.5",
     "workload": "poisson:0.5",
     "requests": 1_000_000,
-    "until": "600",
 }
 
 WORKLOADS: list[tuple[str, Given]] = [
@@ -85,8 +85,9 @@ def moving(spec: str) -> list[tuple[str, Given]]:
     ]
 
 
-def prepared(given: Given) -> RecoverySimulation:
-    run = simulation(Settings({**USUAL, **given}), None)
+def prepared(trace: TraceWriter | None = None, **given: str | int) -> RecoverySimulation:
+    """A run that differs in these from the usual one."""
+    run = simulation(Settings({**USUAL, **given}), trace)
     assert isinstance(run, RecoverySimulation)
     return run
 
@@ -133,7 +134,7 @@ def kill(whom: str, runs: int) -> None:
     lost = 0
     outage = 0.0
     for seed in range(1, runs + 1):
-        run = prepared({"until": "120", "seed": seed})
+        run = prepared(until="120", seed=seed)
         run.faults = Faults(seed, kill=whom, kill_at=60.0)
         finished(run)
         took.append(run.replaced_after if run.replaced_after >= 0 else float("inf"))
@@ -147,7 +148,7 @@ def kill(whom: str, runs: int) -> None:
 
 
 def steady(size: int) -> None:
-    run = finished(prepared({"nodes": size, "workload": "poisson:0.000001", "until": "300"}))
+    run = finished(prepared(nodes=size, workload="poisson:0.000001", until="300"))
     per_second = run.figures()["lease_messages_at_rest"]
     print(f"idle token, {size} members, leases of 3 s: {per_second:.1f} messages per second")
 
@@ -157,7 +158,7 @@ def main() -> int:
     violated = 0
     for name, given in [*WORKLOADS, *[pair for spec in sys.argv[1:] for pair in moving(spec)]]:
         began = time.process_time()
-        run = finished(prepared(given))
+        run = finished(prepared(**{"until": "600", **given}))
         print(row(name, run, time.process_time() - began), flush=True)
         violated += len(run.monitor.violated)
         for sentence in run.monitor.violated.items():

@@ -5,6 +5,7 @@ A time unit is a second here: 5 ms per hop, leases of 3 s.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,39 +14,22 @@ from meshlock.errors import Refused
 from meshlock.simulate.faults import Faults
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.report import figures
-from meshlock.simulate.settings import Settings, simulation
 from meshlock.topology.mobility.changes import Change, LinkChange, Planned
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
 from meshlock.web.index import open_trace
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import recovery_sim
+from recovery_sim import prepared
+
 EVERYBODY = [(one, other) for one in range(5) for other in range(one + 1, 5)]
 LEASE = 3.0
-SECONDS: dict[str, str | int] = {
-    "nodes": 5,
-    "permits": 3,
-    "want": "1-3",
-    "members": "all",
-    "lease": "3",
-    "delay": "0.005",
-    "hold": "exp:0.5",
-    "workload": "poisson:0.5",
-    "requests": 100_000,
-}
-
-
-def prepared(trace: TraceWriter | None = None, **given: str | int) -> RecoverySimulation:
-    run = simulation(Settings({**SECONDS, **given}), trace)
-    assert isinstance(run, RecoverySimulation)
-    return run
 
 
 def finished(run: RecoverySimulation) -> RecoverySimulation:
-    run.start()
-    while run.run(100_000):
-        pass
-    run.finish()
+    recovery_sim.finished(run)
     assert run.monitor.violated == {}
     measures, found = run.measures, run.recovery
     assert measures.requested == measures.entries + measures.waiting + found.lost_requests
