@@ -164,8 +164,8 @@ def main() -> int:
         for sentence in run.monitor.violated.items():
             print("   ", *sentence)
     print()
-    kill("holder", 200)
-    kill("client", 200)
+    kill("holder", 60)
+    kill("client", 60)
     for size in (5, 20, 50):
         steady(size)
     return 1 if violated else 0

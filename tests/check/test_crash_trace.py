@@ -82,6 +82,7 @@ def test_it_is_not_replayed(tmp_path: Path) -> None:
             "does-not-wait",
             [],
         ),  # tokens of two epochs: a trace does not say until when they are good
+        ("strikes-nothing", []),  # free and lent make k; the algorithm inside knows better
         ("hears-every-epoch", []),  # a handler fails
         ("asks-nothing-anew", []),
     ],
