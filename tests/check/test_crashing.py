@@ -10,6 +10,7 @@ import pytest
 from checks import ask
 
 from meshlock.check.crashing import Crashing
+from meshlock.check.manifest import entries
 from meshlock.check.questions import judged
 from meshlock.check.serving import ticks_to_serve
 from meshlock.check.story import pages
@@ -116,3 +117,25 @@ def test_a_walk_tells_what_it_found(walks: ModuleType) -> None:
     walk.go(5)
     walk.wrong = [walks.Fault("safety", "an example", 0)]
     assert len([line for line in walk.story() if line.startswith("--lead")]) == 5
+
+
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "campaigns"))
+    return importlib.import_module("recovery_check")
+
+
+def test_all_wide_set_ups_are_pinned_and_none_is_violated(wide: ModuleType) -> None:
+    titles = [wide.title(row) for row in wide.setups()]
+    assert len(titles) == len(set(titles))
+    assert list(wide.read()) == titles
+    assert not [row for row in wide.read().values() if "violated" in row]
+
+
+def test_no_wide_set_up_is_in_the_manifest_too(wide: ModuleType) -> None:
+    assert not {entry.title() for entry in entries()} & wide.read().keys()
+
+
+def test_the_page_shows_the_wide_set_ups(wide: ModuleType) -> None:
+    page = (ROOT / "docs" / "checker.md").read_text(encoding="utf-8")
+    assert wide.table(list(wide.read().values())) in page
