@@ -28,6 +28,7 @@ async def slow(request: Request) -> Response:
 async def parts() -> AsyncGenerator[bytes, None]:
     for number in range(3):
         yield b"part %d\n" % number
+        yield b""  # nothing at the moment is not the end
 
 
 def broken(request: Request) -> Response:

@@ -154,4 +154,4 @@ def test_other_sites_cannot_drive(page):
     assert page.request.post(address + "api/runs", data="{}", headers=form).status == 415
     refused = page.request.post(address + "api/runs", data={"nodes": 5000})
     assert refused.status == 400
-    assert refused.json() == {"error": "nodes must be a whole number from 2 to 40."}
+    assert refused.json() == {"why": "nodes must be a whole number from 2 to 40."}

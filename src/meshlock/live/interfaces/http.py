@@ -95,6 +95,7 @@ class Session:
         self.events: list[messages.Event] = []
         self.last_event = 0
         self.over = False
+        self.leases = False  # tell renewals, too
         self.news = asyncio.Event()
 
     def tell(self, event: str, grant: str, until: float | None = None) -> None:
@@ -379,6 +380,8 @@ class Interface:
             name = f"{session.name}-{session.last_grant}"
             session.grants[name] = grant
             request.connection.unread = grant.release
+            if session.leases:
+                session.news.set()
         self.grants[name] = grant
         grant.at_end(lambda: self.ended(name, session))
         until, lease = grant.deadline, grant.lease
@@ -466,6 +469,7 @@ class Interface:
         self, session: Session, after: int, leases: bool
     ) -> AsyncGenerator[bytes, None]:
         told: dict[str, float] = {}
+        session.leases = session.leases or leases
         while not session.over:
             for one in session.after(after):
                 after = one.number

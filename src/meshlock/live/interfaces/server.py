@@ -356,7 +356,8 @@ class Connection(asyncio.Protocol):
         self.transport.write((self.head(request, response) + chunked).encode("latin-1"))
         async with aclosing(parts):
             async for part in parts:
-                self.transport.write(b"%x\r\n%b\r\n" % (len(part), part))
+                if part:  # an empty chunk would be the end
+                    self.transport.write(b"%x\r\n%b\r\n" % (len(part), part))
                 await self.writable.wait()
                 if self.closed:
                     return
