@@ -12,32 +12,51 @@ from heapq import heapify, heappop, heappush
 PATIENCE = 16
 """So many places in the queue is one step of priority worth."""
 
+Place = tuple[int, int, int]
+"""Rank, arrival, client."""
+
 
 class ClientQueue:
+    """Who gives up stays in the heap until it is at its top, or until half of it has given up."""
+
     def __init__(self) -> None:
-        self.heap: list[tuple[int, int, int]] = []  # rank, arrival, client
+        self.heap: list[Place] = []
+        self.places: dict[int, Place] = {}  # of those that queue still
         self.arrivals = 0
 
     def __len__(self) -> int:
-        return len(self.heap)
+        return len(self.places)
 
     def add(self, client: int, priority: int) -> None:
         self.arrivals += 1
-        heappush(self.heap, (self.arrivals - PATIENCE * priority, self.arrivals, client))
+        self.put(client, priority, self.arrivals)
+
+    def put(self, client: int, priority: int, arrival: int) -> None:
+        place = (arrival - PATIENCE * priority, arrival, client)
+        self.places[client] = place
+        heappush(self.heap, place)
+
+    def first(self) -> int:
+        """The next client."""
+        while self.places.get(self.heap[0][2]) != self.heap[0]:
+            heappop(self.heap)
+        return self.heap[0][2]
 
     def take(self) -> int:
         """The next client, which queues no more."""
-        return heappop(self.heap)[2]
+        client = self.first()
+        del self.places[client]
+        return client
 
     def remove(self, client: int) -> bool:
         """A client has given up; False if it was not in the queue."""
-        rest = [entry for entry in self.heap if entry[2] != client]
-        found = len(rest) < len(self.heap)
-        if found:
-            heapify(rest)
-            self.heap = rest
-        return found
+        if self.places.pop(client, None) is None:
+            return False
+        if len(self.heap) > 2 * len(self.places) + PATIENCE:
+            self.heap = list(self.places.values())
+            heapify(self.heap)
+        return True
 
     def clients(self) -> list[int]:
         """Everybody in the queue, the next one first."""
-        return [client for _, _, client in sorted(self.heap)]
+        return [client for _, _, client in sorted(self.places.values())]

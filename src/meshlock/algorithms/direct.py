@@ -131,14 +131,14 @@ class DirectNode(Node):
             self.ask()
 
     def withdraw(self, client: int) -> bool:
-        for entry in self.own.entries:
-            if entry.client == client:
-                first = self.own.first() is entry
-                self.own.remove(entry)
-                if first:
-                    self.ask()
-                return True
-        return False
+        entry = self.own.own.get(client)
+        if entry is None:
+            return False
+        first = self.own.first() is entry
+        self.own.remove(entry)
+        if first:
+            self.ask()
+        return True
 
     def release(self, client: int) -> None:
         permits = self.clients.pop(client)
@@ -268,12 +268,10 @@ class DirectNode(Node):
         return self.free
 
     def waited(self, client: int, grants: int = 0) -> int:
-        if self.weight > 0:
-            for entry in self.own.entries:
-                if entry.client == client:
-                    made = max(grants, self.grants)
-                    return made + entry.rank - entry.priority * self.weight
-        return 0
+        entry = self.own.own.get(client)
+        if self.weight == 0 or entry is None:
+            return 0
+        return max(grants, self.grants) + entry.rank - entry.priority * self.weight
 
     def known_priority(self) -> int | None:
         return max([asked[3] for asked in self.queue], default=None)

@@ -234,12 +234,12 @@ class JiangNode(Node):
 
     def withdraw(self, client: int) -> bool:
         """A waiting client gives up; False if it is not waiting here."""
-        for entry in self.queue.entries:
-            if entry.client == client and entry.neighbour == NIL:
-                self.queue.remove(entry)
-                self.act()
-                return True
-        return False
+        entry = self.queue.own.get(client)
+        if entry is None:
+            return False
+        self.queue.remove(entry)
+        self.act()
+        return True
 
     # -- messages ---------------------------------------------------------------------
 
@@ -625,12 +625,12 @@ class JiangNode(Node):
         return self.t + self.stranded
 
     def waited(self, client: int, grants: int = 0) -> int:
-        for entry in self.queue.entries:
-            if entry.client == client and entry.neighbour == NIL:
-                gained = entry.rank - entry.priority * self.rules.patience
-                made = max(grants, self.grants)
-                return gained + made if self.rules.ageing == STAMPED else gained
-        return 0
+        entry = self.queue.own.get(client)
+        if entry is None:
+            return 0
+        gained = entry.rank - entry.priority * self.rules.patience
+        made = max(grants, self.grants)
+        return gained + made if self.rules.ageing == STAMPED else gained
 
     def known_priority(self) -> int | None:
         if not self.queue.entries:

@@ -99,7 +99,6 @@ taken for a later one.
 
 from __future__ import annotations
 
-from meshlock.algorithms.clients import PATIENCE
 from meshlock.algorithms.interface import NIL, Conflict, Effect, Enter, Lost, Message
 from meshlock.algorithms.recovery.messages import (
     Accepted,
@@ -160,6 +159,7 @@ class Layer(Quorum):
     def resume(self, client: int, want: int, priority: int, age: int) -> None:
         self.arrivals += 1
         self.waiting[client] = (want, priority, age, self.arrivals)
+        self.line.put(client, priority, self.arrivals)
         if self.active():
             self.submit(client)
 
@@ -177,19 +177,10 @@ class Layer(Quorum):
     def serve_next(self) -> None:
         """Where the algorithm takes one client at a time: the next of ours, if none is in."""
         if self.serving == NIL and len(self.waiting) > 0 and self.active():
-            self.serving = self.first_waiting()
-            if self.serving != NIL:
-                self.ask_inside(self.serving)
-
-    def first_waiting(self) -> int:
-        """In the order of :class:`~meshlock.algorithms.clients.ClientQueue`."""
-        found = NIL
-        lowest = 0
-        for client, (_, priority, _, arrival) in self.waiting.items():
-            rank = arrival - PATIENCE * priority
-            if self.may_ask(client) and (found == NIL or rank < lowest):
-                found, lowest = client, rank
-        return found
+            first = self.line.first()
+            if self.may_ask(first):  # where the algorithm takes one at a time, all want as much
+                self.serving = first
+                self.ask_inside(first)
 
     def ask_inside(self, client: int) -> None:
         assert self.inner is not None
@@ -205,6 +196,7 @@ class Layer(Quorum):
             self.may_ask(client) if self.terms.algorithm.many_clients else self.serving == client
         )
         want = self.waiting.pop(client)[0]
+        self.line.remove(client)
         if self.active() and asked:
             assert self.inner is not None
             if self.inner.withdraw(client):
@@ -359,6 +351,7 @@ class Layer(Quorum):
             self.returning[fence] = want
             return [(client, fence, want)]
         del self.waiting[client]
+        self.line.remove(client)
         self.grants[fence] = Grant(client, want, token.epoch, token.until, slots, label)
         self.enter(client, fence_number(fence), token.until, self.config.permits, slots)
         return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import cast
 
+from meshlock.algorithms.clients import ClientQueue
 from meshlock.algorithms.interface import (
     NIL,
     Algorithm,
@@ -224,6 +225,7 @@ class State(Leased):
         self.heard: dict[int, int] = {}
         self.grants: dict[Fence, Grant] = {}
         self.waiting: dict[int, Waiting] = {}
+        self.line = ClientQueue()  # of the same: whom an algorithm serves that takes one at a time
         self.arrivals = 0  # of clients here
         self.token: HeldToken | None = None
         self.hop_seen: tuple[Epoch, int] = (NO_EPOCH, -1)
@@ -361,6 +363,9 @@ class State(Leased):
         }
         self.waiting = dict(cast(tuple[tuple[int, Waiting], ...], state[11]))
         self.arrivals = 0
+        self.line = ClientQueue()
+        for client, (_, priority, _, arrival) in self.waiting.items():
+            self.line.put(client, priority, arrival)
         held = cast(tuple[TokenState, int] | tuple[()], state[12])
         self.token = HeldToken(held[0], held[1]) if held else None
         self.hop_seen = cast(tuple[Epoch, int], state[13])
