@@ -140,8 +140,8 @@ class Entry:
 class Ranked(Queue):
     """Entries in order of rank; those of one rank in the order in which they came.
 
-    Found by bisection, and a client's by its number: however many wait, that is a few steps. (That a
-    list then moves its tail costs nothing beside it: 30 us where 100,000 wait.)
+    Found by bisection, and a client's by its number: however many wait, a few steps. (That a list
+    then moves its tail costs nothing beside it: 30 us where 100,000 wait.)
     """
 
     def __init__(self) -> None:
