@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import shutil
 import sys
 import tempfile
@@ -74,6 +75,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--sabotage", nargs="*", default=[])
     given = parser.parse_args()
+    if os.environ.get("PYTHONHASHSEED") != "0":  # else a seed would be another run every time
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "PYTHONHASHSEED": "0"})
     logging.disable(logging.CRITICAL)
     if not given.sabotage:
         return 1 if sound(given.first, given.runs, given.seconds) else 0

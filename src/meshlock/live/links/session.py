@@ -13,7 +13,8 @@ unless the other side says that it has it already. Meanwhile it is routed throug
 (:mod:`.routed`), as is all that is in custody for a process to which there never was a link;
 whichever comes first counts. Custody ends without delivery only if the other process restarts:
 what it had received died with it, so sending it again could double it. (That loss is for
-recovery to repair, not for the link.)
+recovery to repair, not for the link.) What was meant for the new process, of which the sender had
+heard before this link did, is its first message in custody.
 
 No input or output here: :mod:`.mesh` carries the frames.
 """
@@ -137,12 +138,15 @@ class Session:
     def meet(self, boot: int) -> None:
         """The peer's process is this one; if it is new, the old one took its memory along."""
         if boot != self.peer_boot:
+            meant = [content for _, content in self.custody if content.boot == boot]
             if self.peer_boot != 0:
                 self.up = False
-                self.forsaken += len(self.custody)
+                self.forsaken += len(self.custody) - len(meant)
                 self.custody.clear()
                 self.custody_bytes = 0
                 self.custody_sent = 0
+                for content in meant:
+                    self.keep(content)
             self.custody_received = 0
             self.peer_boot = boot
 
@@ -204,7 +208,7 @@ class Session:
             raise Overflow(f"{self.peer} has not acknowledged {waiting} messages")
 
     def write(self, custody: int, content: Content) -> None:
-        pool, identity, kind, payload, since = content
+        pool, identity, kind, payload, since, _ = content
         stamp = self.stamp(since) if since and self.stamp is not None else None
         number, received = self.sent + 1, self.received
         frame = pack(Carry(number, received, custody, pool, identity, kind, payload, stamp))

@@ -409,7 +409,8 @@ class Pool:
         since = 0
         if seal is not None and seal.state is not None and self.members is not None:
             since = self.members.clock  # its lease goes on running
-        content = Content(self.name, self.identity, kind, payload, since)
+        boot = seal.boot if seal is not None else 0
+        content = Content(self.name, self.identity, kind, payload, since, boot)
         if self.members is None or seal is not None:
             custody = self.reliable
             if seal is None and not custody:
