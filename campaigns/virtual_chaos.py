@@ -1,7 +1,7 @@
 """Hours of chaos in virtual time, with sound nodes or with sabotaged ones.
 
     python campaigns/virtual_chaos.py [--runs N] [--first SEED] [--seconds S]
-    python campaigns/virtual_chaos.py --sabotage all     # or names: the runs go on until one is caught
+    python campaigns/virtual_chaos.py --sabotage all     # or names: until one is caught
 
 One seed is one run, so a finding can be run again; nothing must be found without a sabotage, and
 every sabotage must be. Runs, judge and sabotages are those of the tests (tests/live), which run a
@@ -76,7 +76,9 @@ def main() -> int:
     parser.add_argument("--sabotage", nargs="*", default=[])
     given = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":  # else a seed would be another run every time
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "PYTHONHASHSEED": "0"})
+        os.execve(
+            sys.executable, [sys.executable, *sys.argv], {**os.environ, "PYTHONHASHSEED": "0"}
+        )
     logging.disable(logging.CRITICAL)
     if not given.sabotage:
         return 1 if sound(given.first, given.runs, given.seconds) else 0

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 from unittest import mock
 
-from meshlock.algorithms.interface import Keep, Lost
+from meshlock.algorithms.interface import Effect, Keep, Lost
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.recovery import layer, pace, quorum, reports
 from meshlock.algorithms.recovery.messages import Renew
@@ -19,6 +19,7 @@ from meshlock.live.links.frames import Carry
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.links.session import Session
 from meshlock.live.pools import members
+from meshlock.live.pools.disk import Disk
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.pool import Pool
 from meshlock.live.pools.promises import Promised, Promises
@@ -52,11 +53,19 @@ def until_and_more(self: Members, client: int) -> float | None:
     return None if until is None else until + self.configuration.lease / 4e6
 
 
-def keep_nothing(self: Members, keep: Keep) -> bool:
-    return True
+def wait_for_no_disk(self: Disk, effects: list[Effect]) -> list[Effect]:
+    """What stands behind a promise leaves before it is written."""
+    honest_pass_on(self, [effect for effect in effects if isinstance(effect, Keep)])
+    return [effect for effect in effects if not isinstance(effect, Keep)]
 
 
-def write_in_place(self: Promises, promised: Promised) -> bool:
+def write_the_first_only(self: Promises, promised: Promised) -> bool:
+    """The disk keeps what is old."""
+    path = self.folder / f"{promised.pool.pool}.promised"
+    return True if path.exists() else honest_write(self, promised)
+
+
+def write_what_fails(self: Promises, promised: Promised) -> bool:
     """A write that fails is not noticed."""
     honest_write(self, promised)
     return True
@@ -85,6 +94,7 @@ def own_clock(self: Members) -> None:
 
 honest_until = Members.until
 honest_write = Promises.write
+honest_pass_on = Disk.pass_on
 honest_deliver = Pool.deliver
 
 # -- links ---------------------------------------------------------------------------------------
@@ -142,11 +152,20 @@ ADAPTERS = [
         "clients are told a deadline a quarter of a lease too late",
         [(Members, "until", until_and_more)],
     ),
-    Sabotage("keeps-nothing", "promises are not written", [(Members, "keep", keep_nothing)]),
+    Sabotage(
+        "waits-for-no-disk",
+        "what stands behind a promise leaves before it is on disk",
+        [(Disk, "pass_on", wait_for_no_disk)],
+    ),
+    Sabotage(
+        "remembers-the-first",
+        "only the first promise is written",
+        [(Promises, "write", write_the_first_only)],
+    ),
     Sabotage(
         "full-disk-is-fine",
         "a promise that the disk did not take is sent all the same",
-        [(Promises, "write", write_in_place)],
+        [(Promises, "write", write_what_fails)],
     ),
     Sabotage(
         "ageless-messages",

@@ -1,9 +1,9 @@
 """Chaos in virtual time: real nodes, meshes, sessions and pools; one seed, one run.
 
 Nodes are killed and come back, with their disks or without; links are cut both ways or one way,
-slow, and break; disks are slow or full; members change; members propose epochs without a reason; clocks
-run fast and slow. Half of the faults are aimed: at a node that has just promised, sends or receives
-a token, changes the members, or has restarted. Clients cling to their permits to the very end.
+slow, and break; disks are slow or full; members change; members propose epochs without a reason;
+clocks run fast and slow. Half of the faults are aimed: at a node that has just promised, sends or
+receives a token, or writes a ledger. Clients cling to their permits to the very end.
 
 The judge sees what clients see, and nothing else. A grant is valid until its client releases it,
 is told that it is lost, or reaches the last deadline that it was told of; a client of a node that
