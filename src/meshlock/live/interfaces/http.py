@@ -55,6 +55,10 @@ LOOK = 0.1
 LOOKS = 6
 """So often per lease a session is told, if there is news."""
 
+LONGEST_POLL = 8.0
+"""Seconds after which who waits for news is told that there are none yet, so that connections
+are not taken for dead on the way."""
+
 STILL_HERE = 15.0
 """Seconds after which a stream without news shows that it goes on."""
 
@@ -80,6 +84,9 @@ class Operation(NamedTuple):
     query: type | None = None
     open: bool = False
     """Needs no token."""
+
+    links: Sequence[str] = ()
+    """What can be done with the grant that the answer names."""
 
     streams: bool = False
     """Whoever accepts ``text/event-stream`` gets events as they come."""
@@ -179,7 +186,7 @@ class Interface:
                 {200: messages.Status},
             ),
             Operation(
-                *("GET", pool, self.pool, "One pool, as this node sees it, or its changes."),
+                *("GET", pool, self.show_pool, "One pool, as this node sees it, or its changes."),
                 {200: messages.PoolShown, 400: why, 404: why},
                 query=messages.OfPool,
                 streams=True,
@@ -188,14 +195,15 @@ class Interface:
                 *("POST", f"{pool}/acquire", self.acquire, "Wait for permits."),
                 {200: messages.Granted, 400: why, 404: why, 408: why, 409: why, 413: why},
                 body=messages.Acquire,
+                links=["show_grant", "renew", "release"],
             ),
             Operation(
-                *("POST", f"{pool}/members", self.members, "Add or remove a member."),
+                *("POST", f"{pool}/members", self.change_members, "Add or remove a member."),
                 {200: messages.Members, 400: why, 404: why, 408: why, 409: why, 413: why},
                 body=messages.ChangeMembers,
             ),
             Operation(
-                *("GET", grant, self.shown, "A grant that is held."),
+                *("GET", grant, self.show_grant, "A grant that is held."),
                 {200: messages.Held, 404: why},
             ),
             Operation(
@@ -207,11 +215,16 @@ class Interface:
                 {200: messages.Renewed, 404: why, 409: why},
             ),
             Operation(
-                *("POST", "/v1/sessions", self.open, "Open a session: it ends with its connection"),
+                *("POST", "/v1/sessions", self.open_session, "Open a session, until hung up."),
                 {201: messages.Opened},
             ),
             Operation(
-                *("GET", f"{session}/events", self.events, "What becomes of a session's grants."),
+                *(
+                    "GET",
+                    f"{session}/events",
+                    self.session_events,
+                    "What becomes of grants.",
+                ),
                 {200: messages.Events, 400: why, 404: why},
                 query=messages.OfSession,
                 streams=True,
@@ -243,14 +256,14 @@ class Interface:
 
     # -- pools -------------------------------------------------------------------------
 
-    async def pool(self, request: Request) -> Response:
+    async def show_pool(self, request: Request) -> Response:
         asked = queried(request, messages.OfPool)
         name = limits.name(request.parameters["pool"])
         shown = self.look(name)
         if streamed(request):
             return Response(kind=EVENTS, stream=self.changes(name))
         loop = asyncio.get_running_loop()
-        end = loop.time() + asked.wait
+        end = loop.time() + min(asked.wait, LONGEST_POLL)
         while shown["version"] == asked.version and loop.time() < end:
             await asyncio.sleep(min(LOOK, max(0.0, end - loop.time())))
             shown = self.look(name)
@@ -314,7 +327,7 @@ class Interface:
                 raise self.unknown(name)
             yield pool
 
-    async def members(self, request: Request) -> Response:
+    async def change_members(self, request: Request) -> Response:
         wish = limits.decoded(request.body or b"{}", messages.ChangeMembers)
         async with self.visited(request.parameters["pool"], wish.timeout) as pool:
             try:
@@ -416,7 +429,7 @@ class Interface:
             raise HTTPError(404, "This grant is not held any more.")
         return name, grant
 
-    def shown(self, request: Request) -> Response:
+    def show_grant(self, request: Request) -> Response:
         name, grant = self.held(request)
         deadline, lease = grant.deadline, grant.lease
         return answer(
@@ -440,7 +453,7 @@ class Interface:
 
     # -- sessions ----------------------------------------------------------------------
 
-    def open(self, request: Request) -> Response:
+    def open_session(self, request: Request) -> Response:
         session = Session(secrets.token_urlsafe(9))
         self.sessions[session.name] = session
 
@@ -456,13 +469,13 @@ class Interface:
             raise HTTPError(404, "There is no such session any more.")
         return self.sessions[name]
 
-    async def events(self, request: Request) -> Response:
+    async def session_events(self, request: Request) -> Response:
         asked = queried(request, messages.OfSession)
         session = self.session(request.parameters["session"])
         if streamed(request):
             return Response(kind=EVENTS, stream=self.stream(session, asked.after, asked.leases))
         if not session.after(asked.after):
-            await session.wait(asked.wait)
+            await session.wait(min(asked.wait, LONGEST_POLL))
         return answer(messages.Events(session.after(asked.after), session.last_event))
 
     async def stream(

@@ -58,6 +58,10 @@ def described(one: Operation, token: bool) -> dict[str, Any]:
             str(status): response(status, kind, one.streams) for status, kind in answers.items()
         },
     }
+    if one.links:
+        given = {"parameters": {"grant": "$response.body#/grant"}}
+        links = {name: {"operationId": name, **given} for name in one.links}
+        found["responses"]["200"]["links"] = links
     if one.body is not None:
         found["requestBody"] = {"content": {JSON: {"schema": schema(one.body)}}}
     if one.open and token:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from math import inf
 from numbers import Real
 from operator import index
@@ -237,10 +238,17 @@ def decoded(data: bytes, kind: type[Kind], what: str = "a request") -> Kind:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         given = loosely(data)
+        with suppress(msgspec.ValidationError):
+            return msgspec.convert({name: unwritten(it) for name, it in given.items()}, kind)
         for field, check in CHECKS.items():
             if field in given:
                 check(given[field])
         raise Refused(f"Not {what}: {error}.") from None
+
+
+def unwritten(value: object) -> object:
+    """In JSON 2.0 is as whole a number as 2."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def loosely(data: bytes) -> dict[str, Any]:

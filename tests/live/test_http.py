@@ -1,0 +1,289 @@
+"""What can be asked of an agent over HTTP: as described, by other programs, and all day long."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meshlock import Node
+from meshlock.live.interfaces import http
+from meshlock.live.interfaces.asking import AgentGone, Connection
+from meshlock.live.interfaces.async_client import Line
+from meshlock.live.interfaces.http import Interface, serving_port, serving_socket
+from waiting import LIMIT, eventually, run, sooner_or_later
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
+TOKEN = "let me in"
+
+
+class Agent:
+    """With a socket and a port."""
+
+    def __init__(self, folder: Path) -> None:
+        self.socket = str(folder / "socket")
+        self.log = folder / "log"
+        (folder / "token").write_text(TOKEN)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        given = ["--name", "ann", "--socket", self.socket, "--pool", "docks=3"]
+        given += ["--http", f"127.0.0.1:{self.port}", "--http-token-file", str(folder / "token")]
+        with self.log.open("w") as errors:
+            self.process = subprocess.Popen([*PROGRAM, "agent", *given], stderr=errors, cwd=folder)
+        sooner_or_later(lambda: '"ready"' in self.log.read_text() or self.process.poll())
+        assert self.process.poll() is None, self.log.read_text()
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    agent = Agent(tmp_path_factory.mktemp("agent"))
+    yield agent
+    agent.process.terminate()
+    assert agent.process.wait(LIMIT) == 0
+    assert "Traceback" not in agent.log.read_text()
+
+
+def test_schemathesis_finds_nothing(agent: Agent, tmp_path: Path) -> None:
+    pytest.importorskip("schemathesis", reason="needs schemathesis")
+    program = str(Path(sys.executable).parent / "schemathesis")
+    given = ["--header", f"Authorization: Bearer {TOKEN}", "--max-examples", "5", "--seed", "1"]
+    given += ["--phases", "coverage,fuzzing,stateful", "--no-color"]
+    done = subprocess.run(
+        [program, "run", f"http://127.0.0.1:{agent.port}/openapi.json", *given],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+# -- the description --------------------------------------------------------------------------
+
+
+def test_everything_that_can_be_asked_is_described(agent: Agent) -> None:
+    told = Connection(agent.socket).ask("GET", "/openapi.json")
+    assert told["openapi"] == "3.1.0" and "security" not in told
+    names = [one["operationId"] for path in told["paths"].values() for one in path.values()]
+    assert len(names) == len(set(names))
+    for path, operations in told["paths"].items():
+        for one in operations.values():
+            named = {given["name"] for given in one["parameters"] if given["in"] == "path"}
+            assert named == set(re.findall(r"{(\w+)}", path))
+            for status, answer in one["responses"].items():
+                assert ("content" in answer) == (status != "204")
+            for link in one["responses"].get("200", {}).get("links", {}).values():
+                assert link["operationId"] in names
+    text = json.dumps(told)
+    for name in re.findall(r'"#/components/schemas/(\w+)"', text):
+        assert name in told["components"]["schemas"]
+    assert "\\\\A" not in text
+
+
+def test_a_port_with_a_token_says_so_and_asks_for_it(agent: Agent) -> None:
+    async def story() -> None:
+        async def ask(path: str, *headers: str) -> bytes:
+            reader, writer = await asyncio.open_connection("127.0.0.1", agent.port)
+            lines = [f"GET {path} HTTP/1.1", "Host: localhost", "Connection: close", *headers]
+            writer.write("\r\n".join([*lines, "", ""]).encode())
+            found = await reader.read()
+            writer.close()
+            return found
+
+        told = json.loads((await ask("/openapi.json")).partition(b"\r\n\r\n")[2])
+        assert told["security"] == [{"token": []}]
+        for path, operations in told["paths"].items():
+            if "get" in operations:
+                status = (await ask(path)).split(b" ")[1]
+                assert (status == b"401") == (operations["get"].get("security") != [])
+        assert b"\r\nWWW-Authenticate: Bearer\r\n" in await ask("/v1/status")
+        assert b" 200 OK" in await ask("/v1/status", f"Authorization: Bearer {TOKEN}")
+
+    run(story)
+
+
+# -- how the agent is -------------------------------------------------------------------------
+
+
+def test_healthy_and_ready(tmp_path: Path) -> None:
+    async def story() -> None:
+        place = str(tmp_path / "socket")
+        async with Node("a") as a, serving_socket(Interface(a), place):
+            line = await Line(place).open()
+
+            async def ask(path: str) -> tuple[int, dict[str, Any]]:
+                status, said = await line.ask("GET", path)
+                return status, json.loads(said)
+
+            a.pool("docks", permits=2)
+            assert (await ask("/healthz"))[0] == 200
+            assert await ask("/readyz") == (200, {"node": "a", "ready": True, "why": []})
+            a.pool("bays")  # which nobody has made yet
+            a.pool("gates", 1, members=["a", "b", "c"])
+            await eventually(lambda: a.pools["gates"].describe()["members_reached"] == 1)
+            status, told = await ask("/readyz")
+            assert status == 503 and not told["ready"]
+            assert told["why"] == [
+                "bays: no neighbour has told us of it yet",
+                "gates: 1 of 3 members reachable",
+            ]
+            line.transport.close()
+
+    run(story)
+
+
+# -- news -------------------------------------------------------------------------------------
+
+
+def test_a_pool_is_told_when_it_has_changed(tmp_path: Path) -> None:
+    async def story() -> None:
+        place = str(tmp_path / "socket")
+        async with Node("a") as a, serving_socket(Interface(a), place):
+            docks = a.pool("docks", permits=2)
+            line, stream = await Line(place).open(), await Line(place).open()
+            seen: list[dict[str, Any]] = []
+            stream.told = seen.append
+            accept = "Accept: text/event-stream\r\n"
+            await stream.ask("GET", "/v1/pools/docks", more=accept)
+            first = json.loads((await line.ask("GET", "/v1/pools/docks"))[1])
+            await eventually(lambda: seen == [first])
+            path = f"/v1/pools/docks?version={first['version']}&wait=60"
+            later = line.ask("GET", path)
+            async with docks.acquire(2):
+                second = json.loads((await later)[1])
+                assert second["version"] != first["version"]
+                assert second["status"]["holding"][0]["want"] == 2
+                await eventually(lambda: seen[-1]["status"]["holding"] != [])
+            await eventually(lambda: seen[-1]["status"]["holding"] == [])
+            for end in (line, stream):
+                end.transport.close()
+
+    run(story)
+
+
+def test_nothing_new_is_told_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "LONGEST_POLL", 0.05)
+
+    async def story() -> None:
+        place = str(tmp_path / "socket")
+        async with Node("a") as a, serving_socket(Interface(a), place):
+            a.pool("docks", permits=2)
+            line = await Line(place).open()
+            first = json.loads((await line.ask("GET", "/v1/pools/docks"))[1])
+            path = f"/v1/pools/docks?version={first['version']}&wait=60"
+            assert json.loads((await line.ask("GET", path))[1]) == first
+            name = json.loads((await line.ask("POST", "/v1/sessions"))[1])["session"]
+            said = await line.ask("GET", f"/v1/sessions/{name}/events?wait=60")
+            assert json.loads(said[1]) == {"events": [], "last": 0}
+            line.transport.close()
+
+    run(story)
+
+
+def test_a_session_hears_of_its_losses_by_long_poll(tmp_path: Path) -> None:
+    async def story() -> None:
+        place = str(tmp_path / "socket")
+        async with Node("a") as a, serving_socket(Interface(a), place):
+            docks = a.pool("docks", permits=2)
+            holds, asks = await Line(place).open(), await Line(place).open()
+            name = json.loads((await holds.ask("POST", "/v1/sessions"))[1])["session"]
+            body = json.dumps({"session": name})
+            grant = json.loads((await asks.ask("POST", "/v1/pools/docks/acquire", body))[1])
+            assert grant["ttl"] is None
+            renewed = await asks.ask("POST", f"/v1/grants/{grant['grant']}/renew")
+            assert renewed[0] == 409
+            later = holds.ask("GET", f"/v1/sessions/{name}/events?wait=60")
+            docks.close()
+            event = {"number": 1, "event": "lost", "grant": grant["grant"], "until": None}
+            assert json.loads((await later)[1]) == {"events": [event], "last": 1}
+            holds.transport.close()
+            while (await asks.ask("GET", f"/v1/sessions/{name}/events"))[0] != 404:
+                await asyncio.sleep(0.01)
+            asks.transport.close()
+
+    run(story)
+
+
+def test_a_port_in_use_is_a_sentence() -> None:
+    async def story() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            place = f"127.0.0.1:{taken.getsockname()[1]}"
+            async with Node("a") as a:
+                with pytest.raises(ValueError, match=f"Cannot answer at {place}: address already"):
+                    async with serving_port(Interface(a), place, None):
+                        pass
+
+    run(story)
+
+
+def test_a_stream_ends_with_the_agent(tmp_path: Path) -> None:
+    agent = Agent(tmp_path)
+    line = Connection(agent.socket)
+    line.follow("/v1/pools/docks")
+    assert line.events(LIMIT)[0]["pool"] == "docks"
+    agent.process.terminate()
+    with pytest.raises(AgentGone):
+        while True:
+            line.events(LIMIT)
+    assert agent.process.wait(LIMIT) == 0
+
+
+# -- other languages --------------------------------------------------------------------------
+
+
+def snippet(language: str) -> str:
+    """What the documentation shows."""
+    text = (ROOT / "docs" / "how-to" / "http.md").read_text(encoding="utf-8")
+    found = re.search(rf"(?s)```{language}\n(.*?)```", text)
+    assert found is not None
+    return found[1]
+
+
+def tells(agent: Agent, *command: str) -> str:
+    done = subprocess.run(
+        command,
+        env={**os.environ, "MESHLOCK_SOCKET": agent.socket},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert done.returncode == 0, done.stderr
+    sooner_or_later(
+        lambda: not Connection(agent.socket).ask("GET", "/v1/pools/docks")["status"]["holding"]
+    )
+    return done.stdout
+
+
+def test_the_snippet_for_bash(agent: Agent) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("needs curl")
+    assert tells(agent, "bash", "-euc", snippet("bash")) == "two docks for me\n"
+
+
+def test_the_snippet_for_node_js(agent: Agent, tmp_path: Path) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("needs Node.js")
+    (tmp_path / "x.js").write_text(snippet("js"))
+    assert re.fullmatch(
+        r"two docks for me, fence \d+\n", tells(agent, "node", str(tmp_path / "x.js"))
+    )
+
+
+def test_the_snippet_for_go(agent: Agent, tmp_path: Path) -> None:
+    if shutil.which("go") is None:
+        pytest.skip("needs Go")
+    (tmp_path / "x.go").write_text(snippet("go"))
+    assert re.fullmatch(
+        r"two docks for me, fence \d+\n", tells(agent, "go", "run", str(tmp_path / "x.go"))
+    )
