@@ -25,13 +25,13 @@ def audit(
 
     Example: meshlock audit run.jsonl
     """
-    if len(traces) == 1:
-        judge(traces[0], json)
     import tempfile
 
     from meshlock.errors import Refused
-    from meshlock.trace.merge import merge
+    from meshlock.trace.merge import is_part, merge
 
+    if len(traces) == 1 and not is_part(traces[0]):
+        judge(traces[0], json)
     with tempfile.TemporaryDirectory() as folder:
         whole = merged or Path(folder) / "merged.jsonl"
         try:

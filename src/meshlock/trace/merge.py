@@ -22,6 +22,7 @@ import msgspec
 
 from meshlock.errors import Refused
 from meshlock.topology.mobility.live_graph import LiveGraph
+from meshlock.trace.reader import LONGEST_LINE
 
 EFFECTS = {"send", "enter"}
 
@@ -56,6 +57,16 @@ class Part:
 
     def head(self) -> Step | None:
         return self.steps[self.next] if self.next < len(self.steps) else None
+
+
+def is_part(path: Path) -> bool:
+    """Did one live node write this, and does it tell of that node only?"""
+    try:
+        with path.open("rb") as file:
+            setup = msgspec.json.decode(file.readline(LONGEST_LINE), type=dict[str, Any])
+    except (OSError, msgspec.MsgspecError):
+        return False
+    return "node" in setup and setup.get("source") == "live"
 
 
 def whole(path: Path) -> list[Event]:

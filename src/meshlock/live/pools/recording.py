@@ -143,7 +143,7 @@ class Recording:
         self.open("wb")  # a founding that was withdrawn leaves no trace
         self.writer.tokens[core.me] = core.tokens()
         self.writer.free[core.me] = core.free_permits()
-        self.writer.line(self.setup.line())
+        self.write_now(self.setup.line())
 
     def delivery(self, message: Message) -> dict[str, Any]:
         cause = {"id": message.serial, "from": message.sender, "message": message.kind}
@@ -154,6 +154,7 @@ class Recording:
         assert core is not None
         if pool.members is None:
             self.writer.step(monotonic(), event, core, cause, effects)
+            self.flush()
         else:
             self.leased_step(pool.members, event, cause, effects)
 
@@ -192,8 +193,12 @@ class Recording:
         self.write_now({"t": clock.seconds(), "node": me, "event": event, **fields})
 
     def write_now(self, line: dict[str, Any]) -> None:
-        """Whoever is killed leaves what it had to say."""
         self.writer.line(line)
+        self.flush()
+
+    def flush(self) -> None:
+        """Whoever is killed leaves what it had to say; a step is written down before its messages
+        leave, so nobody has received what no trace says was sent."""
         if self.file is not None:
             try:
                 self.file.flush()
