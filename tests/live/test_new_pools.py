@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -246,5 +246,83 @@ def test_joining_needs_no_permits_but_they_must_agree() -> None:
                 pass
             with pytest.raises(Refused, match="has 3 permits, not 4: its founder a says so"):
                 await docks(b, 4).acquire(timeout=LIMIT)
+
+    run(story)
+
+
+# -- members that choose themselves -------------------------------------------------------------
+
+QUICK = {"promote_after": 1.0, "replace_after": 3.0}
+
+
+def members(node: Node) -> list[str]:
+    found: list[str] = node.status()["pools"]["docks"].get("members", [])
+    return found
+
+
+@asynccontextmanager
+async def mesh(names: str, **settings: Any) -> AsyncIterator[dict[str, Node]]:
+    """The first makes the pool; everybody is linked to it."""
+    async with AsyncExitStack() as stack:
+        nodes: dict[str, Node] = {}
+        for name in names:
+            peers = [node.address for node in nodes.values()]
+            node = Node(name, peers=peers, dead=LEASE / 2, **settings)
+            nodes[name] = await stack.enter_async_context(node)
+            docks(node, **QUICK)
+        yield nodes
+
+
+def test_nodes_that_stay_become_members_by_twos() -> None:
+    async def story() -> None:
+        async with mesh("ab") as nodes:
+            await a_while(10.0)
+            assert members(nodes["b"]) == ["a"]  # two would survive no more than one
+            told = nodes["b"].status()["pools"]["docks"]["recovery"]
+            assert told.startswith("a is the only member: if it crashes, nobody gets permits until")
+        async with mesh("abcd") as nodes:
+            await eventually(lambda: len(members(nodes["d"])) == 3)
+            await a_while(10.0)
+            assert all(len(members(node)) == 3 for node in nodes.values())
+            told = nodes["d"].status()["pools"]["docks"]["recovery"]
+            assert told == "1 of the 3 members may crash at a time"
+        async with mesh("abcdefg") as nodes:
+            await eventually(lambda: len(members(nodes["g"])) == 5)
+            await a_while(10.0)
+            assert all(len(members(node)) == 5 for node in nodes.values())
+
+    run(story)
+
+
+def test_who_is_not_willing_is_no_member() -> None:
+    async def story() -> None:
+        async with mesh("abcd") as nodes, Node("e", peers=[nodes["a"].address], member=False) as e:
+            docks(e)
+            await eventually(lambda: len(members(nodes["a"])) == 3)
+            await nodes["d"].close()
+            await nodes["c"].close()
+            await a_while(20.0)
+            assert "e" not in members(nodes["a"])
+
+    run(story)
+
+
+def test_a_member_that_stays_away_is_replaced_if_somebody_is_there() -> None:
+    async def story() -> None:
+        async with mesh("abcd") as nodes:
+            await eventually(lambda: len(members(nodes["a"])) == 3)
+            [spare] = [name for name in nodes if name not in members(nodes["a"])]
+            [killed] = [name for name in members(nodes["a"]) if name != "a"][:1]
+            await nodes[killed].vanish()
+            await eventually(lambda: spare in members(nodes["a"]) and len(members(nodes["a"])) == 3)
+            assert killed not in members(nodes["a"])
+            again = next(name for name in members(nodes["a"]) if name != "a")
+            await nodes[again].vanish()
+            await a_while(20.0)
+            assert again in members(nodes["a"])  # there is nobody for its place
+            left = [node for name, node in nodes.items() if name not in (killed, again)]
+            for node in left:
+                async with docks(node).acquire(3, timeout=LIMIT):
+                    pass
 
     run(story)

@@ -55,6 +55,10 @@ def agent(
             "Unless given, where the platform has such folders."
         ),
     ] = None,
+    member: Annotated[
+        bool,
+        typer.Option("--member/--no-member", help="May this node become a member by itself?"),
+    ] = True,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Run a node for all programs of this machine.
@@ -85,6 +89,7 @@ def agent(
         "trace": trace,
         "trace_limit": trace_limit,
         "state": state,
+        "member": None if member else False,
     }
     conf.with_flags(settings, flags)
     settings.pools.update(conf.pool_flag(text) for text in pool or [])

@@ -95,8 +95,8 @@ def simulate(
     members: Annotated[
         str | None,
         typer.Option(
-            help="Nodes may crash and the network may part: a quorum of these members (all, or how "
-            "many) renews leases and replaces a lost token. With any token algorithm."
+            help="Nodes may crash and the network may part: a quorum of these members (auto, all, "
+            "or how many) renews leases and replaces a lost token. With any token algorithm."
         ),
     ] = None,
     lease: Annotated[

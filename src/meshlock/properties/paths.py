@@ -7,9 +7,9 @@ enough*. Here is what that means, so that a machine can decide it.
 A request **had a path** if, while it waited, there was an interval during which one and the same
 majority of the members was up and connected with its node without interruption, and which was
 longer than ``queue`` + ``recover`` x (1 + c). Here c is how often, in the interval, somebody
-else came to this part of the network or left it: whoever leaves may take the token or permits
-along, and whoever comes may bring a higher epoch, so that everything has to be found out
-anew. ``recover`` is the longest that that takes, ``queue`` the longest that those who are
+else came to this part of the network or left it, or the members changed: whoever leaves may take
+the token or permits along, and whoever comes may bring a higher epoch, so that everything has to be
+found out anew. ``recover`` is the longest that that takes, ``queue`` the longest that those who are
 ahead can take; both follow from the timers and the workload, and whoever runs the nodes
 states them.
 """
@@ -42,22 +42,25 @@ class Paths:
     """Which nodes were connected when; asked about requests when they have waited."""
 
     def __init__(self, members: tuple[int, ...], recover: float, queue: float) -> None:
-        self.members = members
-        self.majority = len(members) // 2 + 1
+        self.members = members  # now; they may change
         self.recover = recover
         self.queue = queue
         self.times: list[float] = []
         self.parts: list[tuple[int, ...]] = []
+        self.members_then: list[tuple[int, ...]] = []
 
     def record(self, time: float, parts: tuple[int, ...]) -> bool:
         """From this time on the network is in these parts; are they new?"""
-        if len(self.times) > 0 and self.parts[-1] == parts:
+        known = len(self.times) > 0
+        if known and self.parts[-1] == parts and self.members_then[-1] == self.members:
             return False
-        if len(self.times) > 0 and self.times[-1] == time:
+        if known and self.times[-1] == time:
             self.parts[-1] = parts
+            self.members_then[-1] = self.members
         else:
             self.times.append(time)
             self.parts.append(parts)
+            self.members_then.append(self.members)
         return True
 
     def had_path(self, node: int, asked: float, end: float) -> bool:
@@ -76,19 +79,22 @@ class Paths:
     def long_enough(self, node: int, place: int, start: float, end: float) -> bool:
         """The same for one interval, that starts so."""
         here = self.part_of(node, place)
-        steady = [member for member in self.members if member in here]
+        members = self.members_then[place]
+        steady = [member for member in members if member in here]
         allowed = self.queue + self.recover
-        while len(steady) >= self.majority:
+        while 2 * len(steady) > len(members):
             place += 1
             until = min(end, self.times[place]) if place < len(self.times) else end
             if until - start > allowed:
                 return True
             if until >= end:
                 return False
-            now = self.part_of(node, place)
-            if now != here:
+            now, before = self.part_of(node, place), members
+            members = self.members_then[place]
+            if now != here or members != before:
                 allowed += self.recover
-                steady = [member for member in steady if member in now]
+                kept = [one for one in members if one in steady or one not in before]
+                steady = [member for member in kept if member in now]
                 here = now
         return False
 

@@ -13,7 +13,7 @@ from meshlock.algorithms.interface import Algorithm, Effect, Enter, Keep, Messag
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.layer import layer
 from meshlock.algorithms.recovery.messages import Hello
-from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch
+from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch, Rules
 from meshlock.algorithms.recovery.state import Terms
 from meshlock.properties.leases import LeaseMonitor, numbered
 from meshlock.properties.promises import promises
@@ -27,26 +27,34 @@ Near = Callable[[int], Iterable[int]]
 class LayerSetup:
     """What the recovery layer needs besides an algorithm."""
 
-    def __init__(self, members: tuple[int, ...], clocks: Clocks) -> None:
+    def __init__(
+        self, members: tuple[int, ...], clocks: Clocks, rules: Rules | None = None
+    ) -> None:
+        """With ``rules`` node 0 makes the pool, and members choose themselves."""
         self.members = members
         self.clocks = clocks
+        self.rules = rules
 
     def line(self) -> dict[str, Any]:
         """As in the set-up of a trace, under ``recovery``."""
         clocks = self.clocks
-        return {
+        line = {
             "members": list(self.members),
             "lease": clocks.lease / TICKS,
             "wait": clocks.wait / TICKS,
             "skew": clocks.skew,
             "rates": clocks.rates,
         }
+        if self.rules is not None:
+            line["rules"] = list(self.rules)
+        return line
 
 
 def recorded_layer(recovery: dict[str, Any]) -> LayerSetup:
     """From the set-up of a trace."""
     clocks = Clocks(recovery["lease"], recovery["skew"], recovery["rates"])
-    return LayerSetup(tuple(recovery["members"]), clocks)
+    rules = Rules(*recovery["rules"]) if "rules" in recovery else None
+    return LayerSetup(tuple(recovery["members"]), clocks, rules)
 
 
 class LayeredNodes:
@@ -71,7 +79,9 @@ class LayeredNodes:
             options,
             near,
             slots=True,
+            rules=setup.rules,
         )
+        self.members = setup.members  # of the latest epoch whose token was seen
         self.out: list[Effect] = []
         self.layers = [layer(me, self.out, self.terms) for me in range(size)]
         self.nodes: list[Node] = list(self.layers)
@@ -91,7 +101,8 @@ class LayeredNodes:
     # -- lives ----------------------------------------------------------------------------
 
     def restart(self, me: int, now: float, disk: bool = True) -> None:
-        """A life begins, the first or another; without a disk, epochs count from the clock."""
+        """A life begins, the first or another; without a disk, epochs count from the clock. With
+        the first of node 0 the pool begins, if its members choose themselves."""
         if not disk:
             self.disk[me] = None
         self.boots[me] += 1
@@ -102,7 +113,10 @@ class LayeredNodes:
         self.set_clock(me, now)
         kept = self.disk[me]
         floor = self.clocks.shown(me, now) if kept is None else 0
-        self.layers[me].restart(self.boots[me], kept, floor)
+        if self.terms.rules is not None and me == 0 and self.boots[me] == 1:
+            self.layers[me].found(self.boots[me], floor)
+        else:
+            self.layers[me].restart(self.boots[me], kept, floor)
 
     def crash(self, me: int, clients: list[Client]) -> None:
         """Those of its clients that are inside go on until their leases end."""
@@ -180,6 +194,7 @@ class LayeredNodes:
         if epoch <= self.minted:
             return None
         self.minted = epoch
+        self.members = self.layers[me].members
         self.monitor.recovered(now, me, epoch, self.layers[me].config.permits)
         return epoch
 

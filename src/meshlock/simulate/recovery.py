@@ -240,6 +240,12 @@ class RecoverySimulation(Routed):
     ) -> None:
         super().done(node, event, cause, tokens, permits)
         me = node.me
+        if self.lives.members != self.paths.members:
+            self.paths.members = self.recovery.members = self.lives.members
+            self.recovery.moved = True
+            self.recovery.changes += 1
+            if self.begun:
+                self.paths.record(self.now, self.parts)
         wanted = self.lives.wake_at(me)
         if wanted < self.due[me]:
             due = self.due[me] = max(wanted, self.now)

@@ -21,12 +21,12 @@ class RecoveryMeasures:
     def __init__(self, size: int, members: tuple[int, ...], permits: int) -> None:
         self.size = size
         self.members = members
-        self.majority = len(members) // 2 + 1
         self.permits = permits
         self.capacity = 0.0  # permits, times how long there were so many
         self.time = 0.0
         self.crashes = 0
         self.cuts = 0
+        self.changes = -1  # of members; the first are no change
         self.lost_grants = 0  # the lease ran out although the client's node lived
         self.orphaned_grants = 0  # their node crashed
         self.lost_requests = 0  # their node crashed while they waited
@@ -65,7 +65,7 @@ class RecoveryMeasures:
         there = [parts[one] for one in self.members if parts and parts[one] != DOWN]
         self.majority_part = DOWN
         for part in set(there):
-            if there.count(part) >= self.majority:
+            if 2 * there.count(part) > len(self.members):
                 self.majority_part = part
 
     def span(
@@ -122,6 +122,7 @@ class RecoveryMeasures:
         return {
             "crashes": self.crashes,
             "partitions": self.cuts,
+            "member_changes": max(0, self.changes),
             "birth": self.birth if self.birth >= 0.0 else None,
             "outages": spread(self.outages),
             "time_to_recover": spread(self.recoveries),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from meshlock.algorithms.recovery.records import Rules
 from meshlock.algorithms.registry import refuse_impossible
 from meshlock.errors import Refused
 from meshlock.simulate.clocks import TICKS, drawn_clocks
@@ -41,20 +42,27 @@ def with_recovery(settings: Settings, setup: RunSetup) -> RecoverySimulation:
     lease = lease_time(settings, mean_delay)
     clocks = drawn_clocks(size, lease, skew(settings), setup.seed)
     until = times("until", settings.text("until"), 1)[0] if settings.text("until") else 0.0
-    layer = LayerSetup(members(settings, size), clocks)
+    layer = LayerSetup(members(settings, size), clocks, rules(settings, clocks.lease))
     return RecoverySimulation(setup, layer, faults(settings, setup.seed, lease), until)
 
 
 def members(settings: Settings, nodes: int) -> tuple[int, ...]:
     text = settings.text("members")
+    if text == "auto":
+        return ()
     if text == "all":
         return tuple(range(nodes))
     if not text.isdigit() or not 1 <= int(text) <= nodes:
         raise Refused(
-            f"--members is 'all' or how many of the {nodes} nodes, counted from node 0, "
+            f"--members is 'auto', 'all' or how many of the {nodes} nodes, counted from node 0, "
             f"not '{text}'."
         )
     return tuple(range(int(text)))
+
+
+def rules(settings: Settings, lease: int) -> Rules | None:
+    """Of members that choose themselves: as live nodes have them with their leases of 3 s."""
+    return Rules(5, 3 * lease, 10 * lease) if settings.text("members") == "auto" else None
 
 
 def lease_time(settings: Settings, mean_delay: float) -> float:

@@ -2,4 +2,4 @@
 
 :mod:`.records` is what is written down, :mod:`.messages` what is said, :mod:`.state` what a node
 knows, :mod:`.reports` what a proposer concludes, :mod:`.quorum` how a quorum agrees, :mod:`.inside`
-the node inside, :mod:`.pace` when to do what."""
+the node inside, :mod:`.pace` when to do what, :mod:`.autopilot` who should be a member."""

@@ -108,6 +108,7 @@ from meshlock.algorithms.recovery.messages import (
     Hello,
     Higher,
     Ledger,
+    Offer,
     Promise,
     Propose,
     Refuse,
@@ -899,6 +900,8 @@ class Layer(Quorum):
             self.receive_copy(message)
         elif isinstance(message, Suggest):
             self.receive_suggest(message)
+        elif isinstance(message, Offer):
+            self.receive_offer(message)
         elif isinstance(message, Refuse):
             self.receive_refuse(message)
         elif isinstance(message, Higher):

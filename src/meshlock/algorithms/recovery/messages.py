@@ -138,6 +138,14 @@ class Suggest(Message):
         self.lost = lost
 
 
+class Offer(Message):
+    """I have been here for a while, in that epoch, and would be a member."""
+
+    def __init__(self, receiver: int, epoch: Epoch) -> None:
+        super().__init__(receiver)
+        self.epoch = epoch
+
+
 class Sent(Message):
     """A token of that epoch and hop was sent to you: has it arrived?"""
 
@@ -189,6 +197,7 @@ KINDS: list[type[Message]] = [
     AskLedger,
     Copy,
     Suggest,
+    Offer,
     Sent,
     Accepted,
     Return,

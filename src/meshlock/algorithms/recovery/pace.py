@@ -41,6 +41,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from meshlock.algorithms.interface import NIL
+from meshlock.algorithms.recovery.autopilot import Autopilot
 from meshlock.algorithms.recovery.records import (
     MOST_GRANTS,
     NO_EPOCH,
@@ -80,7 +81,9 @@ class Pace:
         self.lease = node.terms.lease
         self.grace = self.lease // GRACE
         self.step = self.lease // STEP
-        self.change: Change | None = None  # of members or permits, to be made when it can be
+        self.autopilot = Autopilot(node)
+        self.change: Change | None = None  # of members or permits, asked for by somebody; or ...
+        self.wanted: Change | None = None  # ... if there is none, the one of the autopilot
         self.began = False
         self.woken_at = 0
         self.listens_until = 0
@@ -125,6 +128,7 @@ class Pace:
             node.repeat()
             if self.may_succeed(now):
                 node.remind()
+        self.autopilot.offer(now)
         self.close(now)
         self.propose(now, chance)
 
@@ -146,6 +150,8 @@ class Pace:
         ):
             self.minted_at = now
         self.look_at_wish()
+        self.autopilot.observe(now)
+        self.wanted = self.change or self.autopilot.change(now, self.gone_since)
         if node.unaccepted != self.unaccepted:
             self.unaccepted = node.unaccepted
             self.unaccepted_at = now
@@ -240,7 +246,7 @@ class Pace:
         if now >= self.due:
             self.tries += 1
             self.due = now + (2 * self.lease + int(chance * self.lease) << min(self.tries - 1, 3))
-            node.propose(self.change)
+            node.propose(self.wanted)
             self.quorum_at = -1
             self.close(now)
 
@@ -319,9 +325,9 @@ class Pace:
 
     def wish(self) -> str:
         """A change is made where the token is reported: its holder must be within reach."""
-        if self.change is None or not self.node.member:
+        if self.wanted is None or not self.node.member:
             return ""
-        return f"the {'permits' if self.change.permits > 0 else 'members'} are to change"
+        return f"the {'permits' if self.wanted.permits > 0 else 'members'} are to change"
 
     def shared_reason(self, now: int) -> str:
         """What others are likely to see as well."""

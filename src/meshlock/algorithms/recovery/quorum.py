@@ -11,6 +11,7 @@ from meshlock.algorithms.recovery.messages import (
     Confirm,
     Higher,
     Ledger,
+    Offer,
     Promise,
     Propose,
     Refuse,
@@ -277,6 +278,15 @@ class Quorum(Conclusions):
         for member in self.members:
             if member not in self.unreachable:
                 self.send(Suggest(member, self.promised, self.holder_hop, lost))
+
+    def offer(self, members: list[int]) -> None:
+        """No member ourselves, but willing to be."""
+        for member in members:
+            self.send(Offer(member, self.adopted))
+
+    def receive_offer(self, offer: Offer) -> None:
+        if offer.epoch == self.adopted and self.member:
+            self.offers[offer.sender] = self.now
 
     def receive_higher(self, higher: Higher) -> None:
         self.highest = max(self.highest, higher.epoch)

@@ -28,6 +28,7 @@ from meshlock.algorithms.recovery.records import (
     Fence,
     FirstLedger,
     Report,
+    Rules,
     Seal,
     TokenState,
     Unaccepted,
@@ -41,12 +42,14 @@ its place in the order of arrival."""
 class Terms:
     """What all nodes of a pool agree on when it is made.
 
-    ``nodes`` is everybody who should hear of an epoch; those that are no members may come and go.
-    ``members`` are the first ones, and so many ``permits`` there are at first; what holds now, a
-    node's ``config`` says. Nobody: the pool is made by one node (``found``), and the others hear
-    who the members are. ``wait`` on any clock is not shorter than ``lease`` on any other. ``near``
-    gives the neighbours of a node, as far as is known here. ``slots``: a grant says which of the
-    permits it has, not only how many.
+        ``nodes`` is everybody who should hear of an epoch; those that are no members may come and go.
+            ``members`` are the first ones, and so many ``permits`` there are at first; what holds now, a
+        node's ``config`` says. Nobody: the pool is made by one node (``found``), and the others hear
+        who the members are. ``wait`` on any clock is not shorter than ``lease`` on any other. ``near``
+        gives the neighbours of a node, as far as is known here. ``slots``: a grant says which of the
+        permits it has, not only how many.
+     ``rules``: by which members choose
+    themselves, if they do.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Terms:
         options: dict[str, str],
         near: Callable[[int], Iterable[int]],
         slots: bool = False,
+        rules: Rules | None = None,
     ) -> None:
         self.nodes = nodes
         self.members = members
@@ -70,6 +74,7 @@ class Terms:
         self.options = options
         self.near = near
         self.slots = slots
+        self.rules = rules
 
 
 class Grant:
@@ -258,6 +263,8 @@ class State(Leased):
         self.heard_of = NIL  # the holder or proposer that was heard of last, and when
         self.heard_at = NEVER
         self.suggested_until = NEVER  # somebody who may not propose sees a reason to
+        self.offers: dict[int, int] = {}  # who would be a member, and when we heard that last
+        self.willing = True  # to be a member ourselves
         self.crossed = False  # another proposal has the number of ours: neither may succeed
         # What we said when we promised, to say it again: not frozen, for that is a doubled message.
         self.last_report: Report | None = None
@@ -413,6 +420,7 @@ class State(Leased):
         self.heard_of = NIL
         self.heard_at = NEVER
         self.suggested_until = NEVER
+        self.offers = {}
         self.crossed = False
         self.last_report = None
 

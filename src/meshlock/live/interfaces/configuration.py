@@ -77,6 +77,7 @@ class Settings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     trace: str | None = None
     trace_limit: Annotated[int, TRACE_LIMIT.meta] = 10**9  # bytes, for each pool
     state: str = "auto"  # a folder; "none": remember nothing
+    member: bool = True  # may this node become a member of pools by itself?
     zenoh: dict[str, Any] | None = None
     pools: dict[str, PoolSettings] = {}
 

@@ -58,6 +58,7 @@ class Node:
     ``state`` is a folder where the node keeps what it has promised, so that it comes back to its
     pools when it restarts; unless it is named it is where the platform has such folders, by the
     name of the node (on Linux ``~/.local/state/meshlock/NAME``). None: it remembers nothing.
+    ``member``: may this node become a member of pools by itself? Not if it is here only for a while.
     ``zenoh`` are settings of a Zenoh network to join; peers there are called ``zenoh/NAME``.
     ``clock_rate`` makes the clock of leases run fast or slow, for tests; leave it alone.
 
@@ -84,6 +85,7 @@ class Node:
         trace: str | Path | None = None,
         trace_limit: int = 10**9,
         state: str | Path | None = AUTO,
+        member: bool = True,
         zenoh: Mapping[str, Any] | None = None,
         clock_rate: float = 1.0,
     ) -> None:
@@ -94,6 +96,7 @@ class Node:
         self.dead = dead
         self.trace = Path(trace) if trace is not None else None
         self.trace_limit = trace_limit
+        self.member = member
         self.zenoh = zenoh
         self.clock_rate = clock_rate
         self.boot = secrets.randbits(48) + 1
@@ -135,6 +138,7 @@ class Node:
             trace=settings.trace,
             trace_limit=settings.trace_limit,
             state=None if settings.state == "none" else settings.state,
+            member=settings.member,
             zenoh=settings.zenoh,
             clock_rate=settings.clock_rate,
         )
@@ -380,7 +384,7 @@ class Node:
         if self.trace is not None:
             path = self.trace / f"{name}.{self.name}.jsonl"
             recording = Recording(path, self.name, self.trace_limit)
-        pool = Pool(name, self.name, self._mesh, recording, self.promises)
+        pool = Pool(name, self.name, self._mesh, recording, self.promises, self.member)
         self.pools[name] = self._mesh.receivers[name] = pool
         return pool
 

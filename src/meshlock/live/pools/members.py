@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from meshlock.algorithms.interface import Algorithm, Conflict, Keep
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.records import NO_EPOCH, Change, majority
+from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Rules, majority
 from meshlock.algorithms.recovery.state import Terms
 from meshlock.errors import Refused
 from meshlock.live.links.mesh import DRIFT
@@ -54,8 +54,10 @@ class Members:
             algorithm,
             configuration.options,
             self.near,
+            rules=rules(configuration),
         )
         self.node = Layer(pool.meet(pool.me), pool.out, self.terms)
+        self.node.willing = pool.willing
         self.node.pace.second = 1_000_000
         self.node.pace.called = self.name
         self.start(founding)
@@ -237,3 +239,12 @@ class Members:
             )
         lost = len(members) - majority(self.node.members)
         return f"{lost} of the {len(members)} members may crash at a time"
+
+
+def rules(configuration: PoolConfiguration) -> Rules | None:
+    """By which members choose themselves, if they do."""
+    if configuration.most_members == 0:
+        return None
+    return Rules(
+        configuration.most_members, configuration.promote_after, configuration.replace_after
+    )

@@ -68,12 +68,14 @@ class Pool:
         mesh: Mesh,
         recording: Recording | None,
         promises: Promises | None = None,
+        willing: bool = True,
     ) -> None:
         self.name = name
         self.me = me
         self.mesh = mesh
         self.recording = recording
         self.promises = promises
+        self.willing = willing  # to be a member
         self.configuration: PoolConfiguration | None = None
         self.identity = 0
         self.asked_permits: int | None = None  # what our own user thinks k is
