@@ -1,6 +1,9 @@
 """Random worlds of layered nodes by the thousand: prints every one in which something went wrong.
 
     python campaigns/layer_worlds.py [COUNT [SEED [ALGORITHM ...]]]
+    python campaigns/layer_worlds.py auto [COUNT [SEED [ALGORITHM ...]]]
+
+With ``auto`` the members of each world choose themselves.
 
 A world follows from its algorithm and its seed, so a finding can be run again by itself. The worlds
 and their judge are those of the tests (tests/algorithms/layer_stories.py), which run a few of them.
@@ -15,18 +18,21 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "algorithms"))
 
-from layer_stories import ALGORITHMS, Story
+from layer_stories import ALGORITHMS, GROWING, Story
 
 
 def main() -> int:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100
-    first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    words = sys.argv[1:]
+    rules = GROWING if words[:1] == ["auto"] else None
+    words = words[1:] if rules is not None else words
+    count = int(words[0]) if words else 100
+    first = int(words[1]) if len(words) > 1 else 0
     wrong = 0
-    for algorithm in sys.argv[3:] or ALGORITHMS:
+    for algorithm in words[2:] or ALGORITHMS:
         began = time.process_time()
-        found = entries = epochs = lost = 0
+        found = entries = epochs = lost = members = 0
         for seed in range(first, first + count):
-            story = Story(algorithm, seed)
+            story = Story(algorithm, seed, rules=rules)
             try:
                 story.tell()
             except Exception as error:
@@ -37,11 +43,13 @@ def main() -> int:
             entries += len(story.world.entered)
             epochs += len(story.world.epochs)
             lost += story.world.lost
+            members = max(members, *[len(node.members) for node in story.world.nodes])
         wrong += found
         took = time.process_time() - began
         print(
             f"{algorithm}: worlds {first} to {first + count - 1}: {entries} entries, {epochs} "
-            f"epochs, {lost} leases lost; {found} went wrong; {took:.1f} s",
+            f"epochs, {lost} leases lost, up to {members} members; {found} went wrong; "
+            f"{took:.1f} s",
             flush=True,
         )
     return 1 if wrong else 0

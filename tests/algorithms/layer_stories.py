@@ -12,6 +12,7 @@ from layer_world import LEASE, World, check
 from meshlock.algorithms.interface import Algorithm
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.records import Change
+from meshlock.algorithms.recovery.state import Rules
 from meshlock.algorithms.registry import find
 
 ALGORITHMS = (
@@ -25,6 +26,9 @@ ALGORITHMS = (
     "neilsen-mizuno",
 )
 
+GROWING = Rules(5, LEASE // 2, 2 * LEASE)
+"""Members that choose themselves, in a hurry."""
+
 STEPS = 150
 MOST = 4
 """Permits, where they change."""
@@ -33,7 +37,13 @@ PATIENCE = 30 * LEASE
 
 
 class Story:
-    def __init__(self, algorithm: str | Algorithm, seed: int, make: type[Layer] = Layer) -> None:
+    def __init__(
+        self,
+        algorithm: str | Algorithm,
+        seed: int,
+        make: type[Layer] = Layer,
+        rules: Rules | None = None,
+    ) -> None:
         self.random = draw = Random(seed)
         entry = find(algorithm) if isinstance(algorithm, str) else algorithm
         size = draw.choice([2, 3, 3, 4, 5])
@@ -46,6 +56,7 @@ class Story:
         # after changes of members or permits a lost disk is more than recovery promises to survive
         forgets = 0.0 if self.changes else draw.choice([0.0, 0.2, 0.5])
         self.forgets = 0.0 if self.resizes else forgets
+        self.rules = rules
         self.cuts = draw.random() < 0.6
         self.sleeps = draw.random() < 0.3
         self.pauses = draw.choice([(0, 1, 2, 5), (0, 1, 2, 5, 20, 60), (0, 5, 50, 200)])
@@ -64,6 +75,7 @@ class Story:
             blind=draw.choice([0.0, 0.0, 0.8]),
             twins=draw.choice([0.0, 0.0, 0.1]),
             make=make,
+            rules=rules,
         )
 
     def happen(self) -> None:
@@ -102,7 +114,8 @@ class Story:
         elif what < 0.7 and self.crashes and world.up[node]:
             world.crash(node)
         elif what < 0.77 and not world.up[node]:
-            world.start(node, draw.random() < self.forgets)
+            forget = draw.random() < self.forgets
+            world.start(node, forget and (self.rules is None or world.may_forget(node)))
         elif what < 0.83 and self.cuts:
             link = draw.choice(sorted(world.all_links))
             world.set_link(*link, link not in world.links)

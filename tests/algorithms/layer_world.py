@@ -23,8 +23,8 @@ from meshlock.algorithms.interface import (
 )
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Hello
-from meshlock.algorithms.recovery.records import FENCE_BITS
-from meshlock.algorithms.recovery.state import Terms
+from meshlock.algorithms.recovery.records import FENCE_BITS, majority
+from meshlock.algorithms.recovery.state import Rules, Terms
 from meshlock.algorithms.registry import find, settle
 
 LEASE, WAIT = 300, 306
@@ -87,9 +87,11 @@ class World:
         twins: float = 0.0,
         make: type[Layer] = Layer,
         options: dict[str, str] | None = None,
+        rules: Rules | None = None,
     ) -> None:
-        """``loss`` and ``doubles`` are of what is sent at best effort; ``blind``: how often a node
-        is not told who is unreachable; ``twins``: how often a thawed twin does what a node does."""
+        """With ``rules`` node 0 makes the pool, and the members choose themselves. ``loss`` and
+        ``doubles`` are of what is sent at best effort; ``blind``: how often a node is not told who
+        is unreachable; ``twins``: how often a thawed twin does what a node does."""
         self.random = random.Random(seed)
         self.size = size
         self.permits = permits
@@ -115,7 +117,7 @@ class World:
         entry = find(algorithm) if isinstance(algorithm, str) else algorithm
         self.terms = Terms(
             tuple(range(size)),
-            tuple(range(members or size)),
+            () if rules is not None else tuple(range(members or size)),
             permits,
             LEASE,
             WAIT,
@@ -123,6 +125,7 @@ class World:
             settle(entry, options or {}),
             self.near,
             slots=True,
+            rules=rules,
         )
         self.clocks = [Clock(SLOW, 0, 0) for _ in range(size)]
         self.nodes = [make(i, self.out, self.terms) for i in range(size)]
@@ -211,13 +214,24 @@ class World:
         self.boots[i] += 1
         self.up[i] = True
         self.parts.clear()
-        self.ready(i).restart(self.boots[i], kept, floor)
+        if self.terms.rules is not None and i == 0 and self.boots[i] == 1:
+            self.ready(i).found(self.boots[i], floor)
+        else:
+            self.ready(i).restart(self.boots[i], kept, floor)
         self.done(i)
         self.wake_due[i] = self.now
         for j in range(self.size):
             if self.linked(i, j):
                 self.link_up(i, j)
                 self.link_up(j, i)
+
+    def may_forget(self, i: int) -> bool:
+        """Do enough of the members that anybody knows of remember that they are, without it?"""
+        remember = {
+            j for j in range(self.size) if j != i and self.disk[j] and self.disk[j].config.members
+        }
+        known = [one.config.members for one in (*self.nodes, *self.disk) if one is not None]
+        return all(len(remember.intersection(one)) >= majority(one) for one in known if one)
 
     def crash(self, i: int) -> None:
         """Its clients that wait are gone with it; those that are in run on under their lease."""
@@ -355,6 +369,8 @@ class World:
                 del self.held[effect.client]
             else:
                 check(not isinstance(effect, Conflict), "a conflict of configurations")
+        due = max(self.now + 1, self.clocks[i].when(self.nodes[i].wake_at()))
+        self.wake_due[i] = min(self.wake_due[i], due)
         for grant in self.nodes[i].grants.values():
             self.held[grant.client].until = self.clocks[i].when(grant.until)
         self.judge()

@@ -24,6 +24,7 @@ def pool(**changes: Any) -> dict[str, Any]:
         ],
         "entries": 1234,
         "conflict": "",
+        "recovery": "",
     }
     return {**usual, **changes}
 
@@ -107,7 +108,7 @@ def test_what_is_wrong_stands_below_in_full() -> None:
 def test_a_node_alone_and_without_pools() -> None:
     alone = {**answer(), "links": {}, "map": {"north": {"distance": 0, "links": [], "left": False}}}
     assert "no links: this node is alone" in drawn(alone)
-    assert "no pools: found one with --pool NAME=PERMITS" in drawn(alone)
+    assert "no pools: make one with --pool NAME=PERMITS" in drawn(alone)
 
 
 def test_entries_per_second_are_those_of_the_last_seconds() -> None:

@@ -48,7 +48,7 @@ def pools(nodes: list[Node], algorithm: str, permits: int) -> list[Pool]:
     """Without leases: what the links alone can promise."""
     names = [node.name for node in nodes]
     if algorithm == "jiang":
-        first = nodes[0].pool("docks", permits)
+        first = nodes[0].pool("docks", permits, recovery="none")
     else:
         links = list(pairwise(names))
         fixed = {"members": names, "links": links, "recovery": "none"}

@@ -162,7 +162,7 @@ def test_numbers_out_of_range_in_frames_cost_the_sender_its_link(
 ) -> None:
     async def story() -> None:
         async with Node("a", dead=LIMIT) as a:
-            docks = a.pool("docks", permits=1)
+            docks = a.pool("docks", permits=1, recovery="none")
             assert docks.core is not None
             before = docks.core.freeze()
             stranger = await Stranger.dial(a, unprotected())
@@ -401,7 +401,7 @@ def test_a_request_that_cannot_be_written_fails_alone(monkeypatch: pytest.Monkey
             for members in ([], ["a", "b"]):
                 name = "leased" if members else "plain"
                 pools = [node.pool(name, 1, members=members) for node in (a, b) if members]
-                pools = pools or [a.pool(name, permits=1), b.pool(name)]
+                pools = pools or [a.pool(name, permits=1, recovery="none"), b.pool(name)]
                 holder, other = await holder_and_other(pools)
                 grant = await holder.acquire(timeout=LIMIT)
                 failing.append("REQUEST")

@@ -109,9 +109,10 @@ def pools(found: dict[str, Any], rates: dict[str, float] | None) -> list[Rendera
         rows.append(row)
         if pool["conflict"]:
             remarks.append(Text(f"{name}: {pool['conflict']}", style="red"))
-        remarks.append(
-            leases(name, pool) if pool.get("lease") else Text(f"{name}: {pool['recovery']}")
-        )
+        if pool.get("lease"):
+            remarks.append(leases(name, pool))
+        elif pool["recovery"]:
+            remarks.append(Text(f"{name}: {pool['recovery']}"))
     return [Narrowing([*names, *([] if rates is None else ["per s>"])], rows), *remarks]
 
 

@@ -13,8 +13,8 @@ from meshlock.algorithms.interface import Algorithm, Effect, Enter, Keep, Messag
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.layer import layer
 from meshlock.algorithms.recovery.messages import Hello
-from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch, Rules
-from meshlock.algorithms.recovery.state import Terms
+from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch
+from meshlock.algorithms.recovery.state import Rules, Terms
 from meshlock.properties.leases import LeaseMonitor, numbered
 from meshlock.properties.promises import promises
 from meshlock.simulate.clocks import TICKS, Clocks

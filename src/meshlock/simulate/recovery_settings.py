@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from meshlock.algorithms.recovery.records import Rules
+from meshlock.algorithms.recovery.state import Rules
 from meshlock.algorithms.registry import refuse_impossible
 from meshlock.errors import Refused
 from meshlock.simulate.clocks import TICKS, drawn_clocks

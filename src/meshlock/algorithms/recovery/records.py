@@ -47,15 +47,6 @@ class Change(NamedTuple):
         return self.remove not in config.members
 
 
-class Rules(NamedTuple):
-    """Of members that choose themselves (:mod:`.autopilot`): how many there may be, and how long a
-    node must have been there to become one, or be unreachable to be replaced."""
-
-    most: int
-    promote_after: int
-    replace_after: int
-
-
 class Entry(NamedTuple):
     """Of a ledger: permits that are out. ``lapsing``: nobody renews them any more. ``slots``:
     which ones, where that matters; as many as permits, or none. ``label``: the client's own."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import cast
+from typing import NamedTuple, cast
 
 from meshlock.algorithms.clients import ClientQueue
 from meshlock.algorithms.interface import (
@@ -28,7 +28,6 @@ from meshlock.algorithms.recovery.records import (
     Fence,
     FirstLedger,
     Report,
-    Rules,
     Seal,
     TokenState,
     Unaccepted,
@@ -39,17 +38,24 @@ Waiting = tuple[int, int, int, int]
 its place in the order of arrival."""
 
 
+class Rules(NamedTuple):
+    """Of members that choose themselves (:mod:`.autopilot`): how many there may be, and how long a
+    node must have been there to become one, or be unreachable to be replaced."""
+
+    most: int
+    promote_after: int
+    replace_after: int
+
+
 class Terms:
     """What all nodes of a pool agree on when it is made.
 
-        ``nodes`` is everybody who should hear of an epoch; those that are no members may come and go.
-            ``members`` are the first ones, and so many ``permits`` there are at first; what holds now, a
-        node's ``config`` says. Nobody: the pool is made by one node (``found``), and the others hear
-        who the members are. ``wait`` on any clock is not shorter than ``lease`` on any other. ``near``
-        gives the neighbours of a node, as far as is known here. ``slots``: a grant says which of the
-        permits it has, not only how many.
-     ``rules``: by which members choose
-    themselves, if they do.
+    ``nodes`` is everybody who should hear of an epoch; those that are no members may come and go.
+    ``members`` are the first ones, and so many ``permits`` there are at first; what holds now, a
+    node's ``config`` says. Nobody: the pool is made by one node (``found``), and the others hear
+    who the members are. ``wait`` on any clock is not shorter than ``lease`` on any other. ``near``
+    gives the neighbours of a node, as far as is known here. ``slots``: a grant says which of the
+    permits it has, not only how many. ``rules``: by which members choose themselves, if they do.
     """
 
     def __init__(

@@ -58,7 +58,7 @@ class Node:
     ``state`` is a folder where the node keeps what it has promised, so that it comes back to its
     pools when it restarts; unless it is named it is where the platform has such folders, by the
     name of the node (on Linux ``~/.local/state/meshlock/NAME``). None: it remembers nothing.
-    ``member``: may this node become a member of pools by itself? Not if it is here only for a while.
+    ``member``: may this node become a member of pools by itself? Say no if it will leave soon.
     ``zenoh`` are settings of a Zenoh network to join; peers there are called ``zenoh/NAME``.
     ``clock_rate`` makes the clock of leases run fast or slow, for tests; leave it alone.
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from meshlock.algorithms.interface import Algorithm, Conflict, Keep
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Rules, majority
-from meshlock.algorithms.recovery.state import Terms
+from meshlock.algorithms.recovery.records import NO_EPOCH, Change, majority
+from meshlock.algorithms.recovery.state import Rules, Terms
 from meshlock.errors import Refused
 from meshlock.live.links.mesh import DRIFT
 from meshlock.live.pools.disk import Disk
@@ -234,8 +234,8 @@ class Members:
             return "who the members are is not known yet"
         if len(members) == 1:
             return (
-                f"{members[0]} is the only member: if it crashes, nobody gets permits until it is "
-                f"back; with two more nodes that stay, one of three may crash"
+                f"{members[0]} is the only member: while it is down, nobody gets permits; "
+                f"3 nodes survive that"
             )
         lost = len(members) - majority(self.node.members)
         return f"{lost} of the {len(members)} members may crash at a time"
