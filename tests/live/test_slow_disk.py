@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import subprocess
 import sys
@@ -13,8 +14,9 @@ import virtual
 from virtual import Network
 
 import meshlock
+from meshlock.algorithms.interface import Enter, Keep, Lost
 from meshlock.live.machine import clock
-from waiting import LIMIT, sooner_or_later
+from waiting import LIMIT, eventually, sooner_or_later
 
 NAMES = ["a", "b", "c"]
 LEASE = 3.0
@@ -64,12 +66,11 @@ def test_who_cannot_write_its_promise_down_lets_nobody_in_and_no_fence_comes_aga
             pool = node.pool("docks", 1, members=["a"], lease=LEASE)
             assert pool.members is not None and pool.members.disk.promises is not None
             promises = pool.members.disk.promises
-            path = promises.path
             if full:
-                promises.path = tmp_path / "not" / "there"
+                promises.folder = tmp_path / "not" / "there"
                 with pytest.raises(TimeoutError):
                     await pool.acquire(timeout=LIMIT)
-                promises.path = path
+                promises.folder = tmp_path
             fences = []
             for _ in range(3):
                 async with pool.acquire(timeout=LIMIT) as grant:
@@ -81,6 +82,38 @@ def test_who_cannot_write_its_promise_down_lets_nobody_in_and_no_fence_comes_aga
         lives = [await life(full) for full in (False, True, False)]
         fences = [fence for fences in lives for fence in fences]
         assert fences == sorted(set(fences))
+
+    virtual.run(story)
+
+
+def test_a_lease_that_ends_before_its_client_may_hear_of_it_is_never_used(tmp_path: Path) -> None:
+    """The client is not let in late; it asks again."""
+
+    async def story(network: Network) -> None:
+        nodes: list[meshlock.Node] = []
+        for name in NAMES:
+            nodes.append(await started(name, tmp_path, [node.address for node in nodes]))
+        pools = [node.pools["docks"] for node in nodes]
+        held = await pools[0].acquire(timeout=LIMIT)
+        waiting = asyncio.ensure_future(pools[1].acquire(timeout=LIMIT).__aenter__())
+        await eventually(lambda: pools[1].clients)
+        [number] = pools[1].clients
+        assert pools[1].members is not None
+        node = pools[1].members.node
+        assert node.withdraw(number)
+        pools[1].carry_out("withdraw", {})
+        network.disk = lambda: 4.0
+        for effect in (Keep(node.promised, node.config), Enter(number, 7, 1), Lost(number, 7)):
+            pools[1].out.append(effect)
+            pools[1].carry_out("timer", {})
+        assert len(pools[1].clients) == 1 and number not in pools[1].clients
+        held.release()
+        grant = await waiting
+        assert grant.fence != 7 and grant.held and grant.lease
+        for one in nodes:
+            assert one.mesh.mishaps.counts == {}
+            network.kill(one.mesh)
+            await one.vanish()
 
     virtual.run(story)
 

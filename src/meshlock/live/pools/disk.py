@@ -72,6 +72,8 @@ class Disk:
                 self.unsaved = self.record(effect)
             elif (self.written is None and self.unsaved is None) or self.may_pass(effect):
                 at_once.append(effect)
+                if isinstance(effect, Lost):
+                    self.forget(effect.client)
             else:
                 self.hold(effect)
         if self.unsaved is not None and self.written is None:
@@ -86,14 +88,18 @@ class Disk:
 
     def may_pass(self, effect: Effect) -> bool:
         """A proposal rests on nobody's promise. A ledger rests on the promise of its epoch; that
-        its writer goes by it too must be on disk before the new token does anything. A client
-        is told at once of a lease that has ended, if it was told that it began."""
-        if isinstance(effect, Lost):
-            held = [*self.waiting, *self.behind]
-            return all(not isinstance(e, Enter) or e.client != effect.client for e, _ in held)
+        its writer goes by it too must be on disk before the new token does anything. A lease that
+        has ended is told at once."""
         if isinstance(effect, Ledger):
             return effect.first.epoch <= self.on_disk
-        return isinstance(effect, Propose)
+        return isinstance(effect, Propose | Lost)
+
+    def forget(self, client: int) -> None:
+        """It must not be let in any more: its lease has ended before it could be told of it."""
+        for line in (self.waiting, self.behind):
+            for one in list(line):
+                if isinstance(one[0], Enter) and one[0].client == client:
+                    line.remove(one)
 
     def hold(self, effect: Effect) -> None:
         line = self.waiting if self.unsaved is None else self.behind

@@ -99,6 +99,7 @@ class Pool:
         self.serving: Waiter | None = None  # of an algorithm that takes one client at a time
         self.queue = ClientQueue()  # those behind it
         self.returning: list[int] = []  # granted to nobody
+        self.again: list[Waiter] = []  # granted too late to be told
         self.closed = False
         self.measures = Measures()
 
@@ -244,9 +245,13 @@ class Pool:
     def new_waiter(self, want: int, priority: int) -> Waiter:
         if len(self.clients) >= MOST_WAITING:
             raise Refused(f"{MOST_WAITING} requests of this node wait for {self.name} already.")
-        self.last_client = number = self.last_client + 1
         want, priority = int(want), int(priority)  # of whatever class they were
-        waiter = self.clients[number] = Waiter(number, want, priority, monotonic())
+        return self.numbered(Waiter(0, want, priority, monotonic()))
+
+    def numbered(self, waiter: Waiter) -> Waiter:
+        """By which the algorithm knows it; each only once."""
+        self.last_client = waiter.number = self.last_client + 1
+        self.clients[waiter.number] = waiter
         return waiter
 
     def ask(self, waiter: Waiter) -> Grant | None:
@@ -372,6 +377,8 @@ class Pool:
             number = self.returning.pop()
             if number in self.clients:  # else its lease has ended meanwhile
                 self.leave(number)
+        while self.again:
+            self.submit(self.numbered(self.again.pop()))
         if members is not None:
             members.sleep_until_due()
         if failure is not None:
@@ -391,11 +398,14 @@ class Pool:
             waiter.future.set_result(grant)
 
     def revoke(self, number: int) -> None:
-        """The lease of this grant ended: the client must have stopped by now."""
+        """The lease of this grant ended: the client must have stopped by now. If it could not even
+        be told that it began, it asks again."""
         waiter = self.clients.pop(number)
         if waiter.grant is not None:
             self.measures.lost += 1
             waiter.grant.revoke()
+        elif not waiter.abandoned:
+            self.again.append(waiter)
 
     # -- messages ----------------------------------------------------------------------
 
