@@ -22,29 +22,26 @@ from typing import Any
 from pin_counts import RECOVERING
 
 from meshlock.algorithms.recovery.records import NO_EPOCH
-from meshlock.check.crashing import (
-    CRASH,
-    CUT,
-    DOUBLE,
-    HEAL,
-    LOSE,
-    MEET,
-    NEXT,
-    SLOW,
-    Crashing,
-    Step,
-)
+from meshlock.check.crashing import Crashing
 from meshlock.check.explorer import Violation
 from meshlock.check.layers import (
     CHANGE,
     CLOSE,
+    CRASH,
+    CUT,
     DELIVER,
+    DOUBLE,
     FORGET,
+    HEAL,
     LEAVE,
+    LOSE,
+    MEET,
+    NEXT,
     PROPOSE,
     RENEW,
     REQUEST,
     RESEND,
+    SLOW,
     TICK,
     WITHDRAW,
 )
@@ -52,7 +49,7 @@ from meshlock.check.model import Fault
 from meshlock.check.questions import judged, setup
 from meshlock.check.serving import NOT_SERVED, ticks_to_serve
 from meshlock.check.story import told
-from meshlock.check.world import World
+from meshlock.check.world import Step, World
 
 SETUPS = 100
 """Walks with the same bounds, one after the other, so that what handlers did is remembered."""

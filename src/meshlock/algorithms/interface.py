@@ -17,6 +17,7 @@ nor pay for them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import ClassVar, Final
 
 from meshlock.algorithms.recovery.records import Config, Epoch, Seal
@@ -100,6 +101,9 @@ class Message(Effect):
     counts: ClassVar[tuple[str, ...]] = ()
     """Which fields hold copies of a count that only grows, see :attr:`Node.counts`."""
 
+    contents: ClassVar[attrgetter[Frozen]]
+    """Gets what :meth:`freeze` returns; the kind twice, for of one name it would make no tuple."""
+
     serial: int = 0
     """Set by whoever carries the message: its place in the line."""
     urgent: bool = True
@@ -111,6 +115,7 @@ class Message(Effect):
         if "kind" not in vars(cls):
             cls.kind = cls.__name__.upper()
         cls.fields = parameters(cls)[1:]
+        cls.contents = attrgetter("kind", "kind", *cls.fields)
 
     def __init__(self, receiver: int) -> None:
         self.sender = NIL
@@ -130,7 +135,7 @@ class Message(Effect):
 
     def freeze(self) -> Frozen:
         """Kind and fields, without sender and receiver."""
-        return (self.kind, *[getattr(self, name) for name in self.fields])
+        return self.contents(self)[1:]
 
 
 class TokenMessage(Message):

@@ -42,6 +42,7 @@ earlier, which allows more. Only the member refuses lower epochs earlier than it
 
 from __future__ import annotations
 
+from array import array
 from typing import Final
 
 from meshlock.algorithms.interface import NIL
@@ -64,17 +65,26 @@ from meshlock.check.judging import Judge
 from meshlock.check.layers import (
     CHANGE,
     CLOSE,
+    CRASH,
+    CUT,
     DELIVER,
+    DOUBLE,
     EVENTS,
     FORGET,
+    HEAL,
     LEAVE,
     LINK_DOWN,
     LINK_UP,
+    LOSE,
+    MEET,
+    NEXT,
     PROPOSE,
     RENEW,
     REQUEST,
     RESEND,
     RESTART,
+    SHIFT,
+    SLOW,
     TICK,
     WITHDRAW,
     Layers,
@@ -84,18 +94,15 @@ from meshlock.check.layers import (
 from meshlock.check.links import Pair
 from meshlock.check.mailboxes import EMPTY, Mailboxes
 from meshlock.check.model import Act, Fault, Model
-from meshlock.check.packing import Tree
-from meshlock.check.refused import is_refused
+from meshlock.check.packing import SPREAD
+from meshlock.check.refused import refused
 from meshlock.check.setup import SetUp
 from meshlock.check.system import NOTHING_DUE
-from meshlock.check.world import Rest, World, without
+from meshlock.check.world import Rests, Step, World, without
 from meshlock.errors import Refused
 
-SHIFT: Final = 26  # a label is the kind of the step shifted by this, plus its subject
 MOST_WAVES: Final = 30
 
-# Beside the kinds of handlers: what no node does.
-NEXT, DOUBLE, LOSE, CRASH, SLOW, MEET, CUT, HEAL = range(16, 24)
 NAMES: Final = (*EVENTS, "", "", "deliver", "double", "lose", "crash", "slow", "", "cut", "heal")
 
 BUDGETS: Final = {
@@ -109,9 +116,6 @@ BUDGETS: Final = {
     RESEND: LEFT_RESENDS,
     CUT: LEFT_CUTS,
 }
-
-Step = tuple[int, int]
-"""A kind and a subject: a node, a client, a message or a link; of MEET and CHANGE two in one."""
 
 
 class Crashing(Model):
@@ -131,10 +135,11 @@ class Crashing(Model):
         self.link_numbers: dict[Pair, int] = {}  # by both directions
         for number, (one, other) in enumerate(self.links):
             self.link_numbers[one, other] = self.link_numbers[other, one] = number
-        self.rests: list[Rest] = []
-        self.rest_numbers: dict[Rest, int] = {}
-        self.own: dict[tuple[int, int, tuple[int, ...]], list[Step]] = {}  # see own_steps
-        self.tree = Tree(self.size + 2)
+        self.rests = Rests()
+        self.rows: list[tuple[int, ...]] = []  # of the nodes' places
+        self.row_numbers: dict[tuple[int, ...], int] = {}
+        self.arounds = array("q")  # mailbox and rest, as a pair
+        self.around_numbers: dict[int, int] = {}
         self.first: World | None = None
         self.seen: set[int] = set()  # states that were judged when they were reached first
         self.acts: list[Act] | None = None  # what happens is noted here, if anybody listens
@@ -142,16 +147,23 @@ class Crashing(Model):
     # -- states as numbers ---------------------------------------------------------------------
 
     def number(self, world: World) -> int:
-        rest = world.rest()
-        r = self.rest_numbers.get(rest, -1)
-        if r < 0:
-            r = self.rest_numbers[rest] = len(self.rests)
-            self.rests.append(rest)
-        return self.tree.pack([*world.places, world.box, r])
+        """The number of its row of places, and that of its mailbox with the rest, as a pair."""
+        places = tuple(world.places)
+        row = self.row_numbers.get(places, -1)
+        if row < 0:
+            row = self.row_numbers[places] = len(self.rows)
+            self.rows.append(places)
+        around = world.box * SPREAD + world.rest.number
+        other = self.around_numbers.get(around, -1)
+        if other < 0:
+            other = self.around_numbers[around] = len(self.arounds)
+            self.arounds.append(around)
+        return row * SPREAD + other
 
     def world(self, state: int) -> World:
-        row = self.tree.unpack(state)[self.tree.leaves :]
-        return World(row[: self.size], row[self.size], self.rests[row[-1]])
+        around = self.arounds[state % SPREAD]
+        rest = self.rests.all[around % SPREAD]
+        return World(list(self.rows[state // SPREAD]), around // SPREAD, rest)
 
     def at(self, world: World, i: int) -> Place:
         return self.layers.places[i][world.places[i]]
@@ -188,14 +200,9 @@ class Crashing(Model):
     def birth(self) -> World:
         """Everybody has just started and nobody has a disk yet."""
         asks = [0 if self.bounds.idle else 1] * len(self.setup.wishes)
-        rest = (
-            (),
-            (*self.bounds.budgets(), *asks),
-            Fence(NO_EPOCH, 0),
-            (),
-            NOTHING_DUE,
-            self.setup.permits,
-        )
+        left = (*self.bounds.budgets(), *asks)
+        fence = Fence(NO_EPOCH, 0)
+        rest = self.rests.find(((), left, fence, (), NOTHING_DUE, self.setup.permits))
         world = World([self.layers.birth(i) for i in range(self.size)], EMPTY, rest)
         for one, other in self.links:
             self.form(world, one, other)
@@ -255,25 +262,20 @@ class Crashing(Model):
 
     def steps(self, world: World) -> list[Step]:
         """All that can happen next."""
-        left = world.left
+        left, own = world.rest.left, world.rest.own
         found: list[Step] = []
         for i, place in enumerate(world.places):
-            for step in self.own_steps(i, place, left):
-                if step[0] == MEET and not self.at(world, step[1] % self.size).up:
-                    continue
-                found.append(step)
-        for message in self.mailboxes.loose[world.box]:
-            if self.at(world, self.mail.carried[message].pair[1]).up:
-                found.append((DELIVER, message))
-                if left[LEFT_DOUBLES] > 0:
-                    found.append((DOUBLE, message))
-            if left[LEFT_LOSSES] > 0:
-                found.append((LOSE, message))
-        for pair, line in self.mailboxes.lines[world.box]:
-            if self.at(world, pair[1]).up:
-                found.append((NEXT, line[0]))
+            steps = own.get((i, place))
+            if steps is None:
+                steps = own[i, place] = self.own_steps(i, place, left)
+            found += steps
+        found += self.mailboxes.steps[world.box]
+        if left[LEFT_CRASHES] < self.bounds.crashes:
+            found = [step for step in found if self.meets_nobody_down(world, step)]
+        if left[LEFT_DOUBLES] > 0 or left[LEFT_LOSSES] > 0:
+            found += self.faults_of_messages(world)
         for number in range(len(self.links)):
-            if number in world.cuts:
+            if number in world.rest.cuts:
                 found.append((HEAL, number))
             elif left[LEFT_CUTS] > 0:
                 found.append((CUT, number))
@@ -283,11 +285,26 @@ class Crashing(Model):
                 found += [(SLOW, i) for i in range(self.size)]
         return found
 
+    def meets_nobody_down(self, world: World, step: Step) -> bool:
+        kind, subject = step
+        if kind == MEET:
+            return self.at(world, subject % self.size).up
+        if kind in (DELIVER, NEXT):
+            return self.at(world, self.mail.carried[subject].receiver).up
+        return True
+
+    def faults_of_messages(self, world: World) -> list[Step]:
+        left = world.rest.left
+        found: list[Step] = []
+        for message in self.mailboxes.loose[world.box]:
+            if left[LEFT_DOUBLES] > 0 and self.meets_nobody_down(world, (DELIVER, message)):
+                found.append((DOUBLE, message))
+            if left[LEFT_LOSSES] > 0:
+                found.append((LOSE, message))
+        return found
+
     def own_steps(self, i: int, number: int, left: tuple[int, ...]) -> list[Step]:
-        """Of one node; and to meet others, if they are up."""
-        known = self.own.get((i, number, left))
-        if known is not None:
-            return known
+        """Of one node; and to meet others, whether or not they are up."""
         bounds, place = self.bounds, self.layers.places[i][number]
         found: list[Step] = []
         if not place.up:
@@ -301,7 +318,6 @@ class Crashing(Model):
                 found.append(step)
         if place.up and left[LEFT_CRASHES] > 0 and i in bounds.crashing:
             found.append((CRASH, i))
-        self.own[i, number, left] = found
         return found
 
     def is_allowed(self, step: Step, left: tuple[int, ...]) -> bool:
@@ -335,7 +351,7 @@ class Crashing(Model):
         elif kind == MEET:
             self.meet(after, subject // self.size, subject % self.size)
         elif kind in (TICK, SLOW):
-            if after.left[LEFT_TICKS] != ANY_NUMBER:
+            if after.rest.left[LEFT_TICKS] != ANY_NUMBER:
                 after.spend(LEFT_TICKS)
             self.tick(after, subject if kind == SLOW else NIL)
         elif kind == NEXT:
@@ -374,17 +390,16 @@ class Crashing(Model):
         if not self.bounds.wall_clock or self.bounds.forgets == 0:
             return 0
         promised = [self.at(world, i).promised.counter for i in range(self.size)]
-        return max(world.fence.epoch.counter, *promised)
+        return max(world.rest.fence.epoch.counter, *promised)
 
     def settle(self, world: World) -> None:
         """What happens at once happens, and what can have no effect any more goes away."""
         boxes = self.mailboxes
         if self.bounds.eager and boxes.hasty[world.box]:
             self.shake_hands(world)
-        layers, carried, messages = self.layers, self.mail.carried, boxes.messages[world.box]
-        refused = [one for one in messages if is_refused(layers, world, carried[one])]
-        if refused:
-            world.box = boxes.discard(world.box, tuple(refused))
+        useless = refused(self.layers, world, boxes.messages[world.box])
+        if useless:
+            world.box = boxes.discard(world.box, tuple(useless))
 
     def shake_hands(self, world: World) -> None:
         boxes, carried = self.mailboxes, self.mail.carried
@@ -410,14 +425,13 @@ class Crashing(Model):
     def tick(self, world: World, slow: int) -> None:
         self.note(NIL if slow == NIL else slow, "tick" if slow == NIL else "slow", NIL)
         world.box = self.mailboxes.age(world.box, slow)
-        if world.orphans:
-            world.orphans = tuple(
-                [
-                    (node, fence, permits, time if node == slow else time - 1, slots)
-                    for node, fence, permits, time, slots in world.orphans
-                    if time > 1 or node == slow
-                ]
-            )
+        if world.rest.orphans:
+            orphans = [
+                (node, fence, permits, time if node == slow else time - 1, slots)
+                for node, fence, permits, time, slots in world.rest.orphans
+                if time > 1 or node == slow
+            ]
+            world.rest = world.rest.but(orphans=tuple(orphans))
         for i, place in enumerate(world.places):
             if i != slow and self.layers.places[i][place].up:
                 self.call(world, i, TICK, 0)
@@ -425,19 +439,19 @@ class Crashing(Model):
     def meet(self, world: World, i: int, member: int) -> None:
         """Node i renews with this member: question and answer at once."""
         for question in self.run(world, i, RENEW, 0).sends:
-            if self.mail.carried[question].pair[1] == member:
+            if self.mail.carried[question].receiver == member:
                 for answer in self.run(world, member, DELIVER, question).sends:
                     self.deliver(world, answer)
 
     def crash(self, world: World, i: int) -> None:
         self.note(i, "crash", NIL)
         running = [(i, *one) for one in self.at(world, i).running if one[2] > 0]
-        world.orphans = tuple(sorted([*world.orphans, *running]))
+        world.rest = world.rest.but(orphans=tuple(sorted([*world.rest.orphans, *running])))
         world.places[i] = self.layers.down(i, world.places[i])
         if self.fixed:
             self.lose_lines(world, i, 1)
         for number, (one, other) in enumerate(self.links):
-            if i in (one, other) and number not in world.cuts:
+            if i in (one, other) and number not in world.rest.cuts:
                 self.fail(world, one, other)
 
     def restart(self, world: World, kind: int, i: int) -> None:
@@ -446,7 +460,7 @@ class Crashing(Model):
         forgotten = kind == FORGET or self.at(world, i).disk is None
         self.call(world, i, kind, self.wall_clock(world) if forgotten else 0)
         for number, (one, other) in enumerate(self.links):
-            if i in (one, other) and number not in world.cuts:
+            if i in (one, other) and number not in world.rest.cuts:
                 self.form(world, one, other)
 
     def lose_lines(self, world: World, i: int, end: int) -> None:
@@ -461,10 +475,10 @@ class Crashing(Model):
         one, other = self.links[number]
         self.note(one, "break" if kind == CUT else "return", other)
         if kind == CUT:
-            world.cuts = tuple(sorted([*world.cuts, number]))
+            world.rest = world.rest.but(cuts=tuple(sorted([*world.rest.cuts, number])))
             self.fail(world, one, other)
         else:
-            world.cuts = without(world.cuts, number)
+            world.rest = world.rest.but(cuts=without(world.rest.cuts, number))
             self.form(world, one, other)
 
     def form(self, world: World, one: int, other: int) -> None:
@@ -491,9 +505,10 @@ class Crashing(Model):
     # -- handlers and messages -----------------------------------------------------------------
 
     def deliver(self, world: World, message: int) -> None:
-        i = self.mail.carried[message].pair[1]
+        i = self.mail.carried[message].receiver
         if self.layers.places[i][world.places[i]].up:
-            self.call(world, i, DELIVER, message)
+            for answer in self.run(world, i, DELIVER, message).sends:
+                self.send(world, answer)
 
     def call(self, world: World, i: int, kind: int, subject: int) -> None:
         """Run a handler, and send what it sends."""
@@ -502,19 +517,18 @@ class Crashing(Model):
 
     def run(self, world: World, i: int, kind: int, subject: int) -> Outcome:
         before = world.places[i]
-        outcome = self.layers.outcomes.get((i, before, kind, subject))
+        outcome = self.layers.places[i][before].outcomes.get((kind << SHIFT) + subject)
         if outcome is None:
             outcome = self.layers.outcome(i, before, kind, subject)
         if self.acts is not None:
             self.acts.append(self.layers.act(i, before, kind, subject))
         world.places[i] = outcome.place
-        if outcome.granted:
+        if outcome.rare:
             for fence in outcome.granted:
-                world.fence_repeated |= fence <= world.fence
-                world.fence = max(fence, world.fence)
-            if self.resizes:
+                world.fence_repeated |= fence <= world.rest.fence
+                world.rest = world.rest.but(fence=max(fence, world.rest.fence))
+            if self.resizes and outcome.granted:
                 world.limit = outcome.permits
-        if outcome.failure:
             world.failure = world.failure or outcome.failure
         return outcome
 
@@ -529,7 +543,7 @@ class Crashing(Model):
         number = self.link_numbers.get(pair, -1)
         return (
             number >= 0
-            and number not in world.cuts
+            and number not in world.rest.cuts
             and self.at(world, pair[0]).up
             and self.at(world, pair[1]).up
         )

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from meshlock.algorithms.recovery.records import Epoch, Seal, TokenState
+from meshlock.algorithms.recovery.records import Epoch, Fence, Seal, TokenState
 from meshlock.check.layers import LEAVE, WITHDRAW, Layers, Place
 from meshlock.check.mailboxes import Mailboxes
 from meshlock.check.model import Fault
@@ -59,7 +59,7 @@ class Judge:
             text = "a grant's fence is not above all before it"
             wrong.append(Fault("fences", text, label))
         if world.size_forgotten and "conservation" in self.judged:
-            text = f"the pool had {world.size} permits, and has others that nobody asked for"
+            text = f"the pool had {world.rest.size} permits, and has others that nobody asked for"
             wrong.append(Fault("conservation", text, label))
         if world.limit > 0 and "safety" in self.judged:
             used = self.used(world)
@@ -76,10 +76,14 @@ class Judge:
         """What is wrong with the state that a step led to; the same for every such step."""
         wrong: list[Fault] = []
         unbalanced: list[Fault] = []
-        valid = [orphan[1] for orphan in world.orphans]
-        used = sum([orphan[2] for orphan in world.orphans])
-        slots = [slot for orphan in world.orphans for slot in orphan[4]]
+        valid: list[Fence] = []
+        slots: list[int] = []
+        used = 0
         usable: dict[tuple[Epoch, int, int], TokenState] = {}
+        for _, fence, permits, _, which in world.rest.orphans:
+            valid.append(fence)
+            used += permits
+            slots += which
         for i, number in enumerate(world.places):
             place = self.layers.places[i][number]
             if place.running:
@@ -100,9 +104,8 @@ class Judge:
                 if not place.balanced:
                     text = f"node {i} holds a token whose free and used permits are not k"
                     unbalanced.append(Fault("conservation", text, label))
-        for number in self.mailboxes.tokens[world.box]:
-            carried = self.layers.mail.carried[number]
-            receiver, seal = carried.pair[1], carried.seal
+        for carried in self.mailboxes.tokens[world.box]:
+            receiver, seal = carried.receiver, carried.seal
             assert seal is not None and seal.state is not None
             place = self.layers.places[receiver][world.places[receiver]]
             if can_arrive(seal, seal.state, place):
@@ -110,7 +113,7 @@ class Judge:
         if used > self.permits:
             text = f"{used} of {self.permits} permits are under valid leases"
             wrong.append(Fault("safety", text, label))
-        for slot in twice(slots):
+        for slot in twice(slots) if slots else ():
             wrong.append(Fault("slots", sentences.shared_slot(slot), label))
         if len(usable) > 1:
             wrong.append(Fault("one-token", f"{len(usable)} tokens can be used", label))
@@ -121,21 +124,21 @@ class Judge:
                 wrong.append(Fault("ledger", text, label))
                 break
         wrong += unbalanced
-        return [fault for fault in wrong if fault.name in self.judged]
+        return [fault for fault in wrong if fault.name in self.judged] if wrong else wrong
 
     def size_after(self, world: World) -> None:
         """With how many permits does whoever has the token go on?"""
         for i, number in enumerate(world.places):
             place = self.layers.places[i][number]
-            if place.held is not None and place.permits != world.size:
+            if place.held is not None and place.permits != world.rest.size:
                 if any(change.permits == place.permits for change in self.layers.faults.changes):
-                    world.size = place.permits
+                    world.rest = world.rest.but(size=place.permits)
                 else:
                     world.size_forgotten = True
 
     def used(self, world: World) -> int:
         """Permits under valid leases."""
-        used = sum([orphan[2] for orphan in world.orphans])
+        used = sum([orphan[2] for orphan in world.rest.orphans])
         for i, number in enumerate(world.places):
             running = self.layers.places[i][number].running
             used += sum([permits for _, permits, time, _ in running if time > 0])
@@ -145,17 +148,17 @@ class Judge:
 
     def due_after(self, before: World, world: World, kind: int) -> None:
         """Of what priority must the next be that enters? Nobody's who entered in this step."""
-        world.due = before.due
         if kind == WITHDRAW:
-            world.due = NOTHING_DUE  # it may have been the one
+            world.rest = world.rest.but(due=NOTHING_DUE)  # it may have been the one
         elif kind == LEAVE and self.quiet(before):
             waiting = [self.priority(client) for client in self.waiting(before)]
-            world.due = max(waiting, default=NOTHING_DUE)
+            world.rest = world.rest.but(due=max(waiting, default=NOTHING_DUE))
 
     def order(self, before: World, world: World, label: int) -> list[Fault]:
         """The first that enters must not be below what is due; then nothing is."""
         for i, client in self.entered(before, world):
-            due, world.due = world.due, NOTHING_DUE
+            due = world.rest.due
+            world.rest = world.rest.but(due=NOTHING_DUE)
             if due > NOTHING_DUE and self.priority(client) + self.gain < due:
                 text = sentences.out_of_order(i, self.priority(client), due)
                 return [Fault("order", text, label)]
@@ -172,9 +175,7 @@ class Judge:
         return found
 
     def quiet(self, world: World) -> bool:
-        carried = self.layers.mail.carried
-        messages = self.mailboxes.messages[world.box]
-        return all(not carried[number].ordered for number in messages)
+        return all(not carried.ordered for carried in self.mailboxes.messages[world.box])
 
     def waiting(self, world: World) -> list[int]:
         return [

@@ -17,6 +17,9 @@ from meshlock.properties import sentences
 
 (REQUEST, LEAVE, WITHDRAW, RENEW, PROPOSE, CHANGE, CLOSE, RESEND) = range(8)
 (DELIVER, RESTART, FORGET, TICK, LINK_UP, LINK_DOWN) = range(8, 14)
+# What no node does:
+NEXT, DOUBLE, LOSE, CRASH, SLOW, MEET, CUT, HEAL = range(16, 24)
+SHIFT: Final = 26  # a label is the kind of the step shifted by this, plus its subject
 EVENTS: Final = (
     "request",
     "leave",
@@ -52,6 +55,7 @@ class Place:
         "hop_seen",
         "inside",
         "members",
+        "outcomes",
         "permits",
         "promised",
         "proposing",
@@ -86,12 +90,13 @@ class Place:
         self.returning: list[Fence] = []
         self.inside: list[int] = []  # clients
         self.waiting: list[int] = []
+        self.outcomes: dict[int, Outcome] = {}  # of its handlers so far, by label
 
 
 class Outcome:
     """What one handler did in one state of a node: it never needs to run again."""
 
-    __slots__ = ("failure", "granted", "permits", "place", "sends")
+    __slots__ = ("failure", "granted", "permits", "place", "rare", "sends")
 
     def __init__(
         self, place: int, sends: list[int], granted: list[Fence], failure: str, permits: int = 0
@@ -101,6 +106,7 @@ class Outcome:
         self.granted = granted
         self.failure = failure
         self.permits = permits  # k of the epoch of what was granted
+        self.rare = len(granted) > 0 or failure != ""
 
 
 class Layers:
@@ -128,7 +134,7 @@ class Layers:
         self.mail = Mail(faults.lease)
         self.places: list[list[Place]] = [[] for _ in everybody]
         self.numbers: list[dict[Key, int]] = [{} for _ in everybody]
-        self.outcomes: dict[tuple[int, int, int, int], Outcome] = {}
+        self.current = [-1] * self.size  # the place in which each of the nodes is, if any
 
     def make(self, i: int) -> Layer:
         return layer(i, self.out, self.terms)
@@ -156,7 +162,8 @@ class Layers:
             place = Place(key)
             if place.up:
                 node = self.nodes[i]
-                node.thaw(place.state)
+                if node.now != 0:
+                    node.thaw(place.state)
                 self.look(place, node)
             self.places[i].append(place)
         return known
@@ -220,13 +227,14 @@ class Layers:
     # -- running a handler ---------------------------------------------------------------------
 
     def outcome(self, i: int, place: int, kind: int, subject: int) -> Outcome:
-        """Run a handler that is not among ``outcomes`` yet."""
-        outcome = self.outcomes[i, place, kind, subject] = self.run(i, place, kind, subject)
+        """Run a handler that is not among the place's outcomes yet."""
+        outcome = self.run(i, place, kind, subject)
+        self.places[i][place].outcomes[(kind << SHIFT) + subject] = outcome
         return outcome
 
     def run(self, i: int, number: int, kind: int, subject: int) -> Outcome:
         place = self.places[i][number]
-        node = self.ready(i, place, kind)
+        node = self.ready(i, number, kind)
         had = set(node.grants)
         expected = [*node.waiting, subject] if kind == REQUEST else list(node.waiting)
         failure = self.handle(node, place, kind, subject)
@@ -247,14 +255,17 @@ class Layers:
             return Outcome(number, [], [], sentences.failed(i, failure))
         granted = sorted([fence for fence in node.grants if fence not in had])
         after = self.number(i, (True, node.freeze(), disk, node.boot))
+        if node.now == 0:
+            self.current[i] = after
         return Outcome(after, sends, granted, "", permits)
 
-    def ready(self, i: int, place: Place, kind: int) -> Layer:
+    def ready(self, i: int, number: int, kind: int) -> Layer:
         """The node as it is before a handler runs."""
         if kind in (RESTART, FORGET):
             self.nodes[i] = self.make(i)
-        else:
-            self.nodes[i].thaw(place.state)
+        elif number != self.current[i]:
+            self.nodes[i].thaw(self.places[i][number].state)
+        self.current[i] = -1
         return self.nodes[i]
 
     def handle(self, node: Layer, place: Place, kind: int, subject: int) -> str:
@@ -300,7 +311,7 @@ class Layers:
 
     def act(self, i: int, number: int, kind: int, subject: int) -> Act:
         place = self.places[i][number]
-        node = self.ready(i, place, kind)
+        node = self.ready(i, number, kind)
         act = Act(i, EVENTS[kind])
         act.names = node.variables
         act.before = place.state if place.up else node.freeze()

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Final, cast
 
 from meshlock.algorithms.interface import Frozen, Message
-from meshlock.algorithms.recovery.messages import AskLedger, Confirm, Copy, Hello, Ledger, Renew
+from meshlock.algorithms.recovery.messages import (
+    AskLedger,
+    Confirm,
+    Copy,
+    Hello,
+    Ledger,
+    Renew,
+    Return,
+)
 from meshlock.algorithms.recovery.records import Epoch, Seal
 from meshlock.check.system import copy
 
@@ -18,16 +26,32 @@ Key = tuple[int, int, Frozen, Frozen]
 class Carried:
     """A message on its way, and what can be said of it wherever it is."""
 
-    __slots__ = ("epoch", "handshake", "message", "ordered", "pair", "seal", "track")
+    __slots__ = (
+        "about",
+        "epoch",
+        "handshake",
+        "message",
+        "number",
+        "ordered",
+        "pair",
+        "receiver",
+        "refused",
+        "seal",
+        "track",
+    )
 
-    def __init__(self, message: Message, key: Key) -> None:
+    def __init__(self, number: int, message: Message, key: Key) -> None:
+        self.number = number
         self.message = message  # handlers get copies
+        self.receiver = message.receiver
         self.pair = (message.sender, message.receiver)
         self.seal = message.seal
         self.handshake = message.kind in HANDSHAKES
         self.ordered = self.seal is not None or message.kind == Hello.kind
         self.epoch = epoch_of(message)
         self.track = track(key)
+        self.about = about(message)
+        self.refused: tuple[dict[int, bool], ...] = ({}, {}, {})  # see check/refused.py
 
 
 class Mail:
@@ -54,7 +78,7 @@ class Mail:
         if known < 0:
             known = len(self.carried)
             self.numbers[key] = known
-            self.carried.append(Carried(copy(message), key))
+            self.carried.append(Carried(known, copy(message), key))
         return known
 
     def fresh(self, number: int) -> Message:
@@ -106,6 +130,13 @@ def epoch_of(message: Message) -> Epoch | None:
     if isinstance(message, (Ledger, Copy)):
         return message.first.epoch
     return cast(Epoch, message.freeze()[1]) if message.fields[0] == "epoch" else None
+
+
+def about(message: Message) -> int:
+    """The node that it is about; its sender if it names none."""
+    if isinstance(message, (AskLedger, Return)):
+        return message.node
+    return message.sender
 
 
 def track(key: Key) -> Frozen:

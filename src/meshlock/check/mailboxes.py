@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from meshlock.check.layers import DELIVER, NEXT
 from meshlock.check.links import Pair
-from meshlock.check.mail import WORTHLESS, Mail
+from meshlock.check.mail import WORTHLESS, Carried, Mail
+from meshlock.check.world import Step
 
 Loose = tuple[int, ...]
 Lines = tuple[tuple[Pair, tuple[int, ...]], ...]
@@ -19,9 +21,10 @@ class Mailboxes:
         # of each mailbox, by its number
         self.loose: list[Loose] = []
         self.lines: list[Lines] = []
-        self.messages: list[tuple[int, ...]] = []  # all of them
-        self.tokens: list[list[int]] = []  # those of them that carry a token
+        self.messages: list[list[Carried]] = []  # all of them
+        self.tokens: list[list[Carried]] = []  # those of them that carry a token
         self.hasty: list[bool] = []  # is a handshake loose, or at the head of a line?
+        self.steps: list[list[Step]] = []  # what can arrive
         # what became of a mailbox
         self.taken: dict[tuple[int, int], int] = {}
         self.popped: dict[tuple[int, int], int] = {}
@@ -35,18 +38,21 @@ class Mailboxes:
         known = self.numbers.setdefault((loose, lines), len(self.loose))
         if known == len(self.loose):
             carried = self.mail.carried
-            messages = loose + tuple([one for _, line in lines for one in line])
             soon = loose + tuple([line[0] for _, line in lines])
+            messages = [carried[one] for one in loose]
+            for _, line in lines:
+                messages += [carried[one] for one in line]
             tokens = []
             for one in messages:
-                seal = carried[one].seal
-                if seal is not None and seal.state is not None:
+                if one.seal is not None and one.seal.state is not None:
                     tokens.append(one)
             self.loose.append(loose)
             self.lines.append(lines)
             self.messages.append(messages)
             self.tokens.append(tokens)
             self.hasty.append(any(carried[one].handshake for one in soon))
+            arrivals = [(DELIVER, one) for one in loose]
+            self.steps.append(arrivals + [(NEXT, line[0]) for _, line in lines])
         return known
 
     def line(self, box: int, pair: Pair) -> tuple[int, ...]:

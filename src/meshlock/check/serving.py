@@ -17,6 +17,7 @@ from meshlock.check.crashing import Crashing
 from meshlock.check.explorer import Explorer
 from meshlock.check.links import Pair, parts
 from meshlock.check.model import AT_REST, Fault
+from meshlock.check.system import copy
 from meshlock.check.world import World
 
 LONGEST: Final = 60
@@ -45,7 +46,7 @@ class Serving:
         self.nodes: list[Layer] = []
         self.up: list[bool] = []
         messages = model.mailboxes.messages[world.box]
-        self.line = [model.mail.fresh(message) for message in messages]
+        self.line = [copy(carried.message) for carried in messages]
         for i in range(model.size):
             self.nodes.append(model.layers.make(i))
             self.up.append(model.at(world, i).up or not stay_down)
@@ -59,7 +60,7 @@ class Serving:
             node.unreachable = set(down)
         self.linked: set[Pair] = set()
         for number, pair in enumerate(model.links):
-            before = all(model.at(world, end).up for end in pair) and number not in world.cuts
+            before = all(model.at(world, end).up for end in pair) and number not in world.rest.cuts
             if self.up[pair[0]] and self.up[pair[1]]:
                 self.linked.add(pair)
                 if not before:

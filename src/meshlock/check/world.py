@@ -4,50 +4,111 @@ from __future__ import annotations
 
 from meshlock.algorithms.recovery.records import Fence
 
+Step = tuple[int, int]
+"""A kind and a subject: a node, a client, a message or a link; of MEET and CHANGE two in one."""
 Running = tuple[Fence, int, int, tuple[int, ...]]
 """A grant: its fence, how many permits, what is left of its lease, its slots."""
 Orphan = tuple[int, Fence, int, int, tuple[int, ...]]
 """The grant of a node that crashed: the node, and as above."""
-Rest = tuple[tuple[Orphan, ...], tuple[int, ...], Fence, tuple[int, ...], int, int]
+Known = tuple[tuple[Orphan, ...], tuple[int, ...], Fence, tuple[int, ...], int, int]
 """Orphans, what is left of the bounds, the highest fence so far, links that are cut, the priority
 that is due, k of the last token that could be used."""
+
+
+class Rest:
+    """What is neither of one node nor on its way. Equal ones are one object, with a number."""
+
+    __slots__ = (
+        "cuts",
+        "due",
+        "fence",
+        "left",
+        "number",
+        "orphans",
+        "own",
+        "rests",
+        "size",
+        "spent",
+    )
+
+    def __init__(self, rests: Rests, known: Known) -> None:
+        self.rests = rests
+        self.number = len(rests.all)
+        self.orphans, self.left, self.fence, self.cuts, self.due, self.size = known
+        self.own = rests.own.setdefault(self.left, {})
+        self.spent: dict[int, Rest] = {}
+
+    def but(
+        self,
+        *,
+        orphans: tuple[Orphan, ...] | None = None,
+        left: tuple[int, ...] | None = None,
+        fence: Fence | None = None,
+        cuts: tuple[int, ...] | None = None,
+        due: int | None = None,
+        size: int | None = None,
+    ) -> Rest:
+        """The same with these instead."""
+        return self.rests.find(
+            (
+                self.orphans if orphans is None else orphans,
+                self.left if left is None else left,
+                self.fence if fence is None else fence,
+                self.cuts if cuts is None else cuts,
+                self.due if due is None else due,
+                self.size if size is None else size,
+            )
+        )
+
+    def spend(self, budget: int) -> Rest:
+        spent = self.spent.get(budget)
+        if spent is None:
+            left = list(self.left)
+            left[budget] -= 1
+            spent = self.spent[budget] = self.but(left=tuple(left))
+        return spent
+
+
+class Rests:
+    def __init__(self) -> None:
+        self.all: list[Rest] = []
+        self.known: dict[Known, Rest] = {}
+        self.own: dict[tuple[int, ...], dict[Step, list[Step]]] = {}
+        """By what is left of the bounds, then by node and place: what that node can do of itself"""
+
+    def find(self, known: Known) -> Rest:
+        rest = self.known.get(known)
+        if rest is None:
+            rest = self.known[known] = Rest(self, known)
+            self.all.append(rest)
+        return rest
 
 
 class World:
     __slots__ = (
         "box",
-        "cuts",
-        "due",
         "failure",
-        "fence",
         "fence_repeated",
-        "left",
         "limit",
-        "orphans",
         "places",
-        "size",
+        "rest",
         "size_forgotten",
     )
 
     def __init__(self, places: list[int], box: int, rest: Rest) -> None:
         self.places = places  # the number of each node's place
         self.box = box  # the number of the mailbox
-        self.orphans, self.left, self.fence, self.cuts, self.due, self.size = rest
+        self.rest = rest
         self.fence_repeated = False  # by the step that led here
         self.limit = 0  # k of what that step granted, where k may change
         self.size_forgotten = False  # a token of that step has a k that nobody asked for
         self.failure = ""  # of a handler in that step
 
-    def rest(self) -> Rest:
-        return self.orphans, self.left, self.fence, self.cuts, self.due, self.size
-
     def copy(self) -> World:
-        return World(self.places[:], self.box, self.rest())
+        return World(self.places[:], self.box, self.rest)
 
     def spend(self, budget: int) -> None:
-        left = list(self.left)
-        left[budget] -= 1
-        self.left = tuple(left)
+        self.rest = self.rest.spend(budget)
 
 
 def without(row: tuple[int, ...], number: int) -> tuple[int, ...]:
