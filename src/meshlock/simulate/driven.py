@@ -149,7 +149,7 @@ class DrivenRun(Steps):
         client = Client(node, want)
         client.number, client.priority = self.requests, priority
         self.waiting[client.number] = client
-        if node in self.queues:
+        if node in self.busy:
             self.lines.append(f"  {self.called(node)}: queues a request for {want}")
         self.submit(client)
 

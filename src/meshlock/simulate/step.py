@@ -65,7 +65,8 @@ class Steps:
         self.lost: list[Message] = []  # sent in this step to where there is no way
         self.many_clients = algorithm.many_clients or layered is not None
         self.present: dict[int, Client] = {}  # by number, while they wait or hold
-        self.queues: dict[int, ClientQueue] = {}  # node: clients behind the one it serves
+        self.busy: set[int] = set()  # nodes that serve a client
+        self.queues: dict[int, ClientQueue] = {}  # node: those behind it
         self.choosing = self.nodes[0].choices() > 1
         self.plain = not self.choosing and layered is None
         self.draw = Random(f"{seed}:choice").random
@@ -78,11 +79,11 @@ class Steps:
         self.present[client.number] = client
         self.monitor.asks(client.number, client.priority)
         if not self.many_clients:
-            queue = self.queues.get(client.node)
-            if queue is not None:
+            if client.node in self.busy:
+                queue = self.queues.setdefault(client.node, ClientQueue())
                 queue.add(client.number, client.priority)
                 return
-            self.queues[client.node] = ClientQueue()
+            self.busy.add(client.node)
         self.request(client)
 
     def request(self, client: Client) -> None:
@@ -109,7 +110,8 @@ class Steps:
         node.release(client.number)
         cause = {"client": client.number} if self.trace is not None else NOTHING
         self.done(node, "leave", cause, tokens, permits + client.want)
-        self.next_in_queue(client.node)
+        if not self.many_clients:
+            self.next_in_queue(client.node)
 
     def withdraw(self, client: Client) -> bool:
         """A waiting client gives up; False if its request cannot be taken back."""
@@ -126,13 +128,11 @@ class Steps:
         return True
 
     def next_in_queue(self, me: int) -> None:
-        if self.many_clients:
-            return
-        queue = self.queues[me]
-        if len(queue) > 0:
+        queue = self.queues.get(me)
+        if queue is not None and len(queue) > 0:
             self.request(self.present[queue.take()])
         else:
-            del self.queues[me]
+            self.busy.discard(me)
 
     # -- other causes -----------------------------------------------------------------
 
