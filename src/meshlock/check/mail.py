@@ -6,6 +6,7 @@ from typing import Final, cast
 
 from meshlock.algorithms.interface import Frozen, Message
 from meshlock.algorithms.recovery.messages import (
+    BEST_EFFORT,
     AskLedger,
     Confirm,
     Copy,
@@ -13,6 +14,7 @@ from meshlock.algorithms.recovery.messages import (
     Ledger,
     Renew,
     Return,
+    carrier,
 )
 from meshlock.algorithms.recovery.records import Epoch, Seal
 from meshlock.check.system import copy
@@ -47,7 +49,7 @@ class Carried:
         self.pair = (message.sender, message.receiver)
         self.seal = message.seal
         self.handshake = message.kind in HANDSHAKES
-        self.ordered = self.seal is not None or message.kind == Hello.kind
+        self.ordered = carrier(message, changing_links=True) != BEST_EFFORT
         self.epoch = epoch_of(message)
         self.track = track(key)
         self.about = about(message)

@@ -12,7 +12,7 @@ from typing import Any
 from meshlock.algorithms.interface import Algorithm, Effect, Enter, Keep, Message, Node
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.layer import layer
-from meshlock.algorithms.recovery.messages import Hello
+from meshlock.algorithms.recovery.messages import BEST_EFFORT, LINK, RELIABLE, carrier
 from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch
 from meshlock.algorithms.recovery.state import Rules, Terms
 from meshlock.properties.leases import LeaseMonitor, numbered
@@ -220,14 +220,12 @@ class LayeredNodes:
 
     def by_link(self, message: Message) -> bool:
         """Does it go over the link to a neighbour, in order, and is lost when the link fails?"""
-        if message.seal is None:
-            return isinstance(message, Hello)
-        return self.terms.algorithm.changing_links
+        return carrier(message, self.terms.algorithm.changing_links) == LINK
 
     def reliable(self, message: Message) -> bool:
         """Does it wait for a way to its receiver, in order, as long as both live?"""
-        return message.seal is not None and not self.terms.algorithm.changing_links
+        return carrier(message, self.terms.algorithm.changing_links) == RELIABLE
 
     def ordered(self, message: Message) -> bool:
         """Does it keep its place behind others of its sender, and end with either end's life?"""
-        return self.by_link(message) or self.reliable(message)
+        return carrier(message, self.terms.algorithm.changing_links) != BEST_EFFORT

@@ -185,6 +185,20 @@ class Returned(Message):
         self.fences = fences
 
 
+LINK, RELIABLE, BEST_EFFORT = range(3)
+
+
+def carrier(message: Message, changing_links: bool) -> int:
+    """What must carry it, where nodes recover and the algorithm inside is for such links.
+
+    LINK: over the link to a neighbour, in order, lost when the link fails. RELIABLE: in order
+    whatever links there are, as long as both ends live. BEST_EFFORT: recovery repeats what it says.
+    """
+    if message.seal is not None:
+        return LINK if changing_links else RELIABLE
+    return LINK if isinstance(message, Hello) else BEST_EFFORT
+
+
 KINDS: list[type[Message]] = [
     Propose,
     Promise,

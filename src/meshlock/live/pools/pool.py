@@ -24,7 +24,7 @@ from meshlock.algorithms.interface import (
     Message,
     Node,
 )
-from meshlock.algorithms.recovery.messages import Hello
+from meshlock.algorithms.recovery.messages import LINK, RELIABLE, carrier
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from meshlock.live.links.frames import BadFrame, Carry, Content, Routed
@@ -423,13 +423,14 @@ class Pool:
             since = self.members.clock  # its lease goes on running
         boot = seal.boot if seal is not None else 0
         content = Content(self.name, self.identity, kind, payload, since, boot)
-        if self.members is None or seal is not None:
-            custody = self.reliable
-            if seal is None and not custody:
-                custody = message.tokens() > 0 or message.permits() > 0
-            linked = custody or peer in self.peers.near
+        near = peer in self.peers.near
+        if self.members is None:
+            custody = self.reliable or message.tokens() > 0 or message.permits() > 0
+            linked = custody or near
         else:
-            custody, linked = False, isinstance(message, Hello)
+            way = carrier(message, not self.reliable)
+            custody = way == RELIABLE
+            linked = custody or (way == LINK and (near or seal is None))
         if linked:
             self.mesh.send(peer, content, custody, message.urgent)
             if self.recording is not None:
