@@ -14,6 +14,7 @@ import meshlock.live.interfaces.blocking
 import meshlock.live.interfaces.node
 import meshlock.live.pools.pool
 from meshlock import Node, Pool, Refused
+from meshlock.live.machine import clock
 from waiting import LIMIT, a_while, eventually, run
 
 
@@ -352,11 +353,17 @@ def test_nodes_that_dial_each_other_at_once_have_one_link(seed: int) -> None:
     virtual.run(story, seed)
 
 
-def test_a_list_of_peers_may_be_the_same_everywhere() -> None:
+@pytest.mark.parametrize("secret", [None, "a secret of all nodes"])
+def test_a_list_of_peers_may_be_the_same_everywhere(
+    secret: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
     """Whoever finds itself at one of the addresses dials it no more, and refuses nobody."""
 
     async def story() -> None:
-        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+        async with (
+            Node("a", secret=secret) as a,
+            Node("b", secret=secret, peers=[a.address]) as b,
+        ):
             a.connect(a.address)
             assert a._mesh is not None
             dialler = a._mesh.diallers[a.address]
@@ -364,5 +371,43 @@ def test_a_list_of_peers_may_be_the_same_everywhere() -> None:
             docks = a.pool("docks", permits=1)
             await eventually(lambda: "b" in docks.peers.near)
             assert set(a.status()["links"]) == {"b"} and set(b.status()["links"]) == {"a"}
+            assert a.status()["refused"] == 0
 
     run(story)
+    assert [record for record in caplog.records if record.levelname == "WARNING"] == []
+
+
+@pytest.mark.parametrize("members", [[], ["a", "b", "c"]])
+def test_nodes_that_leave_together_do_not_wait_for_each_other(
+    members: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not even for the lease of a grant that one of them holds."""
+
+    async def story(_: virtual.Network) -> None:
+        nodes = [Node(name) for name in "abc"]
+        for node in nodes:
+            await node.start()
+            for other in nodes[: nodes.index(node)]:
+                node.connect(other.address)
+        if members:
+            pools = [node.pool("docks", 2, members=members, lease=60.0) for node in nodes]
+        else:
+            pools = [nodes[0].pool("docks", 2), *[node.pool("docks") for node in nodes[1:]]]
+        grants = [await pool.acquire(timeout=LIMIT * 10) for pool in pools[:2]]
+        began = clock.seconds()
+        await asyncio.gather(*[node.close() for node in nodes])
+        assert clock.seconds() - began < 1.0
+        assert all(grant.lost for grant in grants)
+
+    virtual.run(story)
+    assert "left without handing over" not in caplog.text
+
+
+def test_the_last_node_stops_at_once() -> None:
+    async def story(_: virtual.Network) -> None:
+        async with Node("a") as a:
+            grant = await a.pool("docks", 1, members=["a"], lease=60.0).acquire(timeout=LIMIT * 10)
+            began = clock.seconds()
+        assert grant.lost and clock.seconds() - began < 0.1
+
+    virtual.run(story)

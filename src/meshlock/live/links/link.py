@@ -193,6 +193,7 @@ class Connection(asyncio.Protocol):
             ending = Ending.MUTUAL if frame.mutual else Ending.BROKEN
             self.close(f"it refuses: {frame.reason[:200]}", ending)
         elif self.dialled and isinstance(frame, Here) and frame.boot == self.keeper.boot:
+            self.write(pack(Refuse("this is our own address", mutual=True)))
             self.close("this is our own address", Ending.OURSELVES)
         elif self.dialled and isinstance(frame, Here) and self.hello is None:
             self.recognise(frame.version, frame.name)

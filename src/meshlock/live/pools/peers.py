@@ -75,6 +75,7 @@ class Peers:
     def down(self, peer: str) -> None:
         self.informed.pop(peer, None)
         self.conflicts.pop(peer, None)
+        self.pool.leaving.discard(peer)
         if peer in self.near:
             self.near.discard(peer)
             self.pool.link_down(peer)

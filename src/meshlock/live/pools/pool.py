@@ -44,6 +44,9 @@ from meshlock.live.pools.recording import Recording
 PULL = "pull"
 """Between adapters: have the token come to you, its holder wants to leave."""
 
+LEAVING = "leaving"
+"""Between adapters: I leave, and you are the one who gets what I have."""
+
 NOTHING: dict[str, Any] = {}
 
 MOST_WAITING = 10_000
@@ -101,6 +104,7 @@ class Pool:
         self.returning: list[int] = []  # granted to nobody
         self.again: list[Waiter] = []  # granted too late to be told
         self.closed = False
+        self.leaving: set[str] = set()  # neighbours who leave everything to us
         self.measures = Measures()
 
     # -- for clients -------------------------------------------------------------------
@@ -450,6 +454,9 @@ class Pool:
         elif frame.kind == PULL:
             if frame.identity == self.identity:
                 self.pull()
+        elif frame.kind == LEAVING:
+            if sender in self.mesh.linked:
+                self.leaving.add(sender)
         else:
             raise BadFrame(f"a message {frame.kind[:64]!r}, which its algorithm does not have")
 
@@ -639,7 +646,8 @@ class Pool:
             self.release(number)
 
     async def hand_over(self, heir: str | None) -> None:
-        """Have somebody else take the token, and wait until nobody needs us any more."""
+        """Have somebody else take the token, and wait until nobody needs us any more, or until
+        nobody is left: our heir has gone, or we are the heir of our heir."""
         core = self.core
         if core is None or heir is None or heir not in self.peers.near:
             return
@@ -647,10 +655,13 @@ class Pool:
             return
         try:
             async with asyncio.timeout(FAREWELL):
+                self.mesh.send(heir, Content(self.name, self.identity, LEAVING, b""))
                 if core.tokens():
                     self.mesh.send(heir, Content(self.name, self.identity, PULL, b""))
-                    self.mesh.flush()
+                self.mesh.flush()
                 while self.members.needed() if self.members is not None else core.tokens():
+                    if heir in self.leaving or self.mesh.link_map.left(heir):
+                        return
                     await asyncio.sleep(self.mesh.heartbeat / 10)
         except TimeoutError:
             tell(ERROR, "left without handing over", node=self.me, pool=self.name)
