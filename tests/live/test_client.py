@@ -82,7 +82,7 @@ def blocking(request: pytest.FixtureRequest, agent: Agent) -> Iterator[BlockingP
     with ExitStack() as stack:
         if request.param == "node":
             node = stack.enter_context(meshlock.BlockingNode("here"))
-            yield node.pool("docks", permits=3)
+            yield node.pool("docks", permits=3, recovery="none")
         else:
             yield stack.enter_context(meshlock.connect(agent.socket)).pool("docks")
 
@@ -119,7 +119,7 @@ def on_both(agent: Agent, story: Callable[[Pool], Awaitable[None]]) -> None:
 
     async def both() -> None:
         async with meshlock.Node("here") as node:
-            await story(node.pool("docks", permits=3))
+            await story(node.pool("docks", permits=3, recovery="none"))
         async with meshlock.aconnect(agent.socket) as found:
             await story(found.pool("docks"))  # type: ignore[arg-type]
 
