@@ -21,6 +21,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import AsyncIterator
 from multiprocessing.connection import Connection
@@ -247,7 +248,10 @@ async def serve(asked: argparse.Namespace, tell: Connection | None = None) -> No
     """One board, until interrupted."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", asked.port))
+    try:
+        listener.bind(("127.0.0.1", asked.port))
+    except OSError as error:
+        sys.exit(f"No board at port {asked.port} ({error.strerror}): choose another with --port.")
     peers = [f"{host}:{port}" for host, port in map(address, asked.peer)]
     secret = asked.secret_file.read_text().strip() if asked.secret_file else None
     node = meshlock.Node(asked.name, listen=asked.listen, peers=peers, secret=secret)
@@ -283,27 +287,39 @@ async def serve(asked: argparse.Namespace, tell: Connection | None = None) -> No
 
 
 def one(asked: argparse.Namespace, tell: Connection | None = None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(serve(asked, tell))
 
 
 def three(asked: argparse.Namespace) -> None:
-    """Three boards on this machine, each linked to both others."""
+    """Three boards on this machine, each linked to both others; they end with us."""
     boards: list[multiprocessing.Process] = []
     asked.member = ["ann", "bob", "cleo"]
-    for place, name in enumerate(asked.member):
-        ours, theirs = multiprocessing.Pipe()
-        mine = argparse.Namespace(**vars(asked))
-        mine.name, mine.port = name, asked.port and asked.port + place
-        process = multiprocessing.Process(target=one, args=(mine, theirs))
-        process.start()
-        boards.append(process)
-        node, ink = ours.recv()
-        asked.peer, asked.ink_peer = [*asked.peer, node], [*asked.ink_peer, ink]
-    signal.signal(signal.SIGTERM, lambda *_: [board.terminate() for board in boards])
-    with contextlib.suppress(KeyboardInterrupt):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        for place, name in enumerate(asked.member):
+            ours, theirs = multiprocessing.Pipe()
+            mine = argparse.Namespace(**vars(asked))
+            mine.name, mine.port = name, asked.port and asked.port + place
+            board = multiprocessing.Process(target=one, args=(mine, theirs))
+            boards.append(board)
+            board.start()
+            theirs.close()
+            node, ink = ours.recv()
+            asked.peer, asked.ink_peer = [*asked.peer, node], [*asked.ink_peer, ink]
         for board in boards:
             board.join()
+    except EOFError:  # it has said why it did not start
+        sys.exit(1)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for board in boards:
+            if board.pid is not None:
+                board.terminate()
+                board.join()
 
 
 def main() -> None:

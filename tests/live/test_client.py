@@ -255,6 +255,27 @@ def test_a_child_has_nothing_of_its_parent_and_a_connection_of_its_own(agent: Ag
     sooner_or_later(lambda: agent.held() == 0)
 
 
+def test_a_child_of_a_program_with_an_event_loop_lets_go_of_its_parents_connections(
+    agent: Agent,
+) -> None:
+    async def story() -> None:
+        async with meshlock.aconnect(agent.socket) as found:
+            grant = await found.pool("docks").acquire(2)
+            awake, wakes = os.pipe()
+            child = os.fork()
+            if not child:
+                os._exit(0 if grant.lost and not grant.held and not os.read(awake, 1) else 1)
+            assert grant.held and not grant.lost
+            await found.close()  # while the child lives
+            await eventually(lambda: agent.held() == 0)
+            for end in (wakes, awake):
+                os.close(end)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+    run(story)
+
+
 CHILD = """
 import os, sys, time, meshlock
 pool = meshlock.connect(sys.argv[1]).pool("docks")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from waiting import LIMIT
 
@@ -40,3 +43,52 @@ def test_gpu_seats() -> None:
         most = max(most, running)
     assert (len(lines), running) == (10, 0)
     assert most <= 2
+
+
+def test_prefork_web_workers() -> None:
+    lines = run(sys.executable, str(EXAMPLES / "prefork_web_workers.py"))
+    assert lines.pop() == "all seats are back"
+    inside: dict[str, int] = {}
+    most = 0
+    for line in lines:
+        _, worker, what, *_ = line.replace(",", "").split()
+        inside[worker] = inside.get(worker, 0) + (1 if what == "begins" else -1)
+        most = max(most, sum(inside.values()))
+    assert most == 2 and sum(inside.values()) == 1  # the one that was killed
+    assert len(lines) == 2 * 8 + 1 and len(inside) > 1
+
+
+BOARD = [sys.executable, str(EXAMPLES / "whiteboard" / "board.py")]
+
+
+@pytest.mark.parametrize("given", [["--name", "ann"], []])
+def test_a_whiteboard_whose_port_is_in_use_says_so(given: list[str]) -> None:
+    for module in ("starlette", "uvicorn"):
+        pytest.importorskip(module, reason=f"the whiteboard needs {module}")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            [*BOARD, *given, "--port", f"{port}"], capture_output=True, text=True, timeout=LIMIT
+        )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"No board at port {port} (Address already in use): choose another with --port.\n"
+    )
+
+
+@pytest.mark.parametrize("boards", [0, 1, 3])
+def test_a_whiteboard_that_is_told_to_end_leaves_no_child(boards: int) -> None:
+    """Whether it has started one, or all."""
+    for module in ("starlette", "uvicorn"):
+        pytest.importorskip(module, reason=f"the whiteboard needs {module}")
+    process = subprocess.Popen(
+        [*BOARD, "--port", "0"], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    for _ in range(boards):
+        assert "http://127.0.0.1:" in process.stdout.readline()
+    process.terminate()
+    process.stdout.read()  # until the last of them is gone: all write to it
+    process.wait(LIMIT)
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)

@@ -170,13 +170,14 @@ class Connection:
     def ask(
         self, method: str, path: str, body: str = "", timeout: float | None = None
     ) -> dict[str, Any]:
-        """What the agent says; if that is no success, what a Node would have raised."""
+        """What the agent says; if that is no success, :class:`Refused` or TimeoutError."""
         try:
             status, said = self.call(method, path, body, timeout)
         except AgentGone as error:
             raise Refused(str(error)) from None
         if status >= 400:
-            raise refusal(status, said)
+            why = refusal(status, said)
+            raise Refused(str(why)) if isinstance(why, RuntimeError) else why
         found: dict[str, Any] = json.loads(said) if said else {}
         return found
 

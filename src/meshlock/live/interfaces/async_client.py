@@ -151,8 +151,10 @@ class Session:
         line = await self.line.open()
         try:
             status, said = await line.ask("POST", "/v1/sessions")
-            if status != 201:
+            if status == 404:
                 raise Refused(TOO_OLD.format(place=line.place))
+            if status != 201:
+                raise refusal(status, said)
             self.name = json.loads(said)["session"]
             line.told, line.ended = self.told, self.end
             path = f"/v1/sessions/{self.name}/events?leases=true"

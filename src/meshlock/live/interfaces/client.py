@@ -58,8 +58,10 @@ class Session:
         self.line = Connection(place)
         try:
             status, said = self.line.call("POST", "/v1/sessions", timeout=0.0)
-            if status != 201:
+            if status == 404:
                 raise Refused(TOO_OLD.format(place=self.line.place))
+            if status != 201:
+                raise refusal(status, said)
             self.name: str = json.loads(said)["session"]
             self.line.follow(f"/v1/sessions/{self.name}/events{'?leases=true' * leases}")
         except BaseException as error:

@@ -65,7 +65,9 @@ STILL_HERE = 15.0
 HEARSAY = 2.0
 """Seconds that neighbours have to tell of a pool that somebody asks for."""
 
-MOST_EVENTS = 1000
+MOST_EVENTS = 10_000
+"""That a session keeps for whoever does not ask for them."""
+
 CHANGING = ("lease", "seconds", "sent", "received")
 """Keys of a pool's status that are no news."""
 
@@ -112,7 +114,9 @@ class Session:
         self.news.set()
 
     def after(self, number: int) -> list[messages.Event]:
-        return [event for event in self.events if event.number > number]
+        """Those up to this number are known."""
+        self.events = [event for event in self.events if event.number > number]
+        return self.events
 
     async def wait(self, seconds: float) -> None:
         self.news.clear()
@@ -484,7 +488,7 @@ class Interface:
         told: dict[str, float] = {}
         session.leases = session.leases or leases
         while not session.over:
-            for one in session.after(after):
+            for one in list(session.after(after)):
                 after = one.number
                 yield event(one.event, one)
             lease = session.shortest() if leases else None

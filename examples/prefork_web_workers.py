@@ -1,0 +1,110 @@
+"""A pre-fork web server whose workers share two licence seats, through the agent of their machine.
+
+    python examples/prefork_web_workers.py
+
+The client of the agent is made once, before forking, as pre-fork servers load their application;
+every worker has a connection of its own all the same. One worker is killed while it has a seat: the
+seat comes back at once. With an agent on each machine, the workers of all of them share the seats.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from urllib.request import urlopen
+
+import meshlock
+
+WORKERS, SEATS, VISITORS = 4, 2, 8
+AGENT = [sys.executable, "-c", "from meshlock.cli.main import run; run()", "agent"]
+
+
+class Application(BaseHTTPRequestHandler):
+    seats: meshlock.BlockingClientPool
+
+    def do_GET(self) -> None:
+        with self.seats.acquire(timeout=30) as seat:
+            print(f"worker {os.getpid()} begins, fence {seat.fence}", flush=True)
+            if self.path == "/never":
+                signal.pause()
+            time.sleep(0.1)  # the licensed work
+            print(f"worker {os.getpid()} ends", flush=True)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(f"{os.getpid()}".encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class Shared(HTTPServer):
+    """On a socket that all workers have inherited."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        super().__init__(listener.getsockname(), Application, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
+
+
+def fork(listener: socket.socket) -> int:
+    worker = os.fork()
+    if worker == 0:
+        Shared(listener).serve_forever()
+    return worker
+
+
+def main(place: str) -> None:
+    agent = meshlock.connect(place)
+    Application.seats = agent.pool("seats")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        workers = [fork(listener) for _ in range(WORKERS)]
+        try:
+            visitors = [
+                threading.Thread(target=lambda: urlopen(address).read()) for _ in range(VISITORS)
+            ]
+            for visitor in visitors:
+                visitor.start()
+            for visitor in visitors:
+                visitor.join()
+
+            threading.Thread(target=lambda: never(address), daemon=True).start()
+            while not agent.status()["pools"]["seats"]["holding"]:
+                time.sleep(0.01)
+            for worker in workers:  # whoever has the seat
+                os.kill(worker, signal.SIGKILL)
+            with Application.seats.acquire(SEATS, timeout=30):
+                print("all seats are back", flush=True)
+        finally:
+            for worker in workers:
+                os.kill(worker, signal.SIGKILL)
+                os.waitpid(worker, 0)
+
+
+def never(address: str) -> None:
+    with suppress(OSError):  # the worker is killed
+        urlopen(f"{address}/never").read()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        place = f"{folder}/agent.sock"
+        given = ["--socket", place, "--pool", f"seats={SEATS}", "--state", f"{folder}/state"]
+        given += ["--log-level", "warning"]
+        process = subprocess.Popen([*AGENT, *given])
+        try:
+            while not Path(place).is_socket():
+                time.sleep(0.05)
+            main(place)
+        finally:
+            process.terminate()
+            process.wait()
