@@ -26,7 +26,8 @@ def pool(**changes: Any) -> dict[str, Any]:
         "conflict": "",
         "recovery": "",
     }
-    return {**usual, **changes}
+    found = {**usual, **changes}
+    return {"queued": len(found["waiting"]), **found}
 
 
 def answer(**pools: Any) -> dict[str, Any]:

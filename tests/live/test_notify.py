@@ -109,7 +109,7 @@ def test_a_lost_quorum_is_in_the_status() -> None:
     docks = {
         "known": True,
         "holding": [{"want": 1}],
-        "waiting": [{}, {}],
+        "queued": 2,
         "members": ["ann", "bob", "cyd"],
         "members_reached": 1,
         "majority": 2,

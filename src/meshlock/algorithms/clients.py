@@ -57,6 +57,12 @@ class ClientQueue:
             heapify(self.heap)
         return True
 
+    def copy(self) -> ClientQueue:
+        other = ClientQueue()
+        other.heap, other.places = self.heap[:], self.places.copy()
+        other.arrivals = self.arrivals
+        return other
+
     def clients(self) -> list[int]:
         """Everybody in the queue, the next one first."""
         return [client for _, _, client in sorted(self.places.values())]

@@ -100,7 +100,7 @@ def pools(found: dict[str, Any], rates: dict[str, float] | None) -> list[Rendera
             "here" if pool["token_here"] else "away",
             str(pool["free_here"]) if pool["token_here"] else "",
             str(sum(grant["want"] for grant in pool["holding"])),
-            str(len(pool["waiting"])),
+            str(pool["queued"]),
             "" if longest is None else f"{longest:.1f} s",
             f"{pool['entries']:,}",
         ]

@@ -99,6 +99,7 @@ taken for a later one.
 
 from __future__ import annotations
 
+from meshlock.algorithms.clients import ClientQueue
 from meshlock.algorithms.interface import NIL, Conflict, Effect, Enter, Lost, Message
 from meshlock.algorithms.recovery.messages import (
     Accepted,
@@ -136,6 +137,8 @@ from meshlock.algorithms.recovery.records import (
 from meshlock.algorithms.recovery.state import Grant, HeldToken, Proposal, Terms
 
 MOST_EARLY = 1000
+AT_ONCE = 500
+"""So many of those who wait ask anew in one step when an epoch begins."""
 
 Returns = tuple[tuple[Fence, int], ...]
 
@@ -193,11 +196,12 @@ class Layer(Quorum):
         """A waiting client gives up; False if it does not wait (any more)."""
         if client not in self.waiting:
             return False
+        want = self.waiting[client][0]
         asked = (
             self.may_ask(client) if self.terms.algorithm.many_clients else self.serving == client
         )
-        want = self.waiting.pop(client)[0]
-        self.line.remove(client)
+        asked = asked and (client == self.serving or client not in self.unasked.places)
+        self.stops_waiting(client)
         if self.active() and asked:
             assert self.inner is not None
             if self.inner.withdraw(client):
@@ -206,6 +210,11 @@ class Layer(Quorum):
             else:
                 self.leaving[client] = want  # rule 11
         return True
+
+    def stops_waiting(self, client: int) -> None:
+        del self.waiting[client]
+        self.line.remove(client)
+        self.unasked.remove(client)
 
     def release(self, client: int) -> None:
         for fence, grant in self.grants.items():
@@ -351,8 +360,7 @@ class Layer(Quorum):
         if self.leaving.pop(client, 0) > 0:
             self.returning[fence] = want
             return [(client, fence, want)]
-        del self.waiting[client]
-        self.line.remove(client)
+        self.stops_waiting(client)
         self.grants[fence] = Grant(client, want, token.epoch, token.until, slots, label)
         self.enter(client, fence_number(fence), token.until, self.config.permits, slots)
         return []
@@ -508,7 +516,7 @@ class Layer(Quorum):
 
     def adopt(self, first: FirstLedger, holder: int) -> None:
         """Rules 2 and 4."""
-        self.age(first)
+        self.look_back(first)
         self.config = first.config
         if self.forgot and self.reported(first):
             self.forgot = False  # rule 16
@@ -542,17 +550,26 @@ class Layer(Quorum):
         else:
             self.early = []
             self.say_hello()
+            for client in self.waiting:
+                self.keep_age(client)
         if holder != self.me:
             self.repeat()
 
-    def age(self, first: FirstLedger) -> None:
+    def look_back(self, first: FirstLedger) -> None:
         """Who waits takes its age along, in grants of all nodes if the old token was found."""
-        if self.inner is not None and self.first is not None:
-            known = first.before == self.adopted
-            grants = self.first.stand_ins + first.grants if known else 0
-            for client, (want, priority, age, arrival) in self.waiting.items():
-                age = max(age, self.inner.waited(client, grants))
-                self.waiting[client] = (want, priority, age, arrival)
+        for client in self.unasked.clients():
+            self.keep_age(client)
+        self.unasked = ClientQueue()
+        self.outgoing = self.inner
+        self.outgoing_grants = 0
+        if self.first is not None and first.before == self.adopted:
+            self.outgoing_grants = self.first.stand_ins + first.grants
+
+    def keep_age(self, client: int) -> None:
+        if self.outgoing is not None:
+            want, priority, age, arrival = self.waiting[client]
+            age = max(age, self.outgoing.waited(client, self.outgoing_grants))
+            self.waiting[client] = (want, priority, age, arrival)
 
     def settle(self, entries: tuple[Entry, ...]) -> None:
         """Go on with what the ledger says is ours; what we do not hold, or not any more, is
@@ -606,9 +623,18 @@ class Layer(Quorum):
                 self.receive_inner(message, message.seal)
 
     def ask_anew(self) -> None:
-        for client in list(self.waiting):
-            if client in self.waiting:
+        self.unasked = self.line.copy()
+        self.ask_more()
+
+    def ask_more(self) -> None:
+        """Whoever waited through a change of epoch; of a crowd the first, then the next."""
+        for _ in range(min(AT_ONCE, len(self.unasked))):
+            if len(self.unasked) > 0:
+                client = self.unasked.take()
+                self.keep_age(client)
                 self.submit(client)
+        if len(self.unasked) == 0:
+            self.outgoing = None
 
     def let_stand_in(self, entry: Entry) -> None:
         assert self.inner is not None
@@ -870,6 +896,8 @@ class Layer(Quorum):
             self.former = {}
             self.repeat()
         self.let_lapse()
+        if self.active():
+            self.ask_more()
 
     # -- messages ------------------------------------------------------------------------------
 

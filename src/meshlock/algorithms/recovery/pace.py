@@ -109,6 +109,8 @@ class Pace:
             due = min(due, max(node.now, self.renewed_at + self.lease // 6 + 1))  # it may not stay
         for grant in node.grants.values():
             due = min(due, max(node.now, grant.until))
+        if len(node.unasked) > 0 and node.active():
+            due = node.now
         if node.may_close() and (self.quorum_at < 0 or self.all_reported()):
             due = node.now
         return max(due, self.woken_at + 1) if self.began else due

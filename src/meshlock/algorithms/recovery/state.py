@@ -238,6 +238,11 @@ class State(Leased):
         self.waiting: dict[int, Waiting] = {}
         self.line = ClientQueue()  # of the same: whom an algorithm serves that takes one at a time
         self.arrivals = 0  # of clients here
+        # A crowd that has not asked the node inside yet, and the one before, which knows their
+        # ages. Not frozen: nobody is left over where fewer wait than ask at once.
+        self.unasked = ClientQueue()
+        self.outgoing: Node | None = None
+        self.outgoing_grants = 0
         self.token: HeldToken | None = None
         self.hop_seen: tuple[Epoch, int] = (NO_EPOCH, -1)
         self.unaccepted: Unaccepted | None = None
@@ -376,6 +381,8 @@ class State(Leased):
         }
         self.waiting = dict(cast(tuple[tuple[int, Waiting], ...], state[11]))
         self.arrivals = 0
+        self.unasked = ClientQueue()
+        self.outgoing = None
         self.line = ClientQueue()
         for client, (_, priority, _, arrival) in self.waiting.items():
             self.line.put(client, priority, arrival)

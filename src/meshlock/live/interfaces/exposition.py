@@ -58,7 +58,7 @@ OF_POOL: dict[str, tuple[str, Callable[[Status, Measures], float | None]]] = {
     "meshlock_free_here": ("Free permits at this node.", lambda pool, _: pool["free_here"]),
     "meshlock_waiting": (
         "Requests of clients of this node that wait: its part of the queue.",
-        lambda pool, _: len(pool["waiting"]),
+        lambda pool, _: pool["queued"],
     ),
     "meshlock_longest_wait_seconds": (
         "Seconds for which the oldest of them waits; 0 if nobody does.",

@@ -143,6 +143,7 @@ class PoolStatus(msgspec.Struct):
     free_here: int | msgspec.UnsetType = msgspec.UNSET
     holding: list[Holder] | msgspec.UnsetType = msgspec.UNSET
     waiting: list[Waiter] | msgspec.UnsetType = msgspec.UNSET
+    queued: int | msgspec.UnsetType = msgspec.UNSET
     entries: int | msgspec.UnsetType = msgspec.UNSET
     conflict: str | msgspec.UnsetType = msgspec.UNSET
     members: list[str] | msgspec.UnsetType = msgspec.UNSET

@@ -97,7 +97,7 @@ def summary(status: dict[str, Any]) -> str:
     up = sum(link["up"] for link in status["links"].values())
     pools = [pool for pool in status["pools"].values() if pool["known"]]
     held = sum(grant["want"] for pool in pools for grant in pool["holding"])
-    waiting = sum(len(pool["waiting"]) for pool in pools)
+    waiting = sum(pool["queued"] for pool in pools)
     lost = [
         f"quorum lost in {name}: {pool['members_reached']} of {len(pool['members'])} members "
         f"reachable"

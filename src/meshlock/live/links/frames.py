@@ -21,7 +21,7 @@ VERSION = 3
 HANDSHAKE_LIMIT = 4096
 """No first frame is longer, in bytes."""
 
-FRAME_LIMIT = 256 * 1024
+FRAME_LIMIT = 2 * 1024 * 1024
 """No frame at all is longer, in bytes."""
 
 LAST_RECORD = 2**62

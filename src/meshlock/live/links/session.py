@@ -42,7 +42,7 @@ UNACKNOWLEDGED = 8192
 IN_CUSTODY = 65536
 """So many may wait for a link to return, or for a way."""
 
-MOST_BYTES = 64 * FRAME_LIMIT
+MOST_BYTES = 8 * FRAME_LIMIT
 """Nor may either be longer than this, all together."""
 
 OVERHEAD = 256

@@ -58,6 +58,7 @@ class Range(NamedTuple):
 PRIORITY = Range(-(2**31), 2**31 - 1, "how urgent a request is")
 WANT = Range(1, 100_000, "how many permits a request is for")
 PERMITS = Range(1, 100_000, "how many permits a pool has")
+LEASED_PERMITS = Range(1, 1000, "the same with members: its ledger must fit into a frame")
 PATIENCE = Range(1, 1_000_000, "grants that a step of priority is worth")
 TIMEOUT = Range(0.0, 1e9, "how long a request waits", " s")
 TTL = Range(0.001, 1e9, "how long a grant over HTTP lasts unless it is renewed", " s")
@@ -95,6 +96,7 @@ DECLARED: dict[str, Range] = {
     "priority": PRIORITY,
     "want": WANT,
     "permits": PERMITS,
+    "permits (with members)": LEASED_PERMITS,
     "patience": PATIENCE,
     "timeout": TIMEOUT,
     "ttl": TTL,

@@ -49,7 +49,10 @@ LEAVING = "leaving"
 
 NOTHING: dict[str, Any] = {}
 
-MOST_WAITING = 10_000
+MOST_WAITING = 100_000
+MOST_LISTED = 1000
+"""Of those that wait, the first, in a status; all are counted."""
+
 BREATH = 16
 """So many permits are had at once, then the loop gets a turn: a client that asks again and
 again without waiting for anything else would receive nothing and starve all other nodes."""
@@ -248,7 +251,7 @@ class Pool:
 
     def new_waiter(self, want: int, priority: int) -> Waiter:
         if len(self.clients) >= MOST_WAITING:
-            raise Refused(f"{MOST_WAITING} requests of this node wait for {self.name} already.")
+            raise Refused(f"{MOST_WAITING:,} requests of this node wait for {self.name} already.")
         want, priority = int(want), int(priority)  # of whatever class they were
         return self.numbered(Waiter(0, want, priority, monotonic()))
 
@@ -591,7 +594,8 @@ class Pool:
         if configuration is None or core is None:
             return {"known": False, "why": "no neighbour has told us of it yet"}
         recovery = self.members.describe() if self.members is not None else {}
-        waiting = [waiter for waiter in self.clients.values() if waiter.grant is None]
+        clients = self.clients.values()
+        waiting = [one for one in clients if one.grant is None and not one.abandoned]
         held = [(one, one.grant) for one in self.clients.values() if one.grant is not None]
         now = monotonic()
         return {
@@ -608,9 +612,9 @@ class Pool:
             ],
             "waiting": [
                 {"want": w.want, "priority": w.priority, "seconds": round(now - w.asked, 3)}
-                for w in waiting
-                if not w.abandoned
+                for w in waiting[:MOST_LISTED]
             ],
+            "queued": len(waiting),
             "entries": self.measures.entries,
             "sent": dict(self.measures.sent),
             "received": self.measures.received,

@@ -139,6 +139,7 @@ def made_now(
     """Of a new pool with recovery, or a sentence why it cannot be. ``members``: how many at most,
     and after how many seconds one is promoted, and replaced."""
     entry, settled = chosen(algorithm, True, options)
+    refuse_too_many(pool, permits)
     refuse_impossible(entry, permits=permits, want=1, complete=True, fifo=True, changing=False)
     most, promote_after, replace_after = members
     return PoolConfiguration(
@@ -169,6 +170,7 @@ def agreed(
     entry, settled = chosen(algorithm, True, options)
     if permits is None:
         raise Refused(f"The members of the pool {pool} say how many permits it has.")
+    refuse_too_many(pool, permits)
     refuse_impossible(entry, permits=permits, want=1, complete=True, fifo=True, changing=False)
     everybody = tuple(sorted({limits.name(member, "node") for member in members}))
     if len(everybody) > MOST_MEMBERS:
@@ -181,6 +183,16 @@ def agreed(
     )
 
 
+def refuse_too_many(pool: str, permits: int) -> None:
+    """Every grant has its place in the ledger, which goes with the token."""
+    most = limits.LEASED_PERMITS.most
+    if permits > most:
+        raise Refused(
+            f"Pool {pool} is to have {permits:,} permits; with members {most:,} are the most: let "
+            f"one permit stand for several things, or have no members (recovery 'none')."
+        )
+
+
 def refuse_incredible(configuration: PoolConfiguration, pool: str) -> None:
     """Can this be that pool's? What we would not make ourselves we do not join."""
     members = configuration.members
@@ -188,6 +200,7 @@ def refuse_incredible(configuration: PoolConfiguration, pool: str) -> None:
         raise Refused(f"it is one of the pool {configuration.pool}, not {pool}")
     if configuration.lease:
         limits.lease(configuration.lease / 1e6)
+        refuse_too_many(pool, configuration.permits)
         if max(len(members), configuration.most_members) > MOST_MEMBERS:
             raise Refused(f"it has {len(members)} members, not {limits.MEMBERS}")
         if bool(members) != configuration.by_name:

@@ -142,7 +142,7 @@ def brief(pool: Pool | None) -> View:
         towards(pool),
         said["free_here"],
         sum(held["want"] for held in holding),
-        len(waiting),
+        said["queued"],
         [
             Held(held["want"], held["priority"], text(held.get("fence")), held.get("lease"))
             for held in holding[:MOST_TOLD]
