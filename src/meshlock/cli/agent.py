@@ -158,3 +158,4 @@ async def serve(settings: Settings) -> None:
         service.ready(node)
         await stop.wait()
         service.stopping()
+        await node.close()  # who waits is told, while there is somebody to tell it

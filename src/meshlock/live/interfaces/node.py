@@ -203,9 +203,15 @@ class Node:
         can come back to it. Every pool has its own time.
         """
         pools = self.pools.values()
+        for pool in pools:
+            pool.announce_leaving()
+        if mesh.linked:
+            await asyncio.sleep(self.heartbeat)  # others may be leaving too
+        leaving = {peer for pool in pools for peer in pool.peers.leaving}
         near = sorted(mesh.linked, key=lambda peer: -sum(peer in pool.peers.near for pool in pools))
+        near.sort(key=leaving.__contains__)
         await self.part(mesh, near[1:])
-        heir = near[0] if near else None
+        heir = near[0] if near and near[0] not in leaving else None
         await asyncio.gather(*[pool.hand_over(heir) for pool in pools], return_exceptions=True)
         with suppress(TimeoutError):
             async with asyncio.timeout(FAREWELL):

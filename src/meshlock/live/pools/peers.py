@@ -57,6 +57,7 @@ class Peers:
         self.pool = pool
         self.mesh = pool.mesh
         self.near: set[str] = set()  # peers in this pool, with a link
+        self.leaving: set[str] = set()  # of these: who is about to
         self.informed: dict[str, set[Told]] = {}  # peer: what it was told over this link
         self.conflicts: dict[str, str] = {}  # peer in another pool: what to say of it
         self.shared = False  # has anybody else ever been in our pool?
@@ -75,7 +76,7 @@ class Peers:
     def down(self, peer: str) -> None:
         self.informed.pop(peer, None)
         self.conflicts.pop(peer, None)
-        self.pool.leaving.discard(peer)
+        self.leaving.discard(peer)
         if peer in self.near:
             self.near.discard(peer)
             self.pool.link_down(peer)

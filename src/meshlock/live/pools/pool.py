@@ -45,7 +45,7 @@ PULL = "pull"
 """Between adapters: have the token come to you, its holder wants to leave."""
 
 LEAVING = "leaving"
-"""Between adapters: I leave, and you are the one who gets what I have."""
+"""Between adapters: whatever you have to hand over, do not give it to me."""
 
 NOTHING: dict[str, Any] = {}
 
@@ -107,7 +107,6 @@ class Pool:
         self.returning: list[int] = []  # granted to nobody
         self.again: list[Waiter] = []  # granted too late to be told
         self.closed = False
-        self.leaving: set[str] = set()  # neighbours who leave everything to us
         self.measures = Measures()
 
     # -- for clients -------------------------------------------------------------------
@@ -458,8 +457,7 @@ class Pool:
             if frame.identity == self.identity:
                 self.pull()
         elif frame.kind == LEAVING:
-            if sender in self.mesh.linked:
-                self.leaving.add(sender)
+            self.peers.leaving.add(sender)
         else:
             raise BadFrame(f"a message {frame.kind[:64]!r}, which its algorithm does not have")
 
@@ -649,6 +647,14 @@ class Pool:
         if number in self.clients:
             self.release(number)
 
+    def announce_leaving(self) -> None:
+        for peer in self.peers.near:
+            self.say(peer, LEAVING)
+
+    def say(self, peer: str, word: str) -> None:
+        self.mesh.send(peer, Content(self.name, self.identity, word, b""))
+        self.mesh.flush()
+
     async def hand_over(self, heir: str | None) -> None:
         """Have somebody else take the token, and wait until nobody needs us any more, or until
         nobody is left: our heir has gone, or we are the heir of our heir."""
@@ -659,12 +665,12 @@ class Pool:
             return
         try:
             async with asyncio.timeout(FAREWELL):
-                self.mesh.send(heir, Content(self.name, self.identity, LEAVING, b""))
-                if core.tokens():
-                    self.mesh.send(heir, Content(self.name, self.identity, PULL, b""))
-                self.mesh.flush()
+                asked = False
                 while self.members.needed() if self.members is not None else core.tokens():
-                    if heir in self.leaving or self.mesh.link_map.left(heir):
+                    if core.tokens() and not asked:  # it may come once more, from one that leaves
+                        self.say(heir, PULL)
+                    asked = core.tokens() > 0
+                    if heir in self.peers.leaving or self.mesh.link_map.left(heir):
                         return
                     await asyncio.sleep(self.mesh.heartbeat / 10)
         except TimeoutError:
