@@ -232,6 +232,17 @@ def crashing() -> list[dict[str, Any]]:
     direct(2, ["0", "1"], **fewer, proposals=1, proposers=[0], crashes=1, crashing=[1], ticks=1)
     add("jiang", "line", 2, ["0", "1"], **more, proposals=1, proposers=[0])
     add("jiang", "line", 2, ["0", "1"], **fewer, proposals=1, proposers=[0])
+    # Pools that node 0 has made: birth, growth to three, a new member that forgets; a replacement.
+    made = {"members": "auto", **none}
+    growth = {"member_changes": ["add 1", "add 2"], "proposals": 3, "proposers": [0]}
+    add("jiang", "line", 2, ["0", "1"], members="auto", birth=True, crashes=1, proposals=1)
+    add("jiang", "line", 3, [], **made, **growth)
+    forgetting = {"member_changes": ["add 1"], "crashes": 1, "crashing": [1], "forgets": 1}
+    safe = {"properties": ["safety", "fences", "one-token", "ledger"]}  # half of two serve nobody
+    add("jiang", "line", 2, [], **made, **forgetting, **safe, proposals=2)
+    replacing = {"member_changes": ["remove 2", "add 3"], "proposals": 2, "proposers": [0]}
+    gone = {"lead": ["crash 2"], "crashes": 1, "crashing": [2], "ticks": 0}
+    direct(4, [], members="3", **replacing, **gone, **none)
     return rows
 
 

@@ -122,7 +122,7 @@ class Retold(Steps):
         slow = [act.node for act in told if passes(act)]
         self.clocks = TickClocks(bounds.lease, bounds.wait, model.size, slow)
         nodes = LayeredNodes(
-            LayerSetup(bounds.members, self.clocks),
+            LayerSetup(bounds.members, self.clocks, bounds.rules),
             setup.algorithm,
             setup.options,
             setup.permits,
@@ -147,7 +147,7 @@ class Retold(Steps):
             links="complete" if graph.complete else list(graph.links()),
             fifo=setup.fifo,
             recovery={
-                "members": list(bounds.members),
+                "members": list(bounds.members) or [0],
                 "lease": bounds.lease,
                 "wait": bounds.wait,
             },

@@ -210,18 +210,25 @@ class Crashing(Model):
         return world
 
     def first_epoch(self, world: World) -> None:
-        """Node 0 proposes, everybody answers in time, and it has the first token."""
+        """Node 0 proposes, everybody answers in time, and it has the first token. If it has made
+        the pool it has it already, and an epoch is only needed where nodes do not meet."""
+        made = self.bounds.rules is not None
         for _ in range(self.bounds.wait):
-            self.tick(world, NIL)
-        for kind in (PROPOSE, CLOSE):
-            self.call(world, 0, kind, 0)
-            self.deliver_all(world)
-        for _ in range(self.bounds.wait):
-            self.call(world, 0, RENEW, 0)
-            self.deliver_all(world)
-            self.tick(world, NIL)
+            self.renew_and_tick(world)
+        if not made or self.fixed:
+            for kind in (PROPOSE, CLOSE):
+                self.call(world, 0, kind, 0)
+                self.deliver_all(world)
+        if not made:
+            for _ in range(self.bounds.wait):
+                self.renew_and_tick(world)
         self.call(world, 0, RENEW, 0)
         self.deliver_all(world)
+
+    def renew_and_tick(self, world: World) -> None:
+        self.call(world, 0, RENEW, 0)
+        self.deliver_all(world)
+        self.tick(world, NIL)
 
     def deliver_all(self, world: World) -> None:
         """Wave after wave, until there is quiet."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from meshlock.algorithms.recovery.records import Change
+from meshlock.algorithms.recovery.state import Rules
 
 ANY_NUMBER = -1
 
@@ -39,12 +40,13 @@ class Faults:
         lead: list[str] | None = None,
     ) -> None:
         everybody = list(range(size))
-        self.members = members
+        self.members = members  # nobody: node 0 makes the pool, and members choose themselves
+        self.rules = None if len(members) > 0 else Rules(5, 2 * lease, 4 * lease)
         self.crashes = crashes
         self.crashing = crashing or everybody
         self.forgets = forgets  # so many of the restarts may be without disk
         self.proposals = proposals
-        self.proposers = proposers or (everybody if changes else list(members))
+        self.proposers = proposers or (everybody if changes else list(members) or everybody)
         self.changes = changes or []  # each may be proposed, once, with an epoch
         self.cuts = cuts
         self.ticks = ticks

@@ -126,6 +126,7 @@ class Layers:
             setup.options,
             setup.network.neighbours,
             faults.slots,
+            faults.rules,
         )
         self.nodes = [self.make(i) for i in everybody]
         self.clients: list[list[int]] = [[] for _ in everybody]  # of each node, in order
@@ -142,9 +143,14 @@ class Layers:
     def birth(self, i: int) -> int:
         """The place of a node that has just started for the first time."""
         node = self.nodes[i] = self.make(i)
-        node.restart(1, None)
+        disk: Disk = None
+        if self.faults.rules is not None and i == 0:
+            node.found(1)
+            disk = (node.promised, node.config)
+        else:
+            node.restart(1, None)
         self.out.clear()
-        return self.number(i, (True, node.freeze(), None, 1))
+        return self.number(i, (True, node.freeze(), disk, 1))
 
     def down(self, i: int, place: int) -> int:
         """All that is left of a node that crashes."""

@@ -169,8 +169,9 @@ def refuse_impossible_sizes(algorithm: Algorithm, sizes: list[int], wishes: list
 
 def faults_of(size: int, members: str, **words: Any) -> Faults:
     """What may happen to nodes that recover, of which so many are members."""
-    if members != "all" and not (members.isdecimal() and 1 <= int(members) <= size):
-        raise Refused(f"--members is all, or how many of the {size} nodes, not '{members}'.")
+    named = members.isdecimal() and 1 <= int(members) <= size
+    if members not in ("auto", "all") and not named:
+        raise Refused(f"--members is auto, all, or how many of the {size} nodes, not '{members}'.")
     for name, value in words.items():
         if isinstance(value, int) and value < 0:
             raise Refused(f"--{name.replace('_', '-')} takes how many: 0 or more.")
@@ -193,7 +194,9 @@ def faults_of(size: int, members: str, **words: Any) -> Faults:
         node = int(match[2])
         changes.append(PoolChange(add=node) if match[1] == "add" else PoolChange(remove=node))
     changes += [PoolChange(permits=permits) for permits in words.pop("resizes", [])]
-    first = size if members == "all" else int(members)
+    first = {"all": size, "auto": 0}.get(members)
+    if first is None:
+        first = int(members)
     return Faults(
         size, tuple(range(first)), **{**words, "lease": lease, "wait": wait}, changes=changes
     )

@@ -84,7 +84,8 @@ def check(
     members: Annotated[
         str | None,
         typer.Option(
-            help="Let nodes recover from crashes: all of them are members, or so many.",
+            help="Let nodes recover from crashes: all of them are members, or so many; "
+            "auto: node 0 has made the pool.",
             rich_help_panel=CRASHES,
         ),
     ] = None,
