@@ -1,0 +1,134 @@
+"""Pools that were made, and members that choose themselves: in worlds of layered nodes."""
+
+from __future__ import annotations
+
+import pytest
+from layer_stories import ALGORITHMS, GROWING, Story, links
+from layer_world import LEASE, WAIT, World
+
+from meshlock.algorithms.recovery.state import Rules
+
+RULES = Rules(5, LEASE, 3 * LEASE)
+
+
+def world(size: int, shape: str = "complete", algorithm: str = "jiang", **more: object) -> World:
+    rules = more.pop("rules", RULES)
+    return World(algorithm, size, links(shape, size), rules=rules, **more)  # type: ignore[arg-type]
+
+
+def members(world: World, node: int = 0) -> tuple[int, ...]:
+    return world.nodes[node].members
+
+
+def until(world: World, size: int, node: int = 0) -> None:
+    end = world.now + 60 * LEASE
+    while len(members(world, node)) != size:
+        assert world.now < end, f"{members(world, node)} are the members"
+        world.tick(end)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_pool_that_was_just_made_grants_at_once(algorithm: str) -> None:
+    here = world(3, algorithm=algorithm)
+    here.ask(0)
+    assert here.now == 0 and len(here.held) == 1
+
+
+@pytest.mark.parametrize("algorithm", ["jiang", "reverse-link"])
+def test_where_links_may_change_who_comes_is_served_before_its_words_count(algorithm: str) -> None:
+    here = world(3, "line", algorithm)
+    here.ask(2)
+    assert here.until_served(WAIT // 2)
+
+
+def test_a_restarted_maker_waits_as_anybody_does() -> None:
+    here = world(2)
+    here.run(10)
+    here.crash(0)
+    here.start(0)
+    began = here.now
+    here.ask(0)
+    assert here.until_served(4 * WAIT) and here.now - began >= WAIT
+
+
+def test_a_maker_that_lost_its_disk_does_not_make_it_again() -> None:
+    """The only member has forgotten that it was one: nobody may grant any more."""
+    here = world(3)
+    here.run(10)
+    here.crash(0)
+    here.start(0, forget=True)
+    here.ask(0)
+    assert not here.until_served(20 * LEASE)
+    assert here.usable() == []
+
+
+def test_members_grow_by_two_up_to_five() -> None:
+    for size, expected in {1: 1, 2: 1, 3: 3, 4: 3, 5: 5, 6: 5, 7: 5}.items():
+        here = world(size)
+        here.run(20 * LEASE)
+        assert len(members(here)) == expected, size
+        assert all(members(here, node) == members(here) for node in members(here))
+
+
+def test_nobody_becomes_a_member_before_it_has_stayed() -> None:
+    here = world(3, rules=Rules(5, 10 * LEASE, 30 * LEASE))
+    here.run(9 * LEASE)
+    assert len(members(here)) == 1
+    until(here, 3)
+
+
+def test_who_is_not_willing_is_not_promoted() -> None:
+    here = world(4)
+    here.nodes[3].willing = here.nodes[2].willing = False
+    here.run(20 * LEASE)
+    assert members(here) == (0,)
+
+
+def test_a_dead_member_is_replaced_only_if_somebody_is_there() -> None:
+    here = world(4)
+    until(here, 3)
+    here.run(5 * LEASE)
+    (spare,) = set(range(4)) - set(members(here))
+    dead = members(here)[1]
+    here.crash(dead)
+    here.run(15 * LEASE)
+    assert spare in members(here)
+    assert dead not in members(here) and len(members(here)) == 3
+    (other,) = [one for one in members(here) if one not in (0, spare)]
+    here.crash(other)
+    here.run(20 * LEASE)
+    assert other in members(here) and len(members(here)) == 3
+    here.ask(0)
+    assert here.until_served(10 * LEASE)
+
+
+def test_a_short_absence_replaces_nobody() -> None:
+    here = world(4)
+    until(here, 3)
+    here.run(5 * LEASE)
+    before = members(here)
+    for _ in range(5):
+        here.crash(before[2])
+        here.run(LEASE)
+        here.start(before[2])
+        here.run(2 * LEASE)
+    assert members(here) == before
+
+
+def test_a_member_that_forgot_votes_again_after_an_epoch_of_the_others() -> None:
+    here = world(3)
+    until(here, 3)
+    here.run(2 * LEASE)
+    here.crash(2)
+    here.start(2, forget=True)
+    here.run(3)
+    node = here.nodes[2]
+    assert node.forgot and not node.votes()
+    here.run(6 * LEASE)
+    assert not node.forgot and here.ready(2).votes()
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_random_worlds_whose_members_choose_themselves(algorithm: str) -> None:
+    for seed in range(5):
+        Story(algorithm, seed, rules=GROWING).tell()

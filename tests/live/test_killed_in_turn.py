@@ -1,0 +1,133 @@
+"""Three agents with the same configuration; kill -9 of each in turn, while all are used."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import meshlock
+from waiting import LIMIT, sooner_or_later
+
+PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
+PERMITS = 2
+NAMES = ("ann", "bob", "cat")
+
+
+def free_port() -> int:
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        port: int = place.getsockname()[1]
+        return port
+
+
+class Agents:
+    """All that is not at its default is there to be quick."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ports = {name: free_port() for name in NAMES}
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str) -> None:
+        others = [f'"127.0.0.1:{self.ports[other]}"' for other in NAMES if other != name]
+        path = self.folder / f"{name}.toml"
+        path.write_text(
+            f'name = "{name}"\nlisten = "127.0.0.1:{self.ports[name]}"\n'
+            f'socket = "{self.socket(name)}"\npeers = [{", ".join(others)}]\n'
+            f"pools.docks = {{permits = {PERMITS}, lease = 1.0, promote-after = 0.5}}\n"
+        )
+        with (self.folder / f"{name}.log").open("a") as log:
+            command = [*PROGRAM, "agent", str(path)]
+            self.processes[name] = subprocess.Popen(command, stderr=log, cwd=self.folder)
+
+    def socket(self, name: str) -> str:
+        return str(self.folder / f"{name}.sock")
+
+    def kill(self, name: str) -> None:
+        process = self.processes.pop(name)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def members(self, name: str) -> list[str]:
+        try:
+            with meshlock.connect(self.socket(name)) as agent:
+                pool: dict[str, Any] = agent.status()["pools"].get("docks", {})
+        except (meshlock.Refused, OSError):
+            return []
+        found: list[str] = pool.get("members", [])
+        return found
+
+
+class Client(threading.Thread):
+    """Takes a permit of its agent's pool, holds it for a little, and again."""
+
+    lock = threading.Lock()
+    inside = most = 0
+
+    def __init__(self, agents: Agents, name: str) -> None:
+        super().__init__(daemon=True)
+        self.place = agents.socket(name)
+        self.entries = 0
+        self.over = False
+        self.fences: list[int] = []
+
+    def run(self) -> None:
+        while not self.over:
+            try:
+                with meshlock.connect(self.place) as agent:
+                    while not self.over:
+                        self.enter(agent)
+            except (meshlock.Refused, OSError, TimeoutError):
+                pass  # there is no agent now
+
+    def enter(self, agent: Any) -> None:
+        grant = agent.pool("docks").acquire(timeout=1.0)
+        with Client.lock:
+            Client.inside += 1
+            Client.most = max(Client.most, Client.inside)
+        grant.wait_lost(0.02)
+        with Client.lock:
+            Client.inside -= 1
+        self.fences.append(grant.fence)
+        self.entries += 1
+        grant.release()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="agents have Unix sockets")
+def test_each_node_is_killed_in_turn_and_nothing_is_lost(tmp_path: Path) -> None:
+    agents = Agents(tmp_path)
+    clients = {name: Client(agents, name) for name in NAMES}
+    Client.inside = Client.most = 0
+    try:
+        for name in NAMES:
+            agents.start(name)
+        for client in clients.values():
+            client.start()
+        for victim in NAMES:
+            sooner_or_later(lambda: all(len(agents.members(name)) == 3 for name in NAMES))
+            agents.kill(victim)
+            for name in NAMES:
+                if name != victim:
+                    before = clients[name].entries
+                    sooner_or_later(lambda c=clients[name], b=before: c.entries > b + 3)  # type: ignore[misc]
+            agents.start(victim)
+            before = clients[victim].entries
+            sooner_or_later(lambda c=clients[victim], b=before: c.entries > b)  # type: ignore[misc]
+        assert Client.most == PERMITS
+        for client in clients.values():
+            assert client.fences == sorted(client.fences)
+    finally:
+        for client in clients.values():
+            client.over = True
+        for name in list(agents.processes):
+            agents.kill(name)
+        for client in clients.values():
+            client.join(LIMIT)
