@@ -101,3 +101,23 @@ def test_a_mistake_of_recovery_is_run_and_seen():
     result = meshlock(*given.split(), *faults.split())
     assert result.returncode == 1
     assert "safety" in json.dumps(json.loads(result.stdout)["violated"])
+
+
+@pytest.mark.parametrize("topology", ["complete", "grid:3x3"])
+@pytest.mark.parametrize("algorithm", ["jiang", "direct"])
+def test_members_that_choose_themselves_survive_crashes_and_cuts(algorithm, topology, tmp_path):
+    trace = tmp_path / "run.jsonl"
+    given = f"simulate --algorithm {algorithm} --nodes 9 --topology {topology} --members auto"
+    faults = "--crashes 500,1500 --cuts 3000,500 --workload poisson:0.01 --requests 250 --lease 100"
+    result = meshlock(*f"{given} {faults} --json --verify-determinism --seed 1".split())
+    assert result.returncode == 0, result.stdout + result.stderr
+    figures = json.loads(result.stdout)
+    found = figures["recovery"]
+    assert figures["violated"] == [] and figures["deterministic"]
+    assert found["member_changes"] >= 4 and found["crashes"] > 3
+    assert found["birth"] == 0.0  # nothing had to be waited for
+    assert found["unserved_with_path"] == found["late_with_path"] == 0
+    short = f"{given} --requests 60 --workload poisson:0.01 --lease 100 --trace {trace}"
+    assert meshlock(*short.split()).returncode == 0
+    assert json.loads(meshlock("audit", str(trace), "--json").stdout)["holds"]
+    assert meshlock("replay", str(trace)).returncode == 0

@@ -19,6 +19,9 @@ NEWS = 8
 
 def chaos(
     nodes: Annotated[int, typer.Option(help="Agents; all are members of the pool.")] = 5,
+    members: Annotated[
+        str, typer.Option(help="all: by name; auto: the first makes the pool, members grow.")
+    ] = "all",
     permits: Annotated[int, typer.Option(help="Of the pool.")] = 3,
     lease: Annotated[float, typer.Option(help="Seconds.")] = 3.0,
     seconds: Annotated[float, typer.Option(help="Of faults; start and quiet end are extra.")] = 120,
@@ -43,15 +46,19 @@ def chaos(
 
     Example: meshlock chaos --seconds 60 --seed 7 --keep /tmp/chaos-7
     """
+    from meshlock.errors import Refused
     from meshlock.live.chaos.figures import figures
     from meshlock.live.chaos.judge import judge
     from meshlock.live.chaos.plan import load, make
     from meshlock.live.chaos.record import read
 
+    if members not in ("all", "auto"):
+        raise Refused(f"--members is all or auto, not '{members}'.")
+    auto = members == "auto"
     drawn = (
         load(plan)
         if plan is not None
-        else make(seed, nodes, permits, lease, seconds, topology, clients_per_node, within)
+        else make(seed, nodes, permits, lease, seconds, topology, clients_per_node, within, auto)
     )
     with workplace(keep) as (folder, sockets):
         carry_out(drawn, folder, sockets)

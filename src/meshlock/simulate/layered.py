@@ -50,6 +50,11 @@ class LayerSetup:
         return line
 
 
+def made_by_node_0(clocks: Clocks) -> LayerSetup:
+    """Members choose themselves, by rules as live nodes have them with their leases of 3 s."""
+    return LayerSetup((), clocks, Rules(5, 3 * clocks.lease, 10 * clocks.lease))
+
+
 def recorded_layer(recovery: dict[str, Any]) -> LayerSetup:
     """From the set-up of a trace."""
     clocks = Clocks(recovery["lease"], recovery["skew"], recovery["rates"])

@@ -5,12 +5,11 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from meshlock.algorithms.recovery.state import Rules
 from meshlock.algorithms.registry import refuse_impossible
 from meshlock.errors import Refused
 from meshlock.simulate.clocks import TICKS, drawn_clocks
 from meshlock.simulate.faults import Faults
-from meshlock.simulate.layered import LayerSetup
+from meshlock.simulate.layered import LayerSetup, made_by_node_0
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.run_setup import RunSetup
 
@@ -42,14 +41,15 @@ def with_recovery(settings: Settings, setup: RunSetup) -> RecoverySimulation:
     lease = lease_time(settings, mean_delay)
     clocks = drawn_clocks(size, lease, skew(settings), setup.seed)
     until = times("until", settings.text("until"), 1)[0] if settings.text("until") else 0.0
-    layer = LayerSetup(members(settings, size), clocks, rules(settings, clocks.lease))
+    if settings.text("members") == "auto":
+        layer = made_by_node_0(clocks)
+    else:
+        layer = LayerSetup(members(settings, size), clocks)
     return RecoverySimulation(setup, layer, faults(settings, setup.seed, lease), until)
 
 
 def members(settings: Settings, nodes: int) -> tuple[int, ...]:
     text = settings.text("members")
-    if text == "auto":
-        return ()
     if text == "all":
         return tuple(range(nodes))
     if not text.isdigit() or not 1 <= int(text) <= nodes:
@@ -58,11 +58,6 @@ def members(settings: Settings, nodes: int) -> tuple[int, ...]:
             f"not '{text}'."
         )
     return tuple(range(int(text)))
-
-
-def rules(settings: Settings, lease: int) -> Rules | None:
-    """Of members that choose themselves: as live nodes have them with their leases of 3 s."""
-    return Rules(5, 3 * lease, 10 * lease) if settings.text("members") == "auto" else None
 
 
 def lease_time(settings: Settings, mean_delay: float) -> float:

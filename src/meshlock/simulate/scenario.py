@@ -31,6 +31,7 @@ option NAME=VALUE                an option, for algorithms that have it
 seed N                           of the draws (1), where nothing says what a node chooses
 members all, members N           the nodes run under the recovery layer: all, or the first N, are
                                  members, and nodes may crash
+members auto                     node 0 has made the pool, and members choose themselves
 lease TIME                       with members (100); every clock shows the true time, unless
 clocks SKEW RATE RATE ...        says otherwise, in millionths
 unordered NAME                   the authors of algorithm NAME claim to need no FIFO links, so
@@ -88,12 +89,15 @@ from pathlib import Path
 from meshlock.algorithms.interface import NIL
 from meshlock.errors import Refused
 from meshlock.simulate.clocks import MILLION, Clocks
-from meshlock.simulate.layered import LayerSetup
+from meshlock.simulate.layered import LayerSetup, made_by_node_0
 from meshlock.topology.graphs import Graph, Rooted
 
 FOLDER = Path(__file__).parent / "scenarios"
 
 FAILURES = ("drain", "return")
+
+AUTO = -1
+"""In the place of a number of members."""
 
 
 class Scenario:
@@ -157,9 +161,11 @@ class Scenario:
         elif words[0] == "seed" and len(words) == 2:
             self.seed = self.whole(number, words[1])
         elif words[0] == "members" and len(words) == 2:
-            self.members = self.size if words[1] == "all" else self.whole(number, words[1])
-            if not 1 <= self.members <= self.size:
-                raise self.wrong(number, f"members are 'all' or 1 to {self.size} of the nodes.")
+            named = {"all": self.size, "auto": AUTO}.get(words[1])
+            self.members = self.whole(number, words[1]) if named is None else named
+            if self.members != AUTO and not 1 <= self.members <= self.size:
+                most = f"1 to {self.size} of the nodes"
+                raise self.wrong(number, f"members are 'auto', 'all' or {most}.")
         elif words[0] == "lease" and len(words) == 2:
             self.lease = self.decimal(number, words[1])
         elif words[0] == "clocks" and len(words) == self.size + 2:
@@ -181,7 +187,10 @@ class Scenario:
         if self.members == 0:
             return None
         skew, *rates = self.clocks or [0, *[MILLION] * self.size]
-        return LayerSetup(tuple(range(self.members)), Clocks(self.lease, skew, rates))
+        clocks = Clocks(self.lease, skew, rates)
+        if self.members == AUTO:
+            return made_by_node_0(clocks)
+        return LayerSetup(tuple(range(self.members)), clocks)
 
     # -- words ---------------------------------------------------------------------------
 

@@ -311,8 +311,8 @@ def layer_lines(trace: Trace) -> list[str]:
     if not isinstance(rates, list):
         raise Refused("The trace does not say what its nodes' clocks did: it cannot be replayed.")
     clocks = " ".join([str(value) for value in [recovery.get("skew", 0), *rates]])
-    count = len(recovery["members"])
-    return [f"members {count}", f"lease {recovery['lease']!r}", f"clocks {clocks}"]
+    members = "auto" if "rules" in recovery else len(recovery["members"])
+    return [f"members {members}", f"lease {recovery['lease']!r}", f"clocks {clocks}"]
 
 
 def read(trace: Trace) -> tuple[Schedule, list[int]]:

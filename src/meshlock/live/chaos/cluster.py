@@ -10,6 +10,7 @@ import asyncio
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from meshlock.live.chaos.client import Orders
 from meshlock.live.chaos.majority import able
@@ -40,6 +41,9 @@ Link = tuple[str, str]
 
 LONGEST_FAREWELL = 10.0
 
+GROWTH = 20
+"""Leases within which all nodes become members."""
+
 
 class Cluster:
     def __init__(self, plan: Plan, folder: Path, sockets: Path) -> None:
@@ -52,8 +56,12 @@ class Cluster:
         self.resource = Resource.make(folder / "resource.sqlite")
         (folder / "secret").write_text(secrets.token_urlsafe(24) + "\n")
         self.agents = {name: Agent(name, folder, sockets) for name in plan.nodes}
+        given: dict[str, Any] = {"permits": plan.permits, "lease": plan.lease}
         for agent in self.agents.values():
-            agent.pool = {"permits": plan.permits, "lease": plan.lease, "members": plan.nodes}
+            agent.pool = {} if plan.auto else {**given, "members": plan.nodes}
+        if plan.auto:
+            most = {"most-members": len(plan.nodes), "promote-after": plan.lease / 10}
+            self.agents[plan.nodes[0]].pool = {**given, **most}
         self.slots = [
             ClientSlot(node, place) for node in plan.nodes for place in range(plan.clients_per_node)
         ]
@@ -76,8 +84,21 @@ class Cluster:
         await asyncio.gather(*[self.start_agent(name) for name in self.plan.nodes])
         for relay in self.relays.values():
             relay.heal()
+        if self.plan.auto:
+            await self.grow()
         for slot in self.slots:
             self.start_client(slot)
+
+    async def grow(self) -> None:
+        """Until all are members. Who restarts only joins: the pool was made once."""
+        maker = self.agents[self.plan.nodes[0]]
+        end = now() + GROWTH * self.plan.lease
+        while now() < end:
+            status = await maker.status()
+            if status is not None and len(status.get("members", ())) == len(self.plan.nodes):
+                break
+            await asyncio.sleep(self.plan.lease / 10)
+        maker.pool = {}
 
     async def close(self) -> None:
         for slot in self.slots:

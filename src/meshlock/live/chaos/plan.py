@@ -87,6 +87,7 @@ class Plan(msgspec.Struct):
     clients_per_node: int
     within: float  # service must resume within so many seconds
     events: list[Event]
+    auto: bool = False  # the first node makes the pool, and all become members by themselves
 
     @property
     def silence(self) -> float:
@@ -126,6 +127,7 @@ def make(
     topology: str = "chords",
     clients_per_node: int = 2,
     within: float | None = None,
+    auto: bool = False,
 ) -> Plan:
     if nodes < 3:
         raise Refused(f"With {nodes} nodes none can be missed: use --nodes 3 or more.")
@@ -133,10 +135,24 @@ def make(
         raise Refused("There must be permits and clients: raise --permits or --clients-per-node.")
     if not (lease >= 1.0 and seconds > 0.0):
         raise Refused("Use --lease 1 or more seconds, and --seconds above 0.")
+    if auto and nodes % 2 == 0:
+        raise Refused(
+            "An odd number of nodes become members by themselves: use an odd --nodes, or "
+            "--members all."
+        )
     names = [f"n{number}" for number in range(nodes)]
     links = linked(topology, nodes, seed)
     plan = Plan(
-        seed, names, links, permits, lease, seconds, clients_per_node, within or 3 * lease, []
+        seed,
+        names,
+        links,
+        permits,
+        lease,
+        seconds,
+        clients_per_node,
+        within or 3 * lease,
+        [],
+        auto,
     )
     plan.events = list(Drawing(plan).events())
     return plan
