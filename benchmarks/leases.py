@@ -50,9 +50,13 @@ def contended(protected: bool, members: bool, permits: int) -> dict[str, float]:
 def holder(protected: bool, members: bool) -> dict[str, float]:
     async def measure() -> dict[str, float]:
         secret = SECRET if protected else None
-        async with Node("n0", secret=secret) as a, Node("n1", secret=secret, peers=[a.address]):
+        async with (
+            Node("n0", state=None, secret=secret) as a,
+            Node("n1", state=None, secret=secret, peers=[a.address]),
+        ):
             names = ["n0"] if members else []
-            pool = a.pool("pens", 1, members=names, lease=0.5 if members else None)
+            recovery, lease = (None, 0.5) if members else ("none", None)
+            pool = a.pool("pens", 1, members=names, lease=lease, recovery=recovery)
             (await pool.acquire()).release()
             times = []
             for _ in range(20_000):

@@ -105,11 +105,11 @@ async def worker(name: str, protected: bool, permits: int, members: list[str]) -
         print(json.dumps(what), flush=True)
 
     secret = SECRET if protected else None
-    async with Node(name, secret=secret, heartbeat=0.1, dead=5.0) as node:
+    async with Node(name, state=None, secret=secret, heartbeat=0.1, dead=5.0) as node:
         if members:
             pool = node.pool("pens", permits, members=members)
         else:
-            pool = node.pool("pens", permits, founder=name == "n0")
+            pool = node.pool("pens", permits, founder=name == "n0", recovery="none")
         kept = []
         say(address=node.address)
         while line := await lines.get():
@@ -297,8 +297,11 @@ def holder(protected: bool) -> dict[str, Any]:
 
     async def measure() -> dict[str, Any]:
         secret = SECRET if protected else None
-        async with Node("n0", secret=secret) as a, Node("n1", secret=secret, peers=[a.address]):
-            pool = a.pool("pens", 1)
+        async with (
+            Node("n0", state=None, secret=secret) as a,
+            Node("n1", state=None, secret=secret, peers=[a.address]),
+        ):
+            pool = a.pool("pens", 1, recovery="none")
             while "n1" not in pool.peers.near:
                 await asyncio.sleep(0.01)
             sent, times = dict(pool.measures.sent), []

@@ -5,7 +5,7 @@ set -eu
 cd "$(mktemp -d)"
 export MESHLOCK_SOCKET="$PWD/agent.sock"
 
-meshlock agent --name machine-1 --pool gpu=2 --log-level warning &
+meshlock agent --name machine-1 --state none --pool gpu=2 --log-level warning &
 agent=$!
 trap 'kill $agent; wait $agent || true; rm -rf "$PWD"' EXIT
 while [ ! -S "$MESHLOCK_SOCKET" ]; do sleep 0.05; done

@@ -18,7 +18,7 @@ async def draw(pens: meshlock.Pool, task: int) -> None:
 
 
 async def main() -> None:
-    async with meshlock.Node("studio") as node:
+    async with meshlock.Node("studio", state=None) as node:
         pens = node.pool("pens", permits=4)
         await asyncio.gather(*[draw(pens, task) for task in range(10)])
 

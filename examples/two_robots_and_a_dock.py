@@ -28,9 +28,9 @@ class Dock:
 
 
 def robot(name: str, peers: list[str], dock: Connection) -> None:
-    with meshlock.BlockingNode(name, peers=peers) as node:
+    with meshlock.BlockingNode(name, peers=peers, state=None) as node:
         dock.send(node.address)
-        docks = node.pool("dock", permits=None if peers else 1)
+        docks = node.pool("dock", permits=1)
         for visit in range(3):
             with docks.acquire(priority=visit, timeout=10) as grant:
                 dock.send((name, grant.fence))

@@ -254,12 +254,12 @@ async def serve(asked: argparse.Namespace, tell: Connection | None = None) -> No
         sys.exit(f"No board at port {asked.port} ({error.strerror}): choose another with --port.")
     peers = [f"{host}:{port}" for host, port in map(address, asked.peer)]
     secret = asked.secret_file.read_text().strip() if asked.secret_file else None
-    node = meshlock.Node(asked.name, listen=asked.listen, peers=peers, secret=secret)
+    node = meshlock.Node(asked.name, listen=asked.listen, peers=peers, secret=secret, state=None)
     async with node:
         if asked.member:
             pens = node.pool("pens", PENS, members=asked.member, lease=LEASE)
         else:
-            pens = node.pool("pens", permits=None if peers else PENS)
+            pens = node.pool("pens", PENS, lease=LEASE)
         board = Board(asked.name, node, pens)
         host = address(asked.listen)[0]
         await board.ink.listen(host, asked.ink)

@@ -24,7 +24,7 @@ def parts(run: Simulation, figures: dict[str, Any], finished: bool) -> list[Tabl
     title = Text(f"{run.algorithm.title}", style="bold")
     if isinstance(run, RecoverySimulation):
         title.append(
-            f"\n{run.algorithm.name}, with recovery by {len(run.layer.members)} members",
+            f"\n{run.algorithm.name}, with recovery by {len(run.lives.members)} members",
             style="not bold",
         )
     k = figures["permits"]
