@@ -3,3 +3,10 @@
 
 class Refused(ValueError):
     """This set-up cannot be served; the text is one sentence that says what to do."""
+
+
+class NoSuchPool(Refused):
+    """Nobody in the mesh has made it."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        super().__init__(f"No pool '{name}'; known: {', '.join(sorted(known)) or 'none'}.")

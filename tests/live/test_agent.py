@@ -125,10 +125,29 @@ def is_over(process: int) -> bool:
 def test_a_pool_that_nobody_knows_is_named(agents: tuple[Agent, Agent]) -> None:
     done = meshlock(
         *("exec", "--socket", agents[1].socket, "--pool", "dokcs"),
-        *("--timeout", "6", "--", "true"),
+        *("--timeout", f"{LIMIT}", "--", "true"),
     )
     assert done.returncode == 2
     assert done.stderr == "meshlock: No pool 'dokcs'; known: docks.\n"
+
+
+def test_pools_are_listed_and_shown(agents: tuple[Agent, Agent]) -> None:
+    socket = ("--socket", agents[1].socket)
+    [found] = json.loads(meshlock("pool", "list", *socket, "--json").stdout)["pools"]
+    assert (found["pool"], found["permits"], found["algorithm"]) == ("docks", 3, "jiang")
+    assert meshlock("pool", "list", *socket).stdout.splitlines()[1].split()[:2] == ["docks", "3"]
+    shown = json.loads(meshlock("pool", "show", "docks", *socket, "--json").stdout)
+    assert shown["permits"] == 3
+    assert "jiang" in meshlock("pool", "show", "docks", *socket).stdout
+    missing = meshlock("pool", "show", "dokcs", *socket)
+    assert (missing.returncode, missing.stderr) == (
+        2,
+        "meshlock: No pool 'dokcs'; known: docks.\n",
+    )
+    fixed = meshlock("pool", "set", "docks", "--permits", "5", *socket)
+    assert fixed.returncode == 2 and "has no leases, so no epochs" in fixed.stderr
+    nobody = meshlock("pool", "members", "docks", *socket)
+    assert nobody.returncode == 2 and "has no members" in nobody.stderr
 
 
 def test_status_for_machines_and_for_people(agents: tuple[Agent, Agent]) -> None:

@@ -22,8 +22,8 @@ from meshlock.cli import (
     completion,
     convert,
     demo,
-    members,
     mutants,
+    pool,
     replay,
     scenario,
     simulate,
@@ -78,11 +78,11 @@ app.command()(demo.demo)
 app.command()(agent.agent)
 app.command("exec", context_settings={"allow_interspersed_args": False})(exec_.execute)
 app.command()(status.status)
-app.command()(members.members)
 app.command()(top.top)
 app.command()(chaos.chaos)
 app.command()(view.view)
 app.add_typer(certs.certs, name="certs")
+app.add_typer(pool.pool, name="pool")
 
 
 def run() -> None:

@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import secrets
 import stat
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from hashlib import blake2b
 from ipaddress import ip_address
 from pathlib import Path
@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from meshlock import __version__
-from meshlock.errors import Refused
+from meshlock.errors import NoSuchPool, Refused
 from meshlock.live.interfaces import messages
 from meshlock.live.interfaces.node import Node
 from meshlock.live.interfaces.server import (
@@ -61,9 +61,6 @@ are not taken for dead on the way."""
 
 STILL_HERE = 15.0
 """Seconds after which a stream without news shows that it goes on."""
-
-HEARSAY = 2.0
-"""Seconds that neighbours have to tell of a pool that somebody asks for."""
 
 MOST_EVENTS = 10_000
 """That a session keeps for whoever does not ask for them."""
@@ -165,7 +162,6 @@ class Interface:
         self.sessions: dict[str, Session] = {}
         self.grants: dict[str, Grant] = {}  # of sessions and others
         self.leased: dict[str, Leased] = {}
-        self.since = node.mesh.loop.time()
 
     def operations(self) -> list[Operation]:
         pool, why = "/v1/pools/{pool}", messages.Why
@@ -205,6 +201,11 @@ class Interface:
                 *("POST", f"{pool}/members", self.change_members, "Add or remove a member."),
                 {200: messages.Members, 400: why, 404: why, 408: why, 409: why, 413: why},
                 body=messages.ChangeMembers,
+            ),
+            Operation(
+                *("POST", f"{pool}/permits", self.change_permits, "Change how many permits it has."),
+                {200: messages.Permits, 400: why, 404: why, 408: why, 409: why, 413: why},
+                body=messages.ChangePermits,
             ),
             Operation(
                 *("GET", grant, self.show_grant, "A grant that is held."),
@@ -276,7 +277,7 @@ class Interface:
     def look(self, name: str) -> dict[str, Any]:
         pool = self.node.pools.get(name)
         if pool is None:
-            raise self.unknown(name)
+            raise impossible(NoSuchPool(name, self.node.known_pools()))
         status = pool.describe()
         stable = {key: value for key, value in status.items() if key not in CHANGING}
         for key in ("holding", "waiting"):
@@ -304,46 +305,30 @@ class Interface:
             await asyncio.sleep(LOOK)
             silent += LOOK
 
-    def unknown(self, name: str) -> HTTPError:
-        pools = self.node.pools
-        known = sorted(name for name in pools if pools[name].configuration is not None)
-        return HTTPError(404, f"No pool '{name}'; known: {', '.join(known) or 'none'}.")
-
-    @contextlib.asynccontextmanager
-    async def visited(self, name: str, timeout: float | None) -> AsyncIterator[Pool]:
-        """The pool. One that nobody here was told of is an error, once neighbours have had the
-        time to tell."""
-        node = self.node
-        limits.name(name)
-        if node.awaited(name):
-            yield node.pools[name]
-            return
-        with node.visited(name) as pool:
-            patience = max(0.0, self.since + HEARSAY - node.mesh.loop.time())
-            if node.peers and not node.mesh.linked:
-                patience = HEARSAY
-            if timeout is not None:
-                patience = min(patience, timeout)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(patience):
-                    await pool.ready.wait()
-            if pool.configuration is None:
-                raise self.unknown(name)
-            yield pool
-
     async def change_members(self, request: Request) -> Response:
         wish = limits.decoded(request.body or b"{}", messages.ChangeMembers)
-        async with self.visited(request.parameters["pool"], wish.timeout) as pool:
+        with self.changing(request, wish.timeout) as pool:
+            members = await pool.change_members(
+                add=wish.add, remove=wish.remove, timeout=wish.timeout
+            )
+        return answer(messages.Members(members))
+
+    async def change_permits(self, request: Request) -> Response:
+        wish = limits.decoded(request.body or b"{}", messages.ChangePermits)
+        with self.changing(request, wish.timeout) as pool:
+            permits = await pool.set_permits(wish.permits, timeout=wish.timeout)
+        return answer(messages.Permits(permits))
+
+    @contextlib.contextmanager
+    def changing(self, request: Request, timeout: float | None) -> Iterator[Pool]:
+        with self.node.visited(limits.name(request.parameters["pool"])) as pool:
             try:
-                members = await pool.change_members(
-                    add=wish.add, remove=wish.remove, timeout=wish.timeout
-                )
+                yield pool
             except TimeoutError:
-                why = f"The members did not change within {wish.timeout:g} s."
+                why = f"The pool {pool.name} did not change within {timeout:g} s."
                 raise TimeoutError(why) from None
             except Refused as error:
-                raise HTTPError(409, str(error)) from None
-        return answer(messages.Members(members))
+                raise impossible(error) from None
 
     # -- grants ------------------------------------------------------------------------
 
@@ -365,7 +350,7 @@ class Interface:
     async def wait_for(
         self, request: Request, wish: messages.Acquire, session: Session | None
     ) -> Response:
-        async with self.visited(request.parameters["pool"], wish.timeout) as pool:
+        with self.node.visited(limits.name(request.parameters["pool"])) as pool:
             try:
                 grant = await pool.acquire(wish.want, priority=wish.priority, timeout=wish.timeout)
             except TimeoutError as error:
@@ -374,7 +359,7 @@ class Interface:
                 why = str(error) or f"{what} within {wish.timeout:g} s."
                 raise TimeoutError(why) from None
             except Refused as error:
-                raise HTTPError(409, str(error)) from None
+                raise impossible(error) from None
         if request.connection.closed or (session is not None and session.over):
             grant.release()
             raise HTTPError(409, "The session is over.")
@@ -407,7 +392,7 @@ class Interface:
             {
                 "grant": name,
                 "pool": pool.name,
-                "permits": pool.permits,
+                "permits": grant.permits or pool.permits,
                 "want": grant.want,
                 "priority": grant.priority,
                 "fence": grant.fence,
@@ -496,6 +481,10 @@ class Interface:
             if leases:
                 told = {name: told[name] for name in told if name in session.grants}
                 session.tell_leases(told)
+
+
+def impossible(error: Refused) -> HTTPError:
+    return HTTPError(404 if isinstance(error, NoSuchPool) else 409, str(error))
 
 
 def unready(pool: dict[str, Any]) -> str:

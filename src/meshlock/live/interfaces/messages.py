@@ -40,6 +40,13 @@ class ChangeMembers(Asked):
     timeout: Timeout | None = 30.0
 
 
+class ChangePermits(Asked):
+    """So many from now on."""
+
+    permits: limits.Permits
+    timeout: Timeout | None = 30.0
+
+
 class OfPool(Asked):
     """With the ``version`` of an earlier answer: wait up to ``wait`` seconds for another."""
 
@@ -118,6 +125,10 @@ class Events(msgspec.Struct):
 
 class Members(msgspec.Struct):
     members: list[str]
+
+
+class Permits(msgspec.Struct):
+    permits: int
 
 
 class Holder(msgspec.Struct):

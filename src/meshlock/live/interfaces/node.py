@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from meshlock.errors import Refused
+from meshlock.errors import NoSuchPool, Refused
 from meshlock.live.interfaces.configuration import Settings, secret
 from meshlock.live.links.frames import BadFrame
 from meshlock.live.links.mesh import ZENOH, Mesh, split
@@ -107,6 +107,7 @@ class Node:
         self._views: Views | None = None
         self._closing = False
         self._foundings: dict[str, asyncio.Task[None]] = {}  # pool: to be made, or opened
+        self._linked_at = 0.0  # when a link came up or went down last, by the mesh's time
         self._told_of: dict[str, str] = {}  # pools nobody here asked for: the peer who spoke of it
         self._visits: dict[str, int] = {}  # pools that only requests named: how many wait for it
         limits.name(self.name, "node")
@@ -156,6 +157,7 @@ class Node:
             await self._mesh.listen(*split(self.listen))
         if self.zenoh is not None:
             await self._mesh.join_zenoh(self.zenoh)
+        self._linked_at = self._mesh.time()
         for address in self.peers:
             self._mesh.dial(address)
 
@@ -391,8 +393,22 @@ class Node:
             path = self.trace / f"{name}.{self.name}.jsonl"
             recording = Recording(path, self.name, self.trace_limit)
         pool = Pool(name, self.name, self._mesh, recording, self.promises, self.member)
+        pool.unknown = self.unknown
         self.pools[name] = self._mesh.receivers[name] = pool
         return pool
+
+    def unknown(self, name: str) -> NoSuchPool | None:
+        """Neighbours tell each other of all pools as soon as they are linked. So a while after
+        that a name of which nobody has told us is the name of no pool; unless we are cut off."""
+        mesh = self.mesh
+        settled = mesh.time() - self._linked_at >= FIRST_CONTACT
+        if not settled or self._foundings or (self.peers and not mesh.linked):
+            return None
+        known = self.known_pools()
+        return None if name in known else NoSuchPool(name, known)
+
+    def known_pools(self) -> list[str]:
+        return [name for name, pool in self.pools.items() if pool.configuration is not None]
 
     @contextmanager
     def visited(self, name: str) -> Iterator[Pool]:
@@ -412,12 +428,6 @@ class Node:
                     del self._visits[name]
                 elif not self._visits[name]:
                     self.forget(name)
-
-    def awaited(self, name: str) -> bool:
-        """Is this a pool that is known, or that somebody in charge of this node has named?"""
-        pool = self.pools.get(name)
-        named = name not in self._visits and name not in self._told_of
-        return pool is not None and (pool.configuration is not None or named)
 
     def forget(self, name: str) -> None:
         """A pool of which nothing is known but its name."""
@@ -449,10 +459,12 @@ class Node:
         self._mesh.dial(address)
 
     def up(self, peer: str) -> None:
+        self._linked_at = self.mesh.time()
         for pool in self.pools.values():
             self.mesh.mishaps.run("pool", pool.peers.up, peer)
 
     def down(self, peer: str) -> None:
+        self._linked_at = self.mesh.time()
         for pool in self.pools.values():
             self.mesh.mishaps.run("pool", pool.peers.down, peer)
         self.forget_hearsay()
@@ -490,6 +502,11 @@ class Node:
         assert self._views is not None
         return self._views
 
+    def owns(self, name: str) -> bool:
+        """Is there such a pool, or does our own user say so? Requests may name anything."""
+        named = name not in self._visits and name not in self._told_of
+        return named or self.pools[name].configuration is not None
+
     def status(self) -> dict[str, Any]:
         """Everything a person or a program may want to know, as plain values."""
         mesh = self._mesh
@@ -503,5 +520,7 @@ class Node:
             "in_doubt": mesh.in_doubt if mesh else 0,
             "links": links,
             "map": {} if mesh is None else mesh.link_map.describe(),
-            "pools": {name: pool.describe() for name, pool in self.pools.items()},
+            "pools": {
+                name: pool.describe() for name, pool in self.pools.items() if self.owns(name)
+            },
         }

@@ -36,10 +36,14 @@ class Grant:
 
     ``fence`` is larger than the fence of every grant of this pool before; hand it to the
     resource, so that it can turn away whoever comes late with an older one. It is None where
-    the pool's algorithm has a token that does not count its grants.
+    the pool's algorithm has a token that does not count its grants. ``permits`` is how many the
+    pool had in all when this was granted, where that may change; else 0.
     """
 
-    __slots__ = ("_at_end", "fence", "held", "lost", "number", "pool", "priority", "want")
+    __slots__ = (
+        *("_at_end", "fence", "held", "lost", "number"),
+        *("permits", "pool", "priority", "want"),
+    )
 
     def __init__(self, pool: Giver, number: int, want: int, priority: int, fence: int) -> None:
         self.pool = pool
@@ -47,6 +51,7 @@ class Grant:
         self.want = want
         self.priority = priority
         self.fence = fence or None
+        self.permits = 0
         self.held = True
         self.lost = False
         """True once the permits are yours no more although you have not released them."""

@@ -61,6 +61,7 @@ class Members:
         self.node.pace.second = 1_000_000
         self.node.pace.called = self.name
         self.start(founding)
+        self.permits = self.node.config.permits
         self.map_changed()
         self.waking_at = self.node.now
         self.waking = self.mesh.mishaps.later(0.0, "leases", self.wake)
@@ -100,7 +101,10 @@ class Members:
             self.sleep()
 
     def sleep_until_due(self) -> None:
-        """After every call of the node: it may want to be woken earlier now."""
+        """After every call of the node: it may want to be woken earlier, and k may be another."""
+        if self.node.config.permits != self.permits:
+            self.permits = self.node.config.permits
+            self.pool.resized()
         due = self.node.wake_at()
         if due < self.waking_at:
             self.waking.cancel()
@@ -154,8 +158,7 @@ class Members:
     async def change(self, name: str, added: bool) -> list[str]:
         """Have the members change; done when an epoch goes by the new ones."""
         node, pool = self.node, self.pool
-        if not node.member:
-            raise Refused(f"{pool.me} is no member of {pool.name}: ask a member to do it.")
+        self.refuse_unless_member()
         if added and not self.reaches(name):
             raise Refused(f"{name} is not on the map of the mesh: start it, then add it.")
         number = pool.meet(name)
@@ -164,6 +167,15 @@ class Members:
         await self.make(Change(add=number) if added else Change(remove=number))
         self.map_changed()
         return self.names()
+
+    async def resize(self, permits: int) -> None:
+        self.refuse_unless_member()
+        await self.make(Change(permits=permits))
+
+    def refuse_unless_member(self) -> None:
+        if not self.node.member:
+            names = ", ".join(self.names())
+            raise Refused(f"{self.pool.me} is no member of {self.pool.name}: ask one of {names}.")
 
     async def make(self, change: Change) -> None:
         """Have an epoch make this change; done when one goes by it."""

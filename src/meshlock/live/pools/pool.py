@@ -9,7 +9,9 @@ lose them, promises go to the disk.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
+from collections.abc import Callable
 from logging import ERROR
 from time import monotonic
 from typing import Any
@@ -25,8 +27,8 @@ from meshlock.algorithms.interface import (
     Node,
 )
 from meshlock.algorithms.recovery.messages import LINK, RELIABLE, carrier
-from meshlock.algorithms.registry import find
-from meshlock.errors import Refused
+from meshlock.algorithms.registry import find, refuse_impossible
+from meshlock.errors import NoSuchPool, Refused
 from meshlock.live.links.frames import BadFrame, Carry, Content, Routed
 from meshlock.live.links.mesh import DRIFT, Mesh
 from meshlock.live.links.session import serial
@@ -87,6 +89,8 @@ class Pool:
         self.asked_permits: int | None = None  # what our own user thinks k is
         self.founding = False
         self.ready = asyncio.Event()
+        # why there is no pool of this name, where that can be told
+        self.unknown: Callable[[str], NoSuchPool | None] = lambda name: None
 
         self.out: list[Effect] = []
         self.core: Node | None = None
@@ -113,7 +117,9 @@ class Pool:
 
     @property
     def permits(self) -> int | None:
-        """k, once the pool is known here."""
+        """k, once the pool is known here; it may change where there are leases."""
+        if self.members is not None:
+            return self.members.node.config.permits
         return self.configuration.permits if self.configuration else None
 
     @property
@@ -183,7 +189,7 @@ class Pool:
         self.refuse_impossible(want, priority)
         if not self.ready.is_set():
             async with asyncio.timeout(timeout) as limit:
-                await self.ready.wait()
+                await self.introduced()
             if timeout is not None:
                 timeout = max(0.0, (limit.when() or 0.0) - asyncio.get_running_loop().time())
             self.refuse_impossible(want, priority)  # now that it is known what is possible
@@ -204,6 +210,16 @@ class Pool:
             self.abandon(waiter)
             raise
 
+    async def introduced(self) -> None:
+        """Until somebody has told us what the pool is; raises if nobody can."""
+        while not self.ready.is_set():
+            unknown = self.unknown(self.name)
+            if unknown is not None:
+                raise unknown
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.mesh.heartbeat):
+                    await self.ready.wait()
+
     async def breathe(self, waiter: Waiter) -> None:
         try:
             await asyncio.sleep(0)
@@ -220,16 +236,48 @@ class Pool:
             return
         if self.conflict and not self.configuration.by_name:  # there a quorum goes on
             raise Refused(self.conflict)
-        k = self.configuration.permits
-        if self.asked_permits not in (None, k):
+        made = self.configuration.permits
+        if self.asked_permits not in (None, made):
             raise Refused(
-                f"Pool {self.name} has {k} permits, not {self.asked_permits}: its founder "
+                f"Pool {self.name} has {made} permits, not {self.asked_permits}: its founder "
                 f"{self.configuration.founder} says so."
             )
-        if want > k:
-            raise Refused(f"Pool {self.name} has {k} permits; {want} can never be granted.")
+        self.refuse_more(want)
         if want > 1 and self.algorithm is not None and self.algorithm.problem != "h-of-k":
             raise Refused(f"{self.algorithm.name} grants one permit at a time: want 1.")
+
+    def refuse_more(self, want: int) -> None:
+        k = self.permits
+        if k is not None and want > k:
+            raise Refused(f"Pool {self.name} has {k} permits; {want} can never be granted.")
+
+    def resized(self) -> None:
+        """There are other permits than before: who waits for more than that waits in vain."""
+        for waiter in list(self.clients.values()):
+            if waiter.grant is None and not waiter.abandoned:
+                try:
+                    self.refuse_more(waiter.want)
+                except Refused as error:
+                    self.fail(waiter, error)
+
+    async def set_permits(self, permits: int, *, timeout: float | None = None) -> int:
+        """Have so many permits from now on; the result is how many there are then.
+
+        Grants go on. If more are held than there are to be, nobody gets any before enough came
+        back. Call it on a member.
+        """
+        permits = limits.permits(permits)
+        await self.introduced()
+        if self.members is None or self.algorithm is None:
+            raise Refused(
+                f"The permits of {self.name} cannot change: it has no leases, so no epochs."
+            )
+        refuse_impossible(
+            self.algorithm, permits=permits, want=1, complete=True, fifo=True, changing=False
+        )
+        async with asyncio.timeout(limits.timeout(timeout)):
+            await self.members.resize(permits)
+        return permits
 
     async def change_members(
         self, *, add: str | None = None, remove: str | None = None, timeout: float | None = None
@@ -238,6 +286,7 @@ class Pool:
 
         One at a time, by a majority of the members before and after. Call it on a member.
         """
+        await self.introduced()
         if self.members is None:
             raise Refused(f"The pool {self.name} has no members: only pools with leases have.")
         if (add is None) == (remove is None):
@@ -400,6 +449,7 @@ class Pool:
             return
         grant = Grant(self, enter.client, waiter.want, waiter.priority, enter.fence)
         waiter.grant = grant
+        grant.permits = enter.permits
         if waiter.future is not None and not waiter.future.done():
             waiter.future.set_result(grant)
 
@@ -599,7 +649,7 @@ class Pool:
         return {
             "known": True,
             "algorithm": configuration.algorithm,
-            "permits": configuration.permits,
+            "permits": self.permits,
             "founder": configuration.founder,
             "neighbours": sorted(self.peers.near),
             "token_here": core.tokens() > 0,

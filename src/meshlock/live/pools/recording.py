@@ -130,6 +130,7 @@ class Recording:
             node=core.me,
             recovery=recovery,
         )
+        self.writer.permits = configuration.permits
         self.close()
         self.part = 1
         if recovery is not None:
@@ -175,7 +176,8 @@ class Recording:
                 self.leased("lease-lost", me, client=client)
             else:
                 until = self.until[client] = members.until(client)
-                self.leased("enter", me, client=client, fence=effect.fence, until=until)
+                other = self.writer.other(effect.permits)
+                self.leased("enter", me, client=client, fence=effect.fence, until=until, **other)
         if event == "timer":
             self.renewals(members)
 

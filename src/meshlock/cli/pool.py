@@ -1,0 +1,176 @@
+"""meshlock pool: look at pools, and change them while they are used."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from meshlock.cli import completion
+
+if TYPE_CHECKING:
+    from meshlock.live.interfaces.asking import Connection
+
+pool = typer.Typer(
+    help="Look at the pools that the agent of this machine knows, and change them.",
+    no_args_is_help=True,
+)
+
+Name = Annotated[str, typer.Argument(help="The pool.", autocompletion=completion.pools)]
+Socket = Annotated[str | None, typer.Option(help="The agent's unix socket.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+Timeout = Annotated[float, typer.Option(help="Seconds to wait for the majority.")]
+
+
+@pool.command("list")
+def list_(socket: Socket = None, json: Json = False) -> None:
+    """List the pools of the mesh.
+
+    Example: meshlock pool list
+    """
+    from meshlock.cli.output import print_columns, print_json
+
+    pools = {name: said for name, said in known(connected(socket)).items() if said["known"]}
+    if json:
+        print_json({"pools": [{"pool": name, **pools[name]} for name in sorted(pools)]})
+    elif not pools:
+        typer.echo("no pools: make one with 'meshlock agent --pool NAME=PERMITS'")
+    else:
+        heading = ("pool", "permits", "algorithm", "lease", "members")
+        print_columns([heading, *[row(name, pools[name]) for name in sorted(pools)]])
+
+
+def row(name: str, said: dict[str, Any]) -> tuple[str, ...]:
+    lease = f"{said['lease']:g} s" if said.get("lease") else "none"
+    members = ", ".join(said.get("members", ())) or "none"
+    return (name, str(said["permits"]), said["algorithm"], lease, members)
+
+
+@pool.command()
+def show(name: Name, socket: Socket = None, json: Json = False) -> None:
+    """Show all that the agent knows of a pool.
+
+    Example: meshlock pool show docks
+    """
+    from meshlock.cli.output import print_columns, print_json
+
+    said = found(connected(socket), name)
+    if json:
+        print_json({"pool": name, **said})
+    else:
+        rows = [(key, text(value)) for key, value in said.items() if key not in ("known", "sent")]
+        print_columns([("pool", name), *rows])
+
+
+def text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(text, value)) or "none"
+    if isinstance(value, dict):
+        return " ".join(f"{key} {text(part)}" for key, part in value.items())
+    return {True: "yes", False: "no", None: "-", "": "-"}.get(value, str(value))
+
+
+@pool.command("set")
+def set_(
+    name: Name,
+    permits: Annotated[int, typer.Option(help="How many there are to be.")],
+    timeout: Timeout = 30.0,
+    socket: Socket = None,
+    json: Json = False,
+) -> None:
+    """Change how many permits a pool with leases has; ask a member's agent.
+
+    Who holds permits keeps them. If more are held than there are to be, nobody gets any before
+    enough came back.
+
+    Example: meshlock pool set docks --permits 5
+    """
+    from meshlock.live.machine import limits
+
+    limits.timeout(timeout, "--timeout")
+    wish = {"permits": limits.permits(permits, "--permits"), "timeout": timeout}
+    there = ask(connected(socket), name, "permits", wish)["permits"]
+    tell(json, {"pool": name, "permits": there}, f"{name}: {there} permits")
+
+
+@pool.command()
+def members(
+    name: Name,
+    add: Annotated[
+        str | None,
+        typer.Option(help="Add a node as a member.", autocompletion=completion.nodes),
+    ] = None,
+    remove: Annotated[
+        str | None, typer.Option(help="Remove a member.", autocompletion=completion.nodes)
+    ] = None,
+    timeout: Timeout = 30.0,
+    socket: Socket = None,
+    json: Json = False,
+) -> None:
+    """Show the members of a pool with leases, or add or remove one; ask a member's agent.
+
+    Example: meshlock pool members docks --add robot-6
+    """
+    from meshlock.errors import Refused
+    from meshlock.live.machine import limits
+
+    limits.timeout(timeout, "--timeout")
+    for node in (add, remove):
+        if node is not None:
+            limits.name(node, "node")
+    agent = connected(socket)
+    if add is None and remove is None:
+        said = found(agent, name)
+        if "members" not in said:
+            raise Refused(f"The pool {name} has no members: only pools with leases have.")
+        names = said["members"]
+    else:
+        wish = {"add": add, "remove": remove, "timeout": timeout}
+        names = ask(agent, name, "members", wish)["members"]
+    tell(json, {"pool": name, "members": names}, "\n".join(names))
+
+
+# -- what they share -------------------------------------------------------------------
+
+
+def connected(socket: str | None) -> Connection:
+    from meshlock.live.interfaces.asking import Connection
+
+    return Connection(socket)
+
+
+def known(agent: Connection) -> dict[str, Any]:
+    pools: dict[str, Any] = agent.ask("GET", "/v1/status")["pools"]
+    return pools
+
+
+def found(agent: Connection, name: str) -> dict[str, Any]:
+    from meshlock.errors import NoSuchPool
+
+    pools = known(agent)
+    if name not in pools or not pools[name]["known"]:
+        raise NoSuchPool(name, [other for other, said in pools.items() if said["known"]])
+    said: dict[str, Any] = pools[name]
+    return said
+
+
+def ask(agent: Connection, name: str, what: str, wish: dict[str, Any]) -> dict[str, Any]:
+    """The answer; or exit 1, if there was none in time."""
+    from meshlock.live.interfaces import asking
+
+    path = f"/v1/pools/{asking.pool_name(name)}/{what}"
+    try:
+        return agent.ask("POST", path, asking.wish(**wish), wish.get("timeout"))
+    except TimeoutError as error:
+        typer.echo(f"meshlock: {error}", err=True)
+        sys.exit(1)
+
+
+def tell(json: bool, value: dict[str, Any], sentence: str) -> None:
+    if json:
+        from meshlock.cli.output import print_json
+
+        print_json(value)
+    else:
+        typer.echo(sentence)
