@@ -170,7 +170,10 @@ class Story:
             return
         (holder,) = world.usable()
         epoch, before = world.nodes[holder].adopted, len(world.entered)
-        waiting = dict(world.waiting)
+        if world.nodes[holder].paused():
+            return
+        most = world.nodes[holder].config.permits  # who wants more waits for an epoch that has it
+        waiting = {number: one for number, one in world.waiting.items() if one.want <= most}
         world.leave(self.random.choice(sorted(world.held)))
         world.tick()
         world.until_quiet(LEASE)
