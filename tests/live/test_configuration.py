@@ -52,5 +52,5 @@ def test_a_value_out_of_range_is_named(tmp_path: Path, text: str, where: str) ->
 @pytest.mark.parametrize("flag", ["docks=0", f"docks={2**64}", "docks=three", "=3", "x" * 10_000])
 def test_a_flag_out_of_range_is_a_sentence(flag: str) -> None:
     with pytest.raises(Refused, match="pool") as refused:
-        pool_flag(flag)
+        pool_flag(flag, {})
     assert len(str(refused.value)) < 200

@@ -10,6 +10,8 @@ import typer
 if TYPE_CHECKING:
     from meshlock.live.interfaces.configuration import Settings
 
+POOLS = "Of the pools that --pool names"
+
 
 def agent(
     configuration: Annotated[
@@ -59,6 +61,64 @@ def agent(
         bool,
         typer.Option("--member/--no-member", help="May this node become a member by itself?"),
     ] = True,
+    heartbeat: Annotated[
+        float | None, typer.Option(help="Seconds after which a silent link is used.")
+    ] = None,
+    dead: Annotated[
+        float | None, typer.Option(help="Seconds of silence after which a link has failed.")
+    ] = None,
+    clock_rate: Annotated[
+        float | None, typer.Option(help="For tests only: how fast the clock of leases runs.")
+    ] = None,
+    zenoh: Annotated[
+        str | None, typer.Option(help="Settings of a Zenoh network to join, as JSON.")
+    ] = None,
+    members: Annotated[
+        str | None,
+        typer.Option(help="'auto', or names with commas between them.", rich_help_panel=POOLS),
+    ] = None,
+    most_members: Annotated[
+        int | None, typer.Option(help="Of those that choose themselves.", rich_help_panel=POOLS)
+    ] = None,
+    promote_after: Annotated[
+        float | None,
+        typer.Option(help="Seconds after which a node becomes a member.", rich_help_panel=POOLS),
+    ] = None,
+    replace_after: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds after which an unreachable member is replaced.", rich_help_panel=POOLS
+        ),
+    ] = None,
+    lease: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds that permits are held unless they are renewed.", rich_help_panel=POOLS
+        ),
+    ] = None,
+    algorithm: Annotated[
+        str | None, typer.Option(help="jiang unless another is named.", rich_help_panel=POOLS)
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=VALUE, of the algorithm (repeat).", rich_help_panel=POOLS),
+    ] = None,
+    recovery: Annotated[
+        str | None,
+        typer.Option(help="'none': no leases, as in the papers.", rich_help_panel=POOLS),
+    ] = None,
+    founder: Annotated[
+        bool,
+        typer.Option(
+            "--founder", help="Without recovery: this node makes them.", rich_help_panel=POOLS
+        ),
+    ] = False,
+    link: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A,B: without recovery, of a fixed network (repeat).", rich_help_panel=POOLS
+        ),
+    ] = None,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Run a node for all programs of this machine.
@@ -67,6 +127,7 @@ def agent(
     """
     import sys
 
+    from meshlock.cli.output import named_values
     from meshlock.errors import Refused
     from meshlock.live.interfaces import configuration as conf
     from meshlock.live.machine.error_text import error_text
@@ -90,9 +151,27 @@ def agent(
         "trace_limit": trace_limit,
         "state": state,
         "member": None if member else False,
+        "heartbeat": heartbeat,
+        "dead": dead,
+        "clock_rate": clock_rate,
+        "zenoh": conf.json_flag("--zenoh", zenoh) if zenoh is not None else None,
     }
     conf.with_flags(settings, flags)
-    settings.pools.update(conf.pool_flag(text) for text in pool or [])
+    of_pools = {
+        "members": members if members in (None, "auto") else members.split(","),
+        "most_members": most_members,
+        "promote_after": promote_after,
+        "replace_after": replace_after,
+        "lease": lease,
+        "algorithm": algorithm,
+        "options": named_values("--option", option) if option else None,
+        "recovery": recovery,
+        "founder": founder or None,
+        "links": [text.split(",") for text in link] if link else None,
+    }
+    if not pool and any(value is not None for value in of_pools.values()):
+        raise Refused("These flags are of the pools that --pool names: add --pool NAME=PERMITS.")
+    settings.pools.update(conf.pool_flag(text, of_pools) for text in pool or [])
     if settings.trace is not None:
         try:
             Path(settings.trace).mkdir(parents=True, exist_ok=True)

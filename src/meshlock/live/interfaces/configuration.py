@@ -26,7 +26,7 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 
@@ -44,42 +44,87 @@ from meshlock.live.machine.limits import (
 )
 
 
+def said(text: str) -> msgspec.Meta:
+    """What a key means, for the table in the documentation."""
+    return msgspec.Meta(description=text)
+
+
 class PoolSettings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
-    permits: Permits | None = None
-    founder: bool | None = None
-    algorithm: str | None = None
-    options: dict[str, str] = {}
-    members: list[str] | Literal["auto"] = "auto"
-    most_members: Annotated[int, MEMBERS.meta] = 5  # of those that choose themselves
-    promote_after: Annotated[float, STAY.meta] = 10.0
-    replace_after: Annotated[float, STAY.meta] = 30.0
-    lease: Annotated[float, LEASE.meta] | None = None
-    recovery: str | None = None  # "none": without leases; members and links are a fixed network
-    links: list[tuple[str, str]] | None = None
+    permits: Annotated[
+        Permits | None, said("how many there are; without it the pool is only joined")
+    ] = None
+    members: Annotated[
+        list[str] | Literal["auto"],
+        said("the nodes that renew leases, the same everywhere; auto: they choose themselves"),
+    ] = "auto"
+    most_members: Annotated[int, MEMBERS.meta, said("of those that choose themselves")] = 5
+    promote_after: Annotated[
+        float, STAY.meta, said("seconds that a node must have been there to become a member")
+    ] = 10.0
+    replace_after: Annotated[
+        float, STAY.meta, said("seconds after which an unreachable member is replaced")
+    ] = 30.0
+    lease: Annotated[
+        Annotated[float, LEASE.meta] | None,
+        said("seconds that permits are held unless they are renewed; 3 if nothing is said"),
+    ] = None
+    algorithm: Annotated[str | None, said("jiang if nothing is said")] = None
+    options: Annotated[dict[str, str], said("of the algorithm")] = {}
+    recovery: Annotated[str | None, said('"none": no leases, as in the papers')] = None
+    founder: Annotated[bool | None, said("without recovery: this node makes the pool")] = None
+    links: Annotated[
+        list[tuple[str, str]] | None, said("without recovery: of a network that does not change")
+    ] = None
 
 
 class Settings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
-    name: str | None = None
-    listen: str | None = "127.0.0.1:0"
-    peers: list[str] = []
-    secret_file: str | None = None
-    certificates: str | None = None
-    discover: bool = False
-    heartbeat: Annotated[float, HEARTBEAT.meta] = 0.1
-    dead: Annotated[float, DEAD.meta] = 0.5
-    # of the clock of leases, for tests of clocks that differ
-    clock_rate: Annotated[float, CLOCK_RATE.meta] = 1.0
-    socket: str | None = None
-    http: str | None = None
-    http_token_file: str | None = None
-    http_names: list[str] = []  # what this machine is called by those who ask over HTTP
-    allow_actions: bool = False  # may the page acquire permits and cut links?
-    trace: str | None = None
-    trace_limit: Annotated[int, TRACE_LIMIT.meta] = 10**9  # bytes, for each pool
-    state: str = "auto"  # a folder; "none": remember nothing
-    member: bool = True  # may this node become a member of pools by itself?
-    zenoh: dict[str, Any] | None = None
+    name: Annotated[str | None, said("of this node; the host's if nothing is said")] = None
+    listen: Annotated[str | None, said("host:port where others may link to us")] = "127.0.0.1:0"
+    peers: Annotated[list[str], said("host:port of nodes to link to")] = []
+    secret_file: Annotated[str | None, said("file with the join secret")] = None
+    certificates: Annotated[
+        str | None, said("folder with ca.crt, NAME.crt and NAME.key, in place of a secret")
+    ] = None
+    discover: Annotated[bool, said("find peers on the local network by zeroconf")] = False
+    heartbeat: Annotated[
+        float, HEARTBEAT.meta, said("seconds after which a silent link is used")
+    ] = 0.1
+    dead: Annotated[float, DEAD.meta, said("seconds of silence after which a link has failed")] = (
+        0.5
+    )
+    clock_rate: Annotated[
+        float, CLOCK_RATE.meta, said("for tests only: how fast the clock of leases runs")
+    ] = 1.0
+    socket: Annotated[str | None, said("Unix socket for programs here")] = None
+    http: Annotated[str | None, said("host:port for HTTP and the page")] = None
+    http_token_file: Annotated[
+        str | None, said("file with the bearer token of the HTTP interface")
+    ] = None
+    http_names: Annotated[list[str], said("host names by which browsers may ask for us")] = []
+    allow_actions: Annotated[bool, said("may the page acquire permits and cut links?")] = False
+    trace: Annotated[str | None, said("folder to write traces to")] = None
+    trace_limit: Annotated[int, TRACE_LIMIT.meta, said("bytes of trace to keep of each pool")] = (
+        10**9
+    )
+    state: Annotated[
+        str, said("folder for what the node must remember; none: nothing; auto: the platform's")
+    ] = "auto"
+    member: Annotated[bool, said("may this node become a member of pools by itself?")] = True
+    zenoh: Annotated[
+        dict[str, Any] | None, said("settings of a Zenoh network to join, as JSON")
+    ] = None
     pools: dict[str, PoolSettings] = {}
+
+
+def keys(settings: type[msgspec.Struct]) -> dict[str, tuple[str, Any]]:
+    """What each key means, and its default."""
+    found: dict[str, tuple[str, Any]] = {}
+    for name, kind in get_type_hints(settings, include_extras=True).items():
+        texts = [meta.description for meta in getattr(kind, "__metadata__", ())]
+        default = getattr(settings(), name)
+        if any(texts):
+            found[name.replace("_", "-")] = (next(filter(None, texts)), default)
+    return found
 
 
 def read(path: Path) -> Settings:
@@ -100,16 +145,28 @@ def with_flags(settings: Settings, flags: dict[str, Any]) -> Settings:
     return settings
 
 
-def pool_flag(text: str) -> tuple[str, PoolSettings]:
-    """``docks=3`` joins or makes a pool of three permits, ``docks`` joins one."""
+def json_flag(flag: str, text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text.encode(), type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise Refused(f"{flag} takes a JSON object: {error}.") from None
+
+
+def pool_flag(text: str, more: dict[str, Any]) -> tuple[str, PoolSettings]:
+    """``docks=3`` joins or makes a pool of three permits, ``docks`` joins one; with the ``more``
+    that flags say of all these pools."""
     name, equals, permits = text.partition("=")
     if equals and not permits.isdecimal():
         raise Refused(f"--pool takes NAME or NAME=PERMITS, not {limits.shown(text)}.")
     limits.name(name)
+    given = {key.replace("_", "-"): value for key, value in more.items() if value is not None}
     if equals:
-        number = limits.permits(int(permits[: limits.SHOWN]), f"permits (--pool {name}=...)")
-        return name, PoolSettings(permits=number)
-    return name, PoolSettings()
+        field = f"permits (--pool {name}=...)"
+        given["permits"] = limits.permits(int(permits[: limits.SHOWN]), field)
+    try:
+        return name, msgspec.convert(given, PoolSettings)
+    except msgspec.ValidationError as error:
+        raise Refused(f"The pool {name} cannot be so: {error}.") from None
 
 
 def secret(path: str | None) -> str | None:

@@ -203,7 +203,7 @@ class Interface:
                 body=messages.ChangeMembers,
             ),
             Operation(
-                *("POST", f"{pool}/permits", self.change_permits, "Change how many permits it has."),
+                *("POST", f"{pool}/permits", self.change_permits, "Change how many permits."),
                 {200: messages.Permits, 400: why, 404: why, 408: why, 409: why, 413: why},
                 body=messages.ChangePermits,
             ),
