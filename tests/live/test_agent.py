@@ -144,10 +144,20 @@ def test_pools_are_listed_and_shown(agents: tuple[Agent, Agent]) -> None:
         2,
         "meshlock: No pool 'dokcs'; known: docks.\n",
     )
-    fixed = meshlock("pool", "set", "docks", "--permits", "5", *socket)
-    assert fixed.returncode == 2 and "has no leases, so no epochs" in fixed.stderr
-    nobody = meshlock("pool", "members", "docks", *socket)
-    assert nobody.returncode == 2 and "has no members" in nobody.stderr
+
+
+def test_a_pool_is_resized(agents: tuple[Agent, Agent]) -> None:
+    socket = ("--socket", agents[0].socket)
+    members = json.loads(meshlock("pool", "members", "docks", *socket, "--json").stdout)
+    assert "ann" in members["members"]
+    more = meshlock("pool", "set", "docks", "--permits", "5", *socket)
+    assert (more.returncode, more.stdout) == (0, "docks: 5 permits\n")
+    done = subprocess.run(agents[1].execute("--want", "5", "--timeout", f"{LIMIT}", "--", "true"))
+    assert done.returncode == 0
+    fewer = meshlock("pool", "set", "docks", "--permits", "3", *socket, "--json")
+    assert json.loads(fewer.stdout) == {"pool": "docks", "permits": 3}
+    none = meshlock("pool", "set", "docks", "--permits", "0", *socket)
+    assert none.returncode == 2 and "permits" in none.stderr
 
 
 def test_status_for_machines_and_for_people(agents: tuple[Agent, Agent]) -> None:

@@ -104,7 +104,7 @@ def test_the_number_of_permits_survives_the_whole_pool(tmp_path: Path) -> None:
 def test_what_cannot_change_is_refused() -> None:
     async def story() -> None:
         async with Node("a") as a:
-            free = a.pool("free", 2)
+            free = a.pool("free", 2, recovery="none")
             with pytest.raises(Refused, match="has no leases, so no epochs"):
                 await free.set_permits(3)
             one = a.pool("one", 1, members=["a"], lease=LEASE, algorithm="raymond")
