@@ -143,3 +143,87 @@ def test_who_is_cut_off_cannot_know_what_pools_there_are() -> None:
                 await b.pool("docks").acquire(timeout=5)
 
     run(story)
+
+
+def test_a_pool_whose_quorum_is_gone_is_made_anew(tmp_path: Path) -> None:
+    """Of three members two are lost for good; later one of them comes back all the same."""
+
+    async def story() -> None:
+        def node(name: str, peers: list[str]) -> Node:
+            return Node(name, peers=peers, state=tmp_path / name, dead=LEASE / 2)
+
+        def member(one: Node) -> Pool:
+            return one.pool("docks", 2, members=NAMES, lease=LEASE)
+
+        async with node("a", []) as a, AsyncExitStack() as stack:
+            b = await stack.enter_async_context(node("b", [a.address]))
+            c = await stack.enter_async_context(node("c", [a.address]))
+            pools = [member(one) for one in (a, b, c)]
+            docks = pools[0]
+            old = await docks.acquire(1)
+            await pools[1].set_permits(3, timeout=60)
+            with pytest.raises(Refused, match="3 of 3 members of docks are reachable, which is a"):
+                await docks.reset()
+            theirs = await pools[1].acquire(1)
+            await b.vanish()
+            await c.vanish()
+            await eventually(lambda: a.status()["pools"]["docks"]["members_reached"] == 1)
+            waits = asyncio.ensure_future(asyncio.wait_for(docks.acquire(3), 60))
+            before = asyncio.get_running_loop().time()
+            assert await docks.reset() == 3
+            assert old.lost and not old.held
+            new = await waits
+            assert (
+                asyncio.get_running_loop().time() - before > LEASE
+            )  # theirs may be in use so long
+            assert theirs.fence is not None and new.fence is not None and new.fence > theirs.fence
+            again = await stack.enter_async_context(node("b", [a.address]))
+            mine = member(again)
+            await eventually(lambda: mine.configuration == docks.configuration)
+            new.release()
+            async with asyncio.timeout(60):
+                await mine.acquire(3)
+        async with node("a", []) as a:  # its program still says who the members were
+            docks = member(a)
+            async with asyncio.timeout(60):
+                await docks.acquire(3)
+            assert docks.configuration is not None and docks.configuration.replaces
+
+    run(story)
+
+
+def test_a_pool_without_leases_whose_token_is_lost_is_made_anew() -> None:
+    async def story() -> None:
+        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+            mine = a.pool("docks", 2, recovery="none")
+            theirs = b.pool("docks")
+            await theirs.acquire(2)
+            with pytest.raises(Refused, match="The token of docks is here: nothing is lost"):
+                await theirs.reset()
+            await b.vanish()
+            assert await mine.reset() == 2
+            async with asyncio.timeout(60):
+                await mine.acquire(2)
+
+    run(story)
+
+
+def test_a_pool_that_nobody_else_has_is_removed(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with Node("a", state=tmp_path) as a:
+            docks = a.pool("docks", 2)
+            grant = await docks.acquire()
+            with pytest.raises(Refused, match="Programs of this node use docks"):
+                a.remove("docks")
+            grant.release()
+            async with Node("b", peers=[a.address]) as b:
+                await b.pool("docks").acquire()
+                with pytest.raises(Refused, match="b has the pool docks as well"):
+                    a.remove("docks")
+            await eventually(lambda: not docks.peers.near)
+            a.remove("docks")
+            assert a.status()["pools"] == {}
+            assert list(tmp_path.glob("docks*")) == []
+            await a.pool("docks", 5).acquire(5)
+
+    run(story)

@@ -131,6 +131,58 @@ def members(
     tell(json, {"pool": name, "members": names}, "\n".join(names))
 
 
+RISK = """\
+Reset {name} only if {lost} gone for ever. This node makes it anew, alone, under a new identity.
+If others still run it where this node does not reach them, both grant permits until they meet: up
+to {twice} of {permits}. {then}
+"""
+
+
+@pool.command()
+def reset(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    socket: Socket = None,
+    json: Json = False,
+) -> None:
+    """Make a pool anew whose quorum, or without leases whose token, is gone for ever.
+
+    Example: meshlock pool reset docks
+    """
+    agent = connected(socket)
+    said = found(agent, name)
+    if not yes:
+        permits = said["permits"]
+        leased = "members" in said
+        lost = "the quorum of its members is" if leased else "its token is"
+        then = (
+            "It grants when all leases of the old pool must be over."
+            if leased
+            else "It grants at once, whoever still uses permits of the old pool."
+        )
+        risk = {"name": name, "lost": lost, "permits": permits, "twice": 2 * permits, "then": then}
+        typer.echo(RISK.format(**risk), err=True, nl=False)
+        typer.confirm(f"Reset {name}?", abort=True, err=True)
+    there = ask(agent, name, "reset", {})["permits"]
+    tell(json, {"pool": name, "permits": there}, f"{name}: made anew with {there} permits")
+
+
+@pool.command()
+def remove(
+    name: Name,
+    socket: Socket = None,
+    json: Json = False,
+) -> None:
+    """Forget a pool that nobody else has and nobody uses.
+
+    Example: meshlock pool remove docks
+    """
+    agent = connected(socket)
+    found(agent, name)
+    ask(agent, name, "remove", {})
+    tell(json, {"pool": name, "removed": True}, f"{name}: removed")
+
+
 # -- what they share -------------------------------------------------------------------
 
 

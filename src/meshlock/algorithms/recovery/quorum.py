@@ -61,6 +61,13 @@ class Quorum(Conclusions):
         self.begin(None)
         self.close()
 
+    def reset(self, boot: int, floor: int) -> None:
+        """Go on alone, for the others are gone for good: a life that knows of nothing, and is
+        quiet until whatever they granted must be over."""
+        self.restart(boot, None, floor)
+        self.forgot = False
+        self.config = self.config._replace(members=(self.me,))
+
     def hear(self, node: int) -> None:
         """Of somebody who has the token, or is about to make one."""
         self.heard_of = node

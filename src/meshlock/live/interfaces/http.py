@@ -208,6 +208,14 @@ class Interface:
                 body=messages.ChangePermits,
             ),
             Operation(
+                *("POST", f"{pool}/reset", self.reset_pool, "Make a pool anew."),
+                {200: messages.Permits, 400: why, 404: why, 409: why, 413: why},
+            ),
+            Operation(
+                *("POST", f"{pool}/remove", self.remove_pool, "Forget a pool that nobody has."),
+                {200: messages.Removed, 400: why, 404: why, 409: why, 413: why},
+            ),
+            Operation(
                 *("GET", grant, self.show_grant, "A grant that is held."),
                 {200: messages.Held, 404: why},
             ),
@@ -319,13 +327,24 @@ class Interface:
             permits = await pool.set_permits(wish.permits, timeout=wish.timeout)
         return answer(messages.Permits(permits))
 
+    async def reset_pool(self, request: Request) -> Response:
+        with self.changing(request, None) as pool:
+            return answer(messages.Permits(await pool.reset()))
+
+    async def remove_pool(self, request: Request) -> Response:
+        with self.changing(request, None) as pool:
+            await pool.introduced()
+            self.node.remove(pool.name)
+        return answer(messages.Removed(pool.name))
+
     @contextlib.contextmanager
     def changing(self, request: Request, timeout: float | None) -> Iterator[Pool]:
         with self.node.visited(limits.name(request.parameters["pool"])) as pool:
             try:
                 yield pool
             except TimeoutError:
-                why = f"The pool {pool.name} did not change within {timeout:g} s."
+                within = "" if timeout is None else f" within {timeout:g} s"
+                why = f"The pool {pool.name} did not change{within}."
                 raise TimeoutError(why) from None
             except Refused as error:
                 raise impossible(error) from None

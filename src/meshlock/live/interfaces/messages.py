@@ -131,6 +131,10 @@ class Permits(msgspec.Struct):
     permits: int
 
 
+class Removed(msgspec.Struct):
+    removed: str
+
+
 class Holder(msgspec.Struct):
     want: int
     priority: int

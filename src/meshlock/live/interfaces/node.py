@@ -19,7 +19,10 @@ from meshlock.live.links.security import Security, by_certificate, by_secret, un
 from meshlock.live.machine import limits
 from meshlock.live.pools.pool import Pool
 from meshlock.live.pools.pool_configuration import (
+    DEFAULT_MEMBERS,
     NO_RECOVERY,
+    PROMOTE_AFTER,
+    REPLACE_AFTER,
     PoolConfiguration,
     agreed,
     chosen,
@@ -36,7 +39,6 @@ FIRST_CONTACT = 1.0
 LEASE = 3.0
 """Seconds, unless whoever makes the pool says otherwise."""
 
-MOST_MEMBERS, PROMOTE_AFTER, REPLACE_AFTER = 5, 10.0, 30.0
 """Of pools whose members choose themselves: how many, and when, in seconds."""
 
 AUTO = "auto"
@@ -247,7 +249,7 @@ class Node:
         links: Sequence[tuple[str, str]] | None = None,
         lease: float | None = None,
         recovery: str | None = None,
-        most_members: int = MOST_MEMBERS,
+        most_members: int = DEFAULT_MEMBERS,
         promote_after: float = PROMOTE_AFTER,
         replace_after: float = REPLACE_AFTER,
     ) -> Pool:
@@ -295,7 +297,7 @@ class Node:
             configuration = agreed(name, permits, algorithm, options or {}, by_name, lasting)
             pool = self.known(name)
             pool.asked_permits = configuration.permits
-            if pool.configuration is None:
+            if pool.configuration is None and not pool.remember(configuration.identity):
                 pool.adopt(configuration)
             return pool
         chosen(algorithm, True, options or {})
@@ -428,6 +430,22 @@ class Node:
                     del self._visits[name]
                 elif not self._visits[name]:
                     self.forget(name)
+
+    def remove(self, name: str) -> None:
+        """Forget a pool that nobody else has and nobody uses; neighbours would tell us again."""
+        pool = self.pools[name]
+        others = sorted(pool.peers.near)
+        if others:
+            raise Refused(
+                f"{', '.join(others)} {'has' if len(others) == 1 else 'have'} the pool {name} as "
+                f"well: stop them first, or stop using it."
+            )
+        if pool.clients:
+            raise Refused(f"Programs of this node use {name} or wait for it: stop them first.")
+        pool.stop()
+        if self.promises is not None:
+            self.promises.forget(name)
+        self.forget(name)
 
     def forget(self, name: str) -> None:
         """A pool of which nothing is known but its name."""

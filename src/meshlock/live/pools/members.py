@@ -37,6 +37,7 @@ class Members:
         algorithm: Algorithm,
         promises: Promises | None,
         founding: bool,
+        floor: int,
     ) -> None:
         self.pool = pool
         self.mesh = pool.mesh
@@ -60,18 +61,21 @@ class Members:
         self.node.willing = pool.willing
         self.node.pace.second = 1_000_000
         self.node.pace.called = self.name
-        self.start(founding)
+        self.start(founding, floor)
         self.permits = self.node.config.permits
         self.map_changed()
         self.waking_at = self.node.now
         self.waking = self.mesh.mishaps.later(0.0, "leases", self.wake)
 
-    def start(self, founding: bool) -> None:
-        """A life of the node begins; that of the pool as well, if it was made just now."""
+    def start(self, founding: bool, above: int) -> None:
+        """A life of the node begins; that of the pool as well, if it was made just now. If that is
+        in place of another, its epochs are ``above`` all of which was known."""
         self.tell_time()
-        floor = max(0, int(time.time()) - ERA)
+        floor = max(0, int(time.time()) - ERA, above)
         remembered = self.disk.read()
-        if founding:
+        if founding and above > 0:
+            self.node.reset(self.mesh.boot, floor)
+        elif founding:
             self.node.found(self.mesh.boot, floor)
         elif remembered is None:
             self.node.restart(self.mesh.boot, None, floor)
@@ -171,6 +175,15 @@ class Members:
     async def resize(self, permits: int) -> None:
         self.refuse_unless_member()
         await self.make(Change(permits=permits))
+
+    def refuse_if_quorum(self) -> None:
+        node = self.node
+        reached = len(node.pace.reached())
+        if node.members and reached >= majority(node.members):
+            raise Refused(
+                f"{reached} of {len(node.members)} members of {self.pool.name} are reachable, "
+                f"which is a quorum: it goes on by itself, and nothing is to be reset."
+            )
 
     def refuse_unless_member(self) -> None:
         if not self.node.member:

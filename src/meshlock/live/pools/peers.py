@@ -99,6 +99,8 @@ class Peers:
 
     def begin(self) -> None:
         """We have just learned it ourselves; what came before it can be read now."""
+        assert self.pool.configuration is not None
+        self.withdraw(self.pool.configuration.replaces)
         self.inform_all()
         early, self.early, self.early_bytes = self.early, [], 0
         for sender, frame in early:
@@ -141,7 +143,7 @@ class Peers:
             news = _decode(payload)
             refuse_incredible(news.configuration, pool.name)
             news.configuration.number(peer)
-            self.withdraw(news.withdrawn)
+            self.withdraw((*news.withdrawn, *news.configuration.replaces))
             if pool.configuration is None or pool.configuration.identity in self.withdrawn:
                 self.follow(news)
         except (*UNREADABLE, Refused) as error:
@@ -170,11 +172,16 @@ class Peers:
         new = [identity for identity in identities if identity not in self.withdrawn]
         self.withdrawn = (self.withdrawn + new)[-MOST_WITHDRAWN:]
 
+    def reset(self) -> None:
+        """What neighbours said of our pool was of one that is no more."""
+        self.near.clear()
+        self.conflicts.clear()
+        self.told_used = False
+
     def follow(self, news: News) -> None:
         """Take part in that pool."""
-        self.near.clear()
+        self.reset()
         self.told_used = news.used
-        self.conflicts.clear()
         self.pool.adopt(news.configuration)
 
     def meets(self, peer: str, rival: News) -> None:

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Callable
-from logging import ERROR
+from logging import ERROR, WARNING
 from time import monotonic
 from typing import Any
 
@@ -39,7 +39,7 @@ from meshlock.live.pools.grants import Acquire, Grant, Waiter
 from meshlock.live.pools.measures import Measures
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.peers import CONFIGURATION, Peers
-from meshlock.live.pools.pool_configuration import PoolConfiguration, made
+from meshlock.live.pools.pool_configuration import PoolConfiguration, made, reset
 from meshlock.live.pools.promises import Promises
 from meshlock.live.pools.recording import Recording
 
@@ -237,7 +237,7 @@ class Pool:
         if self.conflict and not self.configuration.by_name:  # there a quorum goes on
             raise Refused(self.conflict)
         made = self.configuration.permits
-        if self.asked_permits not in (None, made):
+        if self.asked_permits not in (None, made) and not self.configuration.replaces:
             raise Refused(
                 f"Pool {self.name} has {made} permits, not {self.asked_permits}: its founder "
                 f"{self.configuration.founder} says so."
@@ -563,9 +563,14 @@ class Pool:
     # -- the pool and the links --------------------------------------------------------
 
     def adopt(
-        self, configuration: PoolConfiguration, founding: bool = False, opened: bool = True
+        self,
+        configuration: PoolConfiguration,
+        founding: bool = False,
+        opened: bool = True,
+        floor: int = 0,
     ) -> None:
-        """The pool is this; take part in it. Requests wait until it is opened."""
+        """The pool is this; take part in it. Requests wait until it is opened. ``floor``: the
+        highest epoch known of the pool in whose place it is made."""
         algorithm = find(configuration.algorithm)
         before, withdrawn = self.configuration, self.members
         self.configuration = configuration
@@ -574,7 +579,9 @@ class Pool:
             if configuration.lease:
                 if withdrawn is not None and self.promises is not None:
                     self.promises.forget(self.name)
-                self.members = Members(self, configuration, algorithm, self.promises, founding)
+                self.members = Members(
+                    self, configuration, algorithm, self.promises, founding, floor
+                )
                 self.core = self.members.node
             else:
                 self.members = None
@@ -608,19 +615,48 @@ class Pool:
         self.mesh.flush()
 
     def ask_anew(self) -> None:
-        """The pool in which they waited was withdrawn before it had granted anything."""
+        """The pool in which they waited was withdrawn; who holds anything of it has lost it."""
         waiting, self.clients = self.clients, {}
         for number, waiter in waiting.items():
-            if not waiter.abandoned:
+            if waiter.grant is not None:
+                waiter.grant.revoke()
+            elif not waiter.abandoned:
                 self.clients[number] = waiter
                 self.submit(waiter)
 
-    def remember(self) -> None:
-        """Take part again in the pool that an earlier life of this node was in."""
+    def remember(self, replaced: int | None = None) -> bool:
+        """Take part again in the pool that an earlier life of this node was in; or only if that
+        is in place of this one. False if there is no such memory."""
         found = self.promises.read(self.name) if self.promises is not None else None
-        if found is not None:
-            self.peers.told_used = True
-            self.adopt(found.pool)
+        if found is None or (replaced is not None and replaced not in found.pool.replaces):
+            return False
+        self.peers.told_used = True
+        self.adopt(found.pool)
+        return True
+
+    async def reset(self) -> int:
+        """Make the pool anew, with this node as its only member, in place of one that cannot go on;
+        the result is how many permits it has.
+
+        Only when the quorum, or without leases the token, is gone for ever: if others still have
+        it, they and the new pool grant at the same time. With leases the new pool waits until
+        those of the old one must be over. Members of the old pool that come back join the new one.
+        """
+        await self.introduced()
+        before, members = self.configuration, self.members
+        assert before is not None and self.permits is not None
+        configuration = reset(before, self.me, self.permits)
+        floor = 0
+        if members is not None:
+            members.refuse_if_quorum()
+            floor = max(1, members.node.promised.counter, members.node.highest.counter)
+        elif self.core is not None and self.core.tokens() > 0:
+            raise Refused(f"The token of {self.name} is here: nothing is lost.")
+        tell(WARNING, "pool reset", pool=self.name, node=self.me, replaces=before.identity)
+        self.asked_permits = None
+        self.peers.reset()
+        self.adopt(configuration, founding=True, floor=floor)
+        return configuration.permits
 
     def link_up(self, peer: str) -> None:
         number = self.meet(peer)

@@ -44,6 +44,11 @@ costs."""
 
 NO_RECOVERY = "none"
 
+DEFAULT_MEMBERS, PROMOTE_AFTER, REPLACE_AFTER = 5, 10.0, 30.0
+"""How many members choose themselves, after how many seconds, and when one is replaced."""
+
+MOST_REPLACED = 100
+
 
 class PoolConfiguration(msgspec.Struct, array_like=True, frozen=True):
     pool: Name
@@ -58,6 +63,8 @@ class PoolConfiguration(msgspec.Struct, array_like=True, frozen=True):
     most_members: Count = 0  # that choose themselves; 0: members are by name
     promote_after: Count = 0  # microseconds that a node must have been there to become a member
     replace_after: Count = 0  # microseconds after which an unreachable member is replaced
+    # pools of this name that were given up for this one
+    replaces: Annotated[tuple[Count, ...], msgspec.Meta(max_length=MOST_REPLACED)] = ()
 
     @property
     def by_name(self) -> bool:
@@ -153,6 +160,32 @@ def made_now(
         most_members=limits.whole(limits.MEMBERS, most, "most_members"),
         promote_after=int(limits.real(limits.STAY, promote_after, "promote_after") * 1_000_000),
         replace_after=int(limits.real(limits.STAY, replace_after, "replace_after") * 1_000_000),
+    )
+
+
+def reset(before: PoolConfiguration, me: str, permits: int) -> PoolConfiguration:
+    """Of the pool that this node makes anew in place of one that cannot go on."""
+    if not before.lease and before.members:
+        raise Refused(
+            f"{before.algorithm} without recovery is for nodes that do not fail: close all nodes "
+            f"of {before.pool} and found it again."
+        )
+    rules: dict[str, int] = {}
+    if before.by_name:
+        rules = {
+            "most_members": DEFAULT_MEMBERS,
+            "promote_after": int(PROMOTE_AFTER * 1_000_000),
+            "replace_after": int(REPLACE_AFTER * 1_000_000),
+        }
+    replaced = (*before.replaces, before.identity)[-MOST_REPLACED:]
+    return msgspec.structs.replace(
+        before,
+        permits=permits,
+        founder=me,
+        identity=secrets.randbits(48),
+        members=(),
+        replaces=replaced,
+        **rules,
     )
 
 
