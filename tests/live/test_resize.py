@@ -227,3 +227,19 @@ def test_a_pool_that_nobody_else_has_is_removed(tmp_path: Path) -> None:
             await a.pool("docks", 5).acquire(5)
 
     run(story)
+
+
+def test_a_pool_without_leases_says_that_its_token_is_lost() -> None:
+    async def story() -> None:
+        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+            mine = a.pool("docks", 2, recovery="none")
+            await b.pool("docks").acquire(2)
+            assert a.status()["pools"]["docks"]["why"] == ""
+            await b.vanish()
+            with pytest.raises(TimeoutError, match=r"Nobody has seen the token of docks for 1\d s"):
+                await mine.acquire(timeout=18)
+            assert "Nobody has seen" in a.status()["pools"]["docks"]["why"]
+            await mine.reset()
+            await eventually(lambda: a.status()["pools"]["docks"]["why"] == "")
+
+    run(story)

@@ -113,6 +113,8 @@ def pools(found: dict[str, Any], rates: dict[str, float] | None) -> list[Rendera
             remarks.append(leases(name, pool))
         elif pool["recovery"]:
             remarks.append(Text(f"{name}: {pool['recovery']}"))
+        if not pool.get("lease") and pool.get("why"):
+            remarks.append(Text(f"{name}: {pool['why']}", style="red"))
     return [Narrowing([*names, *([] if rates is None else ["per s>"])], rows), *remarks]
 
 

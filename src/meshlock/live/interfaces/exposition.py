@@ -76,6 +76,10 @@ OF_POOL: dict[str, tuple[str, Callable[[Status, Measures], float | None]]] = {
         "1 if another node has a conflicting configuration of the pool.",
         lambda pool, _: bool(pool["conflict"]),
     ),
+    "meshlock_token_lost": (
+        "1 if nobody in the mesh has seen the token of a pool without recovery for 10 s.",
+        lambda pool, _: bool(pool["why"]) if "unseen" in pool else None,
+    ),
     "meshlock_members": (
         "Members of the pool; pools without recovery have none of these four.",
         lambda pool, _: len(pool["members"]) if "members" in pool else None,

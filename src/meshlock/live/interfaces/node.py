@@ -8,6 +8,7 @@ import secrets
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from meshlock.live.pools.pool_configuration import (
 )
 from meshlock.live.pools.promises import Promises, default_folder
 from meshlock.live.pools.recording import Recording
-from meshlock.live.pools.views import Views
+from meshlock.live.pools.views import Views, unseen
 
 FIRST_CONTACT = 1.0
 """Seconds a founder gives its peers to say that the pool exists already."""
@@ -396,6 +397,7 @@ class Node:
             recording = Recording(path, self.name, self.trace_limit)
         pool = Pool(name, self.name, self._mesh, recording, self.promises, self.member)
         pool.unknown = self.unknown
+        pool.everywhere = partial(unseen, self.views)
         self.pools[name] = self._mesh.receivers[name] = pool
         return pool
 

@@ -59,6 +59,9 @@ BREATH = 16
 """So many permits are had at once, then the loop gets a turn: a client that asks again and
 again without waiting for anything else would receive nothing and starve all other nodes."""
 
+LOST_AFTER = 10.0
+"""Seconds after which a token that nobody has seen is said to be lost, where there are no leases."""
+
 FAREWELL = 3.0
 """Seconds that a pool takes to hand over what others need when its node leaves."""
 
@@ -91,6 +94,11 @@ class Pool:
         self.ready = asyncio.Event()
         # why there is no pool of this name, where that can be told
         self.unknown: Callable[[str], NoSuchPool | None] = lambda name: None
+        # for how many seconds nobody within reach has had the token, where that can be told
+        self.everywhere: Callable[[Pool], float | None] = lambda pool: None
+        self.unseen = 0.0
+        self.since = 0.0  # when the pool became known here
+        self.watching: asyncio.TimerHandle | None = None  # the token of a pool without leases
 
         self.out: list[Effect] = []
         self.core: Node | None = None
@@ -206,9 +214,34 @@ class Pool:
                 return await future
             async with asyncio.timeout(timeout):
                 return await future
+        except TimeoutError:
+            self.abandon(waiter)
+            raise TimeoutError(self.lost()) from None
         except BaseException:
             self.abandon(waiter)
             raise
+
+    def unseen_here(self) -> float:
+        """Seconds since the token was here last, or since the pool is known here."""
+        if self.core is None or self.core.tokens() > 0:
+            return 0.0
+        return monotonic() - max(self.measures.token_seen or 0.0, self.since)
+
+    def watch_token(self) -> None:
+        """Without leases nobody replaces a token that is lost: at least it is told."""
+        self.watching = self.mesh.mishaps.later(LOST_AFTER / 5, "pool", self.watch_token)
+        self.unseen = 0.0
+        if self.unseen_here() > LOST_AFTER / 2:
+            self.unseen = self.everywhere(self) or 0.0
+
+    def lost(self) -> str:
+        """That the token is lost, as far as can be told; else nothing."""
+        if self.unseen < LOST_AFTER:
+            return ""
+        return (
+            f"Nobody has seen the token of {self.name} for {self.unseen:.0f} s: a node that had it "
+            f"is gone or cut off. If it is gone for good, reset the pool."
+        )
 
     async def introduced(self) -> None:
         """Until somebody has told us what the pool is; raises if nobody can."""
@@ -609,6 +642,9 @@ class Pool:
             self.carry_out("timer", {})
         if opened:
             self.ready.set()
+        self.since = monotonic()
+        if self.watching is None and algorithm.token and not configuration.lease:
+            self.watch_token()
         self.peers.begin()
         if before is not None:
             self.ask_anew()
@@ -704,7 +740,7 @@ class Pool:
             "received": self.measures.received,
             "conflict": self.conflict,
             "recovery": "no crash recovery",
-            **recovery,
+            **(recovery or {"why": self.lost(), "unseen": round(self.unseen, 1)}),
         }
 
     # -- the end -----------------------------------------------------------------------
@@ -772,6 +808,8 @@ class Pool:
 
     def stop(self) -> None:
         """Nothing more is done or written, whatever state we are in."""
+        if self.watching is not None:
+            self.watching.cancel()
         if self.members is not None:
             self.members.close()
         if self.recording is not None:

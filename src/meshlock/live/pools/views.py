@@ -89,6 +89,7 @@ class View(msgspec.Struct):
     members: Count = 0  # of a pool with leases
     reached: Count = 0
     majority: Count = 0
+    unseen: float = 0.0  # seconds since the token was here last, or since the pool is known here
 
 
 Question = tuple[Count, Name]
@@ -160,7 +161,23 @@ def brief(pool: Pool | None) -> View:
         len(said.get("members", ())),
         said.get("members_reached", 0),
         said.get("majority", 0),
+        pool.unseen_here(),
     )
+
+
+def unseen(views: Views, pool: Pool) -> float | None:
+    """For how many seconds nobody whom this node reaches has had the token; None if somebody has
+    not told yet."""
+    link_map, heard = pool.mesh.link_map, views.watch(pool.name)
+    found = [pool.unseen_here()]
+    for name in link_map.links:
+        if name != link_map.me and link_map.reaches(name):
+            if name not in heard:
+                return None
+            age, view = heard[name]
+            if view.known:
+                found.append(view.unseen + age)
+    return min(found)
 
 
 def text(value: Any) -> str | None:
