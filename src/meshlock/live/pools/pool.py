@@ -60,7 +60,7 @@ BREATH = 16
 again without waiting for anything else would receive nothing and starve all other nodes."""
 
 LOST_AFTER = 10.0
-"""Seconds after which a token that nobody has seen is said to be lost, where there are no leases."""
+"""Seconds after which a token that nobody has seen is said to be lost; without leases only."""
 
 FAREWELL = 3.0
 """Seconds that a pool takes to hand over what others need when its node leaves."""
