@@ -64,6 +64,7 @@ class Chaos:
         self.random = random = Random(seed)
         self.permits = random.choice([1, 2, 2, 3])
         self.algorithm = random.choice(INSIDE if self.permits == 1 else INSIDE[:2])
+        self.auto = random.random() < 0.4  # do members choose themselves?
         self.members = NAMES[: random.choice([3, 3, 4, 5, 5])]
         self.rates = {name: random.choice([1 - DRIFT, 1.0, 1 + DRIFT]) for name in NAMES}
         self.disks = random.choice([(0.0,), (0.0, 0.1), (0.0, 0.3, 1.0, 4.0)])  # what a write takes
@@ -107,7 +108,13 @@ class Chaos:
         )
         await node.start()
         node.pool(
-            "docks", self.permits, algorithm=self.algorithm, members=self.members, lease=LEASE
+            "docks",
+            self.permits,
+            algorithm=self.algorithm,
+            members="auto" if self.auto else self.members,
+            lease=LEASE,
+            promote_after=LEASE,
+            replace_after=3 * LEASE,
         )
         self.clients[name] = [asyncio.create_task(self.work(node)) for _ in range(2)]
 
@@ -143,7 +150,7 @@ class Chaos:
                 self.note("timeout", node.name)
                 continue
             self.entered(node, grant, highest)
-            clings = random.random() < 0.1
+            clings = random.random() < 0.1 and not self.over
             await self.use(grant, 4 * LEASE if clings else random.expovariate(5.0))
             self.valid.pop(grant, None)
 
@@ -198,7 +205,7 @@ class Chaos:
             if name in self.nodes:
                 await self.kill(name)
                 alive = [member for member in self.members if member in self.nodes]
-                if kind == "wipe" and len(alive) * 2 > len(self.members):
+                if kind == "wipe" and len(alive) * 2 > len(self.members) and not self.auto:
                     self.note("wipe", name)
                     shutil.rmtree(self.state / name, ignore_errors=True)
                 await asyncio.sleep(heal)
@@ -210,7 +217,7 @@ class Chaos:
             loop.call_later(heal, self.full.discard, name)
         elif kind == "propose" and name in self.nodes:
             self.propose(self.nodes[name].pools["docks"])
-        elif kind == "change" and name in self.nodes:
+        elif kind == "change" and name in self.nodes and not self.auto:
             await self.change(self.nodes[name].pools["docks"], random.choice(NAMES))
         elif kind == "part":
             side = {name, *random.sample(NAMES, random.randint(0, 1))}
