@@ -19,14 +19,11 @@ from meshlock.algorithms.recovery.state import Rules, Terms
 from meshlock.errors import Refused
 from meshlock.live.links.mesh import DRIFT
 from meshlock.live.pools.disk import Disk
-from meshlock.live.pools.pool_configuration import PoolConfiguration
+from meshlock.live.pools.pool_configuration import ERA, PoolConfiguration
 from meshlock.live.pools.promises import Promises
 
 if TYPE_CHECKING:
     from meshlock.live.pools.pool import Pool
-
-ERA = 1_735_689_600
-"""1 January 2025. Seconds since then number the epochs of a node that has no memory."""
 
 
 class Members:

@@ -474,6 +474,8 @@ class Pool:
 
     def enters(self, enter: Enter) -> None:
         waiter = self.clients[enter.client]
+        if enter.fence and self.configuration is not None:
+            enter.fence += self.configuration.fences
         if self.measures.entries == 0 and self.members is not None:
             self.mesh.loop.call_soon(self.peers.inform_all)  # that the pool is used now
         self.measures.enters(waiter.priority, monotonic() - waiter.asked)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import time
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -27,6 +28,7 @@ import msgspec
 
 from meshlock.algorithms.interface import Algorithm, Effect, Node
 from meshlock.algorithms.recovery.inside import refuse_without_token
+from meshlock.algorithms.recovery.records import FENCE_BITS
 from meshlock.algorithms.registry import find, refuse_impossible, settle
 from meshlock.errors import Refused
 from meshlock.live.machine import limits
@@ -49,6 +51,10 @@ DEFAULT_MEMBERS, PROMOTE_AFTER, REPLACE_AFTER = 5, 10.0, 30.0
 
 MOST_REPLACED = 100
 
+ERA = 1_735_689_600
+"""1 January 2025. Seconds since then number the epochs of a node that has no memory, and begin the
+fences of a pool."""
+
 
 class PoolConfiguration(msgspec.Struct, array_like=True, frozen=True):
     pool: Name
@@ -65,6 +71,7 @@ class PoolConfiguration(msgspec.Struct, array_like=True, frozen=True):
     replace_after: Count = 0  # microseconds after which an unreachable member is replaced
     # pools of this name that were given up for this one
     replaces: Annotated[tuple[Count, ...], msgspec.Meta(max_length=MOST_REPLACED)] = ()
+    fences: Count = 0  # is added to each: see first_fence
 
     @property
     def by_name(self) -> bool:
@@ -93,6 +100,12 @@ def chosen(
     settled = settle(entry, {**LIVE.get(entry.name, {}), **options})
     limits.options(settled)
     return entry, settled
+
+
+def first_fence() -> int:
+    """Above all fences of a pool of this name that was made before and is gone: nobody grants
+    permits as fast as this grows. It counts parts of seconds of the wall clock."""
+    return max(0, int((time.time() - ERA) * 2**FENCE_BITS))
 
 
 def founded(
@@ -131,6 +144,7 @@ def founded(
         secrets.randbits(48),
         () if entry.changing_links else tuple(everybody),
         tuple(pairs),
+        fences=first_fence(),
     )
 
 
@@ -160,6 +174,7 @@ def made_now(
         most_members=limits.whole(limits.MEMBERS, most, "most_members"),
         promote_after=int(limits.real(limits.STAY, promote_after, "promote_after") * 1_000_000),
         replace_after=int(limits.real(limits.STAY, replace_after, "replace_after") * 1_000_000),
+        fences=first_fence() % 2**FENCE_BITS,  # its epochs count the seconds
     )
 
 
