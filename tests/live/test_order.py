@@ -1,0 +1,84 @@
+"""Who is urgent goes first, also where an older request of its node waits already."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+import virtual
+from virtual import Network
+
+from meshlock import Node
+from meshlock.live.pools.pool import Pool
+from waiting import LIMIT, eventually
+
+NAMES = ["a", "b", "c"]
+ORDINARY, URGENT = 0, 9
+MOST = 2
+"""Grants that may be made while word of an urgent request is under way to the token, and back."""
+
+
+class Load:
+    """Clients that ask again and again, and an urgent one now and then."""
+
+    def __init__(self, pools: list[Pool], seed: int) -> None:
+        self.pools = pools
+        self.random = Random(seed)
+        self.waiting: dict[int, int] = {}  # urgent requests: how many ordinary ones went before
+        self.worst = 0
+        self.entries = 0
+
+    async def ordinary(self, pool: Pool) -> None:
+        while True:
+            async with pool.acquire(priority=ORDINARY, timeout=LIMIT):
+                self.entries += 1
+                for urgent in self.waiting:
+                    self.waiting[urgent] += 1
+                await asyncio.sleep(self.random.uniform(0.0, 0.01))
+
+    async def urgent(self, number: int) -> None:
+        pool = self.random.choice(self.pools)
+        self.waiting[number] = 0
+        async with pool.acquire(priority=URGENT, timeout=LIMIT):
+            self.worst = max(self.worst, self.waiting.pop(number))
+
+    async def run(self, clients: int, urgent: int) -> None:
+        work = [self.ordinary(pool) for pool in self.pools for _ in range(clients)]
+        tasks = [asyncio.create_task(one) for one in work]
+        await eventually(lambda: self.entries > 20)
+        for number in range(urgent):
+            await asyncio.sleep(self.random.uniform(0.0, 0.2))
+            await self.urgent(number)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.mark.parametrize("recovery", [None, "none"])
+@pytest.mark.parametrize("algorithm", ["jiang", "direct"])
+def test_an_urgent_request_is_not_held_up_by_an_older_one_of_its_node(
+    algorithm: str, recovery: str | None
+) -> None:
+    if algorithm == "direct" and recovery is not None:
+        pytest.skip("direct needs members")
+
+    async def story(_: Network) -> int:
+        nodes: list[Node] = []
+        for name in NAMES:
+            nodes.append(Node(name, peers=[node.address for node in nodes]))
+            await nodes[-1].start()
+            if recovery is None:
+                nodes[-1].pool("docks", 1, members=NAMES, lease=3.0, algorithm=algorithm)
+            else:
+                nodes[-1].pool("docks", 1 if name == "a" else None, recovery=recovery)
+        pools = [node.pools["docks"] for node in nodes]
+        load = Load(pools, 1)
+        await load.run(clients=20, urgent=40)
+        for node in nodes:
+            await node.vanish()
+        return load.worst
+
+    worst = virtual.run(story)
+    print(algorithm, recovery, worst)
+    assert worst <= MOST
