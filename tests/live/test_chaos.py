@@ -423,3 +423,33 @@ def test_figures_tell_how_long_recovery_took():
     assert found["longest_stall"] == 4.0  # from 29 to 33, two faults or not
     assert found["longest_without_grant"] == 67.0  # to the end of the record
     assert found["most_permits"] == 2
+
+
+def passed(times: int, *between: AnyLine, priority: int = 0) -> list[AnyLine]:
+    """One waits with priority 5 from 5 on; so many others of this priority ask and are served."""
+    lines: list[AnyLine] = [Asked(5.0, "urgent", 1, "n0", 1, 5), *between]
+    for number in range(times):
+        t = 20.0 + number
+        lines.append(Asked(t, "other", number + 1, "n1", 1, priority))
+        lines.append(Granted(t + 0.1, "other", number + 1, 1, 100 + number, t + 4))
+        lines.append(Released(t + 0.2, "other", number + 1))
+    lines.append(Granted(40.0, "urgent", 1, 1, 200, 44.0))
+    lines.append(Released(41.0, "urgent", 1))
+    return lines
+
+
+def test_whoever_is_passed_by_later_and_less_urgent_requests_is_noticed():
+    assert "order" in story(*passed(4)).violated
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        passed(3),  # what is told late
+        passed(9, priority=5),
+        passed(4, Fault(19.0, "kill")),
+        passed(4, Cut(15.0, [("n0", "n1"), ("n0", "n2")])),  # it cannot be reached
+    ],
+)
+def test_what_excuses_that(good: list[AnyLine]):
+    assert "order" not in story(*good).violated

@@ -14,6 +14,8 @@ resource  fences of exclusive writes never fall, in the order in which the resou
 resumed   while a majority of the members was awake and connected, and nothing new was done
           to it, no more than ``within`` seconds passed without a grant although somebody
           there waited and everything that was asked for was free
+order     where nothing was done for two leases, nobody who waits there is passed more than three
+          times by who asked later and is less urgent
 served    in the quiet at the end nobody who waited was left out
 returned  in the end a client on every node was given all k permits
 agents    no process ended or failed except by plan
@@ -26,6 +28,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from meshlock.algorithms.recovery.records import FENCE_BITS
 from meshlock.live.chaos.record import (
     AnyLine,
     Asked,
@@ -33,6 +36,7 @@ from meshlock.live.chaos.record import (
     End,
     Expired,
     Failed,
+    Fault,
     Granted,
     Lost,
     NotServed,
@@ -43,9 +47,10 @@ from meshlock.live.chaos.record import (
     Wrote,
 )
 from meshlock.live.chaos.resource import REFUSED
-from meshlock.live.chaos.stalls import Stall, stalls
+from meshlock.live.chaos.stalls import CHANGES, Stall, State, moments, stalls
+from meshlock.properties.overtaking import Overtaking
 
-PROPERTIES = ("permits", "fences", "resource", "resumed", "served", "returned", "agents")
+PROPERTIES = ("permits", "fences", "resource", "resumed", "order", "served", "returned", "agents")
 
 
 class Violation(msgspec.Struct):
@@ -134,6 +139,7 @@ def judge(record: Sequence[AnyLine]) -> Verdict:
         *disordered(all_uses),
         *resource_wrong(record, all_uses),
         *too_long(found_stalls, set_up.within),
+        *overtaken(record, set_up),
         *left_out(record, all_uses, set_up.within),
         *not_returned(record, set_up.nodes),
         *failures(record),
@@ -141,6 +147,34 @@ def judge(record: Sequence[AnyLine]) -> Verdict:
     for violation in violations:
         violation.at = round(violation.at - set_up.t, 3)
     return Verdict(violations, all_uses, found_stalls, set_up.t)
+
+
+def overtaken(record: Sequence[AnyLine], set_up: SetUp) -> Iterator[Violation]:
+    state = State(set_up)
+    order = Overtaking(2 * set_up.lease)
+    clients: dict[str, int] = {}
+    places = {node: place for place, node in enumerate(set_up.nodes)}
+    for time, line in moments(record, set_up.silence):
+        if line is not None:
+            state.take(line)
+        if line is None or isinstance(line, CHANGES):
+            state.look(time)
+            order.disturbed(time)
+        if isinstance(line, Fault):
+            order.disturbed(time)
+        if isinstance(line, Asked):
+            number = clients.setdefault(line.c, len(clients))
+            order.asks(time, number, places[line.node], line.priority)
+        elif isinstance(line, Granted):
+            order.goes_by(time, (line.fence or 0) >> FENCE_BITS)
+            reached = {places[node] for node in state.part}
+            for number, priority in order.enters(clients[line.c], reached):
+                name = [client for client, one in clients.items() if one == number]
+                yield Violation(
+                    "order", time, f"{name[0]} waits with priority {priority} and is passed again"
+                )
+        elif isinstance(line, Released | Lost | Expired | NotServed | Died) and line.c in clients:
+            order.stops(clients[line.c])
 
 
 def too_many(all_uses: list[Use], permits: int) -> Iterator[Violation]:
