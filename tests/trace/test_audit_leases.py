@@ -249,3 +249,38 @@ def test_an_entry_needs_a_fence(tmp_path):
 def test_members_must_be_said(tmp_path):
     with pytest.raises(BadTrace, match="no list of 'members'"):
         audit(tmp_path, recovery={"lease": 10})
+
+
+def passed(times, priority=0, *between):
+    """Client 9 waits at node 1 with priority 5; others of node 0 ask later and are served."""
+    told = [*birth(), at(1, 1, "request", client=9, want=2, priority=5), *between]
+    for number in range(times):
+        time = 40 + 2 * number
+        asks, enters = grant(time, 0, 10 + number, number + 1)
+        asks["priority"] = priority
+        told += [asks, enters, at(time + 1, 0, "leave", client=10 + number)]
+    return [*told, at(99, 1, "withdraw", client=9), end(100)]
+
+
+def test_whoever_is_passed_by_later_and_less_urgent_requests_is_found(tmp_path):
+    found = audit(tmp_path, *passed(4), options={"ageing": "stamped"}).monitor.violated
+    assert "client 9, which waits with priority 5" in found["order"]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        passed(3),
+        passed(9, 5),
+        passed(4, 0, at(39, 2, "crash")),
+        passed(4, 0, at(3, 1, "link-down", peer=0), at(3, 1, "link-down", peer=2)),
+    ],
+)
+def test_what_excuses_that(tmp_path, told):
+    found = audit(tmp_path, *told, options={"ageing": "stamped"}).monitor.violated
+    assert "order" not in found
+
+
+def test_where_order_is_not_promised_it_is_not_judged(tmp_path):
+    for words in ({"algorithm": "raymond"}, {"options": {"ageing": "none", "backfill": "on"}}):
+        assert "order" not in audit(tmp_path, *passed(9), **words).monitor.violated

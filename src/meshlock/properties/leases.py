@@ -9,6 +9,8 @@ The simulator reports as it goes and ``meshlock audit`` reports from a trace, as
   k in use; when it falls, what was granted before may go on.
 - **leases**: no client is inside after the end of its lease.
 - **slots**: no two grants under valid leases have a slot in common, where grants have slots.
+- **order**: where nothing has failed for as long as recovery may take, nobody who has a way is
+  passed more than three times by who asks later and is less urgent; see :mod:`.overtaking`.
 - **fences**: every grant has a higher fence than all grants before it.
 - **one-token**: every epoch has one token; it is made once, later epochs are higher, and
   no node makes another. That a token is lost is no violation here: it is why there are epochs.
@@ -24,7 +26,7 @@ from meshlock.properties import sentences
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import Promises
 
-NAMES = ("safety", "leases", "slots", "fences", "one-token", "conservation", "served")
+NAMES = ("safety", "leases", "slots", "order", "fences", "one-token", "conservation", "served")
 
 Epoch = tuple[int, int, int]
 Fence = tuple[Epoch, int]

@@ -42,6 +42,10 @@ class Overtaking:
     def stops(self, client: int) -> None:
         self.waiting.pop(client, None)
 
+    def crashed(self, node: int) -> None:
+        for client in [client for client, one in self.waiting.items() if one.node == node]:
+            del self.waiting[client]
+
     def enters(self, client: int, reached: set[int]) -> list[tuple[int, float]]:
         """The result: clients that were passed once too often, and their priorities. ``reached``:
         nodes that have a way to the token."""

@@ -11,6 +11,13 @@ def uninvited(node: int, client: int) -> str:
     return f"node {node} lets client {client} in, which does not wait"
 
 
+def passed_over(node: int, client: int, priority: float) -> str:
+    return (
+        f"node {node} lets in another that asked later and is less urgent than client {client}, "
+        f"which waits with priority {priority:g}"
+    )
+
+
 def out_of_order(node: int, priority: float, due: float) -> str:
     return (
         f"node {node} enters with priority {priority:g} although nothing was in "

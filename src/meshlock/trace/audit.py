@@ -138,7 +138,7 @@ class Audit:
             self.requested += 1
             self.monitor.asks(client, event.get("priority", 0))
             if self.leases is not None:
-                self.leases.asks(self.now, node, client)
+                self.leases.asks(self.now, node, client, event.get("priority", 0))
         elif kind == "leave":
             client = self.trace.whole(event, "client")
             if client not in self.inside:

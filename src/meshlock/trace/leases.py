@@ -7,9 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from meshlock.algorithms.registry import find
+from meshlock.properties import sentences
 from meshlock.properties.leases import Epoch, Fence, LeaseMonitor, numbered
+from meshlock.properties.overtaking import Overtaking
 from meshlock.properties.paths import Paths, labelled
 from meshlock.trace.reader import Trace
+
+
+def keeps_order(setup: dict[str, Any]) -> bool:
+    """Does its algorithm promise that the more urgent goes first, and age all alike?"""
+    algorithm, options = find(str(setup.get("algorithm"))), setup.get("options") or {}
+    if not algorithm.priorities or options.get("backfill", "off") == "on":
+        return False
+    return bool(options.get("ageing", "none") in ("stamped", "none"))
 
 
 class LeaseAudit:
@@ -25,6 +36,9 @@ class LeaseAudit:
         self.paths: Paths | None = None
         if isinstance(recover, int | float) and isinstance(queue, int | float):
             self.paths = Paths(tuple(members), float(recover), float(queue))
+        self.order: Overtaking | None = None
+        if self.paths is not None and keeps_order(trace.setup):
+            self.order = Overtaking(self.paths.recover)
         slack = recovery.get("slack", 0.0)
         self.monitor = LeaseMonitor(
             trace.setup["permits"], float(slack) if isinstance(slack, int | float) else 0.0
@@ -60,6 +74,10 @@ class LeaseAudit:
 
     def network(self, kind: str, event: dict[str, Any]) -> None:
         node = self.trace.whole(event, "node")
+        if self.order is not None:
+            self.order.disturbed(event["t"])
+            if kind == "crash":
+                self.order.crashed(node)
         if kind == "crash":
             self.up[node] = False
             self.monitor.crashed(node)
@@ -77,21 +95,34 @@ class LeaseAudit:
 
     # -- clients ----------------------------------------------------------------------
 
-    def asks(self, time: float, node: int, client: int) -> None:
+    def asks(self, time: float, node: int, client: int, priority: float) -> None:
         self.asked[client] = (node, time)
+        if self.order is not None:
+            self.order.asks(time, client, node, priority)
 
     def waits_no_more(self, time: float, client: int) -> None:
         node, asked = self.asked.pop(client)
+        if self.order is not None:
+            self.order.stops(client)
         if self.paths is not None:
             self.goes_on(time)
             if self.paths.had_path(node, asked, time):
                 self.with_path += 1
 
     def enter(self, event: dict[str, Any], node: int, client: int, want: int) -> None:
+        self.keeps_order(event["t"], node, client)
         self.waits_no_more(event["t"], client)
         until = self.number(event, "until")
         fence, permits, slots = self.fence(event), self.permits(event), self.slots(event, want)
         self.monitor.granted(event["t"], node, client, want, until, fence, permits, slots)
+
+    def keeps_order(self, time: float, node: int, client: int) -> None:
+        if self.order is None:
+            return
+        labels = labelled(self.near, self.up)
+        reached = {one for one, label in enumerate(labels) if label == labels[node]}
+        for other, priority in self.order.enters(client, reached):
+            self.monitor.report("order", time, sentences.passed_over(node, other, priority))
 
     def lease(self, event: dict[str, Any]) -> None:
         client = self.trace.whole(event, "client")
@@ -116,6 +147,8 @@ class LeaseAudit:
     def recovered(self, event: dict[str, Any]) -> None:
         node = self.trace.whole(event, "node")
         epoch = self.epoch(event.get("epoch"))
+        if self.order is not None:
+            self.order.disturbed(event["t"])
         self.monitor.recovered(event["t"], node, epoch, self.permits(event))
 
     def keeps(self, event: dict[str, Any], node: int, tokens: int, free: int) -> None:
