@@ -114,7 +114,7 @@ def test_pools_and_nodes_are_those_of_the_agent_that_would_be_asked(
 ) -> None:
     assert completed(folder, "meshlock exec --pool ", MESHLOCK_SOCKET=agent) == ["docks", "gates"]
     assert completed(folder, f"meshlock exec --socket {agent} --pool d") == ["docks"]
-    assert completed(folder, f"meshlock members --socket {agent} --add ") == ["ann"]
+    assert completed(folder, f"meshlock pool members docks --socket {agent} --add ") == ["ann"]
 
 
 def test_without_an_agent_no_pools_and_no_noise(folder: Path, tmp_path: Path) -> None:

@@ -193,9 +193,8 @@ class Holding:
         self.fence: int | None = answer["fence"]
         self.exclusive = want == client.orders.permits
         self.until: float | None = answer["until"]
-        client.record.write(
-            Granted(t=now(), c=self.c, n=n, want=want, fence=self.fence, until=self.until)
-        )
+        told = {"fence": self.fence, "until": self.until, "permits": answer["permits"]}
+        client.record.write(Granted(t=now(), c=self.c, n=n, want=want, **told))
 
     def hold(self) -> None:
         client = self.client

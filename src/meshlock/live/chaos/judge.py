@@ -70,6 +70,7 @@ class Use(msgspec.Struct):
     granted: float | None = None
     fence: int | None = None
     ended: float | None = None  # given back, lost, over, or refused
+    permits: int | None = None  # of the pool when it was granted
     spans: list[tuple[float, float]] = []  # when it was valid
 
     @property
@@ -88,7 +89,7 @@ def uses(record: Sequence[AnyLine]) -> list[Use]:
             found[line.c, line.n] = last[line.c] = use
         elif isinstance(line, Granted):
             use = found[line.c, line.n]
-            use.granted, use.fence = line.t, line.fence
+            use.granted, use.fence, use.permits = line.t, line.fence, line.permits
             until = float("inf") if line.until is None else line.until
             leases[line.c, line.n] = [(line.t, until)]
         elif isinstance(line, Renewed):
@@ -178,6 +179,8 @@ def overtaken(record: Sequence[AnyLine], set_up: SetUp) -> Iterator[Violation]:
 
 
 def too_many(all_uses: list[Use], permits: int) -> Iterator[Violation]:
+    """Nobody is let in while more would be valid than there are by then; unless it is told how many
+    that is, there are as many as at first."""
     moments = [
         (time, change, use)
         for use in all_uses
@@ -192,9 +195,10 @@ def too_many(all_uses: list[Use], permits: int) -> Iterator[Violation]:
             continue
         valid[use.c, use.n] = use
         total = sum(other.want for other in valid.values())
-        if total > permits:
+        most = use.permits or permits
+        if total > most:
             names = ", ".join(other.name for other in valid.values())
-            yield Violation("permits", time, f"{total} of {permits} permits are valid: {names}")
+            yield Violation("permits", time, f"{total} of {most} permits are valid: {names}")
 
 
 def disordered(all_uses: list[Use]) -> Iterator[Violation]:

@@ -61,6 +61,7 @@ class Granted(Line, tag="granted"):
     want: int
     fence: int | None = None
     until: float | None = None
+    permits: int | None = None  # of the pool, where that may change
 
 
 class Renewed(Line, tag="renewed"):
