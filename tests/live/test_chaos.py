@@ -228,6 +228,21 @@ def test_too_many_permits_are_noticed():
     assert violation.sentence == ("3 of 2 permits are valid: a/1 (1, fence 1), b/2 (2, fence 2)")
 
 
+def test_after_the_pool_was_made_smaller_old_grants_go_on_and_new_ones_wait():
+    def after(begin: float) -> list[AnyLine]:
+        """Granted when there was one permit."""
+        asked, granted, released = use("b", 1, begin, 9, 2)
+        assert isinstance(granted, Granted)
+        granted.permits = 1
+        return [asked, granted, released]
+
+    assert story(*use("a", 1, 2, 4, 1, want=2), *after(4)).violated == []
+    verdict = story(*use("a", 1, 2, 4, 1, want=2), *after(3))
+    assert [found.sentence for found in verdict.violations] == [
+        "3 of 1 permits are valid: a/1 (2, fence 1), b/2 (1, fence 2)"
+    ]
+
+
 def test_permits_given_back_at_one_instant_may_be_taken_in_the_same():
     assert story(*use("a", 1, 2, 4, 1, want=2), *use("b", 1, 4, 5, 2, want=2)).violated == []
 

@@ -65,7 +65,7 @@ STILL_HERE = 15.0
 MOST_EVENTS = 10_000
 """That a session keeps for whoever does not ask for them."""
 
-CHANGING = ("lease", "seconds", "sent", "received")
+CHANGING = ("lease", "seconds", "sent", "received", "unseen")
 """Keys of a pool's status that are no news."""
 
 
