@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 from layer_stories import ALGORITHMS, GROWING, Story, links
-from layer_world import LEASE, WAIT, World
+from layer_world import LEASE, WAIT, World, Wrong
 
+from meshlock.algorithms.interface import Keep
+from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.recovery.records import Change, Report
 from meshlock.algorithms.recovery.state import Rules
 
 RULES = Rules(5, LEASE, 3 * LEASE)
@@ -132,3 +135,81 @@ def test_a_member_that_forgot_votes_again_after_an_epoch_of_the_others() -> None
 def test_random_worlds_whose_members_choose_themselves(algorithm: str) -> None:
     for seed in range(5):
         Story(algorithm, seed, rules=GROWING).tell()
+
+
+# -- rule 16 undone -----------------------------------------------------------------------------
+
+
+class VotesThoughItForgot(Layer):
+    def votes(self) -> bool:
+        return self.member and not self.quiet()
+
+    def knows_members(self, report: Report) -> bool:
+        return True
+
+
+def changed(here: World, node: int, change: Change) -> None:
+    """That node has the members change."""
+    pace = here.nodes[node].pace
+    pace.change = change
+    end = here.now + 60 * LEASE
+    while pace.change is not None:
+        assert here.now < end, f"{members(here, node)} are the members"
+        here.tick(end)
+
+
+def isolate(here: World, part: set[int]) -> None:
+    for a, b in sorted(here.all_links):
+        here.set_link(a, b, (a in part) == (b in part))
+
+
+def a_stale_member_and_one_that_forgot(make: type[Layer]) -> World:
+    """Node 0 missed two changes, which ended with {1, 2, 3}. It still goes by {0, 1, 2}, and meets
+    node 1 there, which has lost its disk; 2 and 3 are a majority elsewhere."""
+    here = world(4, make=make, rules=Rules(1, LEASE, 99 * LEASE))
+    here.run(2 * LEASE)
+    changed(here, 0, Change(add=1))
+    changed(here, 1, Change(add=2))
+    here.run(LEASE)
+    isolate(here, {0})
+    changed(here, 1, Change(add=3))
+    changed(here, 1, Change(remove=0))
+    here.crash(1)
+    isolate(here, {0, 1})
+    here.start(1, forget=True)
+    here.run(30 * LEASE)
+    return here
+
+
+def test_who_forgot_does_not_help_a_minority_that_is_behind() -> None:
+    here = a_stale_member_and_one_that_forgot(Layer)
+    (holder,) = here.usable()
+    assert holder in (2, 3) and members(here, 2) == (1, 2, 3)
+    assert members(here, 0) == (0, 1, 2) and here.nodes[1].forgot
+    here.ask(1)
+    isolate(here, set())  # together again
+    assert here.until_served(30 * LEASE)
+    assert members(here, 1) == (1, 2, 3) and not here.nodes[1].forgot
+
+
+def test_if_it_voted_there_would_be_two_tokens() -> None:
+    with pytest.raises(Wrong, match="tokens at"):
+        a_stale_member_and_one_that_forgot(VotesThoughItForgot)
+
+
+class MakesItAgain(Layer):
+    """Without a disk it takes its pool for new."""
+
+    def restart(self, boot: int, kept: Keep | None, floor: int = 0) -> None:
+        super().restart(boot, kept, floor)
+        if boot > 1 and kept is None and self.me == 0:
+            self.found(1, floor)
+
+
+def test_a_pool_made_again_under_its_identity_would_grant_twice() -> None:
+    here = world(2, make=MakesItAgain)
+    here.ask(0)
+    here.crash(0)
+    here.start(0, forget=True)
+    with pytest.raises(Wrong, match="2 of 1 permits in use"):
+        here.ask(0)
