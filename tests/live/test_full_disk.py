@@ -57,7 +57,7 @@ def test_a_full_disk_ends_the_trace_and_nothing_else(
 def test_a_trace_that_fails_only_at_the_end_is_told_too(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with files_of_at_most(100), meshlock.BlockingNode("a", trace=tmp_path) as node:
+    with files_of_at_most(100), meshlock.BlockingNode("a", trace=tmp_path, state=None) as node:
         node.pool("docks", permits=1).acquire().release()
     assert ended(caplog) == ["docks.a.jsonl"]
 
