@@ -14,7 +14,7 @@ import json
 import os
 import threading
 import time
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakSet
 
 from meshlock.errors import Refused
 from meshlock.live.interfaces.asking import (
@@ -69,7 +69,7 @@ class Session:
             if isinstance(error, (AgentGone, TimeoutError)):
                 raise NoAgent(str(error)) from None
             raise
-        self.grants: WeakValueDictionary[str, ClientGrant] = WeakValueDictionary()
+        self.grants: dict[str, ClientGrant] = {}
         self.over = False
         self.reading = threading.Lock()
 
@@ -81,8 +81,8 @@ class Session:
             if self.over:
                 return
             for event in self.line.events(seconds):
-                grant = self.grants.get(event["grant"])
-                if event["event"] == "lost" and grant is not None:
+                grant = self.grants.pop(event["grant"], None)  # all that it says is: lost
+                if grant is not None:
                     grant.end(lost=True)
         except AgentGone:
             self.end()
@@ -92,8 +92,8 @@ class Session:
     def end(self) -> None:
         self.over = True
         self.line.close()
-        for grant in list(self.grants.values()):
-            grant.end(lost=True)
+        while self.grants:
+            self.grants.popitem()[1].end(lost=True)
 
 
 class BlockingClient:
@@ -297,7 +297,7 @@ class BlockingClientPool:
 
 
 class ClientGrant(BlockingGrant):
-    __slots__ = ("__weakref__", "_client", "_held", "_lost", "_name", "_session")
+    __slots__ = ("_client", "_held", "_lost", "_name", "_session")
 
     def __init__(self, client: BlockingClient, session: Session, given: dict[str, Any]) -> None:
         super().__init__(given["pool"], given["want"], given["priority"], given["fence"])

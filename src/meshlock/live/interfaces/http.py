@@ -44,7 +44,7 @@ from meshlock.live.interfaces.server import (
 from meshlock.live.links.mesh import split
 from meshlock.live.machine import limits
 from meshlock.live.machine.error_text import error_text
-from meshlock.live.pools.grants import Grant
+from meshlock.live.pools.grants import Grant, time_left
 from meshlock.live.pools.pool import Pool
 
 Kind = TypeVar("Kind")
@@ -405,7 +405,7 @@ class Interface:
                 session.news.set()
         self.grants[name] = grant
         grant.at_end(lambda: self.ended(name, session))
-        until, lease = grant.deadline, grant.lease
+        until = grant.deadline
         ttl = wish.ttl if session is None else None
         return answer(
             {
@@ -416,7 +416,7 @@ class Interface:
                 "priority": grant.priority,
                 "fence": grant.fence,
                 "ttl": ttl,
-                "lease": lease,
+                "lease": time_left(until),
                 "until": until,
             }
         )

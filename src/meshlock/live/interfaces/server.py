@@ -387,44 +387,70 @@ def too_long() -> HTTPError:
     return HTTPError(413, f"The body of this request is too long: use {limits.BODY}.")
 
 
+class Headers(NamedTuple):
+    fields: Mapping[str, str]
+    """By name, in small letters."""
+
+    last: bool
+    """The client wants no further answer on this connection."""
+
+    length: int | None
+    """Of the body; None: it comes in chunks."""
+
+
 @lru_cache(maxsize=256)
-def parsed_headers(text: str) -> Mapping[str, str]:
-    """By name, in small letters. A program says the same again and again."""
+def parsed_headers(text: str) -> Headers:
+    """A program says the same again and again."""
     lines = text.split("\r\n") if text else []
     ends = max(0, len(lines) - 1)
     if text.count("\n") != ends or text.count("\r") != ends or "\0" in text:
         raise HTTPError(400, "A line of the head ends in the wrong way.")
-    headers: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not NAME(name):
             raise HTTPError(400, "A line of the head is no header.")
         name, value = name.lower(), value.strip(" \t")
-        if name in headers:
+        if name in fields:
             if name in ("content-length", "host", "transfer-encoding"):
                 raise HTTPError(400, f"There are two headers '{name}'.")
-            value = f"{headers[name]}, {value}"
-        headers[name] = value
-    return headers
+            value = f"{fields[name]}, {value}"
+        fields[name] = value
+    return Headers(fields, "close" in fields.get("connection", "").lower(), body_length(fields))
+
+
+def body_length(fields: Mapping[str, str]) -> int | None:
+    coding, length = fields.get("transfer-encoding"), fields.get("content-length")
+    if coding is not None:
+        if coding.lower() != "chunked" or length is not None:
+            raise HTTPError(400, "Say how long the body is, or send it in chunks, but not both.")
+        return None
+    if length is None:
+        return 0
+    if not (length.isascii() and length.isdecimal()):
+        raise HTTPError(400, "Content-Length is no number.")
+    if int(length[:20]) > MOST_BODY:
+        raise too_long()
+    return int(length)
 
 
 def parsed(text: str) -> tuple[Request, int | None]:
     """The head of a request, and the length of its body (None: it comes in chunks)."""
     line, _, rest = text.partition("\r\n")
+    if "\r" in line or "\n" in line or "\0" in line:
+        raise HTTPError(400, "A line of the head ends in the wrong way.")
     first = line.split(" ")
     if len(first) != 3 or not NAME(first[0]) or not first[2].startswith("HTTP/"):
         raise HTTPError(400, "That is not HTTP.")
     method, target, version = first
     if version not in ("HTTP/1.1", "HTTP/1.0"):
         raise HTTPError(505, "Use HTTP/1.1.")
-    if "\r" in line or "\n" in line or "\0" in line:
-        raise HTTPError(400, "A line of the head ends in the wrong way.")
     headers = parsed_headers(rest)
     newest = version == "HTTP/1.1"
-    if newest and "host" not in headers:
+    if newest and "host" not in headers.fields:
         raise HTTPError(400, "There is no header 'Host'.")
-    connection = headers.get("connection", "").lower()
-    safe = newest and "close" not in connection
+    if headers.length is None and not newest:
+        raise HTTPError(400, "HTTP/1.0 has no chunks.")
     if target.startswith("http://"):
         target = "/" + target[7:].partition("/")[2]
     path, _, query = target.partition("?")
@@ -436,20 +462,8 @@ def parsed(text: str) -> tuple[Request, int | None]:
             parts = [unquote(part, errors="strict") for part in parts]
         except UnicodeDecodeError:
             raise HTTPError(400, "The path is not in UTF-8.") from None
-    request = Request(method, parts, query, headers, safe)
-    coding = headers.get("transfer-encoding")
-    length = headers.get("content-length")
-    if coding is not None:
-        if coding.lower() != "chunked" or length is not None or not newest:
-            raise HTTPError(400, "Say how long the body is, or send it in chunks, but not both.")
-        return request, None
-    if length is None:
-        return request, 0
-    if not (length.isascii() and length.isdecimal()):
-        raise HTTPError(400, "Content-Length is no number.")
-    if int(length[:20]) > MOST_BODY:
-        raise too_long()
-    return request, int(length)
+    safe = newest and not headers.last
+    return Request(method, parts, query, headers.fields, safe), headers.length
 
 
 def unchunked(data: bytearray) -> tuple[bytes, int] | None:
