@@ -28,16 +28,21 @@ WORKERS, SEATS, VISITORS = 4, 2, 8
 AGENT = [sys.executable, "-c", "from meshlock.cli.main import run; run()", "agent"]
 
 
+def say(line: str) -> None:
+    """In one piece, whatever other processes say meanwhile."""
+    os.write(sys.stdout.fileno(), f"{line}\n".encode())
+
+
 class Application(BaseHTTPRequestHandler):
     seats: meshlock.BlockingClientPool
 
     def do_GET(self) -> None:
         with self.seats.acquire(timeout=30) as seat:
-            print(f"worker {os.getpid()} begins, fence {seat.fence}", flush=True)
+            say(f"worker {os.getpid()} begins, fence {seat.fence}")
             if self.path == "/never":
                 signal.pause()
             time.sleep(0.1)  # the licensed work
-            print(f"worker {os.getpid()} ends", flush=True)
+            say(f"worker {os.getpid()} ends")
         self.send_response(200)
         self.end_headers()
         self.wfile.write(f"{os.getpid()}".encode())
@@ -83,7 +88,7 @@ def main(place: str) -> None:
             for worker in workers:  # whoever has the seat
                 os.kill(worker, signal.SIGKILL)
             with Application.seats.acquire(SEATS, timeout=30):
-                print("all seats are back", flush=True)
+                say("all seats are back")
         finally:
             for worker in workers:
                 os.kill(worker, signal.SIGKILL)

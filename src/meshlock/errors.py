@@ -5,6 +5,10 @@ class Refused(ValueError):
     """This set-up cannot be served; the text is one sentence that says what to do."""
 
 
+class NodeClosed(Refused):
+    """The node leaves, or has left; another may serve the same request."""
+
+
 class NoSuchPool(Refused):
     """Nobody in the mesh has made it."""
 

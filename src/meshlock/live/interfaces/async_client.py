@@ -301,6 +301,8 @@ class Client:
                 body = wish(want=want, priority=priority, timeout=left, session=session.name)
                 path = f"/v1/pools/{pool.name}/acquire"
                 status, said = await self.call("POST", path, body, left)
+                if status == 503:
+                    raise NoAgent(str(refusal(status, said)))
             except (AgentGone, NoAgent) as error:
                 now = loop.time()
                 lost = now if lost is None else lost

@@ -221,6 +221,8 @@ class BlockingClient:
                 session = self.session()
                 body = wish(want=want, priority=priority, timeout=left, session=session.name)
                 status, said = self.call("POST", f"/v1/pools/{pool}/acquire", body, left)
+                if status == 503:
+                    raise NoAgent(str(refusal(status, said)))
             except (AgentGone, NoAgent) as error:
                 self.gone()
                 now = time.monotonic()

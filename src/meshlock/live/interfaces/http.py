@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from meshlock import __version__
-from meshlock.errors import NoSuchPool, Refused
+from meshlock.errors import NodeClosed, NoSuchPool, Refused
 from meshlock.live.interfaces import messages
 from meshlock.live.interfaces.node import Node
 from meshlock.live.interfaces.server import (
@@ -193,7 +193,7 @@ class Interface:
             ),
             Operation(
                 *("POST", f"{pool}/acquire", self.acquire, "Wait for permits."),
-                {200: messages.Granted, 400: why, 404: why, 408: why, 409: why, 413: why},
+                {200: messages.Granted, 400: why, 404: why, 408: why, 409: why, 413: why, 503: why},
                 body=messages.Acquire,
                 links=["show_grant", "renew", "release"],
             ),
@@ -361,7 +361,7 @@ class Interface:
             try:
                 grant = pool.at_once(wish.want, wish.priority)
             except Refused as error:
-                raise HTTPError(409, str(error)) from None
+                raise impossible(error) from None
             if grant is not None:
                 return self.granted(request, wish, session, pool, grant)
         return self.wait_for(request, wish, session)
@@ -503,6 +503,8 @@ class Interface:
 
 
 def impossible(error: Refused) -> HTTPError:
+    if isinstance(error, NodeClosed):
+        return HTTPError(503, str(error))
     return HTTPError(404 if isinstance(error, NoSuchPool) else 409, str(error))
 
 

@@ -28,7 +28,7 @@ from meshlock.algorithms.interface import (
 )
 from meshlock.algorithms.recovery.messages import LINK, RELIABLE, carrier
 from meshlock.algorithms.registry import find, refuse_impossible
-from meshlock.errors import NoSuchPool, Refused
+from meshlock.errors import NodeClosed, NoSuchPool, Refused
 from meshlock.live.links.frames import BadFrame, Carry, Content, Routed
 from meshlock.live.links.mesh import DRIFT, Mesh
 from meshlock.live.links.session import serial
@@ -262,7 +262,7 @@ class Pool:
 
     def refuse_impossible(self, want: int, priority: int) -> None:
         if self.closed:
-            raise Refused(f"The node of pool {self.name} is closed.")
+            raise NodeClosed(f"The node of pool {self.name} is closed.")
         limits.want(want)
         limits.priority(priority)
         if self.configuration is None:
@@ -753,10 +753,11 @@ class Pool:
         Under a lease that happens when the lease ends that the client knows of: it is told that
         its grant is lost, but may learn of it late, and use it until then."""
         self.closed = True
-        for waiter in list(self.clients.values()):
+        # those who wait first, so that nobody is granted what would be lost at once
+        for waiter in sorted(self.clients.values(), key=lambda waiter: waiter.grant is not None):
             if waiter.grant is None:
                 if waiter.future is not None and not waiter.future.done():
-                    waiter.future.set_exception(Refused(f"The node of {self.name} was closed."))
+                    waiter.future.set_exception(NodeClosed(f"The node of {self.name} was closed."))
                 self.mesh.mishaps.run("request", self.abandon, waiter)
             else:
                 left = waiter.grant.lease or 0.0
