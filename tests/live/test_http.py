@@ -57,6 +57,7 @@ def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
 
 def test_schemathesis_finds_nothing(agent: Agent, tmp_path: Path) -> None:
     pytest.importorskip("schemathesis", reason="needs schemathesis")
+    sooner_or_later(lambda: Connection(agent.socket).call("GET", "/readyz")[0] == 200)
     program = str(Path(sys.executable).parent / "schemathesis")
     given = ["--header", f"Authorization: Bearer {TOKEN}", "--max-examples", "5", "--seed", "1"]
     given += ["--phases", "coverage,fuzzing,stateful", "--no-color"]
