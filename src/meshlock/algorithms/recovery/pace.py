@@ -275,7 +275,7 @@ class Pace:
                 if (now - self.unaccepted_at) * 2 >= self.lease:
                     return f"{self.called(sent.receiver)} does not acknowledge the token"
                 return ""
-            return self.lost_reason(now) or self.wish()
+            return self.lost_reason(now) or self.wish(now)
         if token.until <= now:
             return "the lease of the token here ran out"
         if token.grants > MOST_GRANTS // 2:
@@ -294,7 +294,7 @@ class Pace:
                 or now - self.adopted_at > 2 * node.terms.wait
             ):
                 return "permits that lapsed were not given back"
-        return self.participant_reason(now) or self.lost_reason(now) or self.wish()
+        return self.participant_reason(now) or self.lost_reason(now) or self.wish(now)
 
     def lost_reason(self, now: int) -> str:
         """Rule 14: what the algorithm inside cannot get over."""
@@ -325,10 +325,17 @@ class Pace:
         if change is not None and (change.is_made(config) or config.members == (change.remove,)):
             self.change = None
 
-    def wish(self) -> str:
-        """A change is made where the token is reported: its holder must be within reach."""
-        if self.wanted is None or not self.node.member:
+    def wish(self, now: int) -> str:
+        """A change is made where the token is reported: its holder must be within reach. If another
+        member has just begun an epoch, perhaps for the same reason, let its token be made first: of
+        two who propose in turn neither would find one."""
+        node = self.node
+        if self.wanted is None or not node.member:
             return ""
+        if not node.usable():
+            settled = self.minted_at >= 0 and node.adopted == node.promised
+            if not settled or now - self.minted_at < self.lease // 3 + 4 * self.turn():
+                return ""
         return f"the {'permits' if self.wanted.permits > 0 else 'members'} are to change"
 
     def shared_reason(self, now: int) -> str:
