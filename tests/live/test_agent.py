@@ -248,12 +248,15 @@ def test_the_agent_over_http(tmp_path: Path) -> None:
         assert call("GET", "/v1/status", host="evil.example") == 403
         shown = call("GET", "/view.json", host=f"robot.lan:{port}")
         assert isinstance(shown, dict) and shown["allowed"] and shown["pool"] == "docks"
+        before = call("POST", "/v1/pools/docks/acquire", want=1, ttl=4)
+        assert isinstance(before, dict)
+        assert call("DELETE", f"/v1/grants/{before['grant']}") != 404
         errand = call("POST", "/actions/acquire", pool="docks")
         assert isinstance(errand, dict)
         done = call("POST", "/actions/release", errand=errand["errand"])
         assert isinstance(done, dict) and done["state"] == "returned"
         grant = call("POST", "/v1/pools/docks/acquire", want=2, ttl=4)
-        assert isinstance(grant, dict) and grant["fence"] % 2**23 == 2  # after the page's
+        assert isinstance(grant, dict) and grant["fence"] == before["fence"] + 2  # after the page's
         assert call("POST", "/v1/pools/docks/acquire", want=1, timeout=TOO_SOON) == 408
         renewed = call("POST", f"/v1/grants/{grant['grant']}/renew")
         assert isinstance(renewed, dict) and renewed["ttl"] == 4.0 and 0 < renewed["lease"] < 3
