@@ -219,6 +219,10 @@ def crashing() -> list[dict[str, Any]]:
     direct(2, ["0", "1"], permits=2, proposals=1, slots=True)
     direct(2, ["1", "0", "0"], permits=2, members="1", proposals=1, slots=True, stay=[1])
     direct(2, ["1", "0"], permits=2, proposals=1, proposers=[0], crashes=1, slots=True)
+    # Permits given back one by one, over an epoch, to a founder that may hear of it twice.
+    direct(2, ["0:2", "1:2"], permits=3, proposals=1, slots=True, parts=True)
+    direct(2, ["1:3"], permits=3, members="1", proposals=1, doubles=1, slots=True, parts=True)
+    direct(2, ["1:2"], permits=2, proposals=1, crashes=1, slots=True, parts=True)
     adding, removing = {"member_changes": ["add 2"]}, {"member_changes": ["remove 2"]}
     holder = {"proposers": [0], "proposals": 1, **none}
     direct(3, [], members="2", **adding, **holder, crashes=1, crashing=[0])

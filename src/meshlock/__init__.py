@@ -9,6 +9,7 @@ TYPE_CHECKING = False  # as in typing, which takes as long to import as all else
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from meshlock.errors import NotInTime as NotInTime
     from meshlock.errors import Refused as Refused
     from meshlock.live.interfaces.async_client import Client as Client
     from meshlock.live.interfaces.async_client import ClientPool as ClientPool
@@ -33,6 +34,7 @@ __all__ = [
     "ClientPool",
     "Grant",
     "Node",
+    "NotInTime",
     "Pool",
     "Refused",
     "aconnect",
@@ -49,6 +51,7 @@ _HOMES = {
     "ClientPool": "meshlock.live.interfaces.async_client",
     "Grant": "meshlock.live.pools.grants",
     "Node": "meshlock.live.interfaces.node",
+    "NotInTime": "meshlock.errors",
     "Pool": "meshlock.live.pools.pool",
     "Refused": "meshlock.errors",
     "aconnect": "meshlock.live.interfaces.async_client",

@@ -14,3 +14,7 @@ class NoSuchPool(Refused):
 
     def __init__(self, name: str, known: list[str]) -> None:
         super().__init__(f"No pool '{name}'; known: {', '.join(sorted(known)) or 'none'}.")
+
+
+class NotInTime(TimeoutError):
+    """There were no permits in time; the text is one sentence that says why."""

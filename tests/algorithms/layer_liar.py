@@ -95,6 +95,10 @@ class LiarNode(Node):
         if self.holder and self.random.random() < 0.5:
             self.pass_on()
 
+    def release_some(self, client: int, permits: int) -> None:
+        self.free += permits
+        self.lie(1)
+
     def withdraw(self, client: int) -> bool:
         self.lie(1)
         if self.random.random() < 0.5:
@@ -130,7 +134,7 @@ class LiarNode(Node):
     def free_permits(self) -> int:
         return self.random.randint(0, self.all_permits)
 
-    def waited(self, client: int, grants: int) -> int:
+    def waited(self, client: int, grants: int = 0) -> int:
         return self.random.randint(-5, 10**6)
 
 

@@ -111,6 +111,10 @@ class Story:
             world.leave(draw.choice(sorted(world.held)))
         elif what < 0.65 and world.waiting:
             world.withdraw(draw.choice(sorted(world.waiting)))
+        elif what > 0.96 and world.held:
+            world.give_back(draw.choice(sorted(world.held)))
+        elif what > 0.93 and world.waiting:
+            world.change_priority(draw.choice(sorted(world.waiting)), draw.randrange(3))
         elif what < 0.7 and self.crashes and world.up[node]:
             world.crash(node)
         elif what < 0.77 and not world.up[node]:

@@ -301,6 +301,29 @@ class World:
         self.compare(node, twin)
         self.done(i)
 
+    def release_some(self, i: int, client: int, permits: int) -> None:
+        node = self.ready(i)
+        twin = self.twin(node)
+        node.release_some(client, permits)
+        if twin is not None:
+            twin.node.release_some(client, permits)
+        self.compare(node, twin)
+        self.done(i)
+
+    def change_priority(self, number: int, priority: int) -> None:
+        client = self.waiting[number]
+        i = client.node
+        self.asleep.discard(i)
+        node = self.ready(i)
+        twin = self.twin(node)
+        client.priority = priority
+        changed = node.change_priority(number, client.want, priority)
+        check(changed, "whoever waits may change its mind")
+        if twin is not None:
+            twin.node.change_priority(number, client.want, priority)
+        self.compare(node, twin)
+        self.done(i)
+
     def link_up(self, i: int, peer: int) -> None:
         node = self.ready(i)
         twin = self.twin(node)
@@ -427,12 +450,17 @@ class World:
             out = sum([entry.permits for entry in token.ledger])
             check(token.free + out == self.sizes[token.epoch.counter], "permits made or lost")
             check(token.free >= 0 or self.nodes[i].paused(), "more is out than there is")
-            named = {entry.fence for entry in token.ledger}
+            named = {entry.fence: entry for entry in token.ledger}
             for j in range(self.size):
                 if self.up[j]:
                     now = self.clocks[j].at(self.now)
                     for fence, grant in self.nodes[j].grants.items():
-                        check(grant.until <= now or fence in named, "not in the ledger")
+                        if grant.until > now:
+                            check(fence in named, "not in the ledger")
+                            entry = named[fence]
+                            check(entry.permits >= grant.permits, "too few in the ledger")
+                            same = entry.slots[: grant.permits] == grant.slots
+                            check(same, "other slots in the ledger")
             self.epochs.add(token.epoch)
 
     def usable(self) -> list[int]:
@@ -531,6 +559,15 @@ class World:
         self.asleep.discard(client.node)
         if self.up[client.node] and client.boot == self.boots[client.node]:
             self.release(client.node, number)
+
+    def give_back(self, number: int) -> None:
+        """One permit of several, of a node that lives."""
+        client = self.held[number]
+        if client.want > 1 and self.up[client.node] and client.boot == self.boots[client.node]:
+            self.asleep.discard(client.node)
+            client.want -= 1
+            client.slots = client.slots[: client.want]
+            self.release_some(client.node, number, 1)
 
     # -- the end ----------------------------------------------------------------------------------
 

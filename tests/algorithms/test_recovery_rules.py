@@ -146,7 +146,7 @@ def what_lapses_counts_until_its_lease_is_over(make: Make) -> bool:
 
 def undone_3() -> list[Make]:
     class StandsInForEver(Layer):
-        def leave_stand_in(self, fence: Fence) -> None:
+        def leave_stand_in(self, fence: Fence, left: int = 0) -> None:
             pass
 
     class FreesWhatLapsesAtOnce(Layer):

@@ -88,7 +88,7 @@ async def share() -> None:
         async with pool.acquire(2, priority=9, timeout=30) as grant:
             fence: int | None = grant.fence
         again: meshlock.Grant = await pool.acquire()
-        perhaps: meshlock.Grant | None = pool.try_acquire(2)
+        perhaps: meshlock.Grant | None = await pool.try_acquire(2)
 
 def block() -> None:
     with meshlock.BlockingNode("a", secret="s") as node:

@@ -102,7 +102,7 @@ def test_an_idle_holder_grants_without_a_message() -> None:
             docks = node.pool("docks")
             for _ in range(10):
                 before = {**docks.measures.sent, "RENEW": 0}
-                grant = docks.try_acquire()
+                grant = await docks.try_acquire()
                 assert grant is not None
                 assert {**docks.measures.sent, "RENEW": 0} == before
                 grant.release()

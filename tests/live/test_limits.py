@@ -71,7 +71,7 @@ def test_the_library_refuses_what_is_out_of_range(members: list[str]) -> None:
                 assert str(refused.value).endswith(".") and len(str(refused.value)) < 300
                 if "timeout" not in given:
                     with pytest.raises(Refused, match=sentence):
-                        docks.try_acquire(**given)
+                        await docks.try_acquire(**given)
             assert not docks.clients
             most, least = int(limits.PRIORITY.most), int(limits.PRIORITY.least)
             for given in ({"priority": most}, {"priority": least}, {"timeout": 1e9}):

@@ -121,9 +121,9 @@ def test_many_clients_of_one_node_hold_at_once() -> None:
         async with Node("a") as a:
             docks = a.pool("docks", permits=3)
             grants = [await docks.acquire() for _ in range(3)]
-            assert docks.try_acquire() is None
+            assert await docks.try_acquire() is None
             grants.pop().release()
-            extra = docks.try_acquire()
+            extra = await docks.try_acquire()
             assert extra is not None
             fences = [grant.fence for grant in grants] + [extra.fence]
             assert fences == sorted(set(fences), key=lambda fence: fence or 0)

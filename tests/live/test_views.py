@@ -15,7 +15,7 @@ from meshlock.live.links.frames import FRAME_LIMIT, Frame, Links, Routed, Splitt
 from meshlock.live.links.link import Connection
 from meshlock.live.links.security import unprotected
 from meshlock.live.pools import views
-from meshlock.live.pools.views import ANSWERS_EVERY, ASK, VIEW, VIEWS, View, brief
+from meshlock.live.pools.views import ANSWERS_EVERY, ASK, AT_A_STRETCH, VIEW, VIEWS, View, brief
 from waiting import LIMIT, a_while, eventually, run
 
 
@@ -112,7 +112,8 @@ def test_who_asks_all_the_time_is_answered_some_of_the_time(travelling: list[Fra
             began = loop.time()
             stranger.says(*[asks("x", "a", number) for number in range(500)])
             await eventually(lambda: len(travelling) == 500)
-            assert 1 <= len(sent) <= 1 + (loop.time() - began) / ANSWERS_EVERY
+            most = 1 + AT_A_STRETCH + (loop.time() - began) / ANSWERS_EVERY
+            assert 1 <= len(sent) <= most
             stranger.writer.close()
 
     run(story)
@@ -203,9 +204,11 @@ def test_leases_epochs_and_suspicions_are_told_where_a_pool_has_them() -> None:
     async def story() -> None:
         async with Node("a") as a:
             docks = a.pool("docks", permits=1)
+            async with docks.acquire():
+                [held] = docks.describe()["holding"]
             plain = docks.describe()
             more = {
-                "holding": [{"want": 1, "priority": 0, "fence": 3 << 32 | 17, "lease": 2.5}],
+                "holding": [held | {"fence": 3 << 32 | 17, "lease": 2.5}],
                 "epoch": 3,
                 "suspected": ["c"],
                 "why": "no majority",

@@ -141,7 +141,13 @@ class DirectNode(Node):
         return True
 
     def release(self, client: int) -> None:
-        permits = self.clients.pop(client)
+        self.returns(self.clients.pop(client))
+
+    def release_some(self, client: int, permits: int) -> None:
+        self.clients[client] -= permits
+        self.returns(permits)
+
+    def returns(self, permits: int) -> None:
         if self.holder:
             self.free += permits
             self.decide()
@@ -274,7 +280,7 @@ class DirectNode(Node):
         return max(grants, self.grants) + entry.rank - entry.priority * self.weight
 
     def known_priority(self) -> int | None:
-        return max([asked[3] for asked in self.queue], default=None)
+        return max([asked[3] for asked in self.queue if asked[2] > 0], default=None)
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:

@@ -196,10 +196,24 @@ class Node:
         """A client that was let in releases all its permits."""
         raise NotImplementedError
 
+    def release_some(self, client: int, permits: int) -> None:
+        """A client that was let in releases so many of its permits, and keeps some. Only where a
+        request may be for several."""
+        raise NotImplementedError
+
     def withdraw(self, client: int) -> bool:
         """A waiting client gives up. False if its request cannot be taken back: then it will
         be let in, and must leave."""
         return False
+
+    def change_priority(self, client: int, want: int, priority: int) -> bool:
+        """A waiting client's request becomes more or less urgent, and keeps its age. False if it
+        cannot be taken back any more: then it will be let in as it is."""
+        age = self.waited(client)
+        if not self.withdraw(client):
+            return False
+        self.resume(client, want, priority, age)
+        return True
 
     def receive(self, message: Message) -> None:
         """A message has arrived."""

@@ -225,7 +225,13 @@ class JiangNode(Node):
 
     def release(self, client: int) -> None:
         self.age()
-        permits = self.clients.pop(client)
+        self.returns(self.clients.pop(client))
+
+    def release_some(self, client: int, permits: int) -> None:
+        self.clients[client] -= permits
+        self.returns(permits)
+
+    def returns(self, permits: int) -> None:
         if self.holder:
             self.t += permits
         else:

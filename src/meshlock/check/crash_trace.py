@@ -190,6 +190,8 @@ class Retold(Steps):
             self.present[act.client] = client
         elif event == "leave":
             self.leased.leaves(self.now, self.present.pop(act.client))
+        elif event == "give-back":
+            self.leased.gives_some(self.present[act.client], 1)
         elif event == "withdraw":
             del self.present[act.client]
         elif event == "forget":

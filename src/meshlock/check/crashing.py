@@ -71,6 +71,7 @@ from meshlock.check.layers import (
     DOUBLE,
     EVENTS,
     FORGET,
+    GIVE_BACK,
     HEAL,
     LEAVE,
     LINK_DOWN,
@@ -103,7 +104,7 @@ from meshlock.errors import Refused
 
 MOST_WAVES: Final = 30
 
-NAMES: Final = (*EVENTS, "", "", "deliver", "double", "lose", "crash", "slow", "", "cut", "heal")
+NAMES: Final = (*EVENTS, "", "deliver", "double", "lose", "crash", "slow", "", "cut", "heal")
 
 BUDGETS: Final = {
     PROPOSE: LEFT_PROPOSALS,
@@ -366,7 +367,7 @@ class Crashing(Model):
             self.deliver(after, subject)
         elif kind == DOUBLE:
             self.deliver(after, subject)
-        elif kind in (REQUEST, LEAVE, WITHDRAW):
+        elif kind in (REQUEST, LEAVE, WITHDRAW, GIVE_BACK):
             if kind == REQUEST:
                 after.spend(LEFT_REQUESTS + subject - 1)
             self.call(after, self.setup.wishes[subject - 1].node, kind, subject)
@@ -598,7 +599,7 @@ class Crashing(Model):
             return f"{NAMES[kind]} {self.mail.name(subject)}"
         if kind == MEET:
             return f"renew {subject // self.size} with {subject % self.size}"
-        if kind in (REQUEST, LEAVE, WITHDRAW):
+        if kind in (REQUEST, LEAVE, WITHDRAW, GIVE_BACK):
             return f"{NAMES[kind]} {self.client(subject)}"
         if kind == CHANGE:
             changes = self.bounds.changes

@@ -37,6 +37,7 @@ class Faults:
         wall_clock: bool = True,
         stale: bool = False,
         slots: bool = False,
+        parts: bool = False,
         lead: list[str] | None = None,
     ) -> None:
         everybody = list(range(size))
@@ -63,6 +64,7 @@ class Faults:
         self.wall_clock = wall_clock  # where the disk is gone, is there a clock to number epochs?
         self.stale = stale  # keep messages that a sound node would refuse
         self.slots = slots  # grants say which permits they have
+        self.parts = parts  # whoever holds several may give one back at a time
         self.lead = lead or []  # steps by name; the search begins where they end
 
     def budgets(self) -> list[int]:

@@ -5,7 +5,8 @@
 *fences*        every grant's fence is above all fences granted before it
 *one-token*     at most one token can be used, here or on its way
 *slots*         no two grants under valid leases have a slot in common
-*ledger*        every grant under a valid lease stands in the ledger of the token that can be used
+*ledger*        every grant under a valid lease stands in the ledger of the token that can be used,
+                with all permits that it has
 *conservation*  free permits and ledger make k, below 0 is free only where k fell, the algorithm
                 inside knows the same permits to be free, and k is what it was unless somebody
                 asked for another
@@ -76,12 +77,12 @@ class Judge:
         """What is wrong with the state that a step led to; the same for every such step."""
         wrong: list[Fault] = []
         unbalanced: list[Fault] = []
-        valid: list[Fence] = []
+        valid: list[tuple[Fence, int]] = []
         slots: list[int] = []
         used = 0
         usable: dict[tuple[Epoch, int, int], TokenState] = {}
         for _, fence, permits, _, which in world.rest.orphans:
-            valid.append(fence)
+            valid.append((fence, permits))
             used += permits
             slots += which
         for i, number in enumerate(world.places):
@@ -91,7 +92,7 @@ class Judge:
                     if time > 0:
                         used += permits
                         slots += which
-                        valid.append(fence)
+                        valid.append((fence, permits))
             token = place.token
             if token is not None:
                 if place.held is not None:
@@ -118,8 +119,8 @@ class Judge:
         if len(usable) > 1:
             wrong.append(Fault("one-token", f"{len(usable)} tokens can be used", label))
         for token in usable.values() if valid else ():
-            named = [entry.fence for entry in token.ledger]
-            if any(fence not in named for fence in valid):
+            named = {entry.fence: entry.permits for entry in token.ledger}
+            if any(named.get(fence, 0) < permits for fence, permits in valid):
                 text = "a grant under a valid lease is not in the ledger"
                 wrong.append(Fault("ledger", text, label))
                 break

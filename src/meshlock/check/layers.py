@@ -16,7 +16,7 @@ from meshlock.check.world import Running
 from meshlock.properties import sentences
 
 (REQUEST, LEAVE, WITHDRAW, RENEW, PROPOSE, CHANGE, CLOSE, RESEND) = range(8)
-(DELIVER, RESTART, FORGET, TICK, LINK_UP, LINK_DOWN) = range(8, 14)
+(DELIVER, RESTART, FORGET, TICK, LINK_UP, LINK_DOWN, GIVE_BACK) = range(8, 15)
 # What no node does:
 NEXT, DOUBLE, LOSE, CRASH, SLOW, MEET, CUT, HEAL = range(16, 24)
 SHIFT: Final = 26  # a label is the kind of the step shifted by this, plus its subject
@@ -35,6 +35,7 @@ EVENTS: Final = (
     "tick",
     "link-up",
     "link-down",
+    "give-back",
 )
 
 Disk = tuple[Epoch, Config] | None
@@ -56,6 +57,7 @@ class Place:
         "inside",
         "members",
         "outcomes",
+        "parts",
         "permits",
         "promised",
         "proposing",
@@ -87,8 +89,9 @@ class Place:
         self.steps: list[tuple[int, int]] = []  # what the node itself could do, and with what
         self.proposing = NO_EPOCH  # the epoch for which reports are collected
         self.unaccepted: tuple[Epoch, int] = (NO_EPOCH, -1)
-        self.returning: list[Fence] = []
+        self.returning: dict[Fence, int] = {}
         self.inside: list[int] = []  # clients
+        self.parts: dict[int, int] = {}  # and what they hold
         self.waiting: list[int] = []
         self.outcomes: dict[int, Outcome] = {}  # of its handlers so far, by label
 
@@ -192,12 +195,13 @@ class Layers:
         if place.held is not None and inner is not None and can_agree(node):
             place.disagrees = inner.tokens() == 0 or inner.free_permits() != place.held.free
         place.inside = [grant.client for _, grant in grants]
+        place.parts = {grant.client: grant.permits for _, grant in grants}
         place.waiting = list(node.waiting)
         place.hop_seen = node.hop_seen
         place.adopted = node.adopted
         place.takes_part = node.inner is not None
         place.holder_hop = node.holder_hop
-        place.returning = list(node.returning)
+        place.returning = dict(node.returning)
         if node.unaccepted is not None:
             place.unaccepted = (node.unaccepted.state.epoch, node.unaccepted.state.hop)
         if node.proposal is not None and not node.proposal.closed:
@@ -215,6 +219,8 @@ class Layers:
             elif client in place.inside:
                 if not self.setup.wishes[client - 1].stays:
                     steps.append((LEAVE, client))
+                if faults.parts and place.parts.get(client, 0) > 1:
+                    steps.append((GIVE_BACK, client))
             elif len(place.inside) + len(place.waiting) < self.setup.clients:
                 steps.append((REQUEST, client))
         if node.promised == node.adopted and node.has_to_renew():
@@ -289,6 +295,8 @@ class Layers:
                 node.release(subject)
             elif kind == WITHDRAW:
                 node.withdraw(subject)
+            elif kind == GIVE_BACK:
+                node.release_some(subject, 1)
             elif kind == RENEW:
                 node.renew()
             elif kind == PROPOSE:
@@ -323,7 +331,7 @@ class Layers:
         act.before = place.state if place.up else node.freeze()
         if kind == DELIVER:
             act.message = self.mail.fresh(subject)
-        elif kind in (REQUEST, LEAVE, WITHDRAW):
+        elif kind in (REQUEST, LEAVE, WITHDRAW, GIVE_BACK):
             wish = self.setup.wishes[subject - 1]
             act.client, act.want, act.priority = subject, wish.want, wish.priority
         elif kind in (LINK_UP, LINK_DOWN):

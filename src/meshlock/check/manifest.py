@@ -93,7 +93,7 @@ class Entry:
         words += [f"'{change}'" for change in table.get("member_changes", [])]
         words += [f"resize {permits}" for permits in table.get("resizes", [])]
         words += [f"{name} {table[name]}" for name in ("lease", "wait") if name in table]
-        words += [name for name in ("birth", "idle", "slots") if table.get(name)]
+        words += [name for name in ("birth", "idle", "slots", "parts") if table.get(name)]
         words += [f"after {step}" for step in table.get("lead", [])]
         words += [f"{name} {table[name]}" for name in ("renewals", "handshakes") if name in table]
         return words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from meshlock.algorithms.interface import NIL
 from meshlock.algorithms.recovery.messages import (
     Accepted,
     AskLedger,
@@ -55,7 +56,9 @@ def is_refused(layers: Layers, world: World, carried: Carried) -> bool:
     if isinstance(message, Accepted):
         return not place.up or place.unaccepted != (message.epoch, message.hop)
     if isinstance(message, Returned):
-        return not place.up or all(fence not in place.returning for fence in message.fences)
+        return not place.up or all(
+            place.returning.get(fence, NIL) < left for fence, left in message.fences
+        )
     if isinstance(message, Sent):
         sender = layers.places[message.sender][world.places[message.sender]]
         return not sender.up or sender.unaccepted != (message.epoch, message.hop)

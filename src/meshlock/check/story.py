@@ -52,6 +52,8 @@ def told_cause(act: Act) -> str:
         return f"{node} asks for {permits} with priority {act.priority} (client {act.client})"
     if act.event == "leave":
         return f"{node} leaves (client {act.client})"
+    if act.event == "give-back":
+        return f"{node} gives back a permit (client {act.client})"
     if act.event == "withdraw":
         return f"{node} gives up waiting (client {act.client})"
     if act.event in ("link-up", "link-down"):
@@ -271,8 +273,10 @@ def arguments(act: Act) -> dict[str, Any]:
         said["args"] = dict(zip(message.fields, message.freeze()[1:], strict=True))
     elif act.event == "request":
         said |= {"client": act.client, "want": act.want, "priority": act.priority}
-    elif act.event in ("leave", "withdraw"):
+    elif act.event in ("leave", "withdraw", "give-back"):
         said["client"] = act.client
+        if act.event == "give-back":
+            said["permits"] = 1
     elif act.peer >= 0:
         said["peer"] = act.peer
     return said

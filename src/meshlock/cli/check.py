@@ -210,6 +210,14 @@ def check(
             "--slots", help="Grants say which permits they have.", rich_help_panel=CRASHES
         ),
     ] = False,
+    parts: Annotated[
+        bool,
+        typer.Option(
+            "--parts",
+            help="Whoever holds several permits may give one back at a time.",
+            rich_help_panel=CRASHES,
+        ),
+    ] = False,
     lead: Annotated[
         list[str] | None,
         typer.Option(
@@ -304,6 +312,7 @@ def check(
         "wall_clock": False if no_wall_clock else None,
         "stale": stale or None,
         "slots": slots or None,
+        "parts": parts or None,
         "lead": lead,
     }
     small = (mutant or without) and nodes is None and topology is None and not request

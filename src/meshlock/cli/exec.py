@@ -34,7 +34,20 @@ def execute(
     priority: Annotated[int, typer.Option(help="Larger is more urgent.")] = 0,
     timeout: Annotated[
         float | None,
-        typer.Option(help="Seconds to wait for the permits; for ever if left out."),
+        typer.Option(
+            help="Seconds to wait for the permits; for ever if left out. 0: now or not at all."
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(help="What others see; user, host, command and process unless said."),
+    ] = None,
+    slots_to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VARIABLE",
+            help="Where to put the names of the permits, too, such as CUDA_VISIBLE_DEVICES.",
+        ),
     ] = None,
     socket: Annotated[str | None, typer.Option(help="The agent's unix socket.")] = None,
 ) -> None:
@@ -43,20 +56,22 @@ def execute(
     The exit code is the command's (128 + N if signal N ended it), or 75 if there were no
     permits in time. If the permits are under a lease that cannot be renewed, the command is
     told to end (SIGTERM) while a third of it is left, and is killed before it ends. It finds
-    MESHLOCK_POOL, MESHLOCK_WANT and MESHLOCK_FENCE in its environment.
+    MESHLOCK_POOL, MESHLOCK_WANT, MESHLOCK_FENCE and MESHLOCK_SLOTS in its environment.
 
     Example: meshlock exec --pool docks --want 2 --priority 9 --timeout 30 -- ./unload.sh
     """
     from meshlock.live.interfaces.asking import Connection, wish
     from meshlock.live.interfaces.client import Session
-    from meshlock.live.machine import limits
+    from meshlock.live.machine import labels, limits
 
     limits.name(pool)
     wanted = {
         "want": limits.want(want, "--want"),
         "priority": limits.priority(priority, "--priority"),
         "timeout": limits.timeout(timeout, "--timeout"),
+        "label": labels.of_command(command) if label is None else label,
     }
+    variables = ["MESHLOCK_SLOTS"] if slots_to is None else ["MESHLOCK_SLOTS", slots_to]
     session, line = Session(socket, leases=True), Connection(socket)
     body = wish(**wanted, session=session.name)
     try:
@@ -64,12 +79,18 @@ def execute(
     except TimeoutError as error:
         typer.echo(f"meshlock: {error}", err=True)
         sys.exit(NOT_IN_TIME)
-    code = run(command, pool, grant, session)
+    code = run(command, pool, grant, session, variables)
     session.line.close()
     sys.exit(code)
 
 
-def run(command: list[str], pool: str, grant: dict[str, Any], session: Session) -> int:
+def run(
+    command: list[str],
+    pool: str,
+    grant: dict[str, Any],
+    session: Session,
+    variables: list[str],
+) -> int:
     import os
     import signal
     import subprocess
@@ -82,6 +103,7 @@ def run(command: list[str], pool: str, grant: dict[str, Any], session: Session) 
         "MESHLOCK_POOL": pool,
         "MESHLOCK_WANT": str(grant["want"]),
         "MESHLOCK_FENCE": str(grant["fence"] or ""),
+        **dict.fromkeys(variables, ",".join(grant["slots"])),
     }
     try:
         child = subprocess.Popen(command, env=environment, preexec_fn=die_with_parent())

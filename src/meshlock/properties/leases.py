@@ -125,6 +125,13 @@ class LeaseMonitor(Monitor):
             self.report("leases", time, sentences.overstayed(held.node, client, held.until))
         del self.given[client]
 
+    def gives_some(self, client: int, permits: int) -> None:
+        """The client keeps the rest, and the first of its slots."""
+        held = self.given.get(client)
+        if held is not None:
+            held.want -= permits
+            held.slots = held.slots[: held.want]
+
     def crashed(self, node: int) -> None:
         for held in self.given.values():
             if held.node == node:

@@ -153,6 +153,10 @@ class LayeredNodes:
         del self.ends[client.number]
         self.monitor.gives_back(now, client.number)
 
+    def gives_some(self, client: Client, permits: int) -> None:
+        client.want -= permits
+        self.monitor.gives_some(client.number, permits)
+
     # -- after a step ---------------------------------------------------------------------
 
     def judge(self, now: float, me: int) -> LeaseStep:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from meshlock.algorithms.interface import NIL
 from meshlock.properties import sentences
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import written
@@ -14,6 +15,8 @@ CAUSES = {
     "start",
     "request",
     "leave",
+    "give-back",
+    "priority",
     "withdraw",
     "deliver",
     "undelivered",
@@ -152,6 +155,16 @@ class Audit:
                 self.monitor.leaves(want)
             if not self.flying:
                 self.monitor.quiet()
+        elif kind == "give-back":
+            permits += self.give_back(event)
+        elif kind == "priority":
+            client = self.trace.whole(event, "client")
+            if client not in self.clients or client in self.inside:
+                raise self.trace.bad(
+                    f"changes the priority of client {client}, which does not wait"
+                )
+            self.monitor.withdraws(client)
+            self.monitor.asks(client, self.trace.whole(event, "priority"))
         elif kind == "withdraw":
             client = self.trace.whole(event, "client")
             if client not in self.clients or client in self.inside:
@@ -182,6 +195,19 @@ class Audit:
         self.step = (node, tokens - self.tokens[node], permits - self.free[node])
         if self.leases is not None:
             self.leases.keeps(event, node, self.tokens[node], self.free[node])
+
+    def give_back(self, event: dict[str, Any]) -> int:
+        """How many permits somebody gives back who keeps others."""
+        client, permits = self.trace.whole(event, "client"), self.trace.whole(event, "permits")
+        node, want = self.clients.get(client, (NIL, 0))
+        if client not in self.inside or not 0 < permits < want:
+            raise self.trace.bad(f"lets client {client} give back {permits}, which it cannot")
+        self.clients[client] = (node, want - permits)
+        if self.leases is not None:
+            self.leases.monitor.gives_some(client, permits)
+        else:
+            self.monitor.leaves(permits)
+        return permits
 
     def send(self, event: dict[str, Any]) -> None:
         node, number = self.trace.whole(event, "node"), self.trace.whole(event, "id")

@@ -104,6 +104,8 @@ class TraceWriter:
         line.update(cause)
         if event == "request":
             self.wants[cause["client"]] = cause["want"]
+        elif event == "give-back":
+            self.wants[cause["client"]] -= cause["permits"]
         elif event in ("leave", "withdraw"):
             del self.wants[cause["client"]]
         tokens, free = node.tokens(), node.free_permits()

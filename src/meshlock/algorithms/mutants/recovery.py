@@ -240,10 +240,10 @@ class GrantsWhileTooMuchIsOut(Layer):
 class FreesAllThatComesBack(Layer):
     """Rule 15: what comes back makes up for what was too much."""
 
-    def strike(self, fence: Fence) -> None:
+    def strike(self, fence: Fence, permits: int) -> None:
         if self.paused() and self.token is not None:
             self.token.free = max(0, self.token.free)
-        super().strike(fence)
+        super().strike(fence, permits)
 
 
 class ForgetsThePermits(Layer):
@@ -415,6 +415,27 @@ class ForgetsSlotsOfWhatLapses(Layer):
         return tuple([entry._replace(slots=()) for entry in lapsing])
 
 
+class StrikesTheWhole(Layer):
+    def strike(self, fence: Fence, permits: int) -> None:
+        assert self.token is not None
+        super().strike(fence, self.token.left(fence))
+
+
+class ReturnsAPartTwice(Layer):
+    """Rule 3: by what is left, so that twice is as good as once."""
+
+    def leave_stand_in(self, fence: Fence, left: int = 0) -> None:
+        if left > 0 and fence in self.stand_ins:
+            left = self.stand_ins[fence][1] - 1
+        super().leave_stand_in(fence, left)
+
+    def receive_return(self, message: Return) -> None:
+        if message.left > 0 and message.fence in self.stand_ins and self.active():
+            self.leave_stand_in(message.fence, message.left)
+        else:
+            super().receive_return(message)
+
+
 LISTS = ("crashing", "proposers", "resizes", "stay")
 
 
@@ -472,7 +493,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         ReturnsForAFormerLife,
         "a restarted node returns at once what a command of its former life still uses",
-        "ledger in 11",
+        "ledger in 12",
         "requests=0 proposals=1 crashes=1 crashing=0 proposers=2 stay=0",
         "request 0, propose 2, deliver PROPOSE 2>0",
     ),
@@ -572,7 +593,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         SwitchesOnItsPromise,
         "a client's grant belongs to the new epoch as soon as it is promised",
-        "ledger in 12",
+        "ledger in 11",
         "requests=0 proposals=1 proposers=2 stay=0",
     ),
     mutant(
@@ -795,5 +816,18 @@ MUTANTS: list[Mutant] = [
         "slots in 10",
         "requests=1,0,0 permits=2 members=1 others=1 proposals=1 slots",
         f"{FIRST_TOKEN}, request 0a, deliver REQUEST 0>1, deliver TOKEN 1>0, leave 0a",
+    ),
+    mutant(
+        StrikesTheWhole,
+        "whoever gives back a part of its permits is struck out of the ledger",
+        "ledger in 2",
+        "requests=0:2 permits=2 parts",
+    ),
+    mutant(
+        ReturnsAPartTwice,
+        "a RETURN of a part gives back one permit more whenever it comes",
+        "ledger in 11",
+        "requests=1:3 permits=3 members=1 others=1 proposals=1 parts",
+        FIRST_TOKEN,
     ),
 ]

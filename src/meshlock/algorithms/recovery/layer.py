@@ -40,7 +40,7 @@ quiet_until      after a start we neither vote, report nor propose before
 heard            for each member, when we sent the latest renewal that it answered
 hop_seen         (epoch, hop) of the latest token that we had in hand
 unaccepted       a token that we sent and that nobody has acknowledged yet
-returning        grants that are over and not yet known to be struck out of the ledger
+returning        grants that are over, or a part, and not yet known to be struck out of the ledger
 holder           the last we know of where the token is, or will be
 holder_hop       the token's hop of which we know that; only news of a later one counts
 config           of the latest epoch adopted: members, permits (k), lease; *durable*
@@ -129,6 +129,7 @@ from meshlock.algorithms.recovery.records import (
     Entry,
     Fence,
     FirstLedger,
+    Returns,
     Seal,
     TokenState,
     Unaccepted,
@@ -139,8 +140,6 @@ from meshlock.algorithms.recovery.state import Grant, HeldToken, Proposal, Terms
 MOST_EARLY = 1000
 AT_ONCE = 500
 """So many of those who wait ask anew in one step when an epoch begins."""
-
-Returns = tuple[tuple[Fence, int], ...]
 
 
 def layer(me: int, out: list[Effect], terms: Terms) -> Layer:
@@ -211,6 +210,22 @@ class Layer(Quorum):
                 self.leaving[client] = want  # rule 11
         return True
 
+    def change_priority(self, client: int, want: int, priority: int) -> bool:
+        if client not in self.waiting:
+            return False
+        _, _, age, arrival = self.waiting[client]
+        self.waiting[client] = (want, priority, age, arrival)
+        self.line.remove(client)
+        self.line.put(client, priority, arrival)
+        if client in self.unasked.places:
+            self.unasked.remove(client)
+            self.unasked.put(client, priority, arrival)
+        elif self.active() and self.terms.algorithm.many_clients and self.may_ask(client):
+            assert self.inner is not None
+            self.inner.change_priority(client, want, priority)
+            self.carry_out()
+        return True
+
     def stops_waiting(self, client: int) -> None:
         del self.waiting[client]
         self.line.remove(client)
@@ -220,31 +235,45 @@ class Layer(Quorum):
         for fence, grant in self.grants.items():
             if grant.client == client:
                 del self.grants[fence]
-                self.end(fence, grant)
+                self.end(fence, grant, grant.permits, 0)
                 return
 
-    def end(self, fence: Fence, grant: Grant) -> None:
-        """A grant is over: the ledger must hear of it, unless its epoch is over too."""
+    def release_some(self, client: int, permits: int) -> None:
+        """The last of its slots."""
+        for fence, grant in self.grants.items():
+            if grant.client == client and permits < grant.permits:
+                grant.permits -= permits
+                grant.slots = grant.slots[: grant.permits]
+                self.end(fence, grant, permits, grant.permits)
+                return
+
+    def end(self, fence: Fence, grant: Grant, permits: int, left: int) -> None:
+        """A grant is over, or a part of it: the ledger must hear of it, unless its epoch is over
+        too."""
         if grant.epoch != self.adopted:
             return
-        self.returning[fence] = grant.permits
+        self.returning[fence] = left
         if not self.active():
             return  # whoever promised has reported it: the next ledger tells us what to do
         if fence.epoch == self.adopted:
-            self.leave_inside(grant.client, fence, grant.permits)
+            self.leave_inside(grant.client, fence, permits, left)
         else:
-            self.return_kept(fence)
+            self.return_kept(fence, left)
 
     # -- the node inside -----------------------------------------------------------------------
 
-    def leave_inside(self, client: int, fence: Fence, permits: int) -> None:
+    def leave_inside(self, client: int, fence: Fence, permits: int, left: int = 0) -> None:
         inner = self.inner
         assert inner is not None
         had = inner.tokens() > 0
-        inner.release(client)
+        if left > 0:
+            inner.release_some(client, permits)
+        else:
+            inner.release(client)
         self.bring_back(had, ((fence, permits),))
         self.carry_out()
-        self.is_served(client)
+        if left == 0:
+            self.is_served(client)
 
     def is_served(self, client: int) -> None:
         if self.serving == client:
@@ -254,23 +283,34 @@ class Layer(Quorum):
     def bring_back(self, had: bool, returned: Returns) -> None:
         """Rule 9: permits have come to the node inside, which had the token before, or not."""
         if had and self.token is not None:
-            for fence, _ in returned:
-                self.strike(fence)
+            for fence, permits in returned:
+                self.strike(fence, permits)
         else:
-            self.pending.update(returned)
+            self.await_token(returned)
 
-    def strike(self, fence: Fence) -> None:
-        assert self.token is not None
-        owner = self.token.strike(fence)
-        self.returning.pop(fence, None)
+    def await_token(self, returned: Returns) -> None:
+        for fence, permits in returned:
+            self.pending[fence] = self.pending.get(fence, 0) + permits
+
+    def strike(self, fence: Fence, permits: int) -> None:
+        token = self.token
+        assert token is not None
+        owner = token.strike(fence, permits)
+        left = token.left(fence)
+        self.is_struck(fence, left)
         if owner not in (NIL, self.me):
-            self.struck[owner] = (*self.struck.get(owner, ()), fence)
+            self.struck[owner] = (*self.struck.get(owner, ()), (fence, left))
+
+    def is_struck(self, fence: Fence, left: int) -> None:
+        """The ledger says that so many are out."""
+        if self.returning.get(fence, NIL) >= left:
+            del self.returning[fence]
 
     def absorb(self) -> None:
         """The token is here, and with it all permits that came ahead of it."""
         pending, self.pending = self.pending, {}
-        for fence in sorted(pending):
-            self.strike(fence)
+        for fence, permits in sorted(pending.items()):
+            self.strike(fence, permits)
 
     def carry_out(self) -> None:
         """Do what the node inside asked for, in order, as far as the token's state allows."""
@@ -358,7 +398,7 @@ class Layer(Quorum):
         label = self.label(client)
         token.ledger = (*token.ledger, Entry(self.me, fence, want, False, slots, label))
         if self.leaving.pop(client, 0) > 0:
-            self.returning[fence] = want
+            self.returning[fence] = 0
             return [(client, fence, want)]
         self.stops_waiting(client)
         self.grants[fence] = Grant(client, want, token.epoch, token.until, slots, label)
@@ -485,9 +525,8 @@ class Layer(Quorum):
         self.hear(self.me)
         self.receipts[sender] = state.hop
         self.absorb()
-        out = [entry.fence for entry in self.token.ledger]
-        for fence in [fence for fence in self.returning if fence not in out]:
-            del self.returning[fence]
+        for fence in list(self.returning):
+            self.is_struck(fence, self.token.left(fence))
         if (self.token.until - self.now) * 3 < 2 * self.terms.lease:
             self.extend()  # what members answered us before is good for the token as well
         return True
@@ -580,8 +619,10 @@ class Layer(Quorum):
                 grant = self.grants.get(entry.fence)
                 if grant is not None and grant.until > self.now:
                     grant.epoch = self.adopted
+                    if grant.permits < entry.permits:
+                        self.returning[entry.fence] = grant.permits
                 else:
-                    missing[entry.fence] = entry.permits
+                    missing[entry.fence] = 0
         self.disown(missing)
 
     def disown(self, missing: dict[Fence, int]) -> None:
@@ -683,43 +724,50 @@ class Layer(Quorum):
 
     # -- grants of the first ledger ------------------------------------------------------------
 
-    def return_kept(self, fence: Fence) -> None:
+    def return_kept(self, fence: Fence, left: int) -> None:
         """Rule 3."""
         founder = self.adopted.proposer
         if founder == self.me:
-            self.leave_stand_in(fence)
+            self.leave_stand_in(fence, left)
         else:
-            self.send(Return(founder, self.adopted, fence, self.me, GRANTS))
+            self.send(Return(founder, self.adopted, fence, left, self.me, GRANTS))
 
-    def leave_stand_in(self, fence: Fence) -> None:
-        if fence in self.stand_ins and self.active():
-            client, permits = self.stand_ins.pop(fence)
+    def leave_stand_in(self, fence: Fence, left: int = 0) -> None:
+        """What is left goes by what the owner says, so that twice is as good as once."""
+        client, permits = self.stand_ins.get(fence, (NIL, 0))
+        if permits <= left or not self.active():
+            return
+        if left > 0:
+            self.stand_ins[fence] = (client, left)
+        else:
+            del self.stand_ins[fence]
             self.lapsing.discard(fence)
-            if self.paused():
-                self.bring_back(True, ((fence, permits),))
-            else:
-                self.leave_inside(client, fence, permits)
+        if self.paused():
+            self.bring_back(True, ((fence, permits - left),))
+        else:
+            self.leave_inside(client, fence, permits - left, left)
 
     def receive_return(self, message: Return) -> None:
         if self.adopted != self.promised or message.epoch > self.adopted:
             return
-        fence = message.fence
+        fence, left = message.fence, message.left
         if message.epoch < self.adopted:
             self.inform(message.node)
             return
-        if fence in self.stand_ins and fence not in self.lapsing:
-            self.leave_stand_in(fence)
+        if self.stand_ins.get(fence, (NIL, 0))[1] > left and fence not in self.lapsing:
+            self.leave_stand_in(fence, left)
         elif self.token is not None:
-            if all(entry.fence != fence for entry in self.token.ledger):
-                self.send(Returned(message.node, message.epoch, (fence,)))
+            if self.token.left(fence) <= left:
+                self.send(Returned(message.node, message.epoch, ((fence, left),)))
         elif message.node != self.me and self.holder_hop > message.hop:
+            hop = self.holder_hop
             for node in self.onward():
-                self.send(Return(node, message.epoch, fence, message.node, self.holder_hop))
+                self.send(Return(node, message.epoch, fence, left, message.node, hop))
 
     def receive_returned(self, message: Returned) -> None:
         if message.epoch == self.adopted:
-            for fence in message.fences:
-                self.returning.pop(fence, None)
+            for fence, left in message.fences:
+                self.is_struck(fence, left)
 
     def acknowledge(self) -> None:
         """What arrived and what was struck out: nobody waits for that, so it goes together."""
@@ -783,7 +831,7 @@ class Layer(Quorum):
             for message in lost:  # rule 8: it never left
                 if isinstance(message, Message) and message.tokens() + message.permits() > 0:
                     if message.seal is not None:
-                        self.pending.update(message.seal.returned)
+                        self.await_token(message.seal.returned)
                         message.seal = None
                     self.inner.undelivered(message)
             self.inner.link_down(peer)
@@ -848,12 +896,13 @@ class Layer(Quorum):
     def repeat(self) -> None:
         """Messages get lost: say again what nobody has acted upon."""
         if self.adopted == self.promised:
-            for fence in sorted(self.returning):
+            for fence, left in sorted(self.returning.items()):
                 if fence.epoch != self.adopted:
-                    self.return_kept(fence)
+                    self.return_kept(fence, left)
                 for node in self.onward():
                     if fence in self.returning:
-                        self.send(Return(node, self.adopted, fence, self.me, self.holder_hop))
+                        hop = self.holder_hop
+                        self.send(Return(node, self.adopted, fence, left, self.me, hop))
         self.send_again()
         self.collect()
         # members hear the holder renew; but that they restarted, others learn by the question
@@ -883,7 +932,7 @@ class Layer(Quorum):
             if grant.until <= self.now:
                 del self.grants[fence]
                 self.out.append(Lost(grant.client, fence_number(fence)))
-                self.end(fence, grant)
+                self.end(fence, grant, grant.permits, 0)
         proposal = self.proposal
         if proposal is not None and proposal.closed:
             end = proposal.until if proposal.confirmed else proposal.told_at + self.terms.lease

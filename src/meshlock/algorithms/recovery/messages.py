@@ -15,6 +15,7 @@ from meshlock.algorithms.recovery.records import (
     Fence,
     FirstLedger,
     Report,
+    Returns,
 )
 
 
@@ -165,21 +166,24 @@ class Accepted(Message):
 
 
 class Return(Message):
-    """The grant with this fence is over; ``node`` wants to know when it is struck out. ``hop`` as
-    of ASK."""
+    """Of the grant with this fence so many permits are ``left``, none if it is over; ``node``
+    wants to know when the others are struck out. ``hop`` as of ASK."""
 
-    def __init__(self, receiver: int, epoch: Epoch, fence: Fence, node: int, hop: int) -> None:
+    def __init__(
+        self, receiver: int, epoch: Epoch, fence: Fence, left: int, node: int, hop: int
+    ) -> None:
         super().__init__(receiver)
         self.epoch = epoch
         self.fence = fence
+        self.left = left
         self.node = node
         self.hop = hop
 
 
 class Returned(Message):
-    """They are struck out of the ledger."""
+    """They are struck out of the ledger, but for so many permits of each."""
 
-    def __init__(self, receiver: int, epoch: Epoch, fences: tuple[Fence, ...]) -> None:
+    def __init__(self, receiver: int, epoch: Epoch, fences: Returns) -> None:
         super().__init__(receiver)
         self.epoch = epoch
         self.fences = fences

@@ -367,6 +367,21 @@ class Pace:
         node = self.node
         if len(node.waiting) == 0:
             return ""
+        obstacle = self.obstacle(now)
+        if obstacle:
+            return obstacle
+        if node.token is not None and node.usable():
+            if node.token.free == 0:
+                return "all permits are in use"
+            return f"{node.token.free} permits are free; requests ahead are served first"
+        holder = self.holder()
+        if holder == NIL:
+            return "where the token is is not known yet"
+        return f"{self.called(holder)} had the token when it was last heard of"
+
+    def obstacle(self, now: int) -> str:
+        """Why nobody is served here, whoever it is; empty if the token may come."""
+        node = self.node
         members, reached = node.members, self.reached()
         if len(reached) < majority(members):
             return f"quorum lost: {len(reached)} of {len(members)} members reachable"
@@ -379,18 +394,13 @@ class Pace:
         if node.token is not None and node.usable():
             if node.token.free < 0:
                 return f"the pool was made smaller: {-node.token.free} too many are still in use"
-            if node.token.free == 0:
-                return "all permits are in use"
-            return f"{node.token.free} permits are free; requests ahead are served first"
-        if node.quiet():
+            return ""
+        if node.quiet() and not node.active():
             left = node.quiet_until - now
             return f"restarted, in its quiet period for {self.seconds(left)} more"
         reason = self.reason or self.shared_reason(now) or self.own_reason(now)
         if reason != "":
             return f"{reason}; a new epoch will be proposed"
-        holder = self.holder()
         if node.promised > node.adopted:
-            return f"{self.called(holder)} has proposed a new epoch, which is not ready yet"
-        if holder == NIL:
-            return "where the token is is not known yet"
-        return f"{self.called(holder)} had the token when it was last heard of"
+            return f"{self.called(self.holder())} has proposed a new epoch, which is not ready yet"
+        return ""

@@ -59,6 +59,10 @@ class Entry(NamedTuple):
     label: str
 
 
+Returns = tuple[tuple[Fence, int], ...]
+"""Grants, and how many permits of each."""
+
+
 class Participant(NamedTuple):
     """Who reported for an epoch, in which life, and its father in the tree of a fixed network."""
 
@@ -127,7 +131,7 @@ class Seal:
         boot: int,
         state: TokenState | None = None,
         left: int = 0,
-        returned: tuple[tuple[Fence, int], ...] = (),
+        returned: Returns = (),
         travelled: int = 0,
     ) -> None:
         self.epoch = epoch

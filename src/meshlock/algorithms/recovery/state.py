@@ -28,6 +28,7 @@ from meshlock.algorithms.recovery.records import (
     Fence,
     FirstLedger,
     Report,
+    Returns,
     Seal,
     TokenState,
     Unaccepted,
@@ -113,14 +114,25 @@ class HeldToken:
     def state(self) -> TokenState:
         return TokenState(self.epoch, self.hop, self.free, self.ledger, self.grants)
 
-    def strike(self, fence: Fence) -> int:
-        """By fence, so that twice is as good as once; whose grant it was, NIL if it is not here."""
+    def strike(self, fence: Fence, permits: int) -> int:
+        """So many permits of a grant, the last of its slots; by fence, so that what is gone is
+        not struck out twice. Whose grant it was, NIL if it is not here."""
         for entry in self.ledger:
             if entry.fence == fence:
-                self.free += entry.permits
-                self.ledger = tuple([other for other in self.ledger if other.fence != fence])
+                left = max(0, entry.permits - permits)
+                self.free += entry.permits - left
+                rest = entry._replace(permits=left, slots=entry.slots[:left])
+                ledger = [rest if other is entry else other for other in self.ledger]
+                self.ledger = tuple([other for other in ledger if other.permits > 0])
                 return entry.node
         return NIL
+
+    def left(self, fence: Fence) -> int:
+        """How many permits of that grant are out."""
+        for entry in self.ledger:
+            if entry.fence == fence:
+                return entry.permits
+        return 0
 
     def lowest_slots(self, want: int) -> tuple[int, ...]:
         """Of those that are not out. As there are so many free permits, they are below k."""
@@ -250,7 +262,7 @@ class State(Leased):
         self.unaccepted_until = NEVER
         self.holder = NIL
         self.holder_hop = GRANTS
-        self.returning: dict[Fence, int] = {}
+        self.returning: dict[Fence, int] = {}  # and how many permits are kept
         self.former: dict[Fence, int] = {}  # entries of a former life, to be returned later
         self.proposal: Proposal | None = None
         self.lapsed_at = NEVER
@@ -265,7 +277,7 @@ class State(Leased):
         self.pending: dict[Fence, int] = {}
         self.withheld: list[Effect] = []
         self.receipts: dict[int, int] = {}
-        self.struck: dict[int, tuple[Fence, ...]] = {}
+        self.struck: dict[int, Returns] = {}  # whose, and what is left of it
         self.early: list[Message] = []
         self.near: set[int] = set()
         self.hellos: dict[int, tuple[Epoch, int, bool]] = {}
@@ -421,7 +433,7 @@ class State(Leased):
             self.thawed_effect(written) for written in cast(tuple[Frozen, ...], state[26])
         ]
         self.receipts = dict(cast(tuple[tuple[int, int], ...], state[27]))
-        self.struck = dict(cast(tuple[tuple[int, tuple[Fence, ...]], ...], state[28]))
+        self.struck = dict(cast(tuple[tuple[int, Returns], ...], state[28]))
         self.early = [
             cast(Message, self.thawed_effect(written))
             for written in cast(tuple[Frozen, ...], state[29])

@@ -6,6 +6,7 @@ comes first. A client whose agent died goes on being valid until then.
 
 ========  =====================================================================================
 permits   at no instant do valid grants add up to more than k
+slots     every grant names as many permits as it has, and no two valid ones name the same
 fences    no two grants have the same fence; and if one was in its client's hands before
           another was asked for, its fence is lower (between those two moments nobody but the
           agents knows when a grant was made, so of grants that overlap so nothing is said)
@@ -50,7 +51,10 @@ from meshlock.live.chaos.resource import REFUSED
 from meshlock.live.chaos.stalls import CHANGES, Stall, State, moments, stalls
 from meshlock.properties.overtaking import Overtaking
 
-PROPERTIES = ("permits", "fences", "resource", "resumed", "order", "served", "returned", "agents")
+PROPERTIES = (
+    *("permits", "slots", "fences", "resource", "resumed", "order", "served", "returned"),
+    "agents",
+)
 
 
 class Violation(msgspec.Struct):
@@ -69,6 +73,7 @@ class Use(msgspec.Struct):
     asked: float
     granted: float | None = None
     fence: int | None = None
+    slots: list[str] = []
     ended: float | None = None  # given back, lost, over, or refused
     permits: int | None = None  # of the pool when it was granted
     spans: list[tuple[float, float]] = []  # when it was valid
@@ -90,6 +95,7 @@ def uses(record: Sequence[AnyLine]) -> list[Use]:
         elif isinstance(line, Granted):
             use = found[line.c, line.n]
             use.granted, use.fence, use.permits = line.t, line.fence, line.permits
+            use.slots = line.slots
             until = float("inf") if line.until is None else line.until
             leases[line.c, line.n] = [(line.t, until)]
         elif isinstance(line, Renewed):
@@ -137,6 +143,7 @@ def judge(record: Sequence[AnyLine]) -> Verdict:
     found_stalls = stalls(record)
     violations = [
         *too_many(all_uses, set_up.permits),
+        *misnamed(all_uses),
         *disordered(all_uses),
         *resource_wrong(record, all_uses),
         *too_long(found_stalls, set_up.within),
@@ -199,6 +206,18 @@ def too_many(all_uses: list[Use], permits: int) -> Iterator[Violation]:
         if total > most:
             names = ", ".join(other.name for other in valid.values())
             yield Violation("permits", time, f"{total} of {most} permits are valid: {names}")
+        for other in valid.values():
+            shared = sorted(set(use.slots) & set(other.slots))
+            if other is not use and shared:
+                sentence = f"{use.name} and {other.name} both have {', '.join(shared)}"
+                yield Violation("slots", time, sentence)
+
+
+def misnamed(all_uses: list[Use]) -> Iterator[Violation]:
+    for use in all_uses:
+        if use.granted is not None and use.slots and len(set(use.slots)) != use.want:
+            sentence = f"{use.name} names {len(set(use.slots))} permits"
+            yield Violation("slots", use.granted, sentence)
 
 
 def disordered(all_uses: list[Use]) -> Iterator[Violation]:

@@ -62,6 +62,7 @@ class Granted(Line, tag="granted"):
     fence: int | None = None
     until: float | None = None
     permits: int | None = None  # of the pool, where that may change
+    slots: list[str] = []  # the names of the permits
 
 
 class Renewed(Line, tag="renewed"):

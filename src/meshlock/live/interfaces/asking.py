@@ -12,7 +12,7 @@ import select
 import socket
 import stat
 
-from meshlock.errors import Refused
+from meshlock.errors import NotInTime, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -238,5 +238,5 @@ def refusal(status: int, said: bytes) -> Exception:
     except (ValueError, KeyError, TypeError):
         why = f"The agent answered {status}."
     if status == 408:
-        return TimeoutError(why)
+        return NotInTime(why)
     return RuntimeError(why) if status >= 500 else Refused(why)

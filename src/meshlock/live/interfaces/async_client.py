@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, cast
 from weakref import WeakSet
 
-from meshlock.errors import Refused
+from meshlock.errors import NotInTime, Refused
 from meshlock.live.interfaces.asking import (
     GRACE,
     TOO_OLD,
@@ -32,7 +32,8 @@ from meshlock.live.interfaces.asking import (
 )
 from meshlock.live.interfaces.client import PATIENCE, RETRY
 from meshlock.live.machine import limits
-from meshlock.live.pools.grants import Acquire, Grant
+from meshlock.live.machine.labels import default as default_label
+from meshlock.live.pools.grants import Acquire, Grant, urgency
 
 
 class Connecting:
@@ -287,18 +288,20 @@ class Client:
         return json.loads(said) if said else None
 
     async def acquire(
-        self, pool: ClientPool, want: int, priority: int, timeout: float | None
+        self, pool: ClientPool, want: int, priority: int, timeout: float | None, label: str | None
     ) -> Grant:
         """Whatever becomes of the agent meanwhile, as long as there is one again soon."""
         loop = asyncio.get_running_loop()
         timeout = limits.timeout(timeout)
         end = None if timeout is None else loop.time() + timeout
         lost: float | None = None  # the agent, since when
+        name = default_label() if label is None else label
         while True:
             left = None if end is None else max(0.0, end - loop.time())
             try:
                 session = await self.session()
-                body = wish(want=want, priority=priority, timeout=left, session=session.name)
+                asked = {"want": want, "priority": priority, "timeout": left, "label": name}
+                body = wish(**asked, session=session.name)
                 path = f"/v1/pools/{pool.name}/acquire"
                 status, said = await self.call("POST", path, body, left)
                 if status == 503:
@@ -307,7 +310,7 @@ class Client:
                 now = loop.time()
                 lost = now if lost is None else lost
                 if end is not None and now >= end:
-                    raise TimeoutError(str(error)) from None
+                    raise NotInTime(str(error)) from None
                 if now - lost > PATIENCE:
                     raise Refused(str(error)) from None
                 await asyncio.sleep(RETRY)
@@ -320,7 +323,8 @@ class Client:
     def granted(self, pool: ClientPool, session: Session, given: dict[str, Any]) -> Grant:
         self.last_grant += 1
         number, name = self.last_grant, given["grant"]
-        grant = Grant(pool, number, given["want"], given["priority"], given["fence"])
+        slots = tuple(given["slots"])
+        grant = Grant(pool, number, given["want"], given["priority"], given["fence"], slots)
         pool.permits = given["permits"]
         self.holding[number] = Holding(grant, name, session, given["until"])
         session.holding[name] = self.holding[number]
@@ -334,7 +338,13 @@ class Client:
         holding = self.holding[number]
         if holding.session.holding.pop(holding.name, None) is None:
             return
-        path = f"/v1/grants/{holding.name}"
+        self.say(f"/v1/grants/{holding.name}")
+
+    def release_some(self, number: int, permits: int) -> None:
+        self.say(f"/v1/grants/{self.holding[number].name}?permits={permits}")
+
+    def say(self, path: str) -> None:
+        """Give back what is there."""
         while self._idle:
             line = self._idle.pop()
             if not line.over:
@@ -384,22 +394,43 @@ class ClientPool:
         self.permits: int | None = None
         """k, once a request has been granted."""
 
-    def acquire(self, want: int = 1, *, priority: int = 0, timeout: float | None = None) -> Acquire:
+    def acquire(
+        self,
+        want: int = 1,
+        *,
+        priority: int = 0,
+        deadline: float | None = None,
+        timeout: float | None = None,
+        label: str | None = None,
+    ) -> Acquire:
         """Ask for ``want`` of the permits; see :meth:`meshlock.Pool.acquire`."""
-        return Acquire(self, want, priority, limits.timeout(timeout))
+        return Acquire(self, want, urgency(priority, deadline), limits.timeout(timeout), label)
 
-    async def try_acquire(self, want: int = 1, *, priority: int = 0) -> Grant | None:
+    async def try_acquire(
+        self, want: int = 1, *, priority: int = 0, label: str | None = None
+    ) -> Grant | None:
         """The permits if they can be had at once, else None."""
         try:
-            return await self.wait_for(want, priority, 0.0)
-        except TimeoutError:
+            return await self.wait_for(want, priority, 0.0, label)
+        except NotInTime:
             return None
 
-    async def wait_for(self, want: int, priority: int, timeout: float | None) -> Grant:
-        return await self._client.acquire(self, want, priority, timeout)
+    async def wait_for(
+        self, want: int, priority: int, timeout: float | None, label: str | None = None
+    ) -> Grant:
+        return await self._client.acquire(self, want, priority, timeout, label)
+
+    async def served(self, request: Acquire) -> Grant:
+        return await self.wait_for(request.want, request.priority, request.timeout, request.label)
+
+    def change_priority(self, request: Acquire, priority: int) -> None:
+        raise Refused("A request over the agent keeps its priority: take it back and ask again.")
 
     def release(self, number: int) -> None:
         self._client.release(number)
+
+    def release_some(self, number: int, permits: int) -> None:
+        self._client.release_some(number, permits)
 
     def until(self, number: int) -> float | None:
         return self._client.holding[number].until

@@ -13,9 +13,9 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from meshlock.errors import Refused
+from meshlock.errors import NotInTime, Refused
 from meshlock.live.interfaces.node import Node
-from meshlock.live.pools.grants import BlockingGrant, Grant
+from meshlock.live.pools.grants import BlockingGrant, Grant, urgency
 from meshlock.live.pools.pool import Pool
 
 Owner = TypeVar("Owner")
@@ -44,7 +44,7 @@ class NodeGrant(BlockingGrant):
     __slots__ = ("_grant", "_node")
 
     def __init__(self, node: BlockingNode, grant: Grant) -> None:
-        super().__init__(grant.pool.name, grant.want, grant.priority, grant.fence)
+        super().__init__(grant.pool.name, grant.want, grant.priority, grant.fence, grant.slots)
         self._node = node
         self._grant = grant
 
@@ -72,13 +72,14 @@ class NodeGrant(BlockingGrant):
                 return await self._grant.wait_lost()
         return False
 
-    def release(self) -> None:
-        """Give all permits back. Once is enough; again, or after the node's end, does nothing."""
+    def release(self, permits: int | None = None) -> None:
+        """See :meth:`Grant.release`; after the node's end it does nothing."""
         if self._grant.held:
-            self._node.call(self._release())
+            self._node.call(self._release(permits))
 
-    async def _release(self) -> None:
-        self._grant.release()
+    async def _release(self, permits: int | None) -> None:
+        self._grant.release(permits)
+        self.want, self.slots = self._grant.want, self._grant.slots
 
 
 class BlockingPool:
@@ -92,13 +93,20 @@ class BlockingPool:
         return self._pool.permits
 
     def acquire(
-        self, want: int = 1, *, priority: int = 0, timeout: float | None = None
+        self,
+        want: int = 1,
+        *,
+        priority: int = 0,
+        deadline: float | None = None,
+        timeout: float | None = None,
+        label: str | None = None,
     ) -> BlockingGrant:
-        """Wait for ``want`` permits; :class:`TimeoutError` if there are none in time."""
+        """Wait for ``want`` permits; :class:`~meshlock.NotInTime` if there are none in time."""
+        priority = urgency(priority, deadline)
         mine: concurrent.futures.Future[Grant] = concurrent.futures.Future()
         asking = None
         try:
-            asking = self._node.begin(self._wait_for(mine, want, priority, timeout))
+            asking = self._node.begin(self._wait_for(mine, want, priority, timeout, label))
             return NodeGrant(self._node, mine.result())
         except BaseException:  # an interrupt, or whatever a signal handler raises
             if not mine.cancel() and mine.exception() is None:
@@ -113,10 +121,11 @@ class BlockingPool:
         want: int,
         priority: int,
         timeout: float | None,
+        label: str | None = None,
     ) -> None:
         """Either the caller gets the grant or it goes back; never is it nobody's."""
         try:
-            grant = await self._pool.wait_for(want, priority, timeout)
+            grant = await self._pool.wait_for(want, priority, timeout, label)
         except BaseException as error:
             if mine.set_running_or_notify_cancel():
                 mine.set_exception(error)
@@ -129,13 +138,14 @@ class BlockingPool:
     async def _release(self, grant: Grant) -> None:
         grant.release()
 
-    def try_acquire(self, want: int = 1, *, priority: int = 0) -> BlockingGrant | None:
-        """The permits if they lie free at this node, else None."""
-        grant = self._node.call(self._try(want, priority))
-        return NodeGrant(self._node, grant) if grant is not None else None
-
-    async def _try(self, want: int, priority: int) -> Grant | None:
-        return self._pool.try_acquire(want, priority=priority)
+    def try_acquire(
+        self, want: int = 1, *, priority: int = 0, label: str | None = None
+    ) -> BlockingGrant | None:
+        """The permits if they can be had at once, wherever the token is; else None."""
+        try:
+            return self.acquire(want, priority=priority, timeout=0.0, label=label)
+        except NotInTime:
+            return None
 
 
 class BlockingNode:

@@ -16,7 +16,7 @@ import threading
 import time
 from weakref import WeakSet
 
-from meshlock.errors import Refused
+from meshlock.errors import NotInTime, Refused
 from meshlock.live.interfaces.asking import (
     TOO_OLD,
     AgentGone,
@@ -27,7 +27,8 @@ from meshlock.live.interfaces.asking import (
     refusal,
     wish,
 )
-from meshlock.live.pools.grants import BlockingGrant
+from meshlock.live.machine.labels import default as default_label
+from meshlock.live.pools.grants import BlockingGrant, part, urgency
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -210,16 +211,18 @@ class BlockingClient:
             session.hear()
 
     def acquire(
-        self, pool: str, want: int, priority: int, timeout: float | None
+        self, pool: str, want: int, priority: int, timeout: float | None, label: str | None
     ) -> tuple[Session, dict[str, Any]]:
         """Whatever becomes of the agent meanwhile, as long as there is one again soon."""
         end = None if timeout is None else time.monotonic() + real_number(timeout)
         lost: float | None = None  # the agent, since when
+        name = default_label() if label is None else label
         while True:
             left = None if end is None else max(0.0, end - time.monotonic())
             try:
                 session = self.session()
-                body = wish(want=want, priority=priority, timeout=left, session=session.name)
+                asked = {"want": want, "priority": priority, "timeout": left, "label": name}
+                body = wish(**asked, session=session.name)
                 status, said = self.call("POST", f"/v1/pools/{pool}/acquire", body, left)
                 if status == 503:
                     raise NoAgent(str(refusal(status, said)))
@@ -228,7 +231,7 @@ class BlockingClient:
                 now = time.monotonic()
                 lost = now if lost is None else lost
                 if end is not None and now >= end:
-                    raise TimeoutError(str(error)) from None
+                    raise NotInTime(str(error)) from None
                 if now - lost > PATIENCE:
                     raise Refused(str(error)) from None
                 time.sleep(RETRY)
@@ -284,17 +287,26 @@ class BlockingClientPool:
         return status.get("permits")  # type: ignore[no-any-return]
 
     def acquire(
-        self, want: int = 1, *, priority: int = 0, timeout: float | None = None
+        self,
+        want: int = 1,
+        *,
+        priority: int = 0,
+        deadline: float | None = None,
+        timeout: float | None = None,
+        label: str | None = None,
     ) -> BlockingGrant:
-        """Wait for ``want`` permits; :class:`TimeoutError` if there are none in time."""
-        session, given = self._client.acquire(self.name, want, priority, timeout)
+        """Wait for ``want`` permits; :class:`~meshlock.NotInTime` if there are none in time."""
+        urgent = urgency(priority, deadline)
+        session, given = self._client.acquire(self.name, want, urgent, timeout, label)
         return ClientGrant(self._client, session, given)
 
-    def try_acquire(self, want: int = 1, *, priority: int = 0) -> BlockingGrant | None:
+    def try_acquire(
+        self, want: int = 1, *, priority: int = 0, label: str | None = None
+    ) -> BlockingGrant | None:
         """The permits if they can be had at once, else None."""
         try:
-            return self.acquire(want, priority=priority, timeout=0.0)
-        except TimeoutError:
+            return self.acquire(want, priority=priority, timeout=0.0, label=label)
+        except NotInTime:
             return None
 
 
@@ -302,7 +314,8 @@ class ClientGrant(BlockingGrant):
     __slots__ = ("_client", "_held", "_lost", "_name", "_session")
 
     def __init__(self, client: BlockingClient, session: Session, given: dict[str, Any]) -> None:
-        super().__init__(given["pool"], given["want"], given["priority"], given["fence"])
+        slots = tuple(given["slots"])
+        super().__init__(given["pool"], given["want"], given["priority"], given["fence"], slots)
         self._client = client
         self._session = session
         self._name: str = given["grant"]
@@ -346,8 +359,12 @@ class ClientGrant(BlockingGrant):
             self._session.hear(left)
         return self._lost
 
-    def release(self) -> None:
-        if self._held:
+    def release(self, permits: int | None = None) -> None:
+        if self._held and permits is not None and part(permits, self.want):
+            self.want -= permits
+            self.slots = self.slots[: self.want]
+            self.give_back(f"?permits={permits}")
+        elif self._held:
             self._held = False
             self._session.grants.pop(self._name, None)
             try:
@@ -356,9 +373,9 @@ class ClientGrant(BlockingGrant):
                 self.give_back()
                 raise
 
-    def give_back(self) -> None:
+    def give_back(self, some: str = "") -> None:
         try:
-            self._client.say("DELETE", f"/v1/grants/{self._name}")
+            self._client.say("DELETE", f"/v1/grants/{self._name}{some}")
         except (AgentGone, NoAgent):  # what was held went with it
             self._client.gone()
 

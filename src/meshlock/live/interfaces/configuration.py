@@ -51,7 +51,8 @@ def said(text: str) -> msgspec.Meta:
 
 class PoolSettings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     permits: Annotated[
-        Permits | None, said("how many there are; without it the pool is only joined")
+        Permits | list[str] | None,
+        said("how many there are, or their names; without it the pool is only joined"),
     ] = None
     members: Annotated[
         list[str] | Literal["auto"],

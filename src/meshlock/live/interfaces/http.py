@@ -192,6 +192,10 @@ class Interface:
                 streams=True,
             ),
             Operation(
+                *("GET", f"{pool}/who", self.who, "Who holds permits and who waits, everywhere."),
+                {200: messages.Picture, 400: why, 404: why},
+            ),
+            Operation(
                 *("POST", f"{pool}/acquire", self.acquire, "Wait for permits."),
                 {200: messages.Granted, 400: why, 404: why, 408: why, 409: why, 413: why, 503: why},
                 body=messages.Acquire,
@@ -220,8 +224,9 @@ class Interface:
                 {200: messages.Held, 404: why},
             ),
             Operation(
-                *("DELETE", grant, self.release, "Give the permits back."),
-                {204: None, 404: why},
+                *("DELETE", grant, self.release, "Give the permits back, or some of them."),
+                {204: None, 400: why, 404: why},
+                query=messages.OfRelease,
             ),
             Operation(
                 *("POST", f"{grant}/renew", self.renew, "Hold the permits for another ttl."),
@@ -281,6 +286,11 @@ class Interface:
             await asyncio.sleep(min(LOOK, max(0.0, end - loop.time())))
             shown = self.look(name)
         return answer(shown)
+
+    async def who(self, request: Request) -> Response:
+        name = limits.name(request.parameters["pool"])
+        self.look(name)
+        return answer(await self.node.pools[name].picture())
 
     def look(self, name: str) -> dict[str, Any]:
         pool = self.node.pools.get(name)
@@ -359,7 +369,7 @@ class Interface:
         pool = self.node.pools.get(request.parameters["pool"])
         if pool is not None and pool.core is not None:
             try:
-                grant = pool.at_once(wish.want, wish.priority)
+                grant = pool.at_once(wish.want, wish.priority, wish.label)
             except Refused as error:
                 raise impossible(error) from None
             if grant is not None:
@@ -371,12 +381,7 @@ class Interface:
     ) -> Response:
         with self.node.visited(limits.name(request.parameters["pool"])) as pool:
             try:
-                grant = await pool.acquire(wish.want, priority=wish.priority, timeout=wish.timeout)
-            except TimeoutError as error:
-                known = pool.configuration is not None
-                what = "No permits" if known else f"Nobody told us of a pool '{pool.name}'"
-                why = str(error) or f"{what} within {wish.timeout:g} s."
-                raise TimeoutError(why) from None
+                grant = await pool.wait_for(wish.want, wish.priority, wish.timeout, wish.label)
             except Refused as error:
                 raise impossible(error) from None
         if request.connection.closed or (session is not None and session.over):
@@ -415,6 +420,7 @@ class Interface:
                 "want": grant.want,
                 "priority": grant.priority,
                 "fence": grant.fence,
+                "slots": grant.slots,
                 "ttl": ttl,
                 "lease": time_left(until),
                 "until": until,
@@ -443,12 +449,13 @@ class Interface:
         return answer(
             messages.Held(
                 *(name, grant.pool.name, grant.want, grant.priority, grant.fence),
-                *(lease, deadline),
+                *(list(grant.slots), lease, deadline),
             )
         )
 
     def release(self, request: Request) -> Response:
-        self.held(request)[1].release()
+        some = queried(request, messages.OfRelease).permits
+        self.held(request)[1].release(some)
         return Response(status=204)
 
     def renew(self, request: Request) -> Response:

@@ -14,6 +14,7 @@ from meshlock.live.machine.limits import Name, Priority, Timeout, Ttl, Want
 
 TTL = 30.0
 
+Text = Annotated[str, msgspec.Meta(max_length=1000)]
 Wait = Annotated[float, limits.WAIT.meta]
 
 
@@ -30,6 +31,13 @@ class Acquire(Asked):
     timeout: Timeout | None = 10.0
     ttl: Ttl = TTL
     session: str | None = None
+    label: Text | None = None
+
+
+class OfRelease(Asked):
+    """So many of the permits, the last of its slots; all unless said."""
+
+    permits: Want | None = None
 
 
 class ChangeMembers(Asked):
@@ -85,6 +93,7 @@ class Granted(msgspec.Struct):
     want: int
     priority: int
     fence: int | None
+    slots: list[str]
     ttl: float | None
     lease: float | None
     until: float | None
@@ -96,6 +105,7 @@ class Held(msgspec.Struct):
     want: int
     priority: int
     fence: int | None
+    slots: list[str]
     lease: float | None
     until: float | None
 
@@ -146,6 +156,37 @@ class Waiter(msgspec.Struct):
     want: int
     priority: int
     seconds: float
+
+
+class Owner(msgspec.Struct):
+    """Who holds permits, wherever it is; ``lapsing``: its node is lost, and they come back soon."""
+
+    node: str
+    label: str
+    want: int
+    slots: list[str]
+    fence: str | None
+    seconds: float
+    lapsing: bool
+
+
+class Asker(msgspec.Struct):
+    node: str
+    label: str
+    want: int
+    priority: int
+    seconds: float
+
+
+class Picture(msgspec.Struct):
+    """``free`` is null where nobody has told of the token."""
+
+    permits: int
+    token: str | None
+    free: int | None
+    held: int
+    holding: list[Owner]
+    waiting: list[Asker]
 
 
 class PoolStatus(msgspec.Struct):

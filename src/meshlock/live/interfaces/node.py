@@ -241,7 +241,7 @@ class Node:
     def pool(
         self,
         name: str,
-        permits: int | None = None,
+        permits: int | list[str] | tuple[str, ...] | None = None,
         *,
         founder: bool | None = None,
         algorithm: str | None = None,
@@ -269,17 +269,23 @@ class Node:
         some joins; ``founder`` says otherwise. For algorithms that need a network which does not
         change, ``members`` and ``links`` say what it is.
 
+        ``permits`` is how many there are, or their names, such as ``["gpu0", "gpu1"]``: then a
+        grant says which ones it has, which needs leases.
+
         The algorithm is ``jiang`` unless another is named; with leases any that has a token.
         """
         limits.name(name)
+        names: tuple[str, ...] = ()
         if permits is not None:
-            permits = limits.permits(permits)
+            permits, names = limits.named_permits(permits)
         if recovery not in (None, NO_RECOVERY):
             raise Refused(f"recovery is 'none' or left out, not {limits.shown(recovery)}.")
         if isinstance(members, str) and members != AUTO:
             raise Refused(f"members is 'auto' or a list of names, not {limits.shown(members)}.")
         by_name = () if members == AUTO else tuple(members)
         if recovery == NO_RECOVERY:
+            if names:
+                raise Refused(f"Named permits need leases: leave out recovery for {name}.")
             return self.plain_pool(
                 name, permits, founder, algorithm, options, by_name, links, lease
             )
@@ -295,7 +301,7 @@ class Node:
             )
         lasting = LEASE if lease is None else lease
         if by_name:
-            configuration = agreed(name, permits, algorithm, options or {}, by_name, lasting)
+            configuration = agreed(name, permits, algorithm, options or {}, by_name, lasting, names)
             pool = self.known(name)
             pool.asked_permits = configuration.permits
             if pool.configuration is None and not pool.remember(configuration.identity):
@@ -312,7 +318,7 @@ class Node:
             rules = (most_members, promote_after, replace_after)
             self.found(
                 pool,
-                made_now(name, self.name, permits, algorithm, options or {}, lasting, rules),
+                made_now(name, self.name, permits, algorithm, options or {}, lasting, rules, names),
             )
         return pool
 
@@ -395,7 +401,9 @@ class Node:
         if self.trace is not None:
             path = self.trace / f"{name}.{self.name}.jsonl"
             recording = Recording(path, self.name, self.trace_limit)
-        pool = Pool(name, self.name, self._mesh, recording, self.promises, self.member)
+        pool = Pool(
+            *(name, self.name, self._mesh, self.views, recording, self.promises, self.member)
+        )
         pool.unknown = self.unknown
         pool.everywhere = partial(unseen, self.views)
         self.pools[name] = self._mesh.receivers[name] = pool

@@ -22,13 +22,14 @@ import msgspec
 
 from meshlock.algorithms.recovery.records import FENCE_BITS
 from meshlock.errors import Refused
+from meshlock.live.machine import labels
 
 LETTERS = "use 1 to 64 letters, digits, '.', '_' or '-'"
 NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}"
 """What nodes and pools may be called."""
 
 LONGEST_NAME = 64
-LONGEST_LABEL = 128
+MOST_NAMED = 1000
 MOST_NODES = 1024
 """So many there may be in a mesh, and as many links at each."""
 
@@ -129,7 +130,7 @@ DECLARED: dict[str, Range] = {
 
 
 Name = Annotated[str, msgspec.Meta(pattern=rf"\A{NAME}\Z")]
-Label = Annotated[str, msgspec.Meta(max_length=LONGEST_LABEL)]
+Note = Annotated[str, msgspec.Meta(max_length=labels.LONGEST_NOTE)]
 Word = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
 Priority = Annotated[int, PRIORITY.meta]
 Want = Annotated[int, WANT.meta]
@@ -190,6 +191,25 @@ def want(value: object, field: str = "want") -> int:
 
 def permits(value: object, field: str = "permits") -> int:
     return whole(PERMITS, value, field)
+
+
+def named_permits(value: object, field: str = "permits") -> tuple[int, tuple[str, ...]]:
+    """How many permits, and their names if they have some: a number, or a list of names."""
+    if not isinstance(value, list | tuple):
+        return permits(value, field), ()
+    names = tuple([name(one, "permit") for one in value])
+    if not 1 <= len(names) <= MOST_NAMED:
+        raise Refused(f"{field} names {len(names)} permits: name 1 to {MOST_NAMED}.")
+    for one in names:
+        if names.count(one) > 1:
+            raise Refused(f"{field} names {shown(one)} twice: every permit has its own name.")
+    return len(names), names
+
+
+def label(value: object, field: str = "label") -> str:
+    if not isinstance(value, str):
+        raise Refused(f"{field} is a text, not {shown(value)}.")
+    return value
 
 
 def timeout(value: object, field: str = "timeout") -> float | None:

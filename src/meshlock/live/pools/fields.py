@@ -25,9 +25,9 @@ from meshlock.live.machine.limits import (
     EpochGrants,
     Free,
     Hop,
-    Label,
     Level,
     NodeNumber,
+    Note,
     Permits,
     Priority,
     Rank,
@@ -65,10 +65,9 @@ def row(*types: Any) -> Any:
 
 
 Fence = within(records.Fence, Epoch, EpochGrants)
-Fences = row(Fence, ...)
 Returns = row(row(Fence, Share), ...)
 Slots = row(Share, ...)
-Entry = within(records.Entry, NodeNumber, Fence, Share, bool, Slots, Label)
+Entry = within(records.Entry, NodeNumber, Fence, Share, bool, Slots, Note)
 Entries = row(Entry, ...)
 Participant = within(records.Participant, NodeNumber, Count, NodeNumber)
 Participants: Any = Annotated[row(Participant, ...), PER_NODE]
@@ -97,13 +96,14 @@ FIELDS: dict[str, Any] = {
     "count": Share,
     "epoch": Epoch,
     "fence": Fence,
-    "fences": Fences,
+    "fences": Returns,
     "first": FirstLedger,
     "free": Share,
     "grants": Count,
     "height": tuple[Level, Level, NodeNumber],
     "hop": Hop,
     "inside": bool,
+    "left": Share,
     "ledger": Entries | None,
     "lender": NodeNumber,
     "lost": bool,

@@ -6,7 +6,16 @@ where one awaits, a :class:`BlockingGrant` where one has threads.
 
 from __future__ import annotations
 
+import time
+
+from meshlock.errors import Refused
 from meshlock.live.machine import clock
+
+ERA = 1_735_689_600
+"""1 January 2025: deadlines are counted from there."""
+
+LATEST = 31_536_000
+"""Seconds: a year."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,11 +33,18 @@ if TYPE_CHECKING:
         def release(self, number: int) -> None:
             """The permits of this grant come back."""
 
+        def release_some(self, number: int, permits: int) -> None:
+            """So many of them come back, the last of its slots."""
+
         def until(self, number: int) -> float | None:
             """The end of its lease."""
 
     class Giving(Giver, Protocol):
-        async def wait_for(self, want: int, priority: int, timeout: float | None) -> Grant: ...
+        async def served(self, request: Acquire) -> Grant:
+            """Wait for its permits."""
+
+        def change_priority(self, request: Acquire, priority: int) -> None:
+            """Of one that may wait already."""
 
 
 class Grant:
@@ -37,21 +53,31 @@ class Grant:
     ``fence`` is larger than the fence of every grant of this pool before; hand it to the
     resource, so that it can turn away whoever comes late with an older one. It is None where
     the pool's algorithm has a token that does not count its grants. ``permits`` is how many the
-    pool had in all when this was granted, where that may change; else 0.
+    pool had in all when this was granted, where that may change; else 0. ``slots`` are the names of
+    its permits, where they have names: no other grant has them meanwhile.
     """
 
     __slots__ = (
         *("_at_end", "fence", "held", "lost", "number"),
-        *("permits", "pool", "priority", "want"),
+        *("permits", "pool", "priority", "slots", "want"),
     )
 
-    def __init__(self, pool: Giver, number: int, want: int, priority: int, fence: int) -> None:
+    def __init__(
+        self,
+        pool: Giver,
+        number: int,
+        want: int,
+        priority: int,
+        fence: int,
+        slots: tuple[str, ...] = (),
+    ) -> None:
         self.pool = pool
         self.number = number
         self.want = want
         self.priority = priority
         self.fence = fence or None
         self.permits = 0
+        self.slots = slots
         self.held = True
         self.lost = False
         """True once the permits are yours no more although you have not released them."""
@@ -82,9 +108,14 @@ class Grant:
         """Call this when the permits are lost or released."""
         self._at_end.append(work)
 
-    def release(self) -> None:
-        """Give all permits back. Once is enough; again does nothing."""
-        if self.held:
+    def release(self, permits: int | None = None) -> None:
+        """Give so many permits back, the last of its ``slots``; all unless said. Once is enough;
+        again does nothing."""
+        if self.held and permits is not None and part(permits, self.want):
+            self.want -= permits
+            self.slots = self.slots[: self.want]
+            self.pool.release_some(self.number, permits)
+        elif self.held:
             self.held = False
             self.pool.release(self.number)
             self.end()
@@ -112,13 +143,16 @@ class Grant:
 class BlockingGrant:
     """The same where every call waits until it is done. Do not make one yourself."""
 
-    __slots__ = ("fence", "pool", "priority", "want")
+    __slots__ = ("fence", "pool", "priority", "slots", "want")
 
-    def __init__(self, pool: str, want: int, priority: int, fence: int | None) -> None:
+    def __init__(
+        self, pool: str, want: int, priority: int, fence: int | None, slots: tuple[str, ...]
+    ) -> None:
         self.pool = pool
         self.want = want
         self.priority = priority
         self.fence = fence
+        self.slots = slots
 
     @property
     def held(self) -> bool:
@@ -145,8 +179,8 @@ class BlockingGrant:
         have passed: False."""
         raise NotImplementedError
 
-    def release(self) -> None:
-        """Give all permits back. Once is enough; again does nothing."""
+    def release(self, permits: int | None = None) -> None:
+        """Give so many permits back; all unless said. See :meth:`Grant.release`."""
         raise NotImplementedError
 
     def __enter__(self) -> BlockingGrant:
@@ -157,6 +191,26 @@ class BlockingGrant:
 
     def __repr__(self) -> str:
         return described(self)
+
+
+def urgency(priority: int, deadline: float | None) -> int:
+    """As a priority; of deadlines, so many seconds from now, the earliest is the most urgent.
+
+    They are tenths of seconds of the wall clock, so any priority from 0 on comes before them."""
+    if deadline is None:
+        return priority
+    if priority != 0:
+        raise Refused("Say how urgent a request is by its priority or its deadline, not by both.")
+    if type(deadline) not in (int, float) or not 0 <= deadline <= LATEST:
+        raise Refused(f"deadline is seconds from now, 0 to {LATEST}, not {deadline!r}.")
+    return -int((time.time() - ERA + deadline) * 10)
+
+
+def part(permits: int, held: int) -> bool:
+    """Is it a part of what is held, and not all of it?"""
+    if type(permits) is not int or not 1 <= permits <= held:
+        raise Refused(f"Of {held} permits 1 to {held} can be released, not {permits!r}.")
+    return permits < held
 
 
 def time_left(deadline: float | None) -> float | None:
@@ -172,13 +226,18 @@ def described(grant: Grant | BlockingGrant) -> str:
 class Waiter:
     """One request, from the moment it is made until its permits are back."""
 
-    __slots__ = ("abandoned", "asked", "failure", "future", "grant", "number", "priority", "want")
+    __slots__ = (
+        *("abandoned", "asked", "failure", "future", "grant", "label", "number"),
+        *("priority", "since", "want"),
+    )
 
-    def __init__(self, number: int, want: int, priority: int, asked: float) -> None:
+    def __init__(self, number: int, want: int, priority: int, asked: float, label: str) -> None:
         self.number = number
         self.want = want
         self.priority = priority
         self.asked = asked
+        self.label = label
+        self.since = 0.0  # when it was granted, by the same clock
         self.grant: Grant | None = None
         self.future: asyncio.Future[Grant] | None = None
         self.failure: Exception | None = None  # why it could not even be handed in
@@ -186,22 +245,38 @@ class Waiter:
 
 
 class Acquire:
-    """What :meth:`Pool.acquire` returns: await it for a grant, or use it with ``async with``."""
+    """What :meth:`Pool.acquire` returns: await it for a grant, or use it with ``async with``.
 
-    __slots__ = ("grant", "pool", "priority", "timeout", "want")
+    While it waits, its ``priority`` may be set: it keeps the age it has.
+    """
 
-    def __init__(self, pool: Giving, want: int, priority: int, timeout: float | None) -> None:
+    __slots__ = ("_priority", "grant", "label", "pool", "timeout", "waiter", "want")
+
+    def __init__(
+        self, pool: Giving, want: int, priority: int, timeout: float | None, label: str | None
+    ) -> None:
         self.pool = pool
         self.want = want
-        self.priority = priority
+        self._priority = priority
         self.timeout = timeout
+        self.label = label
         self.grant: Grant | None = None
+        self.waiter: Waiter | None = None  # of a pool on this node, while it waits
+
+    @property
+    def priority(self) -> int:
+        return self._priority
+
+    @priority.setter
+    def priority(self, priority: int) -> None:
+        self.pool.change_priority(self, priority)
+        self._priority = priority
 
     def __await__(self) -> Generator[Any, None, Grant]:
-        return self.pool.wait_for(self.want, self.priority, self.timeout).__await__()
+        return self.pool.served(self).__await__()
 
     async def __aenter__(self) -> Grant:
-        self.grant = await self.pool.wait_for(self.want, self.priority, self.timeout)
+        self.grant = await self
         return self.grant
 
     async def __aexit__(

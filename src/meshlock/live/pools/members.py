@@ -18,6 +18,7 @@ from meshlock.algorithms.recovery.records import NO_EPOCH, Change, majority
 from meshlock.algorithms.recovery.state import Rules, Terms
 from meshlock.errors import Refused
 from meshlock.live.links.mesh import DRIFT
+from meshlock.live.machine.labels import note
 from meshlock.live.pools.disk import Disk
 from meshlock.live.pools.pool_configuration import ERA, PoolConfiguration
 from meshlock.live.pools.promises import Promises
@@ -52,12 +53,14 @@ class Members:
             algorithm,
             configuration.options,
             self.near,
+            slots=bool(configuration.names),
             rules=rules(configuration),
         )
         self.node = Layer(pool.meet(pool.me), pool.out, self.terms)
         self.node.willing = pool.willing
         self.node.pace.second = 1_000_000
         self.node.pace.called = self.name
+        self.node.label = self.label
         self.start(founding, floor)
         self.permits = self.node.config.permits
         self.map_changed()
@@ -206,6 +209,10 @@ class Members:
     def name(self, number: int) -> str:
         return self.pool.names.get(number, "?")
 
+    def label(self, client: int) -> str:
+        """What the ledger says of a grant that is made now."""
+        return note(client, self.pool.clients[client].label)
+
     # -- what people ask ---------------------------------------------------------------
 
     def until(self, client: int) -> float | None:
@@ -227,6 +234,11 @@ class Members:
     def all_is_home(self) -> bool:
         """Is the token here, and nothing out?"""
         return self.node.token is not None and len(self.node.token.ledger) == 0
+
+    def obstacle(self) -> str:
+        """Why nobody here can be served for now; the empty text if that is not known."""
+        self.tell_time()
+        return self.node.pace.obstacle(self.node.now)
 
     def needed(self) -> bool:
         """Has this node anything that others need: the token, permits, or an answer?"""

@@ -28,20 +28,23 @@ from meshlock.algorithms.interface import (
 )
 from meshlock.algorithms.recovery.messages import LINK, RELIABLE, carrier
 from meshlock.algorithms.registry import find, refuse_impossible
-from meshlock.errors import NodeClosed, NoSuchPool, Refused
+from meshlock.errors import NodeClosed, NoSuchPool, NotInTime, Refused
 from meshlock.live.links.frames import BadFrame, Carry, Content, Routed
 from meshlock.live.links.mesh import DRIFT, Mesh
 from meshlock.live.links.session import serial
-from meshlock.live.machine import limits
+from meshlock.live.machine import labels, limits
 from meshlock.live.machine.logs import tell
 from meshlock.live.pools.fields import Shape, shapes
-from meshlock.live.pools.grants import Acquire, Grant, Waiter
+from meshlock.live.pools.grants import Acquire, Grant, Waiter, urgency
+from meshlock.live.pools.looking import LOOK, PATIENCE, SEEN, WITHIN, Looking
 from meshlock.live.pools.measures import Measures
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.peers import CONFIGURATION, Peers
+from meshlock.live.pools.picture import ahead, picture
 from meshlock.live.pools.pool_configuration import PoolConfiguration, made, reset
 from meshlock.live.pools.promises import Promises
 from meshlock.live.pools.recording import Recording
+from meshlock.live.pools.views import View, Views
 
 PULL = "pull"
 """Between adapters: have the token come to you, its holder wants to leave."""
@@ -62,6 +65,11 @@ again without waiting for anything else would receive nothing and starve all oth
 LOST_AFTER = 10.0
 """Seconds after which a token that nobody has seen is said to be lost; without leases only."""
 
+SILENT = "whoever has the token does not answer"
+
+PICTURED_FOR = 0.1
+"""Seconds in which one picture of the mesh is enough."""
+
 FAREWELL = 3.0
 """Seconds that a pool takes to hand over what others need when its node leaves."""
 
@@ -77,6 +85,7 @@ class Pool:
         name: str,
         me: str,
         mesh: Mesh,
+        views: Views,
         recording: Recording | None,
         promises: Promises | None = None,
         willing: bool = True,
@@ -84,6 +93,7 @@ class Pool:
         self.name = name
         self.me = me
         self.mesh = mesh
+        self.views = views
         self.recording = recording
         self.promises = promises
         self.willing = willing  # to be a member
@@ -110,6 +120,9 @@ class Pool:
         self.names: dict[int, str] = {}  # nodes by number ...
         self.numbers: dict[str, int] = {}  # ... and by name
         self.peers = Peers(self)
+        self.looking = Looking(self)
+        self.pictured: asyncio.Future[dict[str, View]]
+        self.pictured_at = -PICTURED_FOR
 
         self.clients: dict[int, Waiter] = {}
         self.last_client = 0
@@ -135,13 +148,23 @@ class Pool:
         """A neighbour has another idea of this pool: what to do about it."""
         return next(iter(self.peers.conflicts.values()), "")
 
-    def acquire(self, want: int = 1, *, priority: int = 0, timeout: float | None = None) -> Acquire:
-        """Ask for ``want`` of the permits; a larger ``priority`` is more urgent.
+    def acquire(
+        self,
+        want: int = 1,
+        *,
+        priority: int = 0,
+        deadline: float | None = None,
+        timeout: float | None = None,
+        label: str | None = None,
+    ) -> Acquire:
+        """Ask for ``want`` of the permits; a larger ``priority`` is more urgent, or an earlier
+        ``deadline``, so many seconds from now.
 
         ``async with pool.acquire(2) as grant:`` gives them back at the end of the block;
         ``grant = await pool.acquire(2)`` leaves that to you. After ``timeout`` seconds
-        without permits it raises :class:`TimeoutError`. A request that times out or is
-        cancelled leaves nothing behind.
+        without permits it raises :class:`~meshlock.NotInTime`, a TimeoutError that says why; with
+        0 it asks whoever has the token, and says yes or no at once. A request that times out or
+        is cancelled leaves nothing behind. By its ``label`` it is known in the whole mesh.
 
         >>> import asyncio, meshlock
         >>> async def share():
@@ -150,35 +173,83 @@ class Pool:
         ...         grant = await docks.acquire(2)
         ...         try:
         ...             await docks.acquire(2, timeout=0.1)
-        ...         except TimeoutError:
-        ...             print("two of three are taken")
+        ...         except TimeoutError as error:
+        ...             print(error)
         ...         grant.release()
         ...         async with docks.acquire(3, priority=9) as later:
         ...             print(later.want, "now; fences grow:", later.fence > grant.fence)
         >>> asyncio.run(share())
-        two of three are taken
+        No permits of docks within 0.1 s: 1 free, 2 wanted.
         3 now; fences grow: True
         """
-        return Acquire(self, want, priority, limits.timeout(timeout))
+        urgent = urgency(priority, deadline)
+        return Acquire(self, want, urgent, limits.timeout(timeout), label)
 
-    def try_acquire(self, want: int = 1, *, priority: int = 0) -> Grant | None:
-        """The permits if they lie free at this node, at once and without a message; else None.
+    async def try_acquire(
+        self, want: int = 1, *, priority: int = 0, label: str | None = None
+    ) -> Grant | None:
+        """The permits if they can be had at once, wherever the token is; else None.
 
-        Free permits lie with the token, which may be elsewhere: to look further, use
-        ``acquire`` with a short timeout.
+        Why not, ``acquire`` with a timeout of 0 says.
 
         >>> import asyncio, meshlock
         >>> async def look():
         ...     async with meshlock.Node("here") as node:
         ...         docks = node.pool("docks", permits=3)
-        ...         with docks.try_acquire(2):
-        ...             print(docks.try_acquire(2))
+        ...         with await docks.try_acquire(2):
+        ...             print(await docks.try_acquire(2))
         >>> asyncio.run(look())
         None
         """
-        return self.at_once(want, priority)
+        try:
+            return await self.wait_for(want, priority, 0.0, label)
+        except NotInTime:
+            return None
 
-    def at_once(self, want: int, priority: int) -> Grant | None:
+    async def wait_for(
+        self, want: int, priority: int, timeout: float | None, label: str | None = None
+    ) -> Grant:
+        return await self.served(Acquire(self, want, priority, timeout, label))
+
+    async def served(self, request: Acquire) -> Grant:
+        """Wait for its permits."""
+        want, priority, label = request.want, request.priority, request.label
+        timeout = limits.timeout(request.timeout)
+        self.refuse_impossible(want, priority)
+        name = labels.default() if label is None else labels.fitting(limits.label(label))
+        if timeout == 0:
+            return await self.try_for(want, priority, name)
+        waiter: Waiter | None = None
+        try:
+            if self.ready.is_set():
+                waiter = request.waiter = self.new_waiter(want, priority, name)
+                grant = self.ask(waiter)
+                if grant is not None:
+                    if waiter.number % BREATH == 0:
+                        await asyncio.sleep(0)
+                    return grant
+            async with asyncio.timeout(timeout):
+                if waiter is None:
+                    await self.introduced()
+                    self.refuse_impossible(want, priority)  # now that it is known what is possible
+                    waiter = request.waiter = self.new_waiter(want, request.priority, name)
+                    self.ask(waiter)
+                return await self.granted(waiter)
+        except BaseException as error:
+            if waiter is not None:
+                self.abandon(waiter)
+            if isinstance(error, TimeoutError) and timeout is not None:
+                raise NotInTime(await self.why(want, waiter, timeout)) from None
+            raise
+
+    def granted(self, waiter: Waiter) -> asyncio.Future[Grant]:
+        """Done when the request is granted."""
+        future = waiter.future = self.mesh.loop.create_future()
+        if waiter.grant is not None:
+            future.set_result(waiter.grant)
+        return future
+
+    def at_once(self, want: int, priority: int, label: str | None = None) -> Grant | None:
         """What can be granted here without a message."""
         self.refuse_impossible(want, priority)
         if self.core is None or not self.ready.is_set() or self.serving is not None:
@@ -186,39 +257,40 @@ class Pool:
         core = self.before()
         if not core.tokens() or core.free_permits() < want:
             return None
-        waiter = self.new_waiter(want, priority)
+        name = labels.default() if label is None else labels.fitting(limits.label(label))
+        waiter = self.new_waiter(want, priority, name)
         grant = self.ask(waiter)
         if grant is None:
             self.abandon(waiter)
         return grant
 
-    async def wait_for(self, want: int, priority: int, timeout: float | None) -> Grant:
-        timeout = limits.timeout(timeout)
-        self.refuse_impossible(want, priority)
+    async def try_for(self, want: int, priority: int, label: str) -> Grant:
+        """Whoever has the token says whether the permits can be had; if so they are asked for,
+        and it is asked again until they are here, or somebody else was faster."""
         if not self.ready.is_set():
-            async with asyncio.timeout(timeout) as limit:
-                await self.introduced()
-            if timeout is not None:
-                timeout = max(0.0, (limit.when() or 0.0) - asyncio.get_running_loop().time())
-            self.refuse_impossible(want, priority)  # now that it is known what is possible
-        waiter = self.new_waiter(want, priority)
-        grant = self.ask(waiter)
-        if grant is not None:
-            if waiter.number % BREATH == 0:
-                await self.breathe(waiter)
-            return grant
-        future: asyncio.Future[Grant] = self.mesh.loop.create_future()
-        waiter.future = future
+            unknown = self.unknown(self.name)
+            if unknown is not None:
+                raise unknown
+            raise NotInTime(f"Nobody has told us of a pool '{self.name}' yet.")
+        waiter: Waiter | None = None
+        end = self.mesh.loop.time() + WITHIN
         try:
-            if timeout is None:
-                return await future
-            async with asyncio.timeout(timeout):
-                return await future
-        except TimeoutError:
-            self.abandon(waiter)
-            raise TimeoutError(self.lost()) from None
+            while True:
+                refusal = await self.refusal(want, priority)
+                if waiter is not None and self.mesh.loop.time() > end:
+                    refusal = refusal or "others were faster"
+                if refusal:
+                    raise NotInTime(f"No permits of {self.name} at once: {refusal}.")
+                if waiter is None:
+                    waiter = self.new_waiter(want, priority, label)
+                    self.ask(waiter)
+                if waiter.grant is None:
+                    await asyncio.wait([self.granted(waiter)], timeout=PATIENCE)
+                if waiter.grant is not None:
+                    return waiter.grant
         except BaseException:
-            self.abandon(waiter)
+            if waiter is not None:
+                self.abandon(waiter)
             raise
 
     def unseen_here(self) -> float:
@@ -253,12 +325,49 @@ class Pool:
                 async with asyncio.timeout(self.mesh.heartbeat):
                     await self.ready.wait()
 
-    async def breathe(self, waiter: Waiter) -> None:
-        try:
-            await asyncio.sleep(0)
-        except BaseException:
-            self.abandon(waiter)
-            raise
+    async def refusal(self, want: int, priority: int) -> str:
+        """Why so many permits cannot be had at once, as far as is known; else the empty text."""
+        algorithm = self.algorithm
+        if algorithm is None or not algorithm.token or algorithm.restless:
+            return ""  # there is no place where one could ask
+        seen = self.looking.here()
+        if not seen.here:
+            obstacle = self.obstacle()
+            if obstacle:
+                return obstacle
+            found = await self.looking.find()
+            if found is None:
+                return self.obstacle() or SILENT
+            seen = found
+        return seen.refuses(want, priority)
+
+    def obstacle(self) -> str:
+        """What keeps everybody here from being served; the empty text if nothing is known."""
+        if self.members is None:
+            return self.lost().rstrip(".")
+        return self.members.obstacle()
+
+    async def why(self, want: int, waiter: Waiter | None, timeout: float) -> str:
+        """In a sentence, why a request was not served in time."""
+        waited = f"No permits of {self.name} within {timeout:g} s"
+        if waiter is None:
+            return f"Nobody told us of a pool '{self.name}' within {timeout:g} s."
+        obstacle = self.obstacle()
+        if obstacle:
+            return f"{waited}: {obstacle}."
+        found = await self.picture()
+        if found["free"] is None:
+            return f"{waited}: {SILENT}."
+        others = ahead(found, waiter.priority, monotonic() - waiter.asked)
+        return f"{waited}: {found['free']} free, {want} wanted{others}."
+
+    async def picture(self) -> dict[str, Any]:
+        """Who holds the permits of this pool and who waits for them, in the whole mesh."""
+        now = self.mesh.time()
+        if now - self.pictured_at > PICTURED_FOR:
+            self.pictured_at = now
+            self.pictured = asyncio.ensure_future(self.views.collect(self.name))
+        return picture(await asyncio.shield(self.pictured))
 
     def refuse_impossible(self, want: int, priority: int) -> None:
         if self.closed:
@@ -330,11 +439,11 @@ class Pool:
 
     # -- clients and the algorithm -----------------------------------------------------
 
-    def new_waiter(self, want: int, priority: int) -> Waiter:
+    def new_waiter(self, want: int, priority: int, label: str) -> Waiter:
         if len(self.clients) >= MOST_WAITING:
             raise Refused(f"{MOST_WAITING:,} requests of this node wait for {self.name} already.")
         want, priority = int(want), int(priority)  # of whatever class they were
-        return self.numbered(Waiter(0, want, priority, monotonic()))
+        return self.numbered(Waiter(0, want, priority, monotonic(), label))
 
     def numbered(self, waiter: Waiter) -> Waiter:
         """By which the algorithm knows it; each only once."""
@@ -381,6 +490,22 @@ class Pool:
         elif self.many_clients and self.core is not None:
             self.withdraw(waiter)
 
+    def change_priority(self, request: Acquire, priority: int) -> None:
+        """Of a request, which may wait already; whoever has its permits has no more use for it."""
+        waiter = request.waiter
+        if waiter is None or waiter.grant is not None or waiter.abandoned:
+            limits.priority(priority)
+            return
+        if limits.priority(priority) == waiter.priority:
+            return
+        waiter.priority = priority
+        number = waiter.number
+        if self.queue.remove(number):
+            self.queue.add(number, priority)
+        elif self.many_clients and self.before().change_priority(number, waiter.want, priority):
+            self.carry_out("priority", {"client": number, "priority": priority})
+            self.mesh.flush()
+
     def withdraw(self, waiter: Waiter) -> None:
         """If the algorithm can; else what comes is released at once."""
         core = self.before()
@@ -396,6 +521,12 @@ class Pool:
     def until(self, number: int) -> float | None:
         """When the lease of this grant ends, where there are leases."""
         return None if self.members is None else self.members.until(number)
+
+    def release_some(self, number: int, permits: int) -> None:
+        self.clients[number].want -= permits
+        self.before().release_some(number, permits)
+        self.carry_out("give-back", {"client": number, "permits": permits})
+        self.mesh.flush()
 
     def leave(self, number: int) -> None:
         del self.clients[number]
@@ -417,7 +548,7 @@ class Pool:
 
     def pull(self) -> None:
         """Have the token come here, on behalf of nobody: its holder wants to leave."""
-        waiter = self.new_waiter(1, int(limits.PRIORITY.least))
+        waiter = self.new_waiter(1, int(limits.PRIORITY.least), "its node leaves")
         waiter.abandoned = True
         self.ask(waiter)
 
@@ -478,15 +609,22 @@ class Pool:
             enter.fence += self.configuration.fences
         if self.measures.entries == 0 and self.members is not None:
             self.mesh.loop.call_soon(self.peers.inform_all)  # that the pool is used now
-        self.measures.enters(waiter.priority, monotonic() - waiter.asked)
+        waiter.since = monotonic()
+        self.measures.enters(waiter.priority, waiter.since - waiter.asked)
         if waiter.abandoned:
             self.returning.append(enter.client)
             return
-        grant = Grant(self, enter.client, waiter.want, waiter.priority, enter.fence)
+        slots = self.slot_names(enter.slots) if enter.slots else ()
+        grant = Grant(self, enter.client, waiter.want, waiter.priority, enter.fence, slots)
         waiter.grant = grant
         grant.permits = enter.permits
         if waiter.future is not None and not waiter.future.done():
             waiter.future.set_result(grant)
+
+    def slot_names(self, slots: tuple[int, ...]) -> tuple[str, ...]:
+        assert self.configuration is not None
+        names = self.configuration.names
+        return tuple([names[slot] for slot in slots])
 
     def revoke(self, number: int) -> None:
         """The lease of this grant ended: the client must have stopped by now. If it could not even
@@ -543,6 +681,9 @@ class Pool:
                 self.pull()
         elif frame.kind == LEAVING:
             self.peers.leaving.add(sender)
+        elif frame.kind in (LOOK, SEEN):
+            if frame.identity == self.identity:
+                self.looking.receive(sender, frame.kind, frame.payload)
         else:
             raise BadFrame(f"a message {frame.kind[:64]!r}, which its algorithm does not have")
 
@@ -729,11 +870,26 @@ class Pool:
             "token_here": core.tokens() > 0,
             "free_here": core.free_permits(),
             "holding": [
-                {"want": w.want, "priority": w.priority, "fence": g.fence, "lease": g.lease}
+                {
+                    "want": w.want,
+                    "priority": w.priority,
+                    "fence": g.fence,
+                    "lease": g.lease,
+                    "slots": g.slots,
+                    "label": w.label,
+                    "seconds": round(now - w.since, 3),
+                    "client": w.number,
+                }
                 for w, g in held
             ],
             "waiting": [
-                {"want": w.want, "priority": w.priority, "seconds": round(now - w.asked, 3)}
+                {
+                    "want": w.want,
+                    "priority": w.priority,
+                    "seconds": round(now - w.asked, 3),
+                    "label": w.label,
+                    "client": w.number,
+                }
                 for w in waiting[:MOST_LISTED]
             ],
             "queued": len(waiting),

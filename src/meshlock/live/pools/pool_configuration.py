@@ -32,7 +32,7 @@ from meshlock.algorithms.recovery.records import FENCE_BITS
 from meshlock.algorithms.registry import find, refuse_impossible, settle
 from meshlock.errors import Refused
 from meshlock.live.machine import limits
-from meshlock.live.machine.limits import MOST_NODES, Count, Name, Permits, Word
+from meshlock.live.machine.limits import MOST_NAMED, MOST_NODES, Count, Name, Permits, Word
 from meshlock.topology.graphs import Graph
 
 MOST_MEMBERS = int(limits.MEMBERS.most)
@@ -72,6 +72,7 @@ class PoolConfiguration(msgspec.Struct, array_like=True, frozen=True):
     # pools of this name that were given up for this one
     replaces: Annotated[tuple[Count, ...], msgspec.Meta(max_length=MOST_REPLACED)] = ()
     fences: Count = 0  # is added to each: see first_fence
+    names: Annotated[tuple[Name, ...], msgspec.Meta(max_length=MOST_NAMED)] = ()  # of the permits
 
     @property
     def by_name(self) -> bool:
@@ -156,6 +157,7 @@ def made_now(
     options: dict[str, str],
     lease: float,
     members: tuple[int, float, float],
+    names: tuple[str, ...] = (),
 ) -> PoolConfiguration:
     """Of a new pool with recovery, or a sentence why it cannot be. ``members``: how many at most,
     and after how many seconds one is promoted, and replaced."""
@@ -175,6 +177,7 @@ def made_now(
         promote_after=int(limits.real(limits.STAY, promote_after, "promote_after") * 1_000_000),
         replace_after=int(limits.real(limits.STAY, replace_after, "replace_after") * 1_000_000),
         fences=first_fence() % 2**FENCE_BITS,  # its epochs count the seconds
+        names=names,
     )
 
 
@@ -211,6 +214,7 @@ def agreed(
     options: dict[str, str],
     members: Sequence[str],
     lease: float,
+    names: tuple[str, ...] = (),
 ) -> PoolConfiguration:
     """What every member of a pool is given, or a sentence why it cannot be.
 
@@ -224,10 +228,10 @@ def agreed(
     if len(everybody) > MOST_MEMBERS:
         raise Refused(f"{MOST_MEMBERS} members are enough; others may use the pool all the same.")
     microseconds = int(limits.lease(lease) * 1_000_000)
-    text = f"{pool} {permits} {microseconds} {entry.name} {sorted(settled.items())}"
+    text = f"{pool} {permits} {microseconds} {entry.name} {sorted(settled.items())} {names}"
     identity = int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
     return PoolConfiguration(
-        pool, entry.name, settled, permits, "", identity, everybody, (), microseconds
+        pool, entry.name, settled, permits, "", identity, everybody, (), microseconds, names=names
     )
 
 
@@ -260,6 +264,8 @@ def refuse_incredible(configuration: PoolConfiguration, pool: str) -> None:
     entry, settled = chosen(configuration.algorithm, configuration.lease > 0, configuration.options)
     if settled != configuration.options:
         raise Refused(f"it lacks options of {entry.name}")
+    if configuration.names and len(set(configuration.names)) != configuration.permits:
+        raise Refused("it does not name every permit once")
     if any(max(link) >= len(members) for link in configuration.links):
         raise Refused("its links lead to nobody")
 

@@ -166,7 +166,7 @@ class Recording:
     ) -> None:
         me = members.node.me
         outcomes = [effect for effect in effects if isinstance(effect, Enter | Lost)]
-        if event in ("request", "leave", "withdraw"):
+        if event in ("request", "leave", "give-back", "withdraw"):
             self.leased(event, me, **cause)
         elif outcomes:
             self.leased("timer", me)
@@ -176,8 +176,10 @@ class Recording:
                 self.leased("lease-lost", me, client=client)
             else:
                 until = self.until[client] = members.until(client)
-                other = self.writer.other(effect.permits)
-                self.leased("enter", me, client=client, fence=effect.fence, until=until, **other)
+                more: dict[str, Any] = self.writer.other(effect.permits)
+                if effect.slots:
+                    more["slots"] = effect.slots
+                self.leased("enter", me, client=client, fence=effect.fence, until=until, **more)
         if event == "timer":
             self.renewals(members)
 

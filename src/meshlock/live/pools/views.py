@@ -11,14 +11,17 @@ from there: "last seen 0.8 s ago" means that it was so within the last 0.8 s.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from meshlock.algorithms.interface import Message
+from meshlock.algorithms.recovery.records import fence_number
 from meshlock.live.links.frames import UNREADABLE, Carry, Content, Routed
-from meshlock.live.machine.limits import MOST_NODES, Count, Name, Priority, Share
+from meshlock.live.machine import labels
+from meshlock.live.machine.limits import MOST_NAMED, MOST_NODES, Count, Name, Priority, Share
 
 if TYPE_CHECKING:
     from meshlock.live.links.mesh import Mesh
@@ -39,7 +42,13 @@ WATCHED_FOR = 3.0
 MOST_WATCHED = 8
 MOST_ROUNDS = 32
 ANSWERS_EVERY = 0.1
-"""Seconds: whoever asks more often about a pool is not answered every time."""
+"""Seconds: whoever asks more often about a pool in the long run is not answered every time."""
+
+AT_A_STRETCH = 10
+"""Questions that are answered although they come faster."""
+
+COLLECTED_WITHIN = 0.25
+"""Seconds until whoever has not answered is left out."""
 
 MOST_BYTES = 16 * 1024
 """No view is longer."""
@@ -56,12 +65,31 @@ class Held(msgspec.Struct):
     priority: Priority
     fence: Word | None = None  # as text: pages count exactly up to 2**53 only
     lease: float | None = None  # seconds that are left; None in pools without leases
+    slots: Annotated[list[Word], msgspec.Meta(max_length=MOST_NAMED)] = []
+    label: Sentence = ""
+    seconds: float = 0.0  # since it was granted
+    client: Count = 0
 
 
 class Waits(msgspec.Struct):
     want: Share
     priority: Priority
     seconds: float
+    client: Count = 0  # its number on its node
+    label: Sentence = ""
+
+
+class Out(msgspec.Struct):
+    """What stands in the ledger, or what a node that has none says of its own clients."""
+
+    node: Word
+    want: Share
+    fence: Word | None
+    slots: Annotated[list[Word], msgspec.Meta(max_length=MOST_NAMED)]
+    client: Count
+    seconds: float  # since it was granted
+    label: Sentence
+    lapsing: bool = False  # its node is lost; the permits come back when its lease is over
 
 
 class View(msgspec.Struct):
@@ -90,6 +118,17 @@ class View(msgspec.Struct):
     reached: Count = 0
     majority: Count = 0
     unseen: float = 0.0  # seconds since the token was here last, or since the pool is known here
+    name: Word = ""
+    ledger: Annotated[list[Out], msgspec.Meta(max_length=MOST_TOLD)] | None = None
+    at: tuple[Count, Count] = (0, 0)  # the epoch and the hop of that ledger
+    free: Share = 0  # by that ledger
+
+    def own(self) -> list[Out]:
+        """What its own clients hold."""
+        return [
+            Out(self.name, one.want, one.fence, one.slots, one.client, one.seconds, one.label)
+            for one in self.holding
+        ]
 
 
 Question = tuple[Count, Name]
@@ -126,6 +165,7 @@ def brief(pool: Pool | None) -> View:
     if pool is None:
         return View(False, "this node has not heard of it")
     said = pool.describe()
+    ledger, at, free = ledger_of(pool)
     if not said["known"]:
         return View(False, str(said["why"])[:400])
     holding = sorted(said["holding"], key=lambda held: -held["priority"])
@@ -145,10 +185,16 @@ def brief(pool: Pool | None) -> View:
         sum(held["want"] for held in holding),
         said["queued"],
         [
-            Held(held["want"], held["priority"], text(held.get("fence")), held.get("lease"))
+            Held(
+                *(held["want"], held["priority"], text(held["fence"]), held["lease"]),
+                *(list(held["slots"]), held["label"], held["seconds"], held["client"]),
+            )
             for held in holding[:MOST_TOLD]
         ],
-        [Waits(one["want"], one["priority"], one["seconds"]) for one in waiting[:MOST_TOLD]],
+        [
+            Waits(one["want"], one["priority"], one["seconds"], one["client"], one["label"])
+            for one in waiting[:MOST_TOLD]
+        ],
         said["entries"],
         pool.measures.waited,
         sum(said["sent"].values()),
@@ -162,7 +208,34 @@ def brief(pool: Pool | None) -> View:
         said.get("members_reached", 0),
         said.get("majority", 0),
         pool.unseen_here(),
+        pool.me,
+        ledger,
+        at,
+        free,
     )
+
+
+def ledger_of(pool: Pool) -> tuple[list[Out] | None, tuple[int, int], int]:
+    """That of the token here, or of one that left and has not arrived as far as we know; its
+    epoch and hop; what is free."""
+    if pool.members is None:
+        return None, (0, 0), 0
+    node = pool.members.node
+    state = node.unaccepted.state if node.unaccepted is not None else None
+    if node.token is not None:
+        state = node.token.state()
+    if state is None or state.epoch != node.promised:
+        return None, (0, 0), 0
+    now, first = time.time(), pool.configuration.fences if pool.configuration else 0
+    found: list[Out] = []
+    for entry in state.ledger:
+        client, granted, label = labels.read(entry.label)
+        fence, slots = str(fence_number(entry.fence) + first), list(pool.slot_names(entry.slots))
+        node_name, since = pool.names.get(entry.node, "?"), max(0.0, now - granted)
+        out = Out(node_name, entry.permits, fence, slots, client, since, label)
+        out.lapsing = entry.lapsing
+        found.append(out)
+    return found[:MOST_TOLD], (state.epoch.counter, state.hop), state.free
 
 
 def unseen(views: Views, pool: Pool) -> float | None:
@@ -189,6 +262,22 @@ def packed(view: View) -> bytes:
     return data if len(data) <= MOST_BYTES else _encode(View(False, "its view is too long to send"))
 
 
+class Collection:
+    def __init__(
+        self, views: dict[str, View], missing: set[str], all_here: asyncio.Future[None]
+    ) -> None:
+        self.views = views
+        self.missing = missing
+        self.all_here = all_here
+
+    def add(self, node: str, view: View) -> None:
+        if node in self.missing:
+            self.missing.discard(node)
+            self.views[node] = view
+            if not self.missing and not self.all_here.done():
+                self.all_here.set_result(None)
+
+
 class Views:
     def __init__(self, mesh: Mesh, pools: Mapping[str, Pool]) -> None:
         self.mesh = mesh
@@ -196,6 +285,7 @@ class Views:
         self.watched: dict[str, float] = {}  # pool: until when
         self.heard: dict[str, dict[str, tuple[float, View]]] = {}  # pool, node: asked when
         self.rounds: dict[int, tuple[str, float]] = {}  # question: pool, when
+        self.collections: dict[int, Collection] = {}  # question: what came of it so far
         self.last = 0
         self.answered: dict[tuple[str, str], float] = {}  # who asked about what: when
         self.asking: asyncio.TimerHandle | None = None
@@ -230,8 +320,7 @@ class Views:
         if not self.watched:
             self.rounds.clear()
             return
-        link_map = self.mesh.link_map
-        nodes = [name for name in link_map.links if name != link_map.me and link_map.reaches(name)]
+        nodes = self.others()
         for pool in self.watched:
             self.last += 1
             self.rounds[self.last] = (pool, now)
@@ -241,6 +330,32 @@ class Views:
         self.mesh.flush()
         while len(self.rounds) > MOST_ROUNDS:
             del self.rounds[next(iter(self.rounds))]
+
+    def others(self) -> list[str]:
+        link_map = self.mesh.link_map
+        return [name for name in link_map.links if name != link_map.me and link_map.reaches(name)]
+
+    async def collect(self, pool: str) -> dict[str, View]:
+        """What all nodes that can be reached say of this pool now."""
+        views = {self.mesh.name: brief(self.pools.get(pool))}
+        self.last += 1
+        question = self.last
+        collection = Collection(views, set(self.others()), self.mesh.loop.create_future())
+        if not collection.missing:
+            return views
+        self.collections[question] = collection
+        try:
+            content = Content(VIEWS, 0, ASK, _encode((question, pool)))
+            for name in collection.missing:
+                self.mesh.router.send(name, content)
+            self.mesh.flush()
+            async with asyncio.timeout(COLLECTED_WITHIN):
+                await collection.all_here
+        except TimeoutError:
+            pass
+        finally:
+            del self.collections[question]
+        return views
 
     def pause(self) -> float:
         """Seconds until all are asked again: the more there are, the less often."""
@@ -259,15 +374,20 @@ class Views:
 
     def answer(self, asker: str, question: int, pool: str) -> None:
         now, who = self.mesh.time(), (asker, pool)
-        if now - self.answered.get(who, 0.0) < ANSWERS_EVERY:
+        due = max(self.answered.get(who, 0.0), now - AT_A_STRETCH * ANSWERS_EVERY)
+        if due > now:
             return
         if len(self.answered) >= MOST_NODES:
             self.answered.clear()
-        self.answered[who] = now
+        self.answered[who] = due + ANSWERS_EVERY
         view = packed(brief(self.pools.get(pool)))
         self.mesh.router.send(asker, Content(VIEWS, 0, VIEW, _encode((question, pool, view))))
 
     def learn(self, node: str, question: int, pool: str, view: bytes) -> None:
+        collection = self.collections.get(question)
+        if collection is not None:
+            collection.add(node, _view(view))
+            return
         asked_about, asked = self.rounds.get(question, ("", 0.0))
         if asked_about != pool or pool not in self.watched:
             return

@@ -1,0 +1,64 @@
+"""By what name a request is known in the whole mesh, and since when.
+
+In a ledger it stands with the number of the client on its node and the time of its grant, as one
+text: recovery carries it along and does not read it. Imports little: clients of the agent use it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+LONGEST = 96
+"""Characters."""
+
+LONGEST_NOTE = LONGEST + 32
+
+KNOWN: dict[int, str] = {}
+"""By process, for whoever forks."""
+
+
+def default() -> str:
+    """User, host, program and process."""
+    process = os.getpid()
+    if process not in KNOWN:
+        KNOWN.clear()
+        KNOWN[process] = of_command(sys.argv)
+    return KNOWN[process]
+
+
+def of_command(command: list[str]) -> str:
+    """The same, of another program than this one."""
+    program = os.path.basename(command[0] if command else "") or "python"  # noqa: PTH119
+    return fitting(f"{user()}@{os.uname().nodename} {program}[{os.getpid()}]")
+
+
+def user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a user without a name
+        return str(os.getuid())
+
+
+def fitting(label: str) -> str:
+    """On one line, and no longer than it may be."""
+    if not label.isprintable():
+        label = "".join([one if one.isprintable() else "?" for one in label])
+    return label[:LONGEST]
+
+
+def note(client: int, label: str) -> str:
+    """Of a grant that is made now."""
+    return f"{client} {int(time.time())} {label}"
+
+
+def read(note: str) -> tuple[int, int, str]:
+    """Client, seconds of the wall clock, label; of a node that wrote something else, that."""
+    try:
+        client, since, label = note.split(" ", 2)
+        return int(client), int(since), label
+    except ValueError:
+        return 0, 0, note

@@ -1,0 +1,87 @@
+"""Who holds what and who waits, in the whole mesh, put together from what nodes told.
+
+Under leases what is held stands in the ledger that goes with the token, so it is that of one
+moment, and never more than there is. Without, nodes speak for themselves and at different
+moments; what cannot be true together is left out, the oldest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from meshlock.live.pools.views import Out, View, Waits
+
+
+def picture(views: Mapping[str, View]) -> dict[str, Any]:
+    """As plain values. ``free`` is None where nobody has told of the token."""
+    known = {name: view for name, view in views.items() if view.known}
+    permits = max((view.permits for view in known.values()), default=0)
+    token = min((name for name, view in known.items() if view.token_here), default=None)
+    ledger: list[Out] | None = None
+    free: int | None = None
+    if any(view.members for view in known.values()):
+        held = 0
+        told = [(view.at, name) for name, view in known.items() if view.ledger is not None]
+        if told:
+            token = max(told)[1]
+            ledger, free = known[token].ledger, known[token].free
+            held = permits - free
+    else:
+        own = [one for view in known.values() for one in view.own()]
+        own.sort(key=lambda one: one.seconds)
+        ledger, held = [], 0
+        for one in own:
+            if held + one.want <= permits:
+                ledger.append(one)
+                held += one.want
+        if token is not None:
+            free = min(known[token].free_here, permits - held)
+    inside = {(one.node, one.client) for one in ledger or ()}
+    waiting = [
+        (name, one)
+        for name, view in known.items()
+        for one in view.waiting
+        if (name, one.client) not in inside
+    ]
+    waiting.sort(key=lambda found: (-found[1].priority, -found[1].seconds, found[0]))
+    return {
+        "permits": permits,
+        "token": token,
+        "free": free,
+        "held": held,
+        "holding": [shown(one) for one in ledger or ()],
+        "waiting": [waits(name, one) for name, one in waiting],
+    }
+
+
+def shown(one: Out) -> dict[str, Any]:
+    return {
+        "node": one.node,
+        "label": one.label,
+        "want": one.want,
+        "slots": one.slots,
+        "fence": one.fence,
+        "seconds": round(one.seconds, 1),
+        "lapsing": one.lapsing,
+    }
+
+
+def waits(node: str, one: Waits) -> dict[str, Any]:
+    return {
+        "node": node,
+        "label": one.label,
+        "want": one.want,
+        "priority": one.priority,
+        "seconds": round(one.seconds, 3),
+    }
+
+
+def ahead(found: dict[str, Any], priority: int, waited: float) -> str:
+    """In words, how many of those who wait are before one who has waited so long."""
+    number = len(
+        [one for one in found["waiting"] if (one["priority"], one["seconds"]) > (priority, waited)]
+    )
+    if number == 0:
+        return ""
+    return ", one request ahead of you" if number == 1 else f", {number} requests ahead of you"
