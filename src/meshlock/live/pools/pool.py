@@ -624,7 +624,8 @@ class Pool:
     def slot_names(self, slots: tuple[int, ...]) -> tuple[str, ...]:
         assert self.configuration is not None
         names = self.configuration.names
-        return tuple([names[slot] for slot in slots])
+        # a pool that was made larger has permits that nobody named: they go by number
+        return tuple([names[slot] if slot < len(names) else str(slot) for slot in slots])
 
     def revoke(self, number: int) -> None:
         """The lease of this grant ended: the client must have stopped by now. If it could not even
