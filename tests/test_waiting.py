@@ -33,7 +33,8 @@ def short_waits(tree: ast.AST, expected: bool = False) -> Iterator[tuple[int, st
         inside = expected
         if isinstance(node, ast.With | ast.AsyncWith):
             texts = [ast.unparse(item.context_expr) for item in node.items]
-            inside = inside or any("raises(TimeoutError" in text for text in texts)
+            late = ("raises(TimeoutError", "raises(NotInTime")
+            inside = inside or any(one in text for text in texts for one in late)
         if isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
             name = node.func.id if isinstance(node.func, ast.Name) else name

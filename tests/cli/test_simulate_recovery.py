@@ -108,7 +108,7 @@ def test_a_mistake_of_recovery_is_run_and_seen():
 def test_members_that_choose_themselves_survive_crashes_and_cuts(algorithm, topology, tmp_path):
     trace = tmp_path / "run.jsonl"
     given = f"simulate --algorithm {algorithm} --nodes 9 --topology {topology} --members auto"
-    faults = "--crashes 500,1500 --cuts 3000,500 --workload poisson:0.01 --requests 250 --lease 100"
+    faults = "--crashes 300,600 --cuts 3000,500 --workload poisson:0.01 --requests 400 --lease 100"
     result = meshlock(*f"{given} {faults} --json --verify-determinism --seed 1".split())
     assert result.returncode == 0, result.stdout + result.stderr
     figures = json.loads(result.stdout)

@@ -185,7 +185,7 @@ def test_a_timeout_says_why() -> None:
             with pytest.raises(NotInTime, match="2 free, 3 wanted, one request ahead of you"):
                 await others[1].pool("docks").acquire(3, timeout=0.1)
             with pytest.raises(Refused, match="No pool 'doks'; known: docks"):
-                await found.pool("doks").acquire(timeout=0.1)
+                await found.pool("doks").acquire(timeout=LIMIT)
             grant.release()
             (await ahead).release()
             for node in others:

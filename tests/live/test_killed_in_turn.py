@@ -66,6 +66,10 @@ class Agents:
         return found
 
 
+PATIENCE = 1.0
+"""Of a client, which then asks again."""
+
+
 class Client(threading.Thread):
     """Takes a permit of its agent's pool, holds it for a little, and again."""
 
@@ -89,7 +93,7 @@ class Client(threading.Thread):
                 pass  # there is no agent now
 
     def enter(self, agent: Any) -> None:
-        grant = agent.pool("docks").acquire(timeout=1.0)
+        grant = agent.pool("docks").acquire(timeout=PATIENCE)
         with Client.lock:
             Client.inside += 1
             Client.most = max(Client.most, Client.inside)

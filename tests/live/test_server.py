@@ -19,7 +19,7 @@ waiting: list[str] = []
 async def slow(request: Request) -> Response:
     waiting.append("came")
     try:
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
     finally:
         waiting.append("gone")
     return answer({})

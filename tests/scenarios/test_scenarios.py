@@ -89,7 +89,7 @@ WRONG = [
     ("nodes 2\nlinks 0:1", "should be a link such as 0-1"),
     ("nodes 2\nlinks 0-1\nrequest 0 want many", "'many' should be a whole number"),
     ("nodes 2\nlinks 0-1\ncrash 0", "line 3: Only nodes of a pool with members crash"),
-    ("nodes 2\nmembers 3", "line 2: members are 'all' or 1 to 2 of the nodes"),
+    ("nodes 2\nmembers 3", "line 2: members are 'auto', 'all' or 1 to 2 of the nodes"),
     ("nodes 2\nlinks 0-1\ndeliver 0->1", "line 3: Nothing is on the way 0->1"),
     ("nodes 2\nlinks 0-1\nlink down 0-0", "line 3: There is no link 0-0"),
     ("nodes 2\nlinks 0-1\ndance", "cannot do 'dance'"),

@@ -414,7 +414,8 @@ class Node:
         that a name of which nobody has told us is the name of no pool; unless we are cut off."""
         mesh = self.mesh
         settled = mesh.time() - self._linked_at >= FIRST_CONTACT
-        if not settled or self._foundings or (self.peers and not mesh.linked):
+        hoping = (self.peers or self.discovering) and not mesh.linked
+        if not settled or self._foundings or hoping:
             return None
         known = self.known_pools()
         return None if name in known else NoSuchPool(name, known)
