@@ -44,7 +44,7 @@ def test_faults_need_members() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ({"members": "4"}, "--members is all, or how many of the 3 nodes, not '4'"),
+        ({"members": "4"}, "--members is auto, all, or how many of the 3 nodes, not '4'"),
         ({"members": "all", "lease": 3, "wait": 2}, "--lease is at least 1 tick"),
         ({"members": "all", "renewals": "fly"}, "--renewals is meet or travel, not 'fly'"),
         ({"members": "all", "member_changes": ["add 7"]}, "--member-change takes 'add N'"),
