@@ -558,3 +558,28 @@ def test_what_clients_did_is_traced_through_crashes_and_judged(tmp_path: Path) -
     late = merged.read_text().replace('"event":"lease"', '"event":"timer"')
     merged.write_text(late)
     assert set(Audit(Trace(merged)).monitor.violated) >= {"leases"}  # who was not renewed was late
+
+
+def test_who_gives_up_too_late_is_let_in_and_leaves() -> None:
+    """An algorithm that cannot withdraw grants to somebody whom the pool does not know any more."""
+
+    async def story(network: virtual.Network) -> None:
+        nodes: list[Node] = []
+        for name in "abc":
+            nodes.append(Node(name, peers=[node.address for node in nodes]))
+            await nodes[-1].start()
+            nodes[-1].pool("docks", 1, members=list("abc"), algorithm="raymond", lease=LEASE)
+        pools = [node.pool("docks") for node in nodes]
+        grant = await pools[0].acquire(timeout=LIMIT)
+        with pytest.raises(TimeoutError):
+            await pools[1].acquire(timeout=0.2)
+        grant.release()
+        for pool in (pools[2], pools[1], pools[0]):
+            async with pool.acquire(timeout=LIMIT):
+                pass
+        for node in nodes:
+            assert node.mesh.mishaps.counts == {}
+            network.kill(node.mesh)
+            await node.vanish()
+
+    virtual.run(story)

@@ -210,8 +210,9 @@ class Members:
         return self.pool.names.get(number, "?")
 
     def label(self, client: int) -> str:
-        """What the ledger says of a grant that is made now."""
-        return note(client, self.pool.clients[client].label)
+        """What the ledger says of a grant that is made now; nothing if nobody waits any more."""
+        waiter = self.pool.clients.get(client)
+        return "" if waiter is None else note(client, waiter.label)
 
     # -- what people ask ---------------------------------------------------------------
 
