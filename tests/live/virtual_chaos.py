@@ -11,6 +11,7 @@ was killed goes on until then.
 
 ========  ======================================================================================
 permits   valid grants never add up to more than there are
+slots     where permits have names, no two valid grants have one in common
 fences    none comes twice; and a grant asked for while another was held has a higher one
 told      a client whose deadline passes has been told that its grant is lost
 served    soon after the last fault everybody is given all permits, one after the other
@@ -64,6 +65,7 @@ class Chaos:
         self.random = random = Random(seed)
         self.permits = random.choice([1, 2, 2, 3])
         self.algorithm = random.choice(INSIDE if self.permits == 1 else INSIDE[:2])
+        self.named = random.random() < 0.3  # have permits names?
         self.auto = random.random() < 0.4  # do members choose themselves?
         self.members = NAMES[: random.choice([3, 3, 4, 5, 5])]
         self.rates = {name: random.choice([1 - DRIFT, 1.0, 1 + DRIFT]) for name in NAMES}
@@ -73,7 +75,8 @@ class Chaos:
         self.clients: dict[str, list[asyncio.Task[None]]] = {}
         self.wires: dict[tuple[str, str], Wire] = {}
         self.valid: dict[Grant, float] = {}  # until when, as far as its client was told
-        self.orphans: list[tuple[int, float]] = []  # permits of clients whose node was killed
+        # permits of clients whose node was killed: until when, how many, which
+        self.orphans: list[tuple[float, int, tuple[str, ...]]] = []
         self.fences: set[int] = set()
         self.full: set[str] = set()  # disks
         self.log: list[tuple[float, str, object]] = []
@@ -109,7 +112,7 @@ class Chaos:
         await node.start()
         node.pool(
             "docks",
-            self.permits,
+            [f"dock-{place}" for place in range(self.permits)] if self.named else self.permits,
             algorithm=self.algorithm,
             members="auto" if self.auto else self.members,
             lease=LEASE,
@@ -126,7 +129,7 @@ class Chaos:
         for task in self.clients.pop(name):
             task.cancel()
         for grant in [grant for grant in self.valid if grant.pool.me == name]:
-            self.orphans.append((grant.want, self.seen(grant)))
+            self.orphans.append((self.seen(grant), grant.want, grant.slots))
             del self.valid[grant]
         self.judge_errors(node)
         await node.vanish()
@@ -189,11 +192,15 @@ class Chaos:
             self.blame("fences", f"{fence} is lower than {highest}, held before it was asked for")
         self.fences.add(fence)
         self.valid[grant] = 0.0
-        self.orphans = [orphan for orphan in self.orphans if orphan[1] > now]
-        held = sum(want for want, _ in self.orphans)
-        held += sum(one.want for one in list(self.valid) if self.seen(one) > now)
+        self.orphans = [orphan for orphan in self.orphans if orphan[0] > now]
+        valid = [(one.want, one.slots) for one in list(self.valid) if self.seen(one) > now]
+        valid += [orphan[1:] for orphan in self.orphans]
+        held = sum(want for want, _ in valid)
         if held > self.permits:
             self.blame("permits", f"{held} of {self.permits} are held")
+        slots = [slot for _, row in valid for slot in row]
+        if len(set(slots)) < len(slots) or len(slots) != (held if self.named else 0):
+            self.blame("slots", f"{slots} are held, {held} permits")
 
     # -- faults --------------------------------------------------------------------------------
 
