@@ -298,7 +298,7 @@ class Chaos:
         """All are there, nothing is cut: everybody is served."""
         while self.tasks:
             await asyncio.gather(*self.tasks)
-        self.over = True
+        self.over, self.disks = True, (0.0,)
         for _ in range(2):
             for wire in self.wires.values():
                 wire.heal()
