@@ -49,6 +49,14 @@ def test_a_value_out_of_range_is_named(tmp_path: Path, text: str, where: str) ->
         Node.configured(read(path))
 
 
+def test_permits_have_names_by_flag_and_by_file(tmp_path: Path) -> None:
+    name, pool = pool_flag("gpus=gpu0,gpu1", {"lease": 1.0})
+    assert (name, pool.permits, pool.lease) == ("gpus", ["gpu0", "gpu1"], 1.0)
+    file = tmp_path / "agent.toml"
+    file.write_text('pools.gpus.permits = ["gpu0", "gpu1"]')
+    assert read(file).pools["gpus"].permits == ["gpu0", "gpu1"]
+
+
 @pytest.mark.parametrize("flag", ["docks=0", f"docks={2**64}", "docks=three", "=3", "x" * 10_000])
 def test_a_flag_out_of_range_is_a_sentence(flag: str) -> None:
     with pytest.raises(Refused, match="pool") as refused:

@@ -32,7 +32,11 @@ def agent(
         bool, typer.Option("--discover", help="Find peers on the local network by zeroconf.")
     ] = False,
     pool: Annotated[
-        list[str] | None, typer.Option(help="NAME=PERMITS joins or makes a pool, NAME joins one.")
+        list[str] | None,
+        typer.Option(
+            help="NAME=PERMITS joins or makes a pool, NAME=SLOT,SLOT,... one whose permits have "
+            "names, NAME joins one."
+        ),
     ] = None,
     socket: Annotated[str | None, typer.Option(help="Unix socket for programs here.")] = None,
     http: Annotated[str | None, typer.Option(help="host:port for HTTP and the page.")] = None,

@@ -154,16 +154,21 @@ def json_flag(flag: str, text: str) -> dict[str, Any]:
 
 
 def pool_flag(text: str, more: dict[str, Any]) -> tuple[str, PoolSettings]:
-    """``docks=3`` joins or makes a pool of three permits, ``docks`` joins one; with the ``more``
-    that flags say of all these pools."""
+    """``docks=3`` joins or makes a pool of three permits, ``gpus=gpu0,gpu1`` one of two that have
+    names, ``docks`` joins one; with the ``more`` that flags say of all these pools."""
     name, equals, permits = text.partition("=")
-    if equals and not permits.isdecimal():
-        raise Refused(f"--pool takes NAME or NAME=PERMITS, not {limits.shown(text)}.")
+    names = permits.split(",")
+    if equals and len(names) == 1 and not permits.isdecimal():
+        raise Refused(
+            f"--pool takes NAME, NAME=PERMITS or NAME=SLOT,SLOT,..., not {limits.shown(text)}."
+        )
     limits.name(name)
     given = {key.replace("_", "-"): value for key, value in more.items() if value is not None}
     if equals:
         field = f"permits (--pool {name}=...)"
-        given["permits"] = limits.permits(int(permits[: limits.SHOWN]), field)
+        count = names if len(names) > 1 else int(permits[: limits.SHOWN])
+        limits.named_permits(count, field)
+        given["permits"] = count
     try:
         return name, msgspec.convert(given, PoolSettings)
     except msgspec.ValidationError as error:
