@@ -9,11 +9,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from meshlock.live.interfaces.asking import Connection
+from meshlock.live.interfaces.asking import AgentGone, Connection
+from meshlock.live.interfaces.client import Session
 from waiting import LIMIT, sooner_or_later
 
 pytest.importorskip("cryptography")
@@ -85,6 +87,19 @@ def test_a_command_runs_with_its_permits_and_its_code_comes_back(
 
 
 NOT_YET = "meshlock: No permits of docks within 0.2 s: 0 free, 1 wanted.\n"
+
+
+def test_a_thread_that_reads_events_is_told_that_its_own_side_hung_up(
+    agents: tuple[Agent, Agent],
+) -> None:
+    """As that of exec when its command has ended; on a closed socket it would fail."""
+    session = Session(agents[0].socket, leases=True)
+    with ThreadPoolExecutor() as threads:
+        reading = threads.submit(session.line.events, None)
+        session.line.hang_up()
+        assert isinstance(reading.exception(LIMIT), AgentGone)
+    session.line.hang_up()
+    session.line.close()
 
 
 def test_no_permits_in_time_is_exit_75(agents: tuple[Agent, Agent]) -> None:

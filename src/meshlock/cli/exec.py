@@ -80,7 +80,7 @@ def execute(
         typer.echo(f"meshlock: {error}", err=True)
         sys.exit(NOT_IN_TIME)
     code = run(command, pool, grant, session, variables)
-    session.line.close()
+    session.line.hang_up()
     sys.exit(code)
 
 

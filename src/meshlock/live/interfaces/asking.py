@@ -227,6 +227,13 @@ class Connection:
     def fileno(self) -> int:
         return self.socket.fileno()
 
+    def hang_up(self) -> None:
+        """End it for both sides; a thread that reads events gets :class:`AgentGone`."""
+        from contextlib import suppress
+
+        with suppress(OSError):  # the agent was faster
+            self.socket.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         self.socket.close()
 
