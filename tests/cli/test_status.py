@@ -12,22 +12,31 @@ from meshlock.cli.top import rates
 
 
 def pool(**changes: Any) -> dict[str, Any]:
+    """As the agent answers, with the picture of the mesh."""
     usual = {
-        "known": True,
         "permits": 3,
-        "token_here": True,
-        "free_here": 1,
-        "holding": [{"want": 2, "priority": 9, "fence": 617}],
-        "waiting": [
-            {"want": 1, "priority": 1, "seconds": 0.42},
-            {"want": 3, "priority": 5, "seconds": 12.3},
-        ],
-        "entries": 1234,
-        "conflict": "",
-        "recovery": "",
+        "token": "south",
+        "free": 1,
+        "held": 2,
+        "surplus": 0,
+        "holding": [holds("ann train.py[7]", 2, slots=["gpu0", "gpu2"], seconds=7200.0)],
+        "waiting": [waits(3, 5, 12.3), waits(1, 1, 0.42)],
+        "queued": 2,
+        "why": "",
     }
-    found = {**usual, **changes}
-    return {"queued": len(found["waiting"]), **found}
+    who = usual | {key: value for key, value in changes.items() if key in usual}
+    rest = {key: value for key, value in changes.items() if key not in usual}
+    return {"known": True, "entries": 1234, "conflict": "", "recovery": "", "who": who, **rest}
+
+
+def holds(label: str, want: int, **more: Any) -> dict[str, Any]:
+    usual = {"node": "attic", "slots": [], "fence": "617", "seconds": 0.0, "lapsing": False}
+    return {"label": label, "want": want, **usual, **more}
+
+
+def waits(want: int, priority: int, seconds: float) -> dict[str, Any]:
+    where = {"node": "south", "label": "bob@cellar"}
+    return {**where, "want": want, "priority": priority, "seconds": seconds}
 
 
 def answer(**pools: Any) -> dict[str, Any]:
@@ -57,13 +66,13 @@ def test_a_screen_of_usual_width() -> None:
     assert drawn(answer(docks=pool()), rates={"docks": 3.25}) == [
         "north at 10.0.0.1:7400, links protected by TLS",
         "",
-        "pool   permits  token  free  held  waiting  longest  entries  per s",
-        "docks        3  here      1     2        2   12.3 s    1,234    3.2",
+        "pool   permits  token  free  held  waiting  longest  entries here  per s",
+        "docks        3  south     1     2        2   12.3 s         1,234    3.2",
         "",
-        "pool   client  permits  priority  fence or time",
-        "docks  holds         2         9      fence 617",
-        "docks  waits         3         5         12.3 s",
-        "docks  waits         1         1          0.4 s",
+        "pool   client  permits         for  node   label            slots      priority",
+        "docks  holds         2  2 h 00 min  attic  ann train.py[7]  gpu0 gpu2",
+        "docks  waits         3      12.3 s  south  bob@cellar                         5",
+        "docks  waits         1       0.4 s  south  bob@cellar                         1",
         "",
         "link   state  address        in custody",
         "south  up     10.0.0.2:7400           1",
@@ -79,23 +88,37 @@ def test_a_narrow_screen_loses_columns_and_no_figure() -> None:
     narrow = drawn(answer(docks=pool()), width=44, rates={"docks": 3.25})
     assert narrow[3:5] == [
         "pool   permits  token  free  held  waiting",
-        "docks        3  here      1     2        2",
+        "docks        3  south     1     2        2",
     ]
 
 
-def test_a_token_elsewhere_says_nothing_of_what_is_free() -> None:
-    away = pool(token_here=False, free_here=0, holding=[], waiting=[])
-    lines = drawn(answer(docks=away))
-    assert lines[3].split() == ["docks", "3", "away", "0", "0", "1,234"]
-    assert "nobody here holds or waits" in lines
+def test_a_holder_that_does_not_answer_leaves_nothing_to_be_said_of_what_is_held() -> None:
+    silent = "whoever has the token does not answer"
+    unknown = pool(token=None, free=None, held=None, holding=[], waiting=[], queued=0, why=silent)
+    lines = drawn(answer(docks=unknown), width=100)
+    assert lines[3].split() == ["docks", "3", "?", "?", "?", "0", "1,234"]
+    assert f"docks: who holds its permits cannot be told: {silent}" in lines
+    assert "nobody holds or waits, as far as is known" in lines
+
+
+def test_a_pool_that_was_made_smaller_does_not_show_more_than_there_is() -> None:
+    lines = drawn(answer(docks=pool(permits=1, free=0, held=1, surplus=2, waiting=[], queued=0)))
+    assert lines[3].split() == ["docks", "1", "south", "0", "1", "0", "1,234"]
+    assert "docks was made smaller: 2 more to come back before any is free" in lines
+
+
+def test_what_nobody_renews_any_more_is_shown_to_lapse() -> None:
+    lapses = pool(holding=[holds("gone", 2, lapsing=True)])
+    assert any(line.startswith("docks  lapses") for line in drawn(answer(docks=lapses)))
 
 
 def test_many_clients_leave_room_for_the_rest() -> None:
-    crowd = [{"want": 1, "priority": 0, "seconds": float(n)} for n in range(50)]
-    lines = drawn(answer(docks=pool(waiting=crowd)), most_clients=5)
+    crowd = [waits(1, 0, 49.0 - n) for n in range(20)]
+    many = pool(permits=9, held=8, waiting=crowd, queued=50)
+    lines = drawn(answer(docks=many), most_clients=5)
     assert sum(" waits " in line for line in lines) == 3
     assert "... and 47 more" in lines
-    assert "docks  waits         1         0         49.0 s" in lines
+    assert "... and those who hold 6 more permits" in lines
 
 
 def test_what_is_wrong_stands_below_in_full() -> None:

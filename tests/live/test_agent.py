@@ -188,6 +188,30 @@ def test_status_for_machines_and_for_people(agents: tuple[Agent, Agent]) -> None
     assert "links away" in text and "here" in text
 
 
+def test_status_shows_who_holds_and_who_waits_wherever_they_are(
+    agents: tuple[Agent, Agent],
+) -> None:
+    line = Connection(agents[0].socket)
+    wish = f'{{"want": 3, "timeout": {LIMIT}, "ttl": 600, "label": "three of ann"}}'
+    grant = line.ask("POST", "/v1/pools/docks/acquire", wish)
+    waits = agents[1].execute("--timeout", f"{LIMIT}", "--label", "bob's turn", "--", "true")
+    with subprocess.Popen(waits) as later:
+        text = meshlock("status", "--socket", agents[1].socket).stdout
+        while "bob's turn" not in text:
+            text = meshlock("status", "--socket", agents[1].socket).stdout
+        found = json.loads(meshlock("status", "--socket", agents[1].socket, "--json").stdout)
+        line.ask("DELETE", f"/v1/grants/{grant['grant']}")
+        assert later.wait(LIMIT) == 0
+    who = found["pools"]["docks"]["who"]
+    assert (who["held"], who["free"], who["permits"]) == (3, 0, 3)
+    [held], [waiting] = who["holding"], who["waiting"]
+    assert (held["node"], held["label"], held["want"]) == ("ann", "three of ann", 3)
+    assert (waiting["node"], waiting["label"]) == ("bob", "bob's turn")
+    rows = [" ".join(row.split()) for row in text.splitlines()]
+    assert any(row.startswith("docks holds 3 ") and "ann three of ann" in row for row in rows)
+    assert any(row.startswith("docks waits 1 ") and "bob bob's turn" in row for row in rows)
+
+
 def test_the_socket_speaks_http(agents: tuple[Agent, Agent]) -> None:
     line = Connection(agents[0].socket)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 from test_leases import LEASE, NAMES, described, holder, holds_token, run, three
 
 from meshlock import Grant, Node, NotInTime, Pool, Refused
 from meshlock.live.machine import clock
+from meshlock.live.pools import views
 from meshlock.live.pools.grants import Acquire
+from meshlock.live.pools.picture import picture
 from waiting import LIMIT, a_while, eventually
 
 GPUS = ["gpu0", "gpu1", "gpu2"]
@@ -214,6 +217,56 @@ def test_everybody_sees_who_holds_and_who_waits() -> None:
             (await waiting).release()
 
     run(story)
+
+
+def test_no_more_is_ever_shown_as_held_than_there_is() -> None:
+    async def story() -> None:
+        async with three(permits=3) as nodes:
+            _, (near, far) = await ready(nodes)
+            out = await near.pool("docks").acquire(3, timeout=LIMIT, label="all of it")
+            await near.pool("docks").set_permits(1, timeout=LIMIT)
+            await eventually(lambda: far.pool("docks").permits == 1)
+            for node in nodes:
+                found = await node.pool("docks").picture()
+                assert (found["permits"], found["held"], found["free"]) == (1, 1, 0)
+                assert found["surplus"] == 2
+                assert [one["label"] for one in found["holding"]] == ["all of it"]
+            out.release(2)
+            while (await far.pool("docks").picture())["surplus"]:
+                await a_while(0.02)
+            assert (await far.pool("docks").picture())["held"] == 1
+
+    run(story)
+
+
+def test_where_the_holder_does_not_answer_nothing_is_said_to_be_held() -> None:
+    async def story() -> None:
+        async with three() as nodes:
+            found, others = await ready(nodes)
+            others.remove(gone := others[0])
+            await gone.pool("docks").acquire(timeout=LIMIT)
+            await gone.vanish()
+            await found.vanish()
+            seen = await others[0].pool("docks").picture()
+            while seen["held"] is not None or not seen["why"].startswith("quorum lost"):
+                await a_while(0.02)
+                seen = await others[0].pool("docks").picture()
+            assert seen["why"] == "quorum lost: 1 of 3 members reachable"
+            assert (seen["free"], seen["holding"]) == (None, [])
+
+    run(story)
+
+
+def test_what_is_too_long_to_tell_is_counted() -> None:
+    slots = ["x" * 60] * 300
+    held = views.Held(300, 0, slots=slots)
+    entry = views.Out("a", 300, "1", slots, 1, 0.0, "training")
+    ledger = views.Ledger((1, 1), 0, 300, [entry])
+    view = views.View(True, members=3, holding=[held], waits=7, ledger=ledger)
+    data = views.packed(view)
+    assert len(data) < views.MOST_BYTES
+    found = picture({"a": msgspec.msgpack.decode(data, type=views.View)})
+    assert (found["permits"], found["held"], found["queued"]) == (300, 300, 7)
 
 
 def test_what_lapses_is_shown_with_its_label() -> None:

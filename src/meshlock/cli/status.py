@@ -12,23 +12,28 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.table import Table
 
+    from meshlock.live.interfaces.asking import Connection
+
     Rows = list[list[RenderableType]]
 
 UNBOUNDED = 10_000
 """Columns; no line is as long."""
+
+LONGEST = 36
+"""Characters of a label, or of the names of permits."""
 
 
 def status(
     socket: Annotated[str | None, typer.Option(help="The agent's unix socket.")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Show links, pools and who waits, as the agent of this machine sees them.
+    """Show pools, who holds their permits and who waits in the whole mesh, and the agent's links.
 
     Example: meshlock status
     """
     from meshlock.live.interfaces.asking import Connection
 
-    found = Connection(socket).ask("GET", "/v1/status")
+    found = look(Connection(socket))
     if json:
         from meshlock.cli.output import print_json
 
@@ -40,6 +45,27 @@ def status(
         if not console.is_terminal:
             console.width = UNBOUNDED  # a pipe has no edge
         console.print(picture(found))
+
+
+def look(agent: Connection) -> dict[str, Any]:
+    """What the agent knows, and of each pool ``who`` holds and waits, wherever they are."""
+    from json import loads
+
+    from meshlock.errors import Refused
+    from meshlock.live.interfaces.asking import AgentGone
+
+    found = agent.ask("GET", "/v1/status")
+    for name, pool in list(found["pools"].items()):
+        if pool["known"]:
+            try:
+                status, said = agent.call("GET", f"/v1/pools/{name}/who")
+            except AgentGone as error:
+                raise Refused(str(error)) from None
+            if status == 200:
+                pool["who"] = loads(said)
+            else:  # it was removed just now
+                del found["pools"][name]
+    return found
 
 
 def picture(
@@ -85,7 +111,7 @@ def pools(found: dict[str, Any], rates: dict[str, float] | None) -> list[Rendera
 
     if not found["pools"]:
         return [Text("no pools: make one with --pool NAME=PERMITS", style="yellow")]
-    names = ["pool", "permits>", "token", "free>", "held>", "waiting>", "longest>", "entries>"]
+    names = ["pool", "permits>", "token", "free>", "held>", "waiting>", "longest>", "entries here>"]
     rows: Rows = []
     remarks: list[RenderableType] = []
     for name, pool in sorted(found["pools"].items()):
@@ -93,20 +119,29 @@ def pools(found: dict[str, Any], rates: dict[str, float] | None) -> list[Rendera
             rows.append([name, "?"])
             remarks.append(Text(f"{name}: {pool['why']}", style="yellow"))
             continue
-        longest = max((client["seconds"] for client in pool["waiting"]), default=None)
+        who = pool["who"]
+        longest = max((one["seconds"] for one in who["waiting"]), default=None)
         row: list[RenderableType] = [
             name,
-            str(pool["permits"]),
-            "here" if pool["token_here"] else "away",
-            str(pool["free_here"]) if pool["token_here"] else "",
-            str(sum(grant["want"] for grant in pool["holding"])),
-            str(pool["queued"]),
-            "" if longest is None else f"{longest:.1f} s",
+            str(who["permits"]),
+            who["token"] or "?",
+            "?" if who["free"] is None else str(who["free"]),
+            "?" if who["held"] is None else str(who["held"]),
+            str(who["queued"]),
+            "" if longest is None else lasting(longest),
             f"{pool['entries']:,}",
         ]
         if rates is not None:
             row.append(f"{rates[name]:.1f}" if name in rates else "")
         rows.append(row)
+        if who["why"]:
+            unknown = f"{name}: who holds its permits cannot be told: {who['why']}"
+            remarks.append(Text(unknown, style="yellow"))
+        if who["surplus"]:
+            surplus = (
+                f"{name} was made smaller: {who['surplus']} more to come back before any is free"
+            )
+            remarks.append(Text(surplus, style="yellow"))
         if pool["conflict"]:
             remarks.append(Text(f"{name}: {pool['conflict']}", style="red"))
         if pool.get("lease"):
@@ -136,26 +171,57 @@ def leases(name: str, pool: dict[str, Any]) -> RenderableType:
 
 
 def clients(found: dict[str, Any], most: int) -> RenderableType:
-    """Who holds permits here, and who waits for them, the longest first."""
+    """Who holds permits and who waits for them, in the whole mesh, as ledgers of tokens say."""
     from rich.console import Group
     from rich.text import Text
 
     rows: Rows = []
+    unlisted = unlisted_permits = 0
     for name, pool in sorted(found["pools"].items()):
-        for grant in pool.get("holding", ()):
-            holds = Text("holds", style="green")
-            fence = "" if grant["fence"] is None else f"fence {grant['fence']}"
-            rows.append([name, holds, str(grant["want"]), str(grant["priority"]), fence])
-        for waiter in sorted(pool.get("waiting", ()), key=lambda w: w["seconds"], reverse=True):
-            waits, since = Text("waits", style="yellow"), f"{waiter['seconds']:.1f} s"
-            rows.append([name, waits, str(waiter["want"]), str(waiter["priority"]), since])
+        who = pool.get("who")
+        if who is None:
+            continue
+        for one in who["holding"]:
+            holds = Text("lapses", style="red") if one["lapsing"] else Text("holds", style="green")
+            slots = " ".join(one["slots"])
+            rows.append(
+                [name, holds, str(one["want"]), *person(one), slots and short(slots), ""],
+            )
+        for one in who["waiting"]:
+            waits, priority = Text("waits", style="yellow"), str(one["priority"])
+            rows.append([name, waits, str(one["want"]), *person(one), "", priority])
+        unlisted += who["queued"] - len(who["waiting"])
+        if who["held"] is not None:
+            out = who["held"] + who["surplus"]
+            unlisted_permits += out - sum(one["want"] for one in who["holding"])
     if not rows:
-        return Text("nobody here holds or waits", style="dim")
-    headings = ["pool", "client", "permits>", "priority>", "fence or time>"]
-    if len(rows) <= most:
-        return Narrowing(headings, rows)
-    more = Text(f"... and {len(rows) - most + 1} more", style="dim")
-    return Group(Narrowing(headings, rows[: most - 1]), more)
+        return Text("nobody holds or waits, as far as is known", style="dim")
+    headings = ["pool", "client", "permits>", "for>", "node", "label", "slots", "priority>"]
+    rest = []
+    if len(rows) + (unlisted + unlisted_permits > 0) > most:
+        unlisted += len(rows) - most + 1
+        rows = rows[: most - 1]
+    if unlisted:
+        rest.append(f"... and {unlisted} more")
+    if unlisted_permits:
+        rest.append(f"... and those who hold {unlisted_permits} more permits")
+    return Group(Narrowing(headings, rows), *[Text(line, style="dim") for line in rest])
+
+
+def person(one: dict[str, Any]) -> tuple[str, str, str]:
+    """For how long, where, and who."""
+    return lasting(one["seconds"]), one["node"], short(one["label"])
+
+
+def short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def lasting(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes = int(seconds) // 60
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
 def chart(me: str, known: dict[str, Any]) -> RenderableType:

@@ -23,7 +23,7 @@ def top(
     from rich.console import Console
     from rich.live import Live
 
-    from meshlock.cli.status import picture
+    from meshlock.cli.status import look, picture
     from meshlock.errors import Refused
     from meshlock.live.interfaces.asking import Connection
 
@@ -35,7 +35,7 @@ def top(
     try:
         with keys() as ended, Live(console=console, screen=True, auto_refresh=False) as live:
             while True:
-                found = agent.ask("GET", "/v1/status")
+                found = look(agent)
                 clients = max(3, console.height - len(found["pools"]) - len(found["links"]) - 9)
                 live.update(picture(found, rates(past, found), clients), refresh=True)
                 if ended(every):

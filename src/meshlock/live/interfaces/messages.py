@@ -179,14 +179,19 @@ class Asker(msgspec.Struct):
 
 
 class Picture(msgspec.Struct):
-    """``free`` is null where nobody has told of the token."""
+    """``free`` and ``held`` are never more than there is; null where nobody has told, and ``why``
+    says why. ``surplus``: out besides, since the pool was made smaller. Of many who hold or wait
+    the first are listed; ``queued``: how many wait."""
 
     permits: int
     token: str | None
     free: int | None
-    held: int
+    held: int | None
+    surplus: int
     holding: list[Owner]
     waiting: list[Asker]
+    queued: int
+    why: str
 
 
 class PoolStatus(msgspec.Struct):

@@ -14,44 +14,53 @@ from meshlock.live.pools.views import Out, View, Waits
 
 
 def picture(views: Mapping[str, View]) -> dict[str, Any]:
-    """As plain values. ``free`` is None where nobody has told of the token."""
+    """As plain values. What is ``free`` and ``held`` is never more than there is; None: nobody has
+    told. ``surplus``: what is out besides, since the pool was made smaller. ``queued``: how many
+    wait, where not all are listed."""
     known = {name: view for name, view in views.items() if view.known}
     permits = max((view.permits for view in known.values()), default=0)
     token = min((name for name, view in known.items() if view.token_here), default=None)
-    ledger: list[Out] | None = None
+    inside: list[Out] = []
     free: int | None = None
+    held: int | None = None
+    surplus = 0
     if any(view.members for view in known.values()):
-        held = 0
-        told = [(view.at, name) for name, view in known.items() if view.ledger is not None]
+        told = [(view.ledger.at, name) for name, view in known.items() if view.ledger is not None]
         if told:
             token = max(told)[1]
-            ledger, free = known[token].ledger, known[token].free
+            ledger = known[token].ledger
+            assert ledger is not None
+            inside, permits = ledger.entries, ledger.free + ledger.out
+            free, surplus = max(0, ledger.free), max(0, -ledger.free)
             held = permits - free
     else:
         own = [one for view in known.values() for one in view.own()]
         own.sort(key=lambda one: one.seconds)
-        ledger, held = [], 0
+        held = 0
         for one in own:
             if held + one.want <= permits:
-                ledger.append(one)
+                inside.append(one)
                 held += one.want
         if token is not None:
             free = min(known[token].free_here, permits - held)
-    inside = {(one.node, one.client) for one in ledger or ()}
+    have = {(one.node, one.client) for one in inside}
     waiting = [
         (name, one)
         for name, view in known.items()
         for one in view.waiting
-        if (name, one.client) not in inside
+        if (name, one.client) not in have
     ]
     waiting.sort(key=lambda found: (-found[1].priority, -found[1].seconds, found[0]))
+    unlisted = sum(view.waits - len(view.waiting) for view in known.values())
     return {
         "permits": permits,
         "token": token,
         "free": free,
         "held": held,
-        "holding": [shown(one) for one in ledger or ()],
+        "surplus": surplus,
+        "holding": [shown(one) for one in inside],
         "waiting": [waits(name, one) for name, one in waiting],
+        "queued": len(waiting) + unlisted,
     }
 
 

@@ -367,7 +367,9 @@ class Pool:
         if now - self.pictured_at > PICTURED_FOR:
             self.pictured_at = now
             self.pictured = asyncio.ensure_future(self.views.collect(self.name))
-        return picture(await asyncio.shield(self.pictured))
+        found = picture(await asyncio.shield(self.pictured))
+        unknown = found["held"] is None
+        return found | {"why": (self.obstacle() or SILENT) if unknown else ""}
 
     def refuse_impossible(self, want: int, priority: int) -> None:
         if self.closed:

@@ -16,12 +16,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from meshlock.algorithms.interface import Message
 from meshlock.algorithms.recovery.records import fence_number
 from meshlock.live.links.frames import UNREADABLE, Carry, Content, Routed
 from meshlock.live.machine import labels
-from meshlock.live.machine.limits import MOST_NAMED, MOST_NODES, Count, Name, Priority, Share
+from meshlock.live.machine.limits import MOST_NAMED, MOST_NODES, Count, Free, Name, Priority, Share
 
 if TYPE_CHECKING:
     from meshlock.live.links.mesh import Mesh
@@ -92,6 +93,16 @@ class Out(msgspec.Struct):
     lapsing: bool = False  # its node is lost; the permits come back when its lease is over
 
 
+class Ledger(msgspec.Struct):
+    """That of a token: what is ``out`` and what is ``free`` (below 0: out, although the pool was
+    made smaller) together are all permits."""
+
+    at: tuple[Count, Count]  # its epoch and its hop
+    free: Free
+    out: Share
+    entries: Annotated[list[Out], msgspec.Meta(max_length=MOST_TOLD)]  # the first
+
+
 class View(msgspec.Struct):
     """One node's view of one pool, short enough to travel."""
 
@@ -119,9 +130,7 @@ class View(msgspec.Struct):
     majority: Count = 0
     unseen: float = 0.0  # seconds since the token was here last, or since the pool is known here
     name: Word = ""
-    ledger: Annotated[list[Out], msgspec.Meta(max_length=MOST_TOLD)] | None = None
-    at: tuple[Count, Count] = (0, 0)  # the epoch and the hop of that ledger
-    free: Share = 0  # by that ledger
+    ledger: Ledger | None = None
 
     def own(self) -> list[Out]:
         """What its own clients hold."""
@@ -165,7 +174,6 @@ def brief(pool: Pool | None) -> View:
     if pool is None:
         return View(False, "this node has not heard of it")
     said = pool.describe()
-    ledger, at, free = ledger_of(pool)
     if not said["known"]:
         return View(False, str(said["why"])[:400])
     holding = sorted(said["holding"], key=lambda held: -held["priority"])
@@ -209,33 +217,31 @@ def brief(pool: Pool | None) -> View:
         said.get("majority", 0),
         pool.unseen_here(),
         pool.me,
-        ledger,
-        at,
-        free,
+        ledger_of(pool),
     )
 
 
-def ledger_of(pool: Pool) -> tuple[list[Out] | None, tuple[int, int], int]:
-    """That of the token here, or of one that left and has not arrived as far as we know; its
-    epoch and hop; what is free."""
+def ledger_of(pool: Pool) -> Ledger | None:
+    """That of the token here, or of one that left and has not arrived as far as we know."""
     if pool.members is None:
-        return None, (0, 0), 0
+        return None
     node = pool.members.node
     state = node.unaccepted.state if node.unaccepted is not None else None
     if node.token is not None:
         state = node.token.state()
     if state is None or state.epoch != node.promised:
-        return None, (0, 0), 0
+        return None
     now, first = time.time(), pool.configuration.fences if pool.configuration else 0
     found: list[Out] = []
-    for entry in state.ledger:
+    for entry in state.ledger[:MOST_TOLD]:
         client, granted, label = labels.read(entry.label)
         fence, slots = str(fence_number(entry.fence) + first), list(pool.slot_names(entry.slots))
         node_name, since = pool.names.get(entry.node, "?"), max(0.0, now - granted)
         out = Out(node_name, entry.permits, fence, slots, client, since, label)
         out.lapsing = entry.lapsing
         found.append(out)
-    return found[:MOST_TOLD], (state.epoch.counter, state.hop), state.free
+    out_of_it = sum([entry.permits for entry in state.ledger])
+    return Ledger((state.epoch.counter, state.hop), state.free, out_of_it, found)
 
 
 def unseen(views: Views, pool: Pool) -> float | None:
@@ -258,8 +264,12 @@ def text(value: Any) -> str | None:
 
 
 def packed(view: View) -> bytes:
+    """If it is too long to send, it counts only."""
     data = _encode(view)
-    return data if len(data) <= MOST_BYTES else _encode(View(False, "its view is too long to send"))
+    if len(data) <= MOST_BYTES:
+        return data
+    ledger = None if view.ledger is None else replace(view.ledger, entries=[])
+    return _encode(replace(view, holding=[], waiting=[], ledger=ledger))
 
 
 class Collection:
