@@ -257,6 +257,16 @@ def test_where_the_holder_does_not_answer_nothing_is_said_to_be_held() -> None:
     run(story)
 
 
+def test_what_nodes_told_at_different_moments_is_never_too_much() -> None:
+    def told(name: str, seconds: float) -> views.View:
+        held = views.Held(2, 0, seconds=seconds)
+        return views.View(True, permits=3, token_here=True, free_here=1, holding=[held], name=name)
+
+    found = picture({"a": told("a", 9.0), "b": told("b", 1.0)})
+    assert (found["held"], found["free"], found["permits"]) == (2, 1, 3)
+    assert [one["node"] for one in found["holding"]] == ["b"]
+
+
 def test_what_is_too_long_to_tell_is_counted() -> None:
     slots = ["x" * 60] * 300
     held = views.Held(300, 0, slots=slots)

@@ -19,6 +19,7 @@ from waiting import LIMIT, eventually, sooner_or_later
 
 TOKEN = "a token that nobody guesses"
 NAMES = ["crane", "gate", "dock", "truck"]
+BAYS = ["east", "west"]
 DEAD = 4.0
 LEASE = 8.0
 """Nodes, page and browser share a machine that may be busy: no link and no lease fails by that."""
@@ -56,14 +57,14 @@ class Mesh:
                 node.pool("docks", 3 if name == "crane" else None, recovery="none")
                 for name, node in self.nodes.items()
             ]
-            kept = await docks[3].acquire(1, priority=7)
+            kept = await docks[3].acquire(1, priority=7, label="the last mile")
             if self.leases:
                 bays = [
-                    self.nodes[name].pool("bays", 2, members=NAMES[1:], lease=LEASE)
+                    self.nodes[name].pool("bays", BAYS, members=NAMES[1:], lease=LEASE)
                     for name in NAMES[1:]
                 ]
-                leased = await bays[0].acquire(1, priority=3, timeout=LIMIT)
-                waits = asyncio.create_task(bays[2].wait_for(2, 0, None))
+                leased = await bays[0].acquire(1, priority=3, timeout=LIMIT, label="unloading")
+                waits = asyncio.create_task(bays[2].wait_for(2, 0, None, "parking"))
             interface, page = Interface(self.nodes["gate"]), LivePage(self.allowed)
             await stack.enter_async_context(
                 serving_port(interface, self.address, TOKEN, page.routes)
@@ -128,6 +129,13 @@ def opened(browser, mesh, **options):
         page.close()
 
 
+def table(page, element):
+    """Its rows, by heading."""
+    columns = page.locator(f"#{element} th").all_text_contents()
+    rows = page.inner_text(f"#{element} tbody").split("\n")
+    return [dict(zip(columns, row.split("\t"), strict=True)) for row in rows]
+
+
 def text_of(element):
     return f"document.getElementById('{element}').textContent"
 
@@ -157,13 +165,11 @@ def test_the_whole_mesh_is_shown_and_so_is_what_is_cut_off(browser):
         assert page.locator("#map line.down").count() == 0
         until(page, "document.querySelectorAll('#map .token').length === 1")
         until(page, f"Number({text_of('rate')}) > 1")
-        row_of_truck = "[...document.querySelectorAll('#grants tbody tr')].find((row) => "
-        row_of_truck += "row.cells[0].textContent === 'truck')"
-        until(page, f"parseFloat({row_of_truck}?.cells[4].textContent) < 3")  # it was told just now
-        grants = [row.split("\t") for row in page.inner_text("#grants tbody").split("\n")]
-        mine = next(row for row in grants if row[0] == "truck")
-        assert mine[1:3] == ["1", "7"] and int(mine[3]) >= 1
-        assert mine[4].endswith(" s")
+        until(page, "document.getElementById('grants').textContent.includes('the last mile')")
+        mine = next(row for row in table(page, "grants") if row["node"] == "truck")
+        assert (mine["label"], mine["permits"]) == ("the last mile", "1")
+        assert mine["priority"] == "7" and int(mine["fence"]) >= 1
+        assert mine["for"].endswith(" s") and mine["told, ago"].endswith(" s")
         rows = [row.split("\t") for row in page.inner_text("#nodes tbody").split("\n")]
         away = {row[0]: row[1] for row in rows}
         assert away == {"crane": "1", "gate": "0", "dock": "1", "truck": "2"}
@@ -189,10 +195,16 @@ def test_leases_and_the_loss_of_the_majority_are_shown(browser):
         page.select_option("#pool", "bays")
         until(page, f"{text_of('title')} === 'gate · bays'")
         until(page, f"{text_of('grants')}.includes('s left')")
-        row = page.inner_text("#grants tbody").split("\t")
+        [row] = table(page, "grants")
         held = next(iter(mesh.nodes["gate"].pools["bays"].clients.values())).grant
-        assert row[:4] == ["gate", "1", "3", str(held.fence)]  # to the last digit
-        assert held.fence < 2**53 and 0 < float(row[4].split()[0]) <= LEASE
+        assert (row["node"], row["permits"], row["slots"]) == ("gate", "1", "east")
+        assert (row["label"], row["priority"]) == ("unloading", "3")
+        assert row["fence"] == str(held.fence) and held.fence < 2**53  # to the last digit
+        assert 0 < float(row["lease"].split()[0]) <= LEASE
+        [first] = table(page, "waiting")
+        assert (first["node"], first["label"], first["permits"]) == ("truck", "parking", "2")
+        assert page.inner_text("#where").startswith("1 of 2 held (gate 1), 1 free.")
+        assert page.locator("#permits .used").get_attribute("title") == "unloading"
         assert "epoch" in page.inner_text("#subtitle")
         until(page, f"{text_of('reasons')}.includes('truck waits: ')")
         until(page, "document.querySelectorAll('#map .tip').length >= 1")  # truck knows it at least
@@ -200,6 +212,9 @@ def test_leases_and_the_loss_of_the_majority_are_shown(browser):
         mesh.cut(1)  # gate is alone with crane, which is no member
         until(page, f"{text_of('verdict')}.includes('No majority: gate cannot reach 2 of the 3')")
         until(page, f"!{text_of('grants')}.includes('gate')")  # the lease ran out
+        lost = "permits cannot be told: quorum lost: 1 of 3 members reachable"
+        until(page, f"{text_of('where')}.includes('{lost}')")
+        assert page.locator("#permits .used").count() == 0
 
 
 def test_permits_and_links_can_be_asked_for_where_that_is_allowed(browser):

@@ -27,23 +27,44 @@ T = TypeVar("T")
 
 MOST_BYTES = 10_000
 
+OLD = 3.0
+"""Rounds of questions: what was told longer ago is marked, and no part of the picture."""
+
 
 def view(node: Node, pool: str) -> dict[str, Any]:
     """Everything that the page shows of this pool (the first one, if it is not there)."""
     status = node.status()
     names = sorted(node.pools)
     pool = pool if pool in node.pools else names[0] if names else ""
+    every = node.views.pause()
     heard: dict[str, tuple[float, View]] = {}
+    who: dict[str, Any] | None = None
     if pool:
         heard = node.views.watch(pool) | {node.name: (0.0, brief(node.pools[pool]))}
+        who = node.pools[pool].composed(
+            {
+                name: news
+                for name, (age, news) in heard.items()
+                if age <= OLD * every and (name == node.name or node.mesh.link_map.reaches(name))
+            }
+        )
     nodes = {}
     for name, known in status["map"].items():
         age, news = heard.get(name, (None, None))
         age = age if age is None else round(age, 2)
-        nodes[name] = known | {"age": age, "news": msgspec.to_builtins(news)}
+        told = msgspec.to_builtins(news)
+        nodes[name] = known | {"age": age, "news": told, "holds": holds(name, told, who)}
     shown = {key: status[key] for key in ("node", "address", "protected", "in_doubt", "links")}
-    shown |= {"pool": pool, "pools": names, "nodes": nodes, "every": node.views.pause()}
-    return shown | {"alarms": alarms(shown)}
+    shown |= {"pool": pool, "pools": names, "nodes": nodes, "every": every, "old": OLD * every}
+    return shown | {"who": who, "alarms": alarms(shown)}
+
+
+def holds(name: str, told: dict[str, Any] | None, who: dict[str, Any] | None) -> int | None:
+    """How many permits are out to this node, by the one picture; None if nobody can tell."""
+    if who is None or who["held"] is None or told is None or not told["known"]:
+        return None
+    wants: list[int] = [one["want"] for one in who["holding"] if one["node"] == name]
+    return sum(wants)
 
 
 class Acquire(msgspec.Struct, forbid_unknown_fields=True):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from logging import ERROR, WARNING
 from time import monotonic
 from typing import Any
@@ -367,7 +367,11 @@ class Pool:
         if now - self.pictured_at > PICTURED_FOR:
             self.pictured_at = now
             self.pictured = asyncio.ensure_future(self.views.collect(self.name))
-        found = picture(await asyncio.shield(self.pictured))
+        return self.composed(await asyncio.shield(self.pictured))
+
+    def composed(self, views: Mapping[str, View]) -> dict[str, Any]:
+        """The picture that these give, and why not where they do not."""
+        found = picture(views)
         unknown = found["held"] is None
         return found | {"why": (self.obstacle() or SILENT) if unknown else ""}
 

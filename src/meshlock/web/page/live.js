@@ -6,7 +6,6 @@ import { Figures, chart } from "./figures.js";
 
 const $ = (id) => document.getElementById(id);
 const EVERY = 500; // milliseconds
-const OLD = 3; // rounds of questions: what was told longer ago is marked
 const CELLS = 64;
 const figures = new Map(); // by pool
 let kept = JSON.parse(sessionStorage.getItem("meshlock-errands") ?? "[]"); // what this tab asked for
@@ -85,25 +84,33 @@ function show(view) {
 
 const seconds = (age) => (age === null ? "–" : age === 0 ? "now" : `${age < 10 ? age.toFixed(1) : age.toFixed(0)} s`);
 const ago = (age) => `${seconds(age)} ago`;
+const lasting = (time) => (time < 100 ? `${time.toFixed(1)} s` : time < 6000 ? `${Math.floor(time / 60)} min` : `${Math.floor(time / 3600)} h ${Math.floor(time / 60) % 60} min`);
 const TOLD = "told, ago";
 
 function showPool(view, nodes) {
-  const old = OLD * view.every;
+  const { old, who } = view;
   const told = nodes.filter(([, node]) => node.news?.known);
-  permits(view, told, old);
+  permits(view, told);
   $("map-title").textContent = `The mesh, as ${view.node} knows it`;
   pictureOf($("map"), view, old);
   const leased = told.some(([, { news }]) => news.members);
-  const grants = told.flatMap(([name, node]) => node.news.holding.map((grant) => ({ node: name, permits: grant.want, priority: grant.priority, fence: grant.fence, ...(leased ? { lease: grant.lease === null ? null : `${grant.lease.toFixed(1)} s left` } : {}), [TOLD]: seconds(node.age) })));
-  const waiting = told.flatMap(([name, node]) => node.news.waiting.map((one) => ({ node: name, permits: one.want, priority: one.priority, "for": `${one.seconds.toFixed(1)} s`, [TOLD]: seconds(node.age) })));
-  waiting.sort((a, b) => b.priority - a.priority);
-  table("grants", grants, "Nobody holds permits, as far as told.");
+  const named = who.holding.some((one) => one.slots.length);
+  const grants = who.holding.map((one) => {
+    const node = view.nodes[one.node];
+    const own = node?.news?.holding.find((grant) => grant.fence !== null && grant.fence === one.fence);
+    const left = one.lapsing ? "lapses" : own?.lease ? `${own.lease.toFixed(1)} s left` : null;
+    const age = view.nodes[leased ? who.token : one.node]?.age ?? null;
+    return { node: one.node, label: one.label, permits: one.want, ...(named ? { slots: one.slots.join(" ") } : {}), priority: own?.priority, fence: one.fence, "for": lasting(one.seconds), ...(leased ? { lease: left } : {}), [TOLD]: seconds(age) };
+  });
+  const waiting = who.waiting.map((one) => ({ node: one.node, label: one.label, permits: one.want, priority: one.priority, "for": lasting(one.seconds), [TOLD]: seconds(view.nodes[one.node]?.age ?? null) }));
+  table("grants", grants, who.held === null ? `Who holds permits cannot be told: ${who.why}.` : "Nobody holds permits, as far as told.");
   table("waiting", waiting, "Nobody waits, as far as told.");
   const reasons = told.filter(([, node]) => node.news.waits && node.news.why).map(([name, node]) => `${name} waits: ${node.news.why}.`);
+  if (who.queued > who.waiting.length) reasons.unshift(`${who.queued - who.waiting.length} more wait.`);
   fill("reasons", JSON.stringify(reasons), () => reasons.slice(0, 20).map((text) => element("p", { text })));
   table("nodes", nodes.map(([name, node]) => ({
     node: name, "links away": node.distance ?? "out of reach", "linked to": node.links.join(" ") || "–", token: node.news?.token_here ? "here" : node.news?.towards ? `through ${node.news.towards}` : "–",
-    holds: node.news?.known ? node.news.held : "–", wait: node.news?.known ? node.news.waits : "–", [TOLD]: seconds(node.age),
+    holds: node.holds ?? "–", wait: node.news?.known ? node.news.waits : "–", [TOLD]: seconds(node.age),
   })), "");
   links(view);
   $("asking").hidden = !view.allowed;
@@ -111,34 +118,35 @@ function showPool(view, nodes) {
   charts(nodes, view.every);
 }
 
-function permits(view, told, old) {
-  const k = view.nodes[view.node].news.permits;
+function permits(view, told) {
+  const { who, old } = view;
+  const { permits: k, surplus } = who;
+  const [held, free] = [who.held ?? 0, who.free ?? 0];
+  const rest = k - held - free;
   const cells = [];
-  let held = 0;
-  let free = 0;
-  const parts = [];
-  for (const [name, { news, age }] of told) {
-    const stale = age > old ? " old" : "";
-    for (const grant of news.holding) for (let i = 0; i < grant.want; i += 1) cells.push(element("span", { class: `cell used${stale}`, text: `${name}${grant.fence === null ? "" : ` #${grant.fence.length > 8 ? `…${grant.fence.slice(-4)}` : grant.fence}`}` }));
-    held += news.held;
-    free += news.free_here;
-    if (news.held) parts.push(`${name} ${news.held}`);
-    for (let i = 0; i < news.free_here; i += 1) cells.push(element("span", { class: `cell free${stale}`, text: "free" }));
+  const cell = (kind, text, title = "") => cells.push(element("span", { class: `cell ${kind}`, text, title }));
+  const parts = new Map();
+  for (const one of who.holding) {
+    parts.set(one.node, (parts.get(one.node) ?? 0) + one.want);
+    const fence = one.fence === null ? "" : ` #${one.fence.length > 8 ? `…${one.fence.slice(-4)}` : one.fence}`;
+    for (let i = 0; i < one.want && cells.length < held; i += 1) cell("used", `${one.node}${one.slots[i] ? ` ${one.slots[i]}` : fence}`, one.label);
   }
-  const rest = Math.max(0, k - held - free);
-  for (let i = 0; i < Math.min(rest, CELLS); i += 1) cells.push(element("span", { class: "cell away", text: "" }));
-  const holders = told.filter(([, node]) => node.news.token_here).sort((a, b) => a[1].age - b[1].age);
-  const [holder, at] = holders[0] ?? [];
-  const ages = told.map(([, node]) => node.age);
+  if (k <= CELLS) {
+    while (cells.length < held) cell("used", "held");
+    for (let i = 0; i < free; i += 1) cell("free", "free");
+    for (let i = 0; i < rest; i += 1) cell("away", "");
+  }
+  const where = [...parts].map(([name, many]) => `${name} ${many}`);
+  const ages = told.map(([, node]) => node.age).filter((age) => age <= old);
   const says = [
-    `${held} of ${k} held${parts.length ? ` (${parts.slice(0, 12).join(", ")}${parts.length > 12 ? " …" : ""})` : ""}, ${free} free${rest ? `, ${rest} not told of` : ""}.`,
-    holder ? (at.age > old ? `The token was at ${holder}, ${ago(at.age)}.` : `The token is at ${holder}.`) : "Nobody has told that it has the token: it is on its way, or out of reach.",
-    held + free > k ? "That is more than there are, because nodes told at different moments." : "",
-    told.length > 1 ? `The oldest of this was told ${ago(Math.max(...ages))}.` : "",
+    who.held === null ? `Who holds its ${k} permits cannot be told: ${who.why}.` : `${held} of ${k} held${where.length && !surplus ? ` (${where.slice(0, 12).join(", ")}${where.length > 12 ? " …" : ""})` : ""}, ${free} free${rest ? `, ${rest} not told of` : ""}.`,
+    surplus ? `The pool was made smaller: ${surplus} more to come back before any is free.` : "",
+    who.token ? `The token is at ${who.token}.` : "Nobody has told that it has the token: it is on its way, or out of reach.",
+    ages.length > 1 ? `The oldest of this was told ${ago(Math.max(...ages))}.` : "",
   ].filter(Boolean).join(" ");
-  const shown = k <= CELLS ? cells.slice(0, 2 * CELLS) : [element("meter", { min: 0, max: k, value: held })];
-  fill("permits", shown.map((cell) => `${cell.className}|${cell.textContent}|${cell.value ?? ""}`).join(), () => shown);
-  $("permits").setAttribute("aria-label", `${held} of ${k} permits held, ${free} free`);
+  const shown = k <= CELLS ? cells : [element("meter", { min: 0, max: k, value: held })];
+  fill("permits", shown.map((one) => `${one.className}|${one.textContent}|${one.title}|${one.value ?? ""}`).join(), () => shown);
+  $("permits").setAttribute("aria-label", who.held === null ? `${k} permits` : `${held} of ${k} permits held, ${free} free`);
   $("where").textContent = says;
 }
 

@@ -66,16 +66,16 @@ export function pictureOf(svg, view, old) {
     const turn = (Math.atan2(to.y - from.y, to.x - from.x) * 180) / Math.PI;
     parts.push(drawn("path", { d: counted ? "M9 0 -6 -7 -6 7z" : "M4 0 -3 -3 -3 3z", class: "tip", transform: `translate(${from.x * 0.45 + to.x * 0.55} ${from.y * 0.45 + to.y * 0.55}) rotate(${turn})` }));
   }
-  const weight = (name) => (view.nodes[name].news?.token_here ? 2 : view.nodes[name].news?.held ? 1 : 0);
+  const weight = (name) => (view.nodes[name].news?.token_here ? 2 : view.nodes[name].holds ? 1 : 0);
   for (const name of [...names].sort((one, other) => weight(one) - weight(other))) {
     const node = view.nodes[name];
     const { x, y } = at.get(name);
     const known = node.news?.known;
-    const state = [known && node.news.token_here ? "token" : "", known && node.news.held ? "inside" : "", known && node.news.waits ? "waiting" : "", node.distance === null ? "gone" : node.age === null || node.age > old ? "old" : "", name === view.node ? "me" : ""].filter(Boolean).join(" ");
+    const state = [known && node.news.token_here ? "token" : "", node.holds ? "inside" : "", known && node.news.waits ? "waiting" : "", node.distance === null ? "gone" : node.age === null || node.age > old ? "old" : "", name === view.node ? "me" : ""].filter(Boolean).join(" ");
     const group = drawn("g", { class: `node ${state}`, transform: `translate(${x} ${y})` }, drawn("title", { text: said(name, node) }));
     if (known && node.news.token_here) group.append(drawn("circle", { class: "halo", r: radius + (counted ? 6 : 4) }));
     group.append(drawn("circle", { class: "body", r: radius }));
-    if (counted && known && node.news.held) group.append(drawn("text", { class: "count", y: 5, text: node.news.held }));
+    if (counted && node.holds) group.append(drawn("text", { class: "count", y: 5, text: node.holds }));
     if (named || name === view.node) group.append(drawn("text", { class: "name", y: radius + 22, text: name.slice(0, 18) }));
     if (shape.room > 60) {
       const note = noted(node, old);
@@ -101,5 +101,5 @@ function noted(node, old) {
 function said(name, node) {
   const news = node.news;
   if (!news?.known) return `${name}: ${news ? news.why : "nothing told yet"}`;
-  return `${name}: holds ${news.held}, ${news.waits} waiting, ${news.free_here} free${news.token_here ? ", has the token" : ""}; told ${node.age.toFixed(1)} s ago`;
+  return `${name}: ${node.holds === null ? "" : `holds ${node.holds}, `}${news.waits} waiting, ${news.free_here} free${news.token_here ? ", has the token" : ""}; told ${node.age.toFixed(1)} s ago`;
 }
