@@ -24,6 +24,7 @@ from meshlock import BlockingClientPool, BlockingGrant, BlockingPool, ClientPool
 from meshlock.live.interfaces import asking, client
 from meshlock.live.interfaces.asking import Connection
 from meshlock.live.interfaces.async_client import Client
+from meshlock.live.pools.grants import Acquire
 from waiting import A_MOMENT, LIMIT, eventually, run, sooner_or_later
 
 PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
@@ -124,6 +125,66 @@ def on_both(agent: Agent, story: Callable[[Pool], Awaitable[None]]) -> None:
             await story(found.pool("docks"))  # type: ignore[arg-type]
 
     run(both)
+
+
+def test_whoever_waits_may_become_more_urgent(agent: Agent) -> None:
+    async def story(pool: Pool) -> None:
+        order: list[str] = []
+
+        async def use(request: Acquire, name: str) -> int:
+            async with request as grant:
+                order.append(name)
+                return grant.priority
+
+        async def shown(*priorities: int) -> None:
+            """Where the request waits."""
+            while sorted(await waiting(pool, agent)) != sorted(priorities):
+                await asyncio.sleep(A_MOMENT)
+
+        async with pool.acquire(3):
+            first, second = pool.acquire(2, priority=5), pool.acquire(2)
+            second.priority = 1  # it does not wait yet
+            tasks = [asyncio.create_task(use(first, "first"))]
+            tasks.append(asyncio.create_task(use(second, "second")))
+            await shown(5, 1)
+            second.priority = 3
+            second.priority = 9
+            assert second.priority == 9
+            with pytest.raises(Refused, match="priority"):
+                second.priority = 2**40
+            await shown(5, 9)
+        assert await asyncio.gather(*tasks) == [5, 9]
+        assert order == ["second", "first"]
+        second.priority = 4  # of no more use, and no harm
+
+    on_both(agent, story)
+
+
+async def waiting(pool: Pool, agent: Agent) -> list[int]:
+    """The priorities of those who wait for docks there."""
+    if isinstance(pool, Pool):
+        return [one["priority"] for one in pool.describe()["waiting"]]
+    return [one["priority"] for one in (await asyncio.to_thread(agent.pool))["waiting"]]
+
+
+def test_a_waiting_request_is_told_its_priority_over_http(agent: Agent) -> None:
+    ask, other = Connection(agent.socket), Connection(agent.socket)
+    held = ask.ask("POST", "/v1/pools/docks/acquire", '{"want": 3, "ttl": 600}')
+    ask.send("POST", "/v1/pools/docks/acquire", '{"timeout": null, "request": "mine"}')
+    sooner_or_later(agent.waiting)
+    path = "/v1/requests/mine/priority"
+    assert other.ask("POST", path, '{"priority": 7}') == {"request": "mine", "priority": 7}
+    assert agent.pool()["waiting"][0]["priority"] == 7
+    with pytest.raises(Refused, match="A request called mine waits already"):
+        other.ask("POST", "/v1/pools/docks/acquire", '{"request": "mine"}')
+    for body in ("{}", '{"priority": 1.5}', '{"priority": 1, "want": 2}'):
+        assert other.call("POST", path, body)[0] == 400
+    other.ask("DELETE", f"/v1/grants/{held['grant']}")
+    granted = json.loads(ask.receive()[1])
+    assert granted["priority"] == 7
+    ask.ask("DELETE", f"/v1/grants/{granted['grant']}")
+    with pytest.raises(Refused, match="No request called mine waits"):
+        other.ask("POST", path, '{"priority": 7}')
 
 
 def test_an_asynchronous_pool(agent: Agent) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from functools import partial
 from typing import Any, cast
@@ -201,6 +201,9 @@ class Client:
         self._idle: list[Line] = []
         self._lines: WeakSet[Line] = WeakSet()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._last_request = 0
+        self._waiting: dict[Acquire, str] = {}  # what the agent calls it
+        self._changing: set[Acquire] = set()  # of which the agent is told a new priority
 
     async def __aenter__(self) -> Client:
         if self._session is None:
@@ -287,21 +290,27 @@ class Client:
             raise refusal(status, said)
         return json.loads(said) if said else None
 
-    async def acquire(
-        self, pool: ClientPool, want: int, priority: int, timeout: float | None, label: str | None
-    ) -> Grant:
+    async def acquire(self, pool: ClientPool, request: Acquire) -> Grant:
         """Whatever becomes of the agent meanwhile, as long as there is one again soon."""
+        try:
+            return await self.wait_for(pool, request)
+        finally:
+            self._waiting.pop(request, None)
+
+    async def wait_for(self, pool: ClientPool, request: Acquire) -> Grant:
         loop = asyncio.get_running_loop()
-        timeout = limits.timeout(timeout)
+        timeout = limits.timeout(request.timeout)
         end = None if timeout is None else loop.time() + timeout
         lost: float | None = None  # the agent, since when
-        name = default_label() if label is None else label
+        label = default_label() if request.label is None else request.label
         while True:
             left = None if end is None else max(0.0, end - loop.time())
             try:
                 session = await self.session()
-                asked = {"want": want, "priority": priority, "timeout": left, "label": name}
-                body = wish(**asked, session=session.name)
+                self._last_request += 1
+                name = self._waiting[request] = f"r{self._last_request}-{session.name}"
+                urgent = {"want": request.want, "priority": request.priority, "timeout": left}
+                body = wish(**urgent, label=label, session=session.name, request=name)
                 path = f"/v1/pools/{pool.name}/acquire"
                 status, said = await self.call("POST", path, body, left)
                 if status == 503:
@@ -319,6 +328,29 @@ class Client:
                 return self.granted(pool, session, json.loads(said))
             if not session.over:
                 raise refusal(status, said)
+
+    def change_priority(self, request: Acquire) -> None:
+        """Tell the agent, if it knows of the request; one task for all changes of one request."""
+        if request in self._waiting and request not in self._changing:
+            self._changing.add(request)
+            self.begin(self.tell_priority(request))
+
+    async def tell_priority(self, request: Acquire) -> None:
+        """As it is then, until the agent has it; it may hear of the request itself a bit later."""
+        told: tuple[str, int] | None = None
+        try:
+            while (name := self._waiting.get(request)) and told != (name, request.priority):
+                urgent = request.priority
+                status = 404
+                with suppress(AgentGone, NoAgent):
+                    path = f"/v1/requests/{name}/priority"
+                    status, _ = await self.call("POST", path, wish(priority=urgent))
+                if status == 200:
+                    told = (name, urgent)
+                else:
+                    await asyncio.sleep(RETRY)
+        finally:
+            self._changing.discard(request)
 
     def granted(self, pool: ClientPool, session: Session, given: dict[str, Any]) -> Grant:
         self.last_grant += 1
@@ -350,7 +382,10 @@ class Client:
             if not line.over:
                 line.ask("DELETE", path).add_done_callback(partial(self.rest, line))
                 return
-        task = asyncio.get_running_loop().create_task(self.give_back(path))
+        self.begin(self.give_back(path))
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -418,13 +453,14 @@ class ClientPool:
     async def wait_for(
         self, want: int, priority: int, timeout: float | None, label: str | None = None
     ) -> Grant:
-        return await self._client.acquire(self, want, priority, timeout, label)
+        return await self.served(Acquire(self, want, priority, timeout, label))
 
     async def served(self, request: Acquire) -> Grant:
-        return await self.wait_for(request.want, request.priority, request.timeout, request.label)
+        return await self._client.acquire(self, request)
 
     def change_priority(self, request: Acquire, priority: int) -> None:
-        raise Refused("A request over the agent keeps its priority: take it back and ask again.")
+        limits.priority(priority)
+        self._client.change_priority(request)
 
     def release(self, number: int) -> None:
         self._client.release(number)

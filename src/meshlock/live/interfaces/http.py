@@ -44,7 +44,7 @@ from meshlock.live.interfaces.server import (
 from meshlock.live.links.mesh import split
 from meshlock.live.machine import limits
 from meshlock.live.machine.error_text import error_text
-from meshlock.live.pools.grants import Grant, time_left
+from meshlock.live.pools.grants import Acquire, Grant, time_left
 from meshlock.live.pools.pool import Pool
 
 Kind = TypeVar("Kind")
@@ -160,6 +160,7 @@ class Interface:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.sessions: dict[str, Session] = {}
+        self.requests: dict[str, Acquire] = {}  # that wait, by the names that clients gave them
         self.grants: dict[str, Grant] = {}  # of sessions and others
         self.leased: dict[str, Leased] = {}
 
@@ -200,6 +201,12 @@ class Interface:
                 {200: messages.Granted, 400: why, 404: why, 408: why, 409: why, 413: why, 503: why},
                 body=messages.Acquire,
                 links=["show_grant", "renew", "release"],
+            ),
+            Operation(
+                *("POST", "/v1/requests/{request}/priority", self.change_priority),
+                "Change how urgent a request is that waits.",
+                {200: messages.Urgent, 400: why, 404: why, 413: why},
+                body=messages.ChangePriority,
             ),
             Operation(
                 *("POST", f"{pool}/members", self.change_members, "Add or remove a member."),
@@ -380,14 +387,37 @@ class Interface:
         self, request: Request, wish: messages.Acquire, session: Session | None
     ) -> Response:
         with self.node.visited(limits.name(request.parameters["pool"])) as pool:
+            asked = Acquire(pool, wish.want, wish.priority, wish.timeout, wish.label)
             try:
-                grant = await pool.wait_for(wish.want, wish.priority, wish.timeout, wish.label)
+                with self.known_as(wish.request, asked):
+                    grant = await asked
             except Refused as error:
                 raise impossible(error) from None
         if request.connection.closed or (session is not None and session.over):
             grant.release()
             raise HTTPError(409, "The session is over.")
         return self.granted(request, wish, session, pool, grant)
+
+    @contextlib.contextmanager
+    def known_as(self, name: str | None, asked: Acquire) -> Iterator[None]:
+        if name is None:
+            yield
+            return
+        if name in self.requests:
+            raise HTTPError(409, f"A request called {name} waits already.")
+        self.requests[name] = asked
+        try:
+            yield
+        finally:
+            del self.requests[name]
+
+    def change_priority(self, request: Request) -> Response:
+        wish = limits.decoded(request.body or b"{}", messages.ChangePriority)
+        name = limits.name(request.parameters["request"], "request")
+        if name not in self.requests:
+            raise HTTPError(404, f"No request called {name} waits.")
+        self.requests[name].priority = wish.priority
+        return answer(messages.Urgent(name, wish.priority))
 
     def granted(
         self,

@@ -24,7 +24,8 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True):
 
 class Acquire(Asked):
     """Permits of a pool. They go back when ``ttl`` seconds have passed without a renewal; or, if a
-    ``session`` is named, when that ends."""
+    ``session`` is named, when that ends. While it waits, the request is known by the name that is
+    given as ``request``."""
 
     want: Want = 1
     priority: Priority = 0
@@ -32,6 +33,13 @@ class Acquire(Asked):
     ttl: Ttl = TTL
     session: str | None = None
     label: Text | None = None
+    request: Name | None = None
+
+
+class ChangePriority(Asked):
+    """Of a request that waits."""
+
+    priority: Priority
 
 
 class OfRelease(Asked):
@@ -97,6 +105,11 @@ class Granted(msgspec.Struct):
     ttl: float | None
     lease: float | None
     until: float | None
+
+
+class Urgent(msgspec.Struct):
+    request: str
+    priority: int
 
 
 class Held(msgspec.Struct):

@@ -16,7 +16,7 @@ from meshlock.live.interfaces.server import EVENTS, JSON
 from meshlock.live.machine.limits import Name
 
 TEMPLATE = "#/components/schemas/{name}"
-PARAMETERS: dict[str, Any] = {"pool": Name, "grant": str, "session": str}
+PARAMETERS: dict[str, Any] = {"pool": Name, "request": Name, "grant": str, "session": str}
 ALWAYS = {500: messages.Why}
 """What any call may be answered."""
 
@@ -63,7 +63,9 @@ def described(one: Operation, token: bool) -> dict[str, Any]:
         links = {name: {"operationId": name, **given} for name in one.links}
         found["responses"]["200"]["links"] = links
     if one.body is not None:
-        found["requestBody"] = {"content": {JSON: {"schema": schema(one.body)}}}
+        needed = any(field.required for field in msgspec.structs.fields(one.body))
+        content = {JSON: {"schema": schema(one.body)}}
+        found["requestBody"] = {"required": needed, "content": content}
     if one.open and token:
         found["security"] = []
     return found
