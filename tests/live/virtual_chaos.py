@@ -13,7 +13,7 @@ was killed goes on until then.
 permits   valid grants never add up to more than there are
 slots     where permits have names, no two valid grants have one in common
 fences    none comes twice; and a grant asked for while another was held has a higher one
-told      a client whose deadline passes has been told that its grant is lost
+told      a client whose deadline passes has been told that its grant is lost, and not before
 served    soon after the last fault everybody is given all permits, one after the other
 errors    nothing failed inside a node
 ========  ======================================================================================
@@ -174,6 +174,8 @@ class Chaos:
             except TimeoutError:
                 pass
         self.note("lost", grant.fence)
+        if clock.seconds() < self.valid.get(grant, 0.0) - 10 * MOMENT:
+            self.blame("told", f"{grant} of {grant.pool.me} ended before its deadline")
 
     def seen(self, grant: Grant) -> float:
         """The latest deadline its client was told of."""
