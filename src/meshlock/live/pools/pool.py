@@ -41,7 +41,12 @@ from meshlock.live.pools.measures import Measures
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.peers import CONFIGURATION, Peers
 from meshlock.live.pools.picture import ahead, picture
-from meshlock.live.pools.pool_configuration import PoolConfiguration, made, reset
+from meshlock.live.pools.pool_configuration import (
+    PoolConfiguration,
+    made,
+    refuse_too_many,
+    reset,
+)
 from meshlock.live.pools.promises import Promises
 from meshlock.live.pools.recording import Recording
 from meshlock.live.pools.views import View, Views
@@ -420,6 +425,7 @@ class Pool:
             raise Refused(
                 f"The permits of {self.name} cannot change: it has no leases, so no epochs."
             )
+        refuse_too_many(self.name, permits)
         refuse_impossible(
             self.algorithm, permits=permits, want=1, complete=True, fifo=True, changing=False
         )
