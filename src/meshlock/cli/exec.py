@@ -60,6 +60,7 @@ def execute(
 
     Example: meshlock exec --pool docks --want 2 --priority 9 --timeout 30 -- ./unload.sh
     """
+    from meshlock.errors import Refused
     from meshlock.live.interfaces.asking import Connection, wish
     from meshlock.live.interfaces.client import Session
     from meshlock.live.machine import labels, limits
@@ -71,6 +72,11 @@ def execute(
         "timeout": limits.timeout(timeout, "--timeout"),
         "label": labels.of_command(command) if label is None else label,
     }
+    if slots_to is not None and not slots_to.isidentifier():
+        raise Refused(
+            f"--slots-to takes the name of a variable, such as CUDA_VISIBLE_DEVICES, not "
+            f"{limits.shown(slots_to)}."
+        )
     variables = ["MESHLOCK_SLOTS"] if slots_to is None else ["MESHLOCK_SLOTS", slots_to]
     session, line = Session(socket, leases=True), Connection(socket)
     body = wish(**wanted, session=session.name)

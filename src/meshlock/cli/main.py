@@ -7,7 +7,7 @@ Those modules import only typer; all else they import when they run, so that
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -85,18 +85,38 @@ app.add_typer(certs.certs, name="certs")
 app.add_typer(pool.pool, name="pool")
 
 
+WRONG_USAGE = cast("type[Exception]", typer.BadParameter.__mro__[1])
+"""UsageError, which typer exports under no name."""
+
+
 def run() -> None:
     """Start the program; what a user can mend is one sentence and exit 2, never a traceback."""
     from meshlock.errors import Refused
 
     completion.prepare()
     try:
-        app()
+        sys.exit(app(prog_name="meshlock", standalone_mode=False))
     except Refused as error:
         typer.echo(f"meshlock: {error}", err=True)
         sys.exit(2)
+    except WRONG_USAGE as error:
+        typer.echo(usage(error), err=True)
+        sys.exit(2)
+    except typer.Abort:
+        typer.echo("Aborted!", err=True)
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has gone; nothing more to say
         sys.exit(141)
+
+
+def usage(error: Any) -> str:
+    """What is wrong with the flags, and where to look; the whole help if there are none."""
+    text: str = error.format_message()
+    if "\n" in text:
+        return text
+    stop = "" if text.endswith((".", "?")) else "."
+    where = error.ctx.command_path if error.ctx is not None else "meshlock"
+    return f"meshlock: {text}{stop} See '{where} --help'."

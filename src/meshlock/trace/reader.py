@@ -41,7 +41,8 @@ class Trace:
                         raise self.bad(f"is longer than {LONGEST_LINE} bytes")
                     yield line
         except (OSError, EOFError) as error:
-            raise BadTrace(f"Cannot read {self.path}: {error}.") from None
+            why = getattr(error, "strerror", None) or error
+            raise BadTrace(f"Cannot read {self.path}: {why}.") from None
 
     def bad(self, what: str) -> BadTrace:
         return BadTrace(f"Line {self.number} of {self.path} {what}.")

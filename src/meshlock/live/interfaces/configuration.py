@@ -134,8 +134,11 @@ def read(path: Path) -> Settings:
             return msgspec.convert(tomllib.load(file), Settings)
     except OSError as error:
         raise Refused(f"Cannot read {path}: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise Refused(f"{path} is not a configuration of an agent: {error}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Refused(f"{path} is not TOML: {error}.") from None
+    except msgspec.ValidationError as error:
+        why = limits.in_words(error, Settings, PoolSettings)
+        raise Refused(f"{path} is not a configuration of an agent: {why}.") from None
 
 
 def with_flags(settings: Settings, flags: dict[str, Any]) -> Settings:
@@ -172,7 +175,7 @@ def pool_flag(text: str, more: dict[str, Any]) -> tuple[str, PoolSettings]:
     try:
         return name, msgspec.convert(given, PoolSettings)
     except msgspec.ValidationError as error:
-        raise Refused(f"The pool {name} cannot be so: {error}.") from None
+        raise Refused(f"The pool {name} cannot be so: {limits.in_words(error)}.") from None
 
 
 def secret(path: str | None) -> str | None:

@@ -566,7 +566,7 @@ def queried(request: Request, kind: type[Kind]) -> Kind:
     try:
         return msgspec.convert(request.asked, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise Refused(f"Not a query: {error}.") from None
+        raise Refused(f"Not a query: {limits.in_words(error, kind)}.") from None
 
 
 # -- who may ask ------------------------------------------------------------------------------

@@ -260,12 +260,13 @@ def decoded(data: bytes, kind: type[Kind], what: str = "a request") -> Kind:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         given = loosely(data)
-        with suppress(msgspec.ValidationError):
-            return msgspec.convert({name: unwritten(it) for name, it in given.items()}, kind)
+        if given:  # what is no JSON must not pass for a request that says nothing
+            with suppress(msgspec.ValidationError):
+                return msgspec.convert({name: unwritten(it) for name, it in given.items()}, kind)
         for field, check in CHECKS.items():
             if field in given:
                 check(given[field])
-        raise Refused(f"Not {what}: {error}.") from None
+        raise Refused(f"Not {what}: {in_words(error, kind)}.") from None
 
 
 def unwritten(value: object) -> object:
@@ -282,6 +283,42 @@ def loosely(data: bytes) -> dict[str, Any]:
 
 
 # -- sentences --------------------------------------------------------------------------------
+
+TYPES = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+    "null": "nothing",
+}
+
+
+def in_words(error: Exception, *kinds: type) -> str:
+    """What is wrong with a body or a file, for those who do not know the types of msgspec; with
+    the fields that these ``kinds`` have."""
+    what, _, place = str(error).partition(" - at `$")
+    subject = place.strip("`.") or "it"
+    unknown = re.fullmatch("Object contains unknown field `(.*)`", what)
+    if unknown:
+        from difflib import get_close_matches
+
+        fields = [name for kind in kinds for name in getattr(kind, "__struct_encode_fields__", ())]
+        close = get_close_matches(unknown[1], fields, 1)
+        hint = f"did you mean '{close[0]}'" if close else f"there are {', '.join(fields)}"
+        return f"there is no '{unknown[1][:SHOWN]}'; {hint}"
+    missing = re.fullmatch("Object missing required field `(.*)`", what)
+    if missing:
+        return f"'{missing[1]}' is missing"
+    if not what.startswith("Expected "):
+        return str(error)
+    words = re.sub(
+        r"`([\w| ]+)`",
+        lambda found: " or ".join(TYPES.get(one, one) for one in found[1].split(" | ")),
+        what.removeprefix("Expected "),
+    )
+    return f"{subject} must be {words.replace(', got ', ', not ')}"
 
 
 def written(number: int | float) -> str:
