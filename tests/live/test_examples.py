@@ -58,6 +58,30 @@ def test_prefork_web_workers() -> None:
     assert len(lines) == 2 * 8 + 1 and len(inside) > 1
 
 
+def test_gpu_queue() -> None:
+    lines = run(sys.executable, str(EXAMPLES / "gpu_queue.py"))
+    running: dict[str, set[str]] = {}
+    wanted: dict[str, int] = {}
+    for line in lines:
+        job, what, _, devices = line.split()
+        if what == "begins":
+            mine = set(devices.split(","))
+            assert mine <= {"0", "1", "2", "3"} and not mine & set().union(*running.values())
+            running[job], wanted[job] = mine, len(mine)
+        else:
+            assert running.pop(job) == set(devices.split(","))
+    assert not running and wanted.pop("pretrain") == 4 and wanted.pop("finetune") == 2
+    assert sorted(wanted) == ["demo-for-visitors", "sweep-1", "sweep-2", "sweep-3"]
+
+
+def test_robot_crossing() -> None:
+    lines = run(sys.executable, str(EXAMPLES / "robot_crossing.py"))
+    why = "hurry takes the bridge: No permits of crossing within 0.3 s"
+    assert [line for line in lines if line.startswith(why)]
+    order = [line.split()[0] for line in lines if "fence" in line]
+    assert order == ["courier", "bread", "mail"]  # as their deadlines, not as they came
+
+
 BOARD = [sys.executable, str(EXAMPLES / "whiteboard" / "board.py")]
 
 
