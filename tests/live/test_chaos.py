@@ -188,14 +188,20 @@ LINKS = [("n0", "n1"), ("n0", "n2"), ("n1", "n2")]
 
 
 def story(
-    *lines: AnyLine, took_all: list[str] = NODES, accepted: list[int] | None = None, quiet=90.0
+    *lines: AnyLine,
+    took_all: list[str] = NODES,
+    accepted: list[int] | None = None,
+    quiet=90.0,
+    slots: list[str] | None = None,
 ) -> Verdict:
     """A run of three nodes and two permits, leases of 3 s, that goes well but for ``lines``.
 
     All is quiet from 90 on, and over at 100.
     """
+    set_up = SetUp(0.0, NODES, LINKS, permits=2, lease=3.0, silence=3.1, within=15.0)
+    set_up.slots = slots or []
     record: list[AnyLine] = [
-        SetUp(t=0.0, nodes=NODES, links=LINKS, permits=2, lease=3.0, silence=3.1, within=15.0),
+        set_up,
         *[Up(t=0.1, node=node) for node in NODES],
         *lines,
         Quiet(t=quiet),
@@ -226,6 +232,31 @@ def test_too_many_permits_are_noticed():
     (violation,) = verdict.violations
     assert violation.at == 3.0
     assert violation.sentence == ("3 of 2 permits are valid: a/1 (1, fence 1), b/2 (2, fence 2)")
+
+
+def named(*slots: str, begin: float, end: float, fence: int) -> list[AnyLine]:
+    asked, granted, released = use(f"c{fence}", 1, begin, end, fence, want=len(slots))
+    assert isinstance(granted, Granted)
+    granted.slots = list(slots)
+    return [asked, granted, released]
+
+
+def test_two_valid_grants_that_name_one_permit_are_noticed():
+    left, right = named("s0", begin=2, end=4, fence=1), named("s0", begin=3, end=5, fence=2)
+    verdict = story(*left, *right, slots=["s0", "s1"])
+    assert [found.sentence for found in verdict.violations] == [
+        "c2/2 (1, fence 2) and c1/1 (1, fence 1) both have s0"
+    ]
+    later = named("s0", "s1", begin=4, end=5, fence=2)
+    assert story(*left, *later, slots=["s0", "s1"]).violated == []
+
+
+@pytest.mark.parametrize("slots", [[], ["s0"], ["s0", "s0"], ["s0", "x"], ["s0", "s1", "x"]])
+def test_a_grant_that_does_not_name_its_permits_is_noticed(slots: list[str]):
+    asked, granted, released = use("a", 1, 2, 4, 1, want=2)
+    assert isinstance(granted, Granted)
+    granted.slots = slots
+    assert story(asked, granted, released, slots=["s0", "s1"]).violated == ["slots"]
 
 
 def test_after_the_pool_was_made_smaller_old_grants_go_on_and_new_ones_wait():

@@ -60,6 +60,7 @@ def test_two_minutes_of_chaos_break_no_promise(tmp_path: Path):
     # what was kept says the same again
     verdict = judge(read(keep / "record.jsonl"))
     assert verdict.violated == []
+    assert {slot for use in verdict.uses for slot in use.slots} == {"slot0", "slot1", "slot2"}
     assert plans.load(keep / "plan.json") == plans.make(2, lease=LEASE, seconds=100)
 
 

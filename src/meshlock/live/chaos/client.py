@@ -193,7 +193,7 @@ class Holding:
         self.fence: int | None = answer["fence"]
         self.exclusive = want == client.orders.permits
         self.until: float | None = answer["until"]
-        told = {"fence": self.fence, "until": self.until, "permits": answer["permits"]}
+        told = {key: answer[key] for key in ("fence", "until", "permits", "slots")}
         client.record.write(Granted(t=now(), c=self.c, n=n, want=want, **told))
 
     def hold(self) -> None:

@@ -56,7 +56,7 @@ class Cluster:
         self.resource = Resource.make(folder / "resource.sqlite")
         (folder / "secret").write_text(secrets.token_urlsafe(24) + "\n")
         self.agents = {name: Agent(name, folder, sockets) for name in plan.nodes}
-        given: dict[str, Any] = {"permits": plan.permits, "lease": plan.lease}
+        given: dict[str, Any] = {"permits": plan.slots, "lease": plan.lease}
         for agent in self.agents.values():
             agent.pool = {} if plan.auto else {**given, "members": plan.nodes}
         if plan.auto:

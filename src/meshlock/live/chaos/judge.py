@@ -6,7 +6,8 @@ comes first. A client whose agent died goes on being valid until then.
 
 ========  =====================================================================================
 permits   at no instant do valid grants add up to more than k
-slots     every grant names as many permits as it has, and no two valid ones name the same
+slots     where permits have names, every grant names as many of them as it has, and no two valid
+          ones name the same
 fences    no two grants have the same fence; and if one was in its client's hands before
           another was asked for, its fence is lower (between those two moments nobody but the
           agents knows when a grant was made, so of grants that overlap so nothing is said)
@@ -143,7 +144,7 @@ def judge(record: Sequence[AnyLine]) -> Verdict:
     found_stalls = stalls(record)
     violations = [
         *too_many(all_uses, set_up.permits),
-        *misnamed(all_uses),
+        *misnamed(all_uses, set_up.slots),
         *disordered(all_uses),
         *resource_wrong(record, all_uses),
         *too_long(found_stalls, set_up.within),
@@ -213,11 +214,13 @@ def too_many(all_uses: list[Use], permits: int) -> Iterator[Violation]:
                 yield Violation("slots", time, sentence)
 
 
-def misnamed(all_uses: list[Use]) -> Iterator[Violation]:
+def misnamed(all_uses: list[Use], names: list[str]) -> Iterator[Violation]:
     for use in all_uses:
-        if use.granted is not None and use.slots and len(set(use.slots)) != use.want:
-            sentence = f"{use.name} names {len(set(use.slots))} permits"
-            yield Violation("slots", use.granted, sentence)
+        if use.granted is not None and names:
+            known = set(use.slots) & set(names)
+            if len(known) != use.want or len(use.slots) != use.want:
+                named = ", ".join(use.slots) or "no permit"
+                yield Violation("slots", use.granted, f"{use.name} names {named}")
 
 
 def disordered(all_uses: list[Use]) -> Iterator[Violation]:

@@ -90,6 +90,11 @@ class Plan(msgspec.Struct):
     auto: bool = False  # the first node makes the pool, and all become members by themselves
 
     @property
+    def slots(self) -> list[str]:
+        """The names of the permits."""
+        return [f"slot{number}" for number in range(self.permits)]
+
+    @property
     def silence(self) -> float:
         """For so long a node that has started may have no vote, by the slowest clock."""
         return self.lease * (1 + 3 * RATE_BOUND)

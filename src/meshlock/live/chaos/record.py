@@ -38,6 +38,7 @@ class SetUp(Line, tag="set-up"):
     lease: float
     silence: float  # how long a node that has started has no vote
     within: float  # service must resume within so many seconds
+    slots: list[str] = []  # the names of the permits
 
 
 # -- what clients do and see: c is the client, n its request

@@ -44,6 +44,7 @@ class Chaos:
                 lease=plan.lease,
                 silence=plan.silence,
                 within=plan.within,
+                slots=plan.slots,
             )
         )
         watching: asyncio.Task[None] | None = None
