@@ -176,6 +176,12 @@ def test_a_pool_is_resized(agents: tuple[Agent, Agent]) -> None:
     assert json.loads(fewer.stdout) == {"pool": "docks", "permits": 3}
     none = meshlock("pool", "set", "docks", "--permits", "0", *socket)
     assert none.returncode == 2 and "permits" in none.stderr
+    names = meshlock("pool", "set", "docks", "--permits", "gpu0,gpu1", *socket)
+    assert (names.returncode, names.stderr) == (
+        2,
+        "meshlock: --permits is how many there are to be, not 'gpu0,gpu1': permits are named when "
+        "their pool is made, and keep their names.\n",
+    )
 
 
 def test_status_for_machines_and_for_people(agents: tuple[Agent, Agent]) -> None:

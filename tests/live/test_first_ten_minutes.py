@@ -171,11 +171,19 @@ def story(north: Terminal, south: Terminal, east: Terminal) -> None:
     with step("the others go on, and give back"):
         for use in (uses["south"], uses["east"], again):
             assert use.process.poll() is None and use.ends() == 0
-    with step("resize to five"):
-        assert south.says("pool", "set", "gpus", "--permits", "5") == "gpus: 5 permits\n"
-    with step("five at once, each with its name"):
-        use = east.uses("--want", "5", "--timeout", f"{LIMIT}")
-        assert len({*use.slots}) == 5 and {*use.slots} > {*SLOTS} and use.ends() == 0
+    with step("resize to five: no, for only three have names"):
+        done = south.meshlock("pool", "set", "gpus", "--permits", "5")
+        no = f"meshlock: Pool gpus was made with 3 named permits, {SLOTS[0]} to {SLOTS[-1]}, and "
+        assert done.returncode == 2 and done.stderr.startswith(no)
+    with step("resize to two"):
+        assert south.says("pool", "set", "gpus", "--permits", "2") == "gpus: 2 permits\n"
+    with step("two at once, each with its name"):
+        use = east.uses("--want", "2", "--timeout", f"{LIMIT}")
+        assert use.slots == SLOTS[:2] and use.ends() == 0
+    with step("resize to three again, and have them all"):
+        assert south.says("pool", "set", "gpus", "--permits", "3") == "gpus: 3 permits\n"
+        use = east.uses("--want", "3", "--timeout", f"{LIMIT}")
+        assert use.slots == SLOTS and use.ends() == 0
     for last, node in (("stop the second", south), ("stop the last", east)):
         with step(last):
             node.agent.terminate()

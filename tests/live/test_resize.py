@@ -101,6 +101,24 @@ def test_the_number_of_permits_survives_the_whole_pool(tmp_path: Path) -> None:
     run(second)
 
 
+def test_of_named_permits_there_are_the_first_so_many() -> None:
+    async def story() -> None:
+        async with Node("a") as a:
+            gpus = a.pool("gpus", ["gpu0", "gpu1", "gpu2"])
+            await gpus.set_permits(2, timeout=60)
+            async with gpus.acquire(2) as two:
+                assert two.slots == ("gpu0", "gpu1")
+            why = "was made with 3 named permits, gpu0 to gpu2, and can have no more"
+            with pytest.raises(Refused, match=why):
+                await gpus.set_permits(4)
+            await gpus.set_permits(3, timeout=60)
+            async with gpus.acquire(3) as three:
+                assert three.slots == ("gpu0", "gpu1", "gpu2")
+            assert gpus.describe()["slots"] == three.slots
+
+    run(story)
+
+
 def test_what_cannot_change_is_refused() -> None:
     async def story() -> None:
         async with Node("a") as a:

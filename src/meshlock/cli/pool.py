@@ -74,7 +74,7 @@ def text(value: Any) -> str:
 @pool.command("set")
 def set_(
     name: Name,
-    permits: Annotated[int, typer.Option(help="How many there are to be.")],
+    permits: Annotated[str, typer.Option(help="How many there are to be.", metavar="NUMBER")],
     timeout: Timeout = 30.0,
     socket: Socket = None,
     json: Json = False,
@@ -82,14 +82,21 @@ def set_(
     """Change how many permits a pool with leases has; ask a member's agent.
 
     Who holds permits keeps them. If more are held than there are to be, nobody gets any before
-    enough came back.
+    enough came back. Where permits have names there are the first so many of them.
 
     Example: meshlock pool set docks --permits 5
     """
+    from meshlock.errors import Refused
     from meshlock.live.machine import limits
 
     limits.timeout(timeout, "--timeout")
-    wish = {"permits": limits.permits(permits, "--permits"), "timeout": timeout}
+    if not permits.isdecimal():
+        raise Refused(
+            f"--permits is how many there are to be, not {limits.shown(permits)}: permits are "
+            f"named when their pool is made, and keep their names."
+        )
+    count = limits.permits(int(permits[: limits.SHOWN]), "--permits")
+    wish = {"permits": count, "timeout": timeout}
     there = ask(connected(socket), name, "permits", wish)["permits"]
     tell(json, {"pool": name, "permits": there}, f"{name}: {there} permits")
 

@@ -212,6 +212,7 @@ class PoolStatus(msgspec.Struct):
 
     known: bool
     permits: int | msgspec.UnsetType = msgspec.UNSET
+    slots: list[str] | msgspec.UnsetType = msgspec.UNSET
     algorithm: str | msgspec.UnsetType = msgspec.UNSET
     token_here: bool | msgspec.UnsetType = msgspec.UNSET
     free_here: int | msgspec.UnsetType = msgspec.UNSET

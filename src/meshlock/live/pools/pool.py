@@ -417,10 +417,16 @@ class Pool:
         """Have so many permits from now on; the result is how many there are then.
 
         Grants go on. If more are held than there are to be, nobody gets any before enough came
-        back. Call it on a member.
+        back. Where permits have names there are the first so many of them. Call it on a member.
         """
         permits = limits.permits(permits)
         await self.introduced()
+        names = self.configuration.names if self.configuration is not None else ()
+        if names and permits > len(names):
+            raise Refused(
+                f"Pool {self.name} was made with {len(names)} named permits, {names[0]} to "
+                f"{names[-1]}, and can have no more: make another pool to name {permits}."
+            )
         if self.members is None or self.algorithm is None:
             raise Refused(
                 f"The permits of {self.name} cannot change: it has no leases, so no epochs."
@@ -636,7 +642,7 @@ class Pool:
     def slot_names(self, slots: tuple[int, ...]) -> tuple[str, ...]:
         assert self.configuration is not None
         names = self.configuration.names
-        # a pool that was made larger has permits that nobody named: they go by number
+        # nobody may have more than were named, but a member can say so: they go by number
         return tuple([names[slot] if slot < len(names) else str(slot) for slot in slots])
 
     def revoke(self, number: int) -> None:
@@ -878,6 +884,7 @@ class Pool:
             "known": True,
             "algorithm": configuration.algorithm,
             "permits": self.permits,
+            "slots": configuration.names,
             "founder": configuration.founder,
             "neighbours": sorted(self.peers.near),
             "token_here": core.tokens() > 0,
