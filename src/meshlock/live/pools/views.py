@@ -236,7 +236,8 @@ def ledger_of(pool: Pool) -> Ledger | None:
     for entry in state.ledger[:MOST_TOLD]:
         client, granted, label = labels.read(entry.label)
         fence, slots = str(fence_number(entry.fence) + first), list(pool.slot_names(entry.slots))
-        node_name, since = pool.names.get(entry.node, "?"), max(0.0, now - granted)
+        node_name = pool.names.get(entry.node, "?")
+        since = max(0.0, now - granted) if granted else 0.0  # else nobody waited for it any more
         out = Out(node_name, entry.permits, fence, slots, client, since, label)
         out.lapsing = entry.lapsing
         found.append(out)
