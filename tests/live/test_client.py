@@ -89,7 +89,9 @@ def blocking(request: pytest.FixtureRequest, agent: Agent) -> Iterator[BlockingP
 
 
 def test_a_blocking_pool(blocking: BlockingPool) -> None:
-    with blocking.acquire(2, priority=9, timeout=LIMIT) as grant:
+    with blocking.acquire(2, priority=9, timeout=LIMIT, label="both") as grant:
+        seen = blocking.picture()
+        assert [(one["label"], one["want"]) for one in seen["holding"]] == [("both", 2)]
         assert isinstance(grant, BlockingGrant) and grant.held and not grant.lost
         assert (grant.pool, grant.want, grant.priority) == ("docks", 2, 9)
         assert (grant.deadline, grant.lease) == (None, None)
@@ -189,7 +191,9 @@ def test_a_waiting_request_is_told_its_priority_over_http(agent: Agent) -> None:
 
 def test_an_asynchronous_pool(agent: Agent) -> None:
     async def story(pool: Pool) -> None:
-        async with pool.acquire(2, priority=9, timeout=LIMIT) as grant:
+        async with pool.acquire(2, priority=9, timeout=LIMIT, label="both") as grant:
+            seen = await pool.picture()
+            assert [(one["label"], one["want"]) for one in seen["holding"]] == [("both", 2)]
             assert isinstance(grant, meshlock.Grant) and grant.held and not grant.lost
             assert (grant.pool.name, grant.want, grant.priority) == ("docks", 2, 9)
             assert (grant.deadline, grant.lease) == (None, None)
@@ -224,7 +228,7 @@ def test_an_asynchronous_pool(agent: Agent) -> None:
 
 @pytest.mark.parametrize(("one", "other"), [(Pool, ClientPool), (BlockingPool, BlockingClientPool)])
 def test_pools_of_nodes_and_of_clients_take_the_same_arguments(one: type, other: type) -> None:
-    for method in ("acquire", "try_acquire"):
+    for method in ("acquire", "try_acquire", "picture"):
         mine, theirs = (
             inspect.signature(getattr(one, method)),
             inspect.signature(getattr(other, method)),

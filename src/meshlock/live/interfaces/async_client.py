@@ -450,6 +450,10 @@ class ClientPool:
         except NotInTime:
             return None
 
+    async def picture(self) -> dict[str, Any]:
+        """Who holds the permits of this pool and who waits for them, in the whole mesh."""
+        return await self._client.ask("GET", f"/v1/pools/{self.name}/who")  # type: ignore[no-any-return]
+
     async def wait_for(
         self, want: int, priority: int, timeout: float | None, label: str | None = None
     ) -> Grant:

@@ -138,6 +138,10 @@ class BlockingPool:
     async def _release(self, grant: Grant) -> None:
         grant.release()
 
+    def picture(self) -> dict[str, Any]:
+        """Who holds the permits of this pool and who waits for them, in the whole mesh."""
+        return self._node.call(self._pool.picture())
+
     def try_acquire(
         self, want: int = 1, *, priority: int = 0, label: str | None = None
     ) -> BlockingGrant | None:

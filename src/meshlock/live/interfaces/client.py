@@ -309,6 +309,10 @@ class BlockingClientPool:
         except NotInTime:
             return None
 
+    def picture(self) -> dict[str, Any]:
+        """Who holds the permits of this pool and who waits for them, in the whole mesh."""
+        return self._client.ask("GET", f"/v1/pools/{self.name}/who")  # type: ignore[no-any-return]
+
 
 class ClientGrant(BlockingGrant):
     __slots__ = ("_client", "_held", "_lost", "_name", "_session")
