@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
+from meshlock.cli.pool import text
 from meshlock.cli.status import picture
 from meshlock.cli.top import rates
 
@@ -143,3 +144,9 @@ def test_entries_per_second_are_those_of_the_last_seconds() -> None:
     assert measured["docks"] == (1234 - 1000) / (past[-1][0] - 0.0)
     assert measured["seats"] == 0.0  # just met: no rate can be known
     assert rates([], found) == {}
+
+
+def test_numbers_of_a_pool_are_no_yes_and_no() -> None:
+    assert [text(value) for value in (1, 0, 2.5, True, False)] == ["1", "0", "2.5", "yes", "no"]
+    assert text([]) == "none"
+    assert text([{"want": 1, "fence": None, "label": ""}]) == "want 1 fence - label -"

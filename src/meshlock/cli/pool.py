@@ -68,7 +68,9 @@ def text(value: Any) -> str:
         return ", ".join(map(text, value)) or "none"
     if isinstance(value, dict):
         return " ".join(f"{key} {text(part)}" for key, part in value.items())
-    return {True: "yes", False: "no", None: "-", "": "-"}.get(value, str(value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value is None or value == "" else str(value)
 
 
 @pool.command("set")
