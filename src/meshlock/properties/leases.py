@@ -146,7 +146,7 @@ class LeaseMonitor(Monitor):
         else:
             self.epoch = epoch
             self.epochs += 1
-            if permits not in (self.permits, *self.wished):
+            if permits != self.permits and permits not in self.wished:
                 self.report("conservation", time, sentences.size(node, permits, self.permits))
             self.permits = permits
 
