@@ -30,7 +30,7 @@ from meshlock.algorithms.recovery.records import (
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from meshlock.live.links.frames import FRAME_LIMIT
-from meshlock.live.machine import limits
+from meshlock.live.machine import labels, limits
 from meshlock.live.pools.fields import shapes
 from meshlock.live.pools.pool import MOST_LISTED, Pool
 from waiting import LIMIT
@@ -145,7 +145,7 @@ def test_the_ledger_of_as_many_grants_as_there_may_be_fits_into_a_frame() -> Non
     """In a report it is there twice: with the token, and as what its node holds."""
     big, most = 2**53 - 1, int(limits.LEASED_PERMITS.most)
     epoch = Epoch(2**30 - 1, 2**63 - 1, big)
-    label = "\N{GRINNING FACE}" * limits.LONGEST_LABEL
+    label = "\N{GRINNING FACE}" * labels.LONGEST_NOTE
     ledger = tuple(
         [Entry(2**63 - 1, Fence(epoch, 2**23 - 1), most, True, (most,), label) for _ in range(most)]
     )
