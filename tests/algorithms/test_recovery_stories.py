@@ -212,7 +212,7 @@ def test_what_others_say_is_handed_on_to_one_node_or_to_nobody(inside: str) -> N
     machines.leave(3)
     machines.ask(1)
     node = machines.at(3)  # which knows whom it gave the token to
-    over = Return(3, node.adopted, Fence(Epoch(1, 0, 1), 1), 0, GRANTS)
+    over = Return(3, node.adopted, Fence(Epoch(1, 0, 1), 1), 0, 0, GRANTS)
     over.sender = 0
     node.receive(over)
     assert [type(effect) for effect in machines.out] == [Return]

@@ -493,7 +493,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         ReturnsForAFormerLife,
         "a restarted node returns at once what a command of its former life still uses",
-        "ledger in 12",
+        "ledger in 11",
         "requests=0 proposals=1 crashes=1 crashing=0 proposers=2 stay=0",
         "request 0, propose 2, deliver PROPOSE 2>0",
     ),
@@ -593,7 +593,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         SwitchesOnItsPromise,
         "a client's grant belongs to the new epoch as soon as it is promised",
-        "ledger in 11",
+        "ledger in 12",
         "requests=0 proposals=1 proposers=2 stay=0",
     ),
     mutant(
