@@ -8,7 +8,15 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # tests share tests/runs.py
 
 
-os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp()  # what is longer than a test is here, too
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp()  # what is longer than a module is here, too
+
+
+@pytest.fixture(autouse=True, scope="module")
+def state_folder_of_module(tmp_path_factory):
+    """Agents that live as long as their module meet no state of those of another one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 @pytest.fixture(autouse=True)
