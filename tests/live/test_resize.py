@@ -132,7 +132,7 @@ def test_what_cannot_change_is_refused() -> None:
                 await one.set_permits(0)
             async with Node("b", peers=[a.address]) as b:
                 theirs = b.pool("one")
-                with pytest.raises(Refused, match="b is no member of one: ask one of a"):
+                with pytest.raises(Refused, match="b is no member of one: do this on a"):
                     await theirs.set_permits(1)
 
     run(story)

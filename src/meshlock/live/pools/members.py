@@ -188,8 +188,8 @@ class Members:
 
     def refuse_unless_member(self) -> None:
         if not self.node.member:
-            names = ", ".join(self.names())
-            raise Refused(f"{self.pool.me} is no member of {self.pool.name}: ask one of {names}.")
+            names = " or ".join(self.names())
+            raise Refused(f"{self.pool.me} is no member of {self.pool.name}: do this on {names}.")
 
     async def make(self, change: Change) -> None:
         """Have an epoch make this change; done when one goes by it."""
