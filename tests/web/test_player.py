@@ -136,8 +136,8 @@ def test_node_waiting_and_diagram(page, address):
     page.click("#tab-waiting")
     queue = page.evaluate("meshlock.stage.moment.queue().map((client) => client.priority)")
     assert queue == sorted(queue, reverse=True)
-    shown = page.locator("#pane-waiting tbody tr").count()
-    assert shown == page.evaluate("meshlock.stage.moment.clients.size")
+    rows = "document.querySelectorAll('#pane-waiting tbody tr').length"
+    until(page, f"{rows} === meshlock.stage.moment.clients.size")
     spot = page.evaluate("meshlock.stage.places[4]")
     box = page.locator("#network").bounding_box()
     page.mouse.click(box["x"] + spot["x"], box["y"] + spot["y"])
