@@ -63,3 +63,16 @@ def until(page, expression):
     while not page.evaluate(f"Boolean({expression})"):
         assert time.monotonic() < end, f"{expression} has not come true"
         page.wait_for_timeout(20)
+
+
+def shows(page, selector, text):
+    """Wait for an element to say this, among other things: a page draws with its next frame."""
+    holds(page, lambda: text in page.inner_text(selector))
+
+
+def holds(page, check):
+    """Wait for a check of the page to be true."""
+    end = time.monotonic() + LIMIT
+    while not check():
+        assert time.monotonic() < end, "what was looked for has not come"
+        page.wait_for_timeout(20)

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from browser import served, until
+from browser import holds, served, shows, until
 from pictures import picture
 
 from meshlock.web.server import Desk, application
@@ -50,7 +50,7 @@ def test_a_node_asks_and_enters_a_link_is_cut_a_node_is_dragged_away(page):
     page.click("#deliver-all")
     until(page, "meshlock.stage.moment.used() === 2")
     settled(page)
-    assert page.inner_text("#permits .count") == "2 of 3 permits in use"
+    shows(page, "#permits .count", "2 of 3 permits in use")
 
     link = page.evaluate("[...meshlock.stage.moment.links][0]")
     one, other = (node(page, int(end)) for end in link.split("-"))
@@ -103,8 +103,8 @@ def test_a_wrong_step_is_explained(page):
     for deed in deeds:
         assert page.evaluate(f"meshlock.driving.do({json.dumps(deed)})")
     settled(page)
-    assert page.inner_text("h1") == "order is violated"
-    assert "the most urgent of all that wait must enter next" in page.inner_text("#verdict")
+    shows(page, "h1", "order is violated")
+    shows(page, "#verdict", "the most urgent of all that wait must enter next")
 
 
 def test_what_a_node_does_is_chosen_or_drawn(page):
@@ -115,16 +115,16 @@ def test_what_a_node_does_is_chosen_or_drawn(page):
     until(page, "meshlock.run.setup.algorithm === 'general-scheme' && meshlock.shown === 0")
     for number in (0, 1):
         page.mouse.click(*node(page, number))
-        assert page.input_value("#ask-behaviour") == "drawn"
+        holds(page, lambda: page.input_value("#ask-behaviour") == "drawn")
         page.select_option("#ask-behaviour", "transit")
         until(page, f"meshlock.run.about.driven.behaviours[{number}] === 1")
     page.mouse.click(*node(page, 0))
-    assert page.input_value("#ask-behaviour") == "transit"
+    holds(page, lambda: page.input_value("#ask-behaviour") == "transit")
     assert page.evaluate("meshlock.driving.do({ do: 'ask', node: 2 })")
     settled(page)
     assert page.evaluate("meshlock.driving.do({ do: 'next' })")
     settled(page)
-    assert page.inner_text("#says") == "Step 2: 1 receives REQUEST from 2, transit"
+    shows(page, "#says", "Step 2: 1 receives REQUEST from 2, transit")
 
 
 def test_without_a_pointer(page):
@@ -135,7 +135,7 @@ def test_without_a_pointer(page):
     until(page, "meshlock.stage.moment.clients.size === 1")  # of node 0, which has the token
     settled(page)
     assert page.evaluate("meshlock.stage.moment.used()") == 1
-    assert page.url.endswith("#run=driven-1&step=1")
+    holds(page, lambda: page.url.endswith("#run=driven-1&step=1"))
     page.reload()  # the run is still there
     until(page, "window.meshlock?.run?.about.driven && meshlock.shown === 1")
     assert page.evaluate("meshlock.stage.moment.used()") == 1

@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager
 
-from browser import until
+from browser import holds, shows, until
 from pictures import picture, wanted
 
 import meshlock
@@ -156,13 +156,14 @@ def test_nothing_without_the_token(browser):
 def test_the_whole_mesh_is_shown_and_so_is_what_is_cut_off(browser):
     with running(False) as mesh, opened(browser, mesh) as page:
         until(page, f"{text_of('where')}.includes('truck 1')")
-        assert page.inner_text("h1") == "gate · docks"
-        assert page.inner_text("#mode") == "read-only"
+        shows(page, "h1", "gate · docks")
+        shows(page, "#mode", "read-only")
         assert page.locator("#asking").is_hidden() and page.locator("#links button").count() == 0
-        assert "4 nodes known" in page.inner_text("#subtitle")
-        assert sorted(page.locator("#map .name").all_text_contents()) == sorted(NAMES)
+        shows(page, "#subtitle", "4 nodes known")
+        names = page.locator("#map .name")
+        holds(page, lambda: sorted(names.all_text_contents()) == sorted(NAMES))
         until(page, "document.querySelectorAll('#map line').length === 3")
-        assert page.locator("#map line.down").count() == 0
+        holds(page, lambda: page.locator("#map line.down").count() == 0)
         until(page, "document.querySelectorAll('#map .token').length === 1")
         until(page, f"Number({text_of('rate')}) > 1")
         until(page, "document.getElementById('grants').textContent.includes('the last mile')")
@@ -170,16 +171,19 @@ def test_the_whole_mesh_is_shown_and_so_is_what_is_cut_off(browser):
         assert (mine["label"], mine["permits"]) == ("the last mile", "1")
         assert mine["priority"] == "7" and int(mine["fence"]) >= 1
         assert mine["for"].endswith(" s") and mine["told, ago"].endswith(" s")
-        rows = [row.split("\t") for row in page.inner_text("#nodes tbody").split("\n")]
-        away = {row[0]: row[1] for row in rows}
-        assert away == {"crane": "1", "gate": "0", "dock": "1", "truck": "2"}
+
+        def away():
+            rows = [row.split("\t") for row in page.inner_text("#nodes tbody").split("\n")]
+            return {row[0]: row[1] for row in rows}
+
+        holds(page, lambda: away() == {"crane": "1", "gate": "0", "dock": "1", "truck": "2"})
         until(page, "document.getElementById('verdict').hidden")
 
         mesh.cut(1)  # between gate and dock
         until(page, "document.querySelectorAll('#map .gone').length === 2")
         until(page, f"{text_of('verdict')}.includes('dock and truck cannot be reached')")
         until(page, "document.querySelectorAll('#map line.down').length === 1")
-        assert "out of reach" in page.inner_text("#nodes tbody")
+        shows(page, "#nodes tbody", "out of reach")
         until(page, f"{text_of('verdict')}.includes('The link to dock is down')")
         page.wait_for_timeout(3500 if wanted() else 0)
         picture(page, "live-cut")
@@ -201,11 +205,13 @@ def test_leases_and_the_loss_of_the_majority_are_shown(browser):
         assert (row["label"], row["priority"]) == ("unloading", "3")
         assert row["fence"] == str(held.fence) and held.fence < 2**53  # to the last digit
         assert 0 < float(row["lease"].split()[0]) <= LEASE
+        until(page, f"{text_of('waiting')}.includes('parking')")
         [first] = table(page, "waiting")
         assert (first["node"], first["label"], first["permits"]) == ("truck", "parking", "2")
-        assert page.inner_text("#where").startswith("1 of 2 held (gate 1), 1 free.")
-        assert page.locator("#permits .used").get_attribute("title") == "unloading"
-        assert "epoch" in page.inner_text("#subtitle")
+        shows(page, "#where", "1 of 2 held (gate 1), 1 free.")
+        used = page.locator("#permits .used")
+        holds(page, lambda: used.get_attribute("title") == "unloading")
+        shows(page, "#subtitle", "epoch")
         until(page, f"{text_of('reasons')}.includes('truck waits: ')")
         until(page, "document.querySelectorAll('#map .tip').length >= 1")  # truck knows it at least
         until(page, "document.getElementById('verdict').hidden")
@@ -214,13 +220,13 @@ def test_leases_and_the_loss_of_the_majority_are_shown(browser):
         until(page, f"!{text_of('grants')}.includes('gate')")  # the lease ran out
         lost = "permits cannot be told: quorum lost: 1 of 3 members reachable"
         until(page, f"{text_of('where')}.includes('{lost}')")
-        assert page.locator("#permits .used").count() == 0
+        holds(page, lambda: page.locator("#permits .used").count() == 0)
 
 
 def test_permits_and_links_can_be_asked_for_where_that_is_allowed(browser):
     with running(True) as mesh, opened(browser, mesh) as page:
         until(page, f"{text_of('where')}.includes('truck 1')")
-        assert page.inner_text("#mode") == "actions allowed"
+        shows(page, "#mode", "actions allowed")
         page.fill("#want", "4")
         page.click("#ask button")
         until(page, f"{text_of('refused')}.includes('4 can never be granted')")
@@ -228,7 +234,7 @@ def test_permits_and_links_can_be_asked_for_where_that_is_allowed(browser):
         page.fill("#priority", "9")
         page.click("#ask button")
         until(page, "document.querySelector('#errands .chip.inside')?.textContent === 'held'")
-        assert page.inner_text("#refused") == ""
+        holds(page, lambda: page.inner_text("#refused") == "")
         until(page, f"{text_of('where')}.includes('gate 2')")
 
         page.fill("#want", "3")  # more than are free: it waits

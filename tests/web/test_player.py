@@ -4,7 +4,7 @@ import json
 
 import msgspec
 import pytest
-from browser import served, until
+from browser import holds, served, shows, until
 from pictures import picture
 from typer.testing import CliRunner
 
@@ -62,11 +62,11 @@ def at(page, step):
 def test_load_step_play_and_jump(page, address, trace):
     page.goto(address)
     at(page, 0)
-    assert page.inner_text("h1") == "jiang, a simulated run"
+    shows(page, "h1", "jiang, a simulated run")
     page.keyboard.press("ArrowRight")
     at(page, 1)
-    assert "asks for" in page.inner_text("#pane-step .cause")
-    assert "request · jiang.py" in page.inner_text("#pane-step")
+    shows(page, "#pane-step .cause", "asks for")
+    shows(page, "#pane-step", "request · jiang.py")
     page.click("#back")
     at(page, 0)
     page.select_option("#speed", "64")
@@ -78,10 +78,10 @@ def test_load_step_play_and_jump(page, address, trace):
     at(page, 0)
     page.keyboard.press("n")  # the first to enter
     until(page, "meshlock.shown > 0")
-    assert "enters with" in page.inner_text("#pane-step")
+    shows(page, "#pane-step", "enters with")
     page.keyboard.press("End")
     until(page, "meshlock.shown === meshlock.run.steps")
-    assert page.inner_text("#permits .count") == "0 of 3 permits in use"
+    shows(page, "#permits .count", "0 of 3 permits in use")
 
 
 def test_a_link_opens_at_its_step_and_the_page_knows_what_the_server_knows(page, address, trace):
@@ -115,11 +115,11 @@ def test_by_time_the_clock_goes_evenly_and_by_keys_alone_one_gets_everywhere(pag
     page.keyboard.press("]")
     page.keyboard.press("]")
     until(page, "meshlock.stage.selected === 1 && document.getElementById('pane-node').innerText")
-    assert "linked to" in page.inner_text("#pane-node").lower()
+    holds(page, lambda: "linked to" in page.inner_text("#pane-node").lower())
     page.keyboard.press("?")
-    assert page.locator("#help").is_visible()
+    holds(page, page.locator("#help").is_visible)
     page.keyboard.press("Escape")
-    assert not page.locator("#help").is_visible()
+    holds(page, page.locator("#help").is_hidden)
 
 
 def test_a_trace_saved_from_the_page_is_the_trace(page, address, trace):
@@ -142,7 +142,7 @@ def test_node_waiting_and_diagram(page, address):
     box = page.locator("#network").bounding_box()
     page.mouse.click(box["x"] + spot["x"], box["y"] + spot["y"])
     until(page, "meshlock.stage.selected === 4 && meshlock.shown === 120")
-    assert "height" in page.inner_text("#pane-node")
+    shows(page, "#pane-node", "height")
     page.keyboard.press("d")
     until(page, "document.getElementById('diagram-image').naturalWidth > 100")
     picture(page, "sequence")
@@ -175,10 +175,10 @@ def test_a_counterexample_opens_at_its_start_under_the_name_of_what_is_violated(
         page = browser.new_page()
         page.goto(address)
         until(page, "window.meshlock?.shown === 0")
-        assert page.inner_text("h1") == "order is violated"
+        shows(page, "h1", "order is violated")
         page.click("#verdict button")
         until(page, "meshlock.shown > 10")
-        assert "enters with 1 permit" in page.inner_text("#pane-step")
+        shows(page, "#pane-step", "enters with 1 permit")
         picture(page, "counterexample")
         page.close()
 
@@ -214,7 +214,7 @@ def test_a_trace_cannot_bring_markup_or_scripts(browser, tmp_path):
             until(page, f"window.meshlock?.shown === {step}")
             for tab in ("waiting", "node", "events", "step"):
                 page.click(f"#tab-{tab}")
-        assert evil in page.inner_text("#verdict")
+        shows(page, "#verdict", evil)
         assert page.evaluate("window.broken") is None
         assert page.locator("main img, header img, #verdict img").count() == 0
         page.close()
