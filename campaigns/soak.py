@@ -76,7 +76,7 @@ def worker(socket: str, seed: int) -> None:
 class Soak:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.ports = {name: 0 for name in AGENTS}
+        self.ports = dict.fromkeys(AGENTS, 0)
         self.processes: dict[str, subprocess.Popen[str]] = {}
         self.waited: list[float] = []
         (folder / "secret").write_text(secrets.token_urlsafe(24))
