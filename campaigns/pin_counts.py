@@ -47,15 +47,16 @@ def setups() -> list[dict[str, Any]]:
         add("general-scheme", "complete", nodes, links="unordered")
         add("general-scheme", "complete", nodes)
     add("general-scheme", "complete", 3, links="unordered", requests=twice(3))
-    for behaviour in ("proxy", "transit", "raymond", "shortcut", "gateway"):
+    for behaviour in ("proxy", "transit", "raymond", "shortcut", "open-cube", "gateway"):
         add("general-scheme", "complete", 4, links="unordered", options={"behaviour": behaviour})
     add("general-scheme", "complete", 3, links="unordered", options={"queue": "lift"})
     add("raymond", "star", 4)
     add("raymond", "tree", 7)
     add("raymond", "line", 3, requests=twice(3))
-    for algorithm in ("centralized", "shortcut", "gateway"):
+    for algorithm in ("centralized", "shortcut", "gateway", "open-cube"):
         add(algorithm, "complete", 3)
         add(algorithm, "complete", 4)
+    add("open-cube", "complete", 4, links="unordered", requests=twice(4))
 
     # The classics.
     for nodes in (3, 4):

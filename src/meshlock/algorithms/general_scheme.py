@@ -36,7 +36,8 @@ behavior                behaviour               transit or proxy, from a policy
 ======================  ======================  ==========================================
 
 **Cost** of one request at a time, in messages: centralized 3, or 0 for the centre;
-all transit H(n-1) on average and n at worst; Raymond twice the distance in the tree.
+all transit H(n-1) on average and n at worst; Raymond twice the distance in the tree; the open cube
+log2 n + 1 at worst.
 
 The numbers in brackets are those of the report's text. Its printing errors (``=`` for
 ``≠`` and the reverse, see docs/algorithms/general-scheme.md) are resolved silently.
@@ -116,6 +117,29 @@ class ShortCut(Behaviour):
     def transit(self, node: SchemeNode, requester: int) -> bool:
         above = node.father if node.father != NIL else node.me
         return self.network.linked(requester, above)
+
+
+class OpenCube(Behaviour):
+    """Helary and Mostefaoui: transit for requests out of the last son's half of our group.
+
+    The distance of two nodes is the p of the smallest group of 2^p (0 to 1, 0 to 3, 4 to 7 ...)
+    that has both. A father is out of the group of 2^p that its son is root of; p is the son's
+    power. So the two swap places, and every group goes on having one root.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def transit(self, node: SchemeNode, requester: int) -> bool:
+        if node.father == NIL:
+            power = distance(0, self.size - 1)
+        else:
+            power = distance(node.me, node.father) - 1
+        return distance(node.me, requester) == power
+
+
+def distance(one: int, other: int) -> int:
+    return (one ^ other).bit_length()
 
 
 class Chosen(Behaviour):
@@ -254,17 +278,22 @@ class SchemeNode(Node):
 
 
 def tree(
-    network: Network, behaviour: Behaviour, out: list[Effect], lift: bool, binary: bool
+    network: Network, behaviour: Behaviour, out: list[Effect], lift: bool, start: str
 ) -> list[Node]:
     """A node per place of the network, all with one behaviour.
 
     They start as the network's tree, which is that of shortest paths to node 0 (a star on the
-    complete graph) unless another is given; or as the complete binary tree, whatever the links.
+    complete graph) unless another is given; or, whatever the links, as the complete binary tree
+    or the open cube.
     """
     nodes: list[Node] = []
     for me in range(network.size):
         waiting = Lift(me) if lift else Fifo()
-        father = (me - 1) // 2 if binary and me > 0 else network.father(me)
+        father = network.father(me)
+        if start == "binary" and me > 0:
+            father = (me - 1) // 2
+        elif start == "cube" and me > 0:
+            father = me & (me - 1)
         nodes.append(SchemeNode(me, out, father, behaviour, waiting))
     return nodes
 
@@ -299,9 +328,10 @@ def make(network: Network, permits: int, options: dict[str, str], out: list[Effe
         "transit": AlwaysTransit(),
         "raymond": TransitWhileHolding(),
         "shortcut": ShortCut(network),
+        "open-cube": OpenCube(network.size),
         "random": Chosen(),
     }
-    return tree(network, behaviours[name], out, lift, options["start"] == "binary")
+    return tree(network, behaviours[name], out, lift, options["start"])
 
 
 def instance(name: str, title: str, behaviour: str, source: str, routed: bool) -> Algorithm:
@@ -310,12 +340,13 @@ def instance(name: str, title: str, behaviour: str, source: str, routed: bool) -
     def with_behaviour(
         network: Network, permits: int, options: dict[str, str], out: list[Effect]
     ) -> list[Node]:
-        return make(network, permits, {"start": "shortest", **options, "behaviour": behaviour}, out)
+        return make(network, permits, {"start": start, **options, "behaviour": behaviour}, out)
 
+    start = "cube" if behaviour == "open-cube" else "shortest"
     options: dict[str, tuple[str, ...]] = {"queue": ("fifo", "lift")}
     if behaviour == "gateway":
         options["networks"] = ("2", "<number>")
-    elif routed:
+    elif routed and start == "shortest":
         options["start"] = ("shortest", "binary")
     kinds = (Request, Token)
     return Algorithm(
@@ -327,7 +358,7 @@ def instance(name: str, title: str, behaviour: str, source: str, routed: bool) -
         kinds,
         routed=routed,
         structure=STRUCTURE,
-        any_tree=behaviour != "gateway",
+        any_tree=behaviour not in ("gateway", "open-cube"),
         options=options,
     )
 
@@ -347,10 +378,18 @@ ALGORITHMS: list[Algorithm] = [
         structure=STRUCTURE,
         any_tree=True,
         options={
-            "behaviour": ("random", "proxy", "transit", "raymond", "shortcut", "gateway"),
+            "behaviour": (
+                "random",
+                "proxy",
+                "transit",
+                "raymond",
+                "shortcut",
+                "open-cube",
+                "gateway",
+            ),
             "queue": ("fifo", "lift"),
             "networks": ("2", "<number>"),
-            "start": ("shortest", "binary"),
+            "start": ("shortest", "binary", "cube"),
         },
     ),
     instance("centralized", "Central lock: every node a proxy", "proxy", SCHEME, True),
@@ -369,5 +408,12 @@ ALGORITHMS: list[Algorithm] = [
         False,
     ),
     instance("shortcut", "Short-cuts: transit where a link allows it", "shortcut", SCHEME, True),
+    instance(
+        "open-cube",
+        "Open cube: transit for the last son's half, never more than log2 n + 1 messages",
+        "open-cube",
+        "Helary and Mostefaoui, ICDCS 1994; INRIA RR-2041, 1993",
+        True,
+    ),
     instance("gateway", "Networks joined by proxy gateways", "gateway", SCHEME, True),
 ]

@@ -229,5 +229,6 @@ MUTANTS: list[Mutant] = [
     *mutants_of("raymond", 3, "line", [*IN_EVERY, ("n", "oriented", 2)]),
     last_in_first_out("raymond", 18),
     *mutants_of("shortcut", 3, "line", [*IN_EVERY, ("l", "scheme-2", 6), ("n", "oriented", 2)]),
+    *mutants_of("open-cube", 4, "complete", [*IN_EVERY, ("l", "scheme-2", 4)]),
     *mutants_of("gateway", 4, "complete", [*IN_EVERY, ("l", "scheme-2", 4), ("n", "oriented", 2)]),
 ]
