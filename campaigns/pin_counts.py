@@ -58,6 +58,12 @@ def setups() -> list[dict[str, Any]]:
         add(algorithm, "complete", 4)
     add("open-cube", "complete", 4, links="unordered", requests=twice(4))
 
+    # The rivals that the papers cite.
+    for nodes in (3, 4):
+        add("naimi-trehel-original", "complete", nodes, links="unordered")
+    add("naimi-trehel-original", "complete", 3, links="unordered", requests=twice(3))
+    add("naimi-trehel-original", "complete", 3, repeat=True)
+
     # The classics.
     for nodes in (3, 4):
         for algorithm in ("singhal", "neilsen-mizuno", "lelann"):

@@ -12,6 +12,7 @@ from meshlock.algorithms import (
     lamport,
     lelann,
     maekawa,
+    naimi_trehel,
     neilsen_mizuno,
     reverse_link,
     ricart_agrawala,
@@ -24,6 +25,7 @@ from meshlock.errors import Refused
 MODULES = [
     jiang.ALGORITHMS,
     general_scheme.ALGORITHMS,
+    naimi_trehel.ALGORITHMS,
     jiang_printed.ALGORITHMS,
     reverse_link.ALGORITHMS,
     singhal.ALGORITHMS,

@@ -83,7 +83,9 @@ def simulate(
     seed: Annotated[int | None, typer.Option(help="Same seed, same run.")] = None,
     behaviour: Annotated[
         str | None,
-        typer.Option(help="Of general-scheme: proxy, transit, raymond, random, shortcut, open-cube, gateway."),
+        typer.Option(
+            help="Of general-scheme: proxy, transit, raymond, random, shortcut, open-cube, gateway."
+        ),
     ] = None,
     queue: Annotated[
         str | None, typer.Option(help="Of the general scheme's nodes: fifo or lift.")

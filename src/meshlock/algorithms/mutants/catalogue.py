@@ -12,6 +12,7 @@ from meshlock.algorithms.mutants import (
     lamport,
     lelann,
     maekawa,
+    naimi_trehel,
     neilsen_mizuno,
     recovery,
     reverse_link,
@@ -24,6 +25,7 @@ from meshlock.errors import Refused
 
 PARTS: list[list[Mutant]] = [
     general_scheme.MUTANTS,
+    naimi_trehel.MUTANTS,
     singhal.MUTANTS,
     suzuki_kasami.MUTANTS,
     neilsen_mizuno.MUTANTS,

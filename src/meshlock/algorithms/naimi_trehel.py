@@ -1,0 +1,125 @@
+"""Naimi and Trehel's path reversal in its original form: father and next.
+
+Naimi and Trehel, *An improvement of the log(n) distributed algorithm for mutual exclusion*, ICDCS
+1987; with Arnold, *A log(N) distributed mutual exclusion algorithm based on path reversal*,
+Journal of Parallel and Distributed Computing 34(1), 1996.
+
+**Problem.** One permit; whoever has the token may enter.
+
+**Idea.** Two structures. A tree of *fathers*, whose root asked last: a request climbs it, and every
+site on the way makes the requester its father, for that will be the last to have asked. And a
+queue of *next* pointers, whose first has the token: the root remembers the requester as its next,
+and sends it the token when it leaves. A site that asks has no father any more: it is the new root.
+
+**Assumptions.** Any site can send to any other; reliable channels, **not** FIFO; no crash; a client
+leaves in finite time.
+
+======================  ======================  ==========================================
+paper                   here                    meaning
+======================  ======================  ==========================================
+LAST (father)           father                  who asked last, as far as we know; NIL: we
+NEXT                    next                    who is to have the token after us; or NIL
+TOKEN_PRESENT           token_here              the token is at this site
+REQUESTING_CS           requesting              waiting for the token, or in CS
+======================  ======================  ==========================================
+
+**Cost.** One request at a time, asked uniformly by n sites: REQUEST and TOKEN together exactly
+H(n-1) = 1 + 1/2 + ... + 1/(n-1) on average, n at worst; the same as the general scheme with all
+nodes transit. At saturation 4 - 6/(n+1). Synchronisation delay one message delay T.
+"""
+
+from __future__ import annotations
+
+from meshlock.algorithms.interface import (
+    NIL,
+    Algorithm,
+    Effect,
+    Message,
+    Network,
+    Node,
+    TokenMessage,
+)
+
+
+class Request(Message):
+    """REQUEST(origin): origin wants to enter."""
+
+    def __init__(self, receiver: int, origin: int) -> None:
+        super().__init__(receiver)
+        self.origin = origin
+
+
+class Token(TokenMessage):
+    """TOKEN."""
+
+
+class NaimiTrehelNode(Node):
+    def __init__(self, me: int, out: list[Effect], father: int) -> None:
+        super().__init__(me, out)
+        self.token_here = father == NIL
+        self.requesting = False
+        self.father = father
+        self.next = NIL
+        self.client = NIL
+
+    def request(self, client: int, want: int, priority: int) -> None:
+        self.client = client
+        self.requesting = True
+        if self.father == NIL:
+            self.enter(client)
+        else:
+            self.send(Request(self.father, self.me))
+            self.father = NIL
+
+    def release(self, client: int) -> None:
+        self.client = NIL
+        self.requesting = False
+        if self.next != NIL:
+            self.pass_token(self.next)
+            self.next = NIL
+
+    def receive(self, message: Message) -> None:
+        if isinstance(message, Request):
+            self.requested(message.origin)
+        elif isinstance(message, Token):
+            self.token_here = True
+            self.enter(self.client)
+
+    def requested(self, origin: int) -> None:
+        if self.father != NIL:
+            self.send(Request(self.father, origin))
+        elif self.requesting:
+            self.next = origin
+        else:
+            self.pass_token(origin)
+        self.father = origin
+
+    def pass_token(self, site: int) -> None:
+        self.send(Token(site))
+        self.token_here = False
+
+    # -- observers ------------------------------------------------------------------------
+
+    def tokens(self) -> int:
+        return 1 if self.token_here else 0
+
+    def free_permits(self) -> int:
+        return 1 if self.token_here and not self.requesting else 0
+
+
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+    return [NaimiTrehelNode(me, out, network.father(me)) for me in range(network.size)]
+
+
+ALGORITHMS: list[Algorithm] = [
+    Algorithm(
+        "naimi-trehel-original",
+        "Naimi-Trehel as published: father and next",
+        "Naimi and Trehel, ICDCS 1987; Naimi, Trehel and Arnold, JPDC 34(1), 1996",
+        "mutex",
+        make,
+        (Request, Token),
+        routed=True,
+        any_tree=True,
+    )
+]
