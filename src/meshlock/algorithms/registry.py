@@ -14,6 +14,7 @@ from meshlock.algorithms import (
     maekawa,
     naimi_trehel,
     neilsen_mizuno,
+    raynal,
     reverse_link,
     ricart_agrawala,
     singhal,
@@ -34,6 +35,7 @@ MODULES = [
     lelann.ALGORITHMS,
     lamport.ALGORITHMS,
     ricart_agrawala.ALGORITHMS,
+    raynal.ALGORITHMS,
     maekawa.ALGORITHMS,
     direct.ALGORITHMS,
 ]
