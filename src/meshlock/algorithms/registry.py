@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from meshlock.algorithms import (
     direct,
     general_scheme,
+    goscinski,
     jiang,
     jiang_printed,
     lamport,
@@ -31,6 +32,7 @@ MODULES = [
     reverse_link.ALGORITHMS,
     singhal.ALGORITHMS,
     suzuki_kasami.ALGORITHMS,
+    goscinski.ALGORITHMS,
     neilsen_mizuno.ALGORITHMS,
     lelann.ALGORITHMS,
     lamport.ALGORITHMS,

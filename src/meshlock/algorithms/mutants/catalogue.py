@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from meshlock.algorithms.mutants import (
     direct,
     general_scheme,
+    goscinski,
     jiang,
     jiang_without,
     lamport,
@@ -29,6 +30,7 @@ PARTS: list[list[Mutant]] = [
     naimi_trehel.MUTANTS,
     singhal.MUTANTS,
     suzuki_kasami.MUTANTS,
+    goscinski.MUTANTS,
     neilsen_mizuno.MUTANTS,
     lelann.MUTANTS,
     lamport.MUTANTS,

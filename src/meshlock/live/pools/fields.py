@@ -124,6 +124,7 @@ FIELDS: dict[str, Any] = {
     "states": Annotated[str, PER_NODE],
     "t": Share,
     "want": Share,
+    "goscinski queue": Annotated[tuple[tuple[NodeNumber, Priority], ...], PER_NODE],
     "direct queue": Annotated[
         tuple[tuple[NodeNumber, Count, Share, Priority, Rank], ...], PER_NODE
     ],

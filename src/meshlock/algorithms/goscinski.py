@@ -1,0 +1,169 @@
+"""Goscinski's priority queue in the token: ask everybody, the most urgent goes first.
+
+Goscinski, *Two algorithms for mutual exclusion in real-time distributed computer systems*, Journal
+of Parallel and Distributed Computing 9(1), 1990: the second of the two, the one with a token.
+
+**Problem.** One permit; whoever has the token may enter. Of those who wait, the one with the
+highest priority goes next.
+
+**Idea.** Suzuki and Kasami's broadcast with a sorted queue. A site without the token sends a
+REQUEST with its priority to all others. The token carries the queue of those who wait, in order of
+priority and, of equals, of arrival. A site that leaves puts into the queue whoever asked while it
+had the token, each at its place, and passes the token to the front. As there, requests are numbered
+and the token knows the number of each site's last one that was served, so that a REQUEST that
+comes late is known for what it is.
+
+**Assumptions.** A complete graph; reliable channels, **not** FIFO; no crash; a client leaves in
+finite time. Whoever has a low priority may starve: that is what priorities are for.
+
+======================  ======================  ==========================================
+paper                   here                    meaning
+======================  ======================  ==========================================
+(none)                  token_here              the token is at this site
+(none)                  requesting              waiting for the token, or in CS
+(none)                  asked                   highest known request number of each site
+(none)                  urgent                  and the priority of that request
+(none)                  served                  number of each site's last served request
+queue in the token      queue                   who waits and how urgently, the first first
+======================  ======================  ==========================================
+
+``queue`` and ``served`` travel with the token and are empty at a site without it.
+
+**Cost.** N messages per entry (N - 1 REQUESTs and the token), or 0 if the token is here;
+synchronisation delay one message delay T.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from meshlock.algorithms.interface import (
+    NIL,
+    Algorithm,
+    Effect,
+    Message,
+    Network,
+    Node,
+    TokenMessage,
+)
+
+Waiting = tuple[int, int]
+"""A site, and the priority of its request."""
+
+
+class Request(Message):
+    """REQUEST: the sender asks for the n-th time, with this priority."""
+
+    def __init__(self, receiver: int, number: int, priority: int) -> None:
+        super().__init__(receiver)
+        self.number = number
+        self.priority = priority
+
+
+class Token(TokenMessage):
+    """The token with the queue."""
+
+    def __init__(self, receiver: int, queue: tuple[Waiting, ...], served: tuple[int, ...]) -> None:
+        super().__init__(receiver)
+        self.queue = queue
+        self.served = served
+
+
+class GoscinskiNode(Node):
+    no_state: ClassVar = ("size",)
+
+    def __init__(self, me: int, out: list[Effect], size: int) -> None:
+        super().__init__(me, out)
+        self.size = size
+        self.token_here = me == 0
+        self.requesting = False
+        self.asked = [0] * size
+        self.urgent = [0] * size
+        self.served: list[int] = [0] * size if me == 0 else []
+        self.queue: list[Waiting] = []
+        self.client = NIL
+
+    def request(self, client: int, want: int, priority: int) -> None:
+        self.client = client
+        self.requesting = True
+        if self.token_here:
+            self.enter(client)
+            return
+        self.asked[self.me] += 1
+        for site in range(self.size):
+            if site != self.me:
+                self.send(Request(site, self.asked[self.me], priority))
+
+    def release(self, client: int) -> None:
+        self.client = NIL
+        self.requesting = False
+        self.served[self.me] = self.asked[self.me]
+        lined_up = [site for site, _ in self.queue]
+        for site in range(self.size):
+            if self.waits(site) and site not in lined_up:
+                self.line_up(site)
+        if self.queue:
+            site, _ = self.queue.pop(0)
+            self.pass_token(site)
+
+    def receive(self, message: Message) -> None:
+        if isinstance(message, Request):
+            self.requested(message.sender, message.number, message.priority)
+        elif isinstance(message, Token):
+            self.token_here = True
+            self.queue = list(message.queue)
+            self.served = list(message.served)
+            self.enter(self.client)
+
+    def requested(self, site: int, number: int, priority: int) -> None:
+        if number > self.asked[site]:
+            self.asked[site] = number
+            self.urgent[site] = priority
+        if self.token_here and not self.requesting and self.waits(site):
+            self.pass_token(site)
+
+    def waits(self, site: int) -> bool:
+        """Has this site asked once more than it was served?"""
+        return self.asked[site] == self.served[site] + 1
+
+    def line_up(self, site: int) -> None:
+        """Behind all that are as urgent, before all that are less."""
+        place = len(self.queue)
+        while place > 0 and self.queue[place - 1][1] < self.urgent[site]:
+            place -= 1
+        self.queue.insert(place, (site, self.urgent[site]))
+
+    def pass_token(self, site: int) -> None:
+        self.send(Token(site, tuple(self.queue), tuple(self.served)))
+        self.token_here = False
+        self.queue = []
+        self.served = []
+
+    # -- observers ----------------------------------------------------------------------
+
+    def tokens(self) -> int:
+        return 1 if self.token_here else 0
+
+    def free_permits(self) -> int:
+        return 1 if self.token_here and not self.requesting else 0
+
+    def known_priority(self) -> int | None:
+        return self.queue[0][1] if self.queue else None
+
+
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+    return [GoscinskiNode(me, out, network.size) for me in range(network.size)]
+
+
+ALGORITHMS: list[Algorithm] = [
+    Algorithm(
+        "goscinski",
+        "Goscinski's token: ask everybody, the most urgent goes first",
+        "Goscinski, Journal of Parallel and Distributed Computing 9(1), 1990",
+        "mutex",
+        make,
+        (Request, Token),
+        priorities=True,
+        needs_complete_graph=True,
+    )
+]
