@@ -65,6 +65,10 @@ def setups() -> list[dict[str, Any]]:
     add("naimi-trehel-original", "complete", 3, repeat=True)
     add("goscinski", "complete", 3, requests=wishes(3, 1), links="unordered")
     add("goscinski", "complete", 3, requests=["0:1@1", "1:1@3", "1:1@1", "2:1@2"])
+    for nodes in (3, 4):
+        add("mueller", "complete", nodes, requests=wishes(nodes, 1), links="unordered")
+    add("mueller", "complete", 3, requests=wishes(3, 1) * 2, links="unordered")
+    add("mueller", "complete", 4, requests=["1:1@1", "2:1@5", "3:1@5", "3:1@5"])
     add("raynal", "complete", 3)
     for requests in (["0", "1:2", "2"], ["0:2", "0", "1", "1:2"]):
         add("raynal", "complete", 3, permits=2, requests=requests, links="unordered")

@@ -125,6 +125,7 @@ FIELDS: dict[str, Any] = {
     "t": Share,
     "want": Share,
     "goscinski queue": Annotated[tuple[tuple[NodeNumber, Priority], ...], PER_NODE],
+    "mueller queue": Annotated[tuple[tuple[NodeNumber, Priority], ...], PER_NODE],
     "direct queue": Annotated[
         tuple[tuple[NodeNumber, Count, Share, Priority, Rank], ...], PER_NODE
     ],
