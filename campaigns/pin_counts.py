@@ -69,6 +69,10 @@ def setups() -> list[dict[str, Any]]:
         add("mueller", "complete", nodes, requests=wishes(nodes, 1), links="unordered")
     add("mueller", "complete", 3, requests=wishes(3, 1) * 2, links="unordered")
     add("mueller", "complete", 4, requests=["1:1@1", "2:1@5", "3:1@5", "3:1@5"])
+    for nodes in (3, 4):
+        add("chandy-misra", "complete", nodes)
+    add("chandy-misra", "complete", 3, links="unordered", requests=twice(3))
+    add("chandy-misra", "complete", 3, links="unordered", repeat=True)
     add("raynal", "complete", 3)
     for requests in (["0", "1:2", "2"], ["0:2", "0", "1", "1:2"]):
         add("raynal", "complete", 3, permits=2, requests=requests, links="unordered")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from meshlock.algorithms import (
+    chandy_misra,
     direct,
     general_scheme,
     goscinski,
@@ -41,6 +42,7 @@ MODULES = [
     ricart_agrawala.ALGORITHMS,
     raynal.ALGORITHMS,
     maekawa.ALGORITHMS,
+    chandy_misra.ALGORITHMS,
     direct.ALGORITHMS,
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from meshlock.algorithms.mutants import (
+    chandy_misra,
     direct,
     general_scheme,
     goscinski,
@@ -39,6 +40,7 @@ PARTS: list[list[Mutant]] = [
     ricart_agrawala.MUTANTS,
     raynal.MUTANTS,
     maekawa.MUTANTS,
+    chandy_misra.MUTANTS,
     reverse_link.MUTANTS,
     direct.MUTANTS,
     jiang.MUTANTS,
