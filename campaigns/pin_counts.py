@@ -73,6 +73,11 @@ def setups() -> list[dict[str, Any]]:
         add("chandy-misra", "complete", nodes)
     add("chandy-misra", "complete", 3, links="unordered", requests=twice(3))
     add("chandy-misra", "complete", 3, links="unordered", repeat=True)
+    for structure in ("groups", "ricart-agrawala", "maekawa", "central"):
+        add("sanders", "complete", 3, options={"structure": structure})
+    add("sanders", "complete", 4, options={"structure": "maekawa"})
+    add("sanders", "complete", 4, requests=["1", "2", "3"])
+    add("sanders", "complete", 3, requests=["0", "1", "1", "2"])
     add("raynal", "complete", 3)
     for requests in (["0", "1:2", "2"], ["0:2", "0", "1", "1:2"]):
         add("raynal", "complete", 3, permits=2, requests=requests, links="unordered")

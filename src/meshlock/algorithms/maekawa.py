@@ -119,7 +119,7 @@ NOBODY: Ballot = (0, NIL)
 class MaekawaNode(Node):
     """A site that asks its quorum, and a member of other sites' quorums."""
 
-    no_state: ClassVar = ("quorum", "own")
+    no_state: ClassVar[tuple[str, ...]] = ("quorum", "own")
 
     def __init__(self, me: int, out: list[Effect], size: int) -> None:
         super().__init__(me, out)

@@ -20,6 +20,7 @@ from meshlock.algorithms import (
     raynal,
     reverse_link,
     ricart_agrawala,
+    sanders,
     singhal,
     suzuki_kasami,
 )
@@ -42,6 +43,7 @@ MODULES = [
     ricart_agrawala.ALGORITHMS,
     raynal.ALGORITHMS,
     maekawa.ALGORITHMS,
+    sanders.ALGORITHMS,
     chandy_misra.ALGORITHMS,
     direct.ALGORITHMS,
 ]

@@ -21,6 +21,7 @@ from meshlock.algorithms.mutants import (
     recovery,
     reverse_link,
     ricart_agrawala,
+    sanders,
     singhal,
     suzuki_kasami,
 )
@@ -40,6 +41,7 @@ PARTS: list[list[Mutant]] = [
     ricart_agrawala.MUTANTS,
     raynal.MUTANTS,
     maekawa.MUTANTS,
+    sanders.MUTANTS,
     chandy_misra.MUTANTS,
     reverse_link.MUTANTS,
     direct.MUTANTS,

@@ -1,0 +1,175 @@
+"""Sanders' information structures: whom to ask, and whom to tell.
+
+Sanders, *The information structure of distributed mutual exclusion algorithms*, ACM Transactions
+on Computer Systems 5(3), 1987.
+
+**Problem.** One permit, no token. Ricart and Agrawala ask everybody, Maekawa asks a quorum: what do
+they have in common, and what else would do?
+
+**Idea.** Every site i has a *request set* R(i), whom it asks, and an *inform set* I(i), part of it,
+whom it tells when it leaves. A site grants requests in their order (lower number first). If it is
+in the inform set of who has asked, its grant binds it until it is told: it grants nothing
+else. If it is not, it will not be told, and goes on to the next request at once. All that mutual
+exclusion needs is that for any two sites i and j
+
+- some site is in the inform sets of both, and cannot grant both; or
+- each asks the other, and is in its own inform set: who comes later is not granted by the
+  one before it.
+
+So every such structure is an algorithm, as every behaviour is one of the general scheme:
+
+======================  ==========================  ==============================  ===========
+structure               R(i)                        I(i)                            it is
+======================  ==========================  ==============================  ===========
+ricart-agrawala         everybody                   i                               Ricart-A.
+maekawa                 a quorum                    the same                        Maekawa
+central                 0                           0                               a central lock
+groups                  i, its leader, all others   i and its leader                new
+                        that are not of its group
+======================  ==========================  ==============================  ===========
+
+Grants that bind can deadlock as Maekawa's votes do, and are asked back in the same way.
+
+**Assumptions.** A complete graph; reliable **FIFO** channels; no crash; a client leaves in finite
+time.
+
+======================  ======================  ==========================================
+paper                   here                    meaning
+======================  ======================  ==========================================
+R_i                     quorum                  whom a site asks
+I_i                     informs                 whom each site tells, by site
+CSSTAT                  voted                   whom our grant binds us to; NOBODY if free
+GRANT, FAIL             LOCKED, FAILED          as in :mod:`~meshlock.algorithms.maekawa`,
+                                                which this is built on
+======================  ======================  ==========================================
+
+**Departures.** I1: FAILED serves those who may be asked to give back a grant, so it is not sent to
+a site that nobody else is bound to. I2: a site that has granted its own request and learns of an
+earlier one gives its grant back at once, without waiting for FAILED. With both, the structure of
+Ricart and Agrawala costs what their algorithm does.
+
+**Cost** without contention: 2 messages for each other site in R(i), and 1 for each in I(i).
+Synchronisation delay T where each asks the other, 2T where another one decides.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.maekawa import (
+    Ballot,
+    Failed,
+    Inquire,
+    Locked,
+    MaekawaNode,
+    Release,
+    Request,
+    Yield,
+    quorum,
+)
+
+Sites = tuple[int, ...]
+
+
+class Structure:
+    """R(i) and I(i) of every site."""
+
+    def __init__(self, size: int, name: str) -> None:
+        everybody = tuple(range(size))
+        self.requests: list[Sites] = []
+        self.informs: list[Sites] = []
+        for me in everybody:
+            if name == "ricart-agrawala":
+                self.requests.append(everybody)
+                self.informs.append((me,))
+            elif name == "maekawa":
+                self.requests.append(quorum(me, size))
+                self.informs.append(quorum(me, size))
+            elif name == "central":
+                self.requests.append((0,))
+                self.informs.append((0,))
+            else:
+                self.requests.append(tuple([j for j in everybody if asked(me, j, size)]))
+                self.informs.append(tuple(sorted({me, leader(me, size)})))
+
+    def excludes(self, i: int, j: int) -> bool:
+        """Can these two never be in at the same time?"""
+        if set(self.informs[i]) & set(self.informs[j]):
+            return True
+        told = i in self.informs[i] and j in self.informs[j]
+        return told and j in self.requests[i] and i in self.requests[j]
+
+
+def leader(site: int, size: int) -> int:
+    """The first of a group of about √N."""
+    width = 1
+    while width * width < size:
+        width += 1
+    return site - site % width
+
+
+def asked(me: int, site: int, size: int) -> bool:
+    """Groups: does ``me`` ask ``site``?"""
+    mine = leader(me, size)
+    return site in (me, mine) or leader(site, size) != mine
+
+
+class SandersNode(MaekawaNode):
+    """Maekawa's, but a grant binds only where it will be told of the end."""
+
+    no_state: ClassVar = ("quorum", "own", "informs")
+
+    def __init__(self, me: int, out: list[Effect], size: int, structure: Structure) -> None:
+        super().__init__(me, out, size)
+        self.quorum = structure.requests[me]
+        self.informs = structure.informs
+
+    def release(self, client: int) -> None:
+        self.client = NIL
+        self.inside = False
+        self.number = 0
+        self.votes = []
+        for member in self.informs[self.me]:
+            self.send(Release(member))
+        self.handle_own()
+
+    def vote(self, ballot: Ballot) -> None:
+        super().vote(ballot)
+        if self.me not in self.informs[ballot[1]]:
+            self.vote_for_next()
+
+    def send(self, message: Message) -> None:
+        if isinstance(message, Failed) and not self.others_bound_to(message.receiver):
+            return  # I1
+        super().send(message)
+
+    def others_bound_to(self, site: int) -> bool:
+        return any(member not in (site, self.me) for member in self.informs[site])
+
+    def inquire(self, member: int) -> None:
+        if member == self.me and member in self.votes and not self.inside:
+            self.give_back(member)  # I2
+        else:
+            super().inquire(member)
+
+
+def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
+    structure = Structure(network.size, options["structure"])
+    return [SandersNode(me, out, network.size, structure) for me in range(network.size)]
+
+
+ALGORITHMS: list[Algorithm] = [
+    Algorithm(
+        "sanders",
+        "Sanders: any information structure, of whom to ask and whom to tell",
+        "Sanders, ACM TOCS 5(3), 1987",
+        "mutex",
+        make,
+        (Request, Locked, Release, Failed, Inquire, Yield),
+        needs_fifo=True,
+        needs_complete_graph=True,
+        token=False,
+        options={"structure": ("groups", "ricart-agrawala", "maekawa", "central")},
+    )
+]
