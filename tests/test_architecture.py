@@ -14,10 +14,21 @@ MAY_IMPORT = {
     "properties": {"algorithms", "topology"},
     "trace": {"algorithms", "topology", "properties"},
     "simulate": {"algorithms", "topology", "properties", "trace"},
+    "sweep": {"algorithms", "topology", "properties", "trace", "simulate"},
     "check": {"algorithms", "topology", "properties", "trace", "simulate"},
     "live": {"algorithms", "topology", "properties", "trace"},
     "web": {"algorithms", "topology", "properties", "trace", "simulate", "check", "live"},
-    "cli": {"algorithms", "topology", "properties", "trace", "simulate", "check", "live", "web"},
+    "cli": {
+        "algorithms",
+        "topology",
+        "properties",
+        "trace",
+        "simulate",
+        "sweep",
+        "check",
+        "live",
+        "web",
+    },
 }
 
 FOR_ALL = {"__version__", "errors"}

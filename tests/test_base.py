@@ -95,6 +95,8 @@ def test_the_laboratory_needs_no_extra(tmp_path: Path) -> None:
         "<graphml><graph><node id='0'/><node id='1'/>"
         "<edge source='0' target='1'/></graph></graphml>"
     )
+    study = tmp_path / "study.toml"
+    study.write_text("nodes = [2, 3]\nrequests = 20\n")
     run = ["--requests", "20", "--trace", trace]
     for command in (
         ["simulate", "--nodes", "8", "--topology", "random:0.5", *run],
@@ -104,6 +106,7 @@ def test_the_laboratory_needs_no_extra(tmp_path: Path) -> None:
         ["convert", trace, "--to", "mermaid", "-o", str(tmp_path / "run.mmd")],
         ["convert", trace, "--to", "csv", "-o", str(tmp_path / "run.csv")],
         ["compare", "jiang", "raymond", "--set", "nodes=4", "--set", "requests=20"],
+        ["sweep", str(study), "--out", str(tmp_path / "sweep")],
         ["check", "--nodes", "3", "--topology", "line", "--permits", "1", "--request", "2:1@1"],
         ["scenario", "J1", "--algorithm", "jiang"],
     ):
@@ -117,6 +120,8 @@ def test_the_laboratory_needs_no_extra(tmp_path: Path) -> None:
         (["demo"], "live"),
         (["certs", "authority"], "live"),
         (["compare", "jiang", "raymond", "--plot", "nowhere.png"], "plot"),
+        (["sweep", "any.toml", "--workers", "2"], "sweep"),
+        (["sweep", "any.toml", "--dask", "tcp://127.0.0.1:1"], "cluster"),
         (["agent", "--discover", "--listen", "127.0.0.1:0"], "discovery"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -239,3 +240,22 @@ def test_audit_of_several_traces_says_what_is_wrong_with_them(tmp_path):
         run = meshlock("audit", given, given)
         assert run.returncode == 2
         assert sentence in run.stderr and "Traceback" not in run.stderr
+
+
+def test_compare_marks_what_is_broken(tmp_path):
+    few = ["--set", "nodes=13", "--set", "requests=100"]
+    names = ["maekawa", "maekawa-bare", "jiang:moves=broadcast"]
+    done = meshlock("compare", *names, *few, "--json")
+    assert done.returncode == 1
+    result = json.loads(done.stdout)
+    assert result["scenario"] == {"nodes": 13, "requests": 100}
+    assert list(result["results"]) == names
+    assert all(set(figures) >= SIMULATE_KEYS for figures in result["results"].values())
+    assert result["results"]["jiang:moves=broadcast"]["options"]["moves"] == "broadcast"
+    shown = meshlock("compare", *names, *few, env={**os.environ, "COLUMNS": "200"})
+    assert shown.returncode == 1
+    assert "✗ maekawa-bare violates served and leaves 13 requests unserved" in shown.stdout
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "compare.svg"
+    assert meshlock("compare", *names, *few, "--plot", str(picture)).returncode == 1
+    assert "1 of 1 broken" in picture.read_text()

@@ -353,7 +353,7 @@ def small_set_up(name: str) -> dict[str, Any]:
 
 def explore(checking: Verdict) -> tuple[float, bool]:
     """To the end, to --max-states or to Ctrl-C; the CPU time, and whether it was the last."""
-    from meshlock.cli.stretch import Stretch
+    from meshlock.simulate.whole_run import Stretch
 
     with Stretch() as stretch:
         if sys.stderr.isatty():

@@ -1,30 +1,35 @@
-"""meshlock compare: several algorithms, one scenario, side by side."""
+"""meshlock compare: a sweep over algorithms, one run each, side by side."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from meshlock.cli import completion
 
+if TYPE_CHECKING:
+    from meshlock.sweep.study import Study
+    from meshlock.sweep.sweep import Result
+
+AXIS = "compared"
+DRAWN = ["messages_per_entry", "waiting.mean", "waiting.max"]
 ROWS = {
-    "messages per entry": ("messages_per_entry", None),
-    "link crossings per entry": ("link_crossings_per_entry", None),
-    "token hops per entry": ("token_hops_per_entry", None),
-    "waiting, mean": ("waiting", "mean"),
-    "waiting, p95": ("waiting", "p95"),
-    "waiting, max": ("waiting", "max"),
-    "synchronisation delay": ("sync_delay_mean", None),
-    "overtakings, base priority": ("priority_violations", "base"),
-    "overtakings, aged priority": ("priority_violations", "aged"),
-    "... known where decided": ("priority_violations", "known"),
-    "use rate": ("use_rate", None),
-    "fairness (Jain)": ("fairness", None),
-    "deadlines missed": ("deadline_misses", None),
-    "connected share": ("connected_share", None),
-    "unserved": ("unserved", None),
+    "messages per entry": "messages_per_entry",
+    "link crossings per entry": "link_crossings_per_entry",
+    "token hops per entry": "token_hops_per_entry",
+    "waiting, mean": "waiting.mean",
+    "waiting, p95": "waiting.p95",
+    "waiting, max": "waiting.max",
+    "synchronisation delay": "sync_delay_mean",
+    "overtakings, base priority": "priority_violations.base",
+    "overtakings, aged priority": "priority_violations.aged",
+    "... known where decided": "priority_violations.known",
+    "use rate": "use_rate",
+    "fairness (Jain)": "fairness",
+    "deadlines missed": "deadline_misses",
+    "connected share": "connected_share",
 }
 
 
@@ -45,77 +50,104 @@ def compare(
         typer.Option("--set", help="A setting of meshlock simulate as NAME=VALUE (repeat)."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw the figures to this .png.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the figures to this file.")] = None,
 ) -> None:
     """Run several algorithms on the same scenario and print their measures side by side.
 
     Example: meshlock compare jiang reverse-link raymond --set topology=links:30 --set nodes=15
+
+    For more seeds, loads or sizes write a study: meshlock sweep --help.
     """
     from meshlock.cli.output import print_json, setting_pairs
-    from meshlock.cli.simulate import simulate_with_progress
+    from meshlock.cli.sweep import progress
     from meshlock.errors import Refused
-    from meshlock.simulate.report import figures
-    from meshlock.simulate.settings import Settings, read_scenario
+    from meshlock.simulate.settings import read_scenario
+    from meshlock.sweep.sweep import make_all
+    from meshlock.sweep.workers import one_by_one
 
     if plot is not None:
-        from meshlock.cli.plot import draw, refuse_if_impossible
-
         refuse_if_impossible(plot)
     common = read_scenario(scenario) if scenario is not None else {}
     common.update(setting_pairs("--set", setting or []))
-    results: dict[str, dict[str, Any]] = {}
-    for name in names:
-        algorithm, _, options = name.partition(":")
-        own = setting_pairs(name, options.split(",") if options else [])
-        if name in results:
-            raise Refused(f"'{name}' is named twice.")
-        settings = Settings({**common, **own, "algorithm": algorithm})
-        run, cpu, finished = simulate_with_progress(settings, None, False)
-        if not finished:
-            raise typer.Exit(130)
-        results[name] = figures(run, settings.number("seed"), cpu)
+    study = study_of(names, common)
+    with progress("runs") as look:
+        found = make_all(study, one_by_one, look)
+    results = {str(summary.point.labels[AXIS]): summary.results[0] for summary in found}
+    for result in results.values():
+        if result.line.figures is None:
+            raise Refused(result.line.failed)
     if json:
-        print_json({"scenario": common, "results": results})
+        figures = {name: result.line.figures for name, result in results.items()}
+        print_json({"scenario": common, "results": figures})
     else:
         print_table(results)
     if plot is not None:
-        draw(results, plot)
-    bad = any(result["violated"] or result["unserved"] for result in results.values())
-    raise typer.Exit(1 if bad else 0)
+        from meshlock.sweep.plots import draw
+
+        draw(study, study.plots[0], found, plot)
+    raise typer.Exit(1 if any(result.broken for result in results.values()) else 0)
 
 
-def print_table(results: dict[str, dict[str, Any]]) -> None:
+def study_of(names: list[str], common: dict[str, str | int]) -> Study:
+    from meshlock.cli.output import setting_pairs
+    from meshlock.errors import Refused
+    from meshlock.simulate.settings import Settings
+    from meshlock.sweep.study import study
+
+    Settings(common)  # refuses what is no setting, such as what only studies have
+    cases: list[dict[str, str | int]] = []
+    for name in names:
+        algorithm, _, options = name.partition(":")
+        own = setting_pairs(name, options.split(",") if options else [])
+        if name in [case["name"] for case in cases]:
+            raise Refused(f"'{name}' is named twice.")
+        cases.append({**own, "algorithm": algorithm, "name": name})
+    said = ", ".join(f"{name} {value}" for name, value in common.items() if name != "algorithm")
+    return study({**common, AXIS: cases, "measures": DRAWN, "title": said}, "compare")
+
+
+def refuse_if_impossible(path: Path) -> None:
+    """Before anything is run: whoever waits for a picture should not wait in vain."""
+    from meshlock.errors import Refused
+    from meshlock.sweep.plots import can_draw
+
+    if not can_draw():
+        raise Refused("--plot needs matplotlib: pip install 'meshlock[plot]'.")
+    if not path.parent.is_dir():
+        raise Refused(f"Cannot draw to {path}: there is no folder {path.parent}.")
+
+
+def print_table(results: dict[str, Result]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from meshlock.sweep.measures import measured
+
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("")
-    for name in results:
-        table.add_column(name, justify="right", overflow="fold")
-    kinds = sorted({kind for result in results.values() for kind in result["messages"]})
-    for kind in kinds:
-        cells = []
-        for result in results.values():
-            count = result["messages"].get(kind)
-            entries = result["entries"] or 1
-            cells.append("" if count is None else f"{count / entries:.3f}")
-        table.add_row(f"{kind} per entry", *cells)
-    for label, (key, part) in ROWS.items():
-        values = []
-        for result in results.values():
-            value = result.get(key)
-            values.append(value[part] if part and value is not None else value)
-        if all(value is None for value in values):
-            continue
-        table.add_row(label, *["" if value is None else f"{value:.4g}" for value in values])
-    levels = {level for result in results.values() for level in result["waiting_by_priority"]}
+    for name, result in results.items():
+        table.add_column(f"✗ {name}" if result.broken else name, justify="right", overflow="fold")
+    every: list[dict[str, Any]] = [result.line.figures or {} for result in results.values()]
+    for kind in sorted({kind for figures in every for kind in figures["messages"]}):
+        counts = [figures["messages"].get(kind) for figures in every]
+        shares = [
+            "" if count is None else f"{count / (figures['entries'] or 1):.3f}"
+            for count, figures in zip(counts, every, strict=True)
+        ]
+        table.add_row(f"{kind} per entry", *shares)
+    for label, measure in ROWS.items():
+        values = [measured(figures, measure) for figures in every]
+        if any(value is not None for value in values):
+            table.add_row(label, *["" if value is None else f"{value:.4g}" for value in values])
+    levels = {level for figures in every for level in figures["waiting_by_priority"]}
     if 1 < len(levels) <= 12:
         for level in sorted(levels, key=int, reverse=True):
-            cells = []
-            for result in results.values():
-                spread = result["waiting_by_priority"].get(level)
-                cells.append(f"{spread['mean']:.4g}" if spread else "")
+            means = [measured(figures, f"waiting_by_priority.{level}.mean") for figures in every]
+            cells = ["" if mean is None else f"{mean:.4g}" for mean in means]
             table.add_row(f"waiting, priority {level}", *cells)
-    violated = [", ".join(result["violated"]) or "nothing" for result in results.values()]
-    table.add_row("violated", *violated)
+    table.add_row("unserved", *[str(figures["unserved"]) for figures in every])
+    table.add_row("violated", *[", ".join(figures["violated"]) or "nothing" for figures in every])
     Console().print(table)
+    for name, result in results.items():
+        if result.broken:
+            Console().print(f"✗ {name} {result.broken}: its figures are of what it served.")

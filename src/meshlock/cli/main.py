@@ -28,6 +28,7 @@ from meshlock.cli import (
     scenario,
     simulate,
     status,
+    sweep,
     top,
     view,
 )
@@ -68,6 +69,7 @@ app.command()(algorithms.algorithms)
 app.command()(mutants.mutants)
 app.command()(simulate.simulate)
 app.command()(compare.compare)
+app.command()(sweep.sweep)
 app.command()(scenario.scenario)
 app.command()(check.check)
 app.command()(replay.replay)

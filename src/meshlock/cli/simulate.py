@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from meshlock.simulate.engine import Simulation
     from meshlock.simulate.settings import Settings
 
-SLICE = 50_000
-"""Events between two looks at the progress bar and at Ctrl-C."""
-
 
 def simulate(
     scenario: Annotated[
@@ -241,33 +238,15 @@ def simulate_with_progress(
 
 
 def go(run: Simulation) -> tuple[Simulation, float, bool]:
-    from meshlock.cli.stretch import Stretch
+    from meshlock.simulate.whole_run import whole_run
 
-    with Stretch() as stretch:
-        run.start()
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import Progress
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import Progress
 
-            with Progress(console=Console(stderr=True), transient=True) as progress:
-                bar = progress.add_task("simulating", total=run.workload.requests)
-                while goes_on(run):
-                    progress.update(bar, completed=run.measures.entries)
-        else:
-            while goes_on(run):
-                pass
-        run.finish()
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            bar = progress.add_task("simulating", total=run.workload.requests)
+            stretch = whole_run(run, lambda: progress.update(bar, completed=run.measures.entries))
+    else:
+        stretch = whole_run(run, lambda: None)
     return run, stretch.cpu, not stretch.interrupted
-
-
-def goes_on(run: Simulation) -> bool:
-    """Let more happen; False at the end, or where the handlers of a mutant fail."""
-    from meshlock.properties.sentences import broken_off
-
-    try:
-        return run.run(SLICE)
-    except Exception as error:
-        if "/" not in run.algorithm.name:
-            raise
-        run.monitor.report("handlers", run.now, broken_off(error))
-        return False

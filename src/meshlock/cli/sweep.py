@@ -1,0 +1,170 @@
+"""meshlock sweep: all runs of a study, on all cores or on a cluster."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from meshlock.sweep.study import Study
+    from meshlock.sweep.sweep import Make, Summary
+
+
+def sweep(
+    study: Annotated[Path, typer.Argument(help="A study file (TOML): a list in it is an axis.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results. [default: STUDY.sweep]")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes on this machine. [default: one per core]", min=1)
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Run on the cluster of this dask scheduler: tcp://HOST:8786."
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Run every point of a study with every seed, and write tables, plots and a report.
+
+    Example: meshlock sweep studies/cost-against-n.toml --out results
+
+    Every run is kept as soon as it ends (runs.jsonl): after Ctrl-C, a crash or a full disk the same
+    command goes on from there.
+    """
+    from meshlock.cli.output import print_json
+    from meshlock.errors import Refused
+    from meshlock.sweep.study import read_study
+    from meshlock.sweep.sweep import keep_all
+    from meshlock.sweep.tables import write_tables
+
+    if dask is not None and workers is not None:
+        raise Refused("Choose one of --workers and --dask: a cluster has its own workers.")
+    folder = out if out is not None else Path(f"{study.stem}.sweep")
+    kept = folder / "runs.jsonl"
+    make = on_cluster(dask) if dask is not None else on_this_machine(workers)
+    read = read_study(study)
+    try:
+        with progress("runs") as look:
+            found = keep_all(read, kept, make, look)
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped. Runs that ended are in {kept}; the same command goes on.", err=True)
+        raise typer.Exit(130) from None
+    write_tables(read, found, folder)
+    report = write_report(read, found, folder, f"meshlock sweep {study}")
+    broken = sum(summary.broken for summary in found)
+    if json:
+        print_json(as_json(read, found, folder))
+    else:
+        typer.echo(report)
+        typer.echo(f"Tables and plots are in {folder}.", err=True)
+    raise typer.Exit(1 if broken else 0)
+
+
+def on_this_machine(workers: int | None) -> Make:
+    from meshlock.errors import Refused
+    from meshlock.sweep.workers import on_cores, one_by_one, usable_cores
+
+    try:
+        import joblib  # noqa: F401
+    except ImportError:
+        if workers is not None and workers > 1:
+            raise Refused("--workers needs joblib: pip install 'meshlock[sweep]'.") from None
+        if workers is None:
+            typer.echo("One run at a time; pip install 'meshlock[sweep]' for all cores.", err=True)
+        return one_by_one
+    count = workers or usable_cores()
+    if count == 1:
+        return one_by_one
+    return lambda runs, events: on_cores(runs, events, count)
+
+
+def on_cluster(address: str) -> Make:
+    from meshlock.errors import Refused
+    from meshlock.sweep import workers
+
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        raise Refused("--dask needs dask.distributed: pip install 'meshlock[cluster]'.") from None
+    return lambda runs, events: workers.on_cluster(runs, events, address)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with the time left, where somebody sees it."""
+    if not sys.stderr.isatty():
+        yield lambda done, of: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+               TextColumn("left:"), TimeRemainingColumn())  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        bar = bars.add_task(what, total=None)
+        yield lambda done, of: bars.update(bar, completed=done, total=of)
+
+
+def write_report(study: Study, found: list[Summary], folder: Path, command: str) -> str:
+    from meshlock.errors import Refused
+    from meshlock.sweep.plots import can_draw, draw
+    from meshlock.sweep.report import report
+
+    figures = []
+    if can_draw():
+        for plot in study.plots:
+            figures.append(f"{plot.name}.svg")
+            draw(study, plot, found, folder / figures[-1])
+    else:
+        typer.echo("No plots: they need matplotlib, pip install 'meshlock[plot]'.", err=True)
+    text = report(study, found, command, figures)
+    try:
+        (folder / "report.md").write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Refused(f"Cannot write to {folder}: {error.strerror}.") from None
+    return text
+
+
+def as_json(study: Study, found: list[Summary], folder: Path) -> dict[str, Any]:
+    from meshlock.sweep.runs import command
+
+    points = []
+    for summary in found:
+        means = {}
+        for measure, got in summary.estimates.items():
+            law = {"law": summary.laws[measure]} if measure in summary.laws else {}
+            means[measure] = {"mean": got and got.mean, "half": got and got.half, **law}
+        points.append(
+            {
+                **summary.point.labels,
+                "runs": len(summary.results),
+                "broken": summary.broken,
+                "measures": means,
+            }
+        )
+    return {
+        "title": study.title,
+        "out": str(folder),
+        "runs": sum(len(summary.results) for summary in found),
+        "points": points,
+        "broken": [
+            {"why": result.broken, "command": command(result.line.values)}
+            for summary in found
+            for result in summary.results
+            if result.broken
+        ],
+    }

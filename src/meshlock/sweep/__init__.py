@@ -1,0 +1,1 @@
+"""Many runs from one study file: on all cores or on a cluster, with tables, plots and a report."""

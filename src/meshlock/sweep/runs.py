@@ -1,0 +1,115 @@
+"""One run of a sweep: its settings in, one line of JSON out. Workers anywhere do just this."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from shlex import quote
+from socket import gethostname
+from typing import Any
+
+import msgspec
+
+import meshlock
+from meshlock.errors import Refused
+from meshlock.simulate.engine import Simulation
+from meshlock.simulate.report import figures
+from meshlock.simulate.settings import DEFAULTS, RECOVERY, Settings, simulation
+from meshlock.simulate.whole_run import whole_run
+
+Values = dict[str, str | int]
+
+PACKAGES = ("algorithms", "properties", "simulate", "topology", "trace")
+"""What a run is made of."""
+
+
+class Line(msgspec.Struct, omit_defaults=True):
+    """What is kept of a run."""
+
+    key: str
+    values: Values
+    figures: dict[str, Any] | None = None
+    failed: str = ""
+    again: bool = False  # not the run's fault: the next start tries it again
+    cpu_s: float = 0.0
+    where: str = ""
+
+
+class TooLong(Exception):
+    pass
+
+
+@cache
+def code() -> str:
+    """A digest of the program that makes the runs."""
+    digest = sha256()
+    root = Path(meshlock.__file__).parent
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*.py")):
+            digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def key_of(values: Values, events: int) -> str:
+    """Two runs with the same key give the same figures: the same program, settings and files."""
+    digest = sha256(f"{code()} {events}".encode())
+    for name, value in sorted(values.items()):
+        digest.update(f"\0{name}\0{value}".encode())
+        if Path(str(value)).suffix and os.path.isfile(str(value)):  # noqa: PTH113
+            digest.update(sha256(Path(str(value)).read_bytes()).digest())
+    return digest.hexdigest()[:32]
+
+
+def line_of(values: Values, events: int) -> bytes:
+    """Make the run; whatever goes wrong in it is said in its line."""
+    line = Line(key_of(values, events), values)
+    try:
+        settings = Settings(values)
+        run = simulation(settings, None)
+        stretch = whole_run(run, lambda: refuse_too_long(run, events))
+        if stretch.interrupted:
+            raise KeyboardInterrupt
+        line.cpu_s = stretch.cpu
+        line.figures = figures(run, settings.number("seed"), stretch.cpu)
+    except Refused as error:
+        line.failed = str(error)
+    except TooLong:
+        line.failed = f"Broken off: it did not end within {events} events."
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(frame.filename).name}, line {frame.lineno}"
+        line.failed = f"{type(error).__name__}: {error} ({where})"
+    line.where = f"{gethostname()}:{os.getpid()}"
+    return msgspec.json.encode(line) + b"\n"
+
+
+def refuse_too_long(run: Simulation, events: int) -> None:
+    if events and run.events >= events:
+        raise TooLong
+
+
+def failed_line(values: Values, events: int, why: str) -> bytes:
+    """Of a run whose worker cannot tell what became of it."""
+    return msgspec.json.encode(Line(key_of(values, events), values, failed=why, again=True)) + b"\n"
+
+
+def read_line(text: bytes) -> Line | None:
+    """None if it is no whole line."""
+    try:
+        return msgspec.json.decode(text, type=Line)
+    except msgspec.DecodeError:
+        return None
+
+
+def command(values: Values) -> str:
+    """The command that makes this run again."""
+    words = ["meshlock", "simulate"]
+    for name, value in values.items():
+        if name in DEFAULTS or name in RECOVERY:
+            words += [f"--{name}", quote(str(value))]
+        else:
+            words += ["--option", quote(f"{name}={value}")]
+    return " ".join(words)

@@ -1,0 +1,363 @@
+"""A study file: settings of ``meshlock simulate``, some of them with many values.
+
+A list anywhere in the file is an axis, and so is a range; every combination of values is a
+point, and every point is run once per seed::
+
+    title = "What priority buys"
+    repetitions = 10
+    nodes = 20
+    priority = "1-9"
+    workload = { from = 0.01, to = 1, times = 10, as = "poisson:{}" }
+    algorithm = ["jiang", "direct"]
+    measures = ["waiting.mean", "messages_per_entry"]
+
+A list of tables is an axis, too: each table is a set of settings that go together, called by its
+``name``. What a table says stands above what the file says outside of it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from meshlock.algorithms.registry import ALGORITHMS, find, settle
+from meshlock.errors import Refused
+from meshlock.simulate.settings import DEFAULTS, RECOVERY, Settings
+from meshlock.sweep.formula import Formula
+from meshlock.sweep.measures import refuse_unknown
+
+Value = str | int
+Labels = dict[str, Value]
+Values = dict[str, Value]
+
+OWN = ("title", "about", "repetitions", "measures", "events", "laws", "plot")
+"""What a study file says beside settings and axes."""
+
+USUAL_MEASURES = ["messages_per_entry", "waiting.mean", "sync_delay_mean"]
+MOST_RUNS = 1_000_000
+SELECTABLE = ("problem", "priorities", "changing_links", "needs_fifo", "needs_complete_graph",
+              "routed", "token", "many_clients", "restless")  # fmt: skip
+"""By these an axis may choose algorithms from the registry."""
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One figure: a panel per measure, a curve per series, the points along ``x``."""
+
+    name: str
+    x: str
+    series: list[str]
+    panels: str  # an axis with a row of panels for each of its values, or ""
+    measures: list[str]
+    log: str | None
+    title: str
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination: what it is called on each axis, and its settings without the seed."""
+
+    labels: Labels
+    values: Values
+
+
+@dataclass(frozen=True)
+class Study:
+    title: str
+    about: str
+    axes: list[str]
+    points: list[Point]
+    seeds: list[int]
+    measures: list[str]
+    laws: dict[str, dict[str, Formula]] = field(default_factory=dict)
+    plots: list[Plot] = field(default_factory=list)
+    events: int = 0  # a run is broken off after so many; 0: never
+
+    def labels(self, axis: str) -> list[Value]:
+        """The values of an axis, in the order of the file."""
+        return list(dict.fromkeys(point.labels[axis] for point in self.points))
+
+    def law(self, measure: str, point: Point) -> float | None:
+        """What the literature says, if the study has a law for this point."""
+        for label in point.labels.values():
+            if formula := self.laws.get(measure, {}).get(str(label)):
+                return formula.value(point.values)
+        return None
+
+
+def read_study(path: Path) -> Study:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Refused(f"Cannot read {path}: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Refused(f"{path} is not valid TOML: {error}.") from None
+    return study(table, path.stem)
+
+
+def study(table: dict[str, Any], name: str) -> Study:
+    settings = {key: value for key, value in table.items() if key not in OWN}
+    seeds = chosen_seeds(settings, table.get("repetitions"))
+    points = [Point(labels, values) for labels, values in expand(settings)]
+    if len(points) * len(seeds) > MOST_RUNS:
+        raise Refused(f"{len(points)} points with {len(seeds)} seeds each are too many runs.")
+    axes = [key for key in settings if any(key in point.labels for point in points)]
+    axes += sorted({key for point in points for key in point.labels} - set(axes))
+    points = [
+        Point({axis: point.labels.get(axis, point.values.get(axis, "")) for axis in axes},
+              point.values)
+        for point in points
+    ]  # fmt: skip
+    refuse_wrong(points)
+    measures = texts("measures", table.get("measures", USUAL_MEASURES))
+    for measure in measures:
+        refuse_unknown(measure)
+    title = table.get("title", name)
+    made = Study(
+        str(title),
+        str(table.get("about", "")).strip(),
+        axes,
+        points,
+        seeds,
+        measures,
+        chosen_laws(table.get("laws", {})),
+        events=whole("events", table.get("events", 0), 0),
+    )
+    plots = table.get("plot", [{}])
+    if not isinstance(plots, list) or not all(isinstance(plot, dict) for plot in plots):
+        raise Refused("A plot is a table of its own: begin it with [[plot]].")
+    for number, plot in enumerate(plots, start=1):
+        made.plots.append(chosen_plot(plot, made, name if number == 1 else f"{name}-{number}"))
+    made.measures.extend(
+        dict.fromkeys(
+            measure for plot in made.plots for measure in plot.measures if measure not in measures
+        )
+    )
+    names = [plot.name for plot in made.plots]
+    if len(set(names)) < len(names):
+        raise Refused("Two plots have the same name: give each a name of its own.")
+    return made
+
+
+# -- axes -----------------------------------------------------------------------------------
+
+
+def expand(table: dict[str, Any]) -> list[tuple[Labels, Values]]:
+    """Every combination of the table's axes; later ones vary faster."""
+    found: list[tuple[Labels, Values]] = [({}, {})]
+    for name, cases in table.items():
+        if is_tables(cases):
+            if name in DEFAULTS or name in RECOVERY:
+                raise Refused(
+                    f"'{name}' is a setting: give the tables of an axis another name, and "
+                    f"'{name}' inside them."
+                )
+            inside = [one for case in cases for one in expand_case(name, case)]
+            found = [
+                ({**labels, **more}, {**values, **also})
+                for labels, values in found
+                for more, also in inside
+            ]
+    for name, value in table.items():
+        if is_tables(value):
+            continue
+        is_axis, choices = values_of(name, value)
+        wider = []
+        for labels, values in found:
+            if name in values:  # as a table says
+                wider.append((labels, values))
+                continue
+            for choice in choices:
+                called = {**labels, name: choice} if is_axis else labels
+                wider.append((called, {**values, name: choice}))
+        found = wider
+    return found
+
+
+def expand_case(axis: str, case: dict[str, Any]) -> list[tuple[Labels, Values]]:
+    case = dict(case)
+    said = ", ".join(f"{key}={value}" for key, value in case.items())
+    name = str(case.pop("name", said))
+    return [({axis: name, **labels}, values) for labels, values in expand(case)]
+
+
+def is_tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
+
+
+def values_of(name: str, value: Any) -> tuple[bool, list[Value]]:
+    """Whether this setting is an axis, and the values it takes."""
+    if isinstance(value, list):
+        if not value:
+            raise Refused(f"The list of '{name}' is empty: name at least one value.")
+        return True, [scalar(name, one) for one in value]
+    if isinstance(value, dict):
+        return True, selected(value) if "from" not in value else spread(name, value)
+    return False, [scalar(name, value)]
+
+
+def scalar(name: str, value: Any) -> Value:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise Refused(f"'{name}' must be a number, a text, a list of them, or a range.")
+    return str(value) if isinstance(value, float) else value
+
+
+def spread(name: str, value: dict[str, Any]) -> list[Value]:
+    """``{ from = 8, to = 4096, times = 2 }`` or ``{ from = 0.1, to = 0.9, step = 0.1 }``."""
+    form = value.get("as", "{}")
+    pace: Any = value.get("step", value.get("times"))
+    numbers = [value.get("from"), value.get("to"), pace]
+    known = {"from", "to", "step", "times", "as"}
+    if (
+        set(value) - known
+        or ("step" in value) == ("times" in value)
+        or not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers)
+        or not isinstance(form, str)
+        or form.count("{}") != 1
+    ):
+        raise Refused(
+            f"The range of '{name}' takes from, to, and one of step and times; 'as' may be a text "
+            f"with {{}} in the place of the number."
+        )
+    low, high = value["from"], value["to"]
+    if (
+        low > high
+        or ("step" in value and pace <= 0)
+        or ("times" in value and (pace <= 1 or low <= 0))
+    ):
+        raise Refused(f"The range of '{name}' has no end: use from <= to, step > 0, times > 1.")
+    found: list[Value] = []
+    number, count = low, 0
+    while number <= high * (1 + 1e-12) and len(found) <= MOST_RUNS:
+        text = str(number) if isinstance(number, int) else f"{number:.12g}"
+        whole_number = isinstance(number, int) and form == "{}"
+        found.append(number if whole_number else form.replace("{}", text))
+        count += 1
+        number = low + count * pace if "step" in value else low * pace**count
+    return found
+
+
+def selected(value: dict[str, Any]) -> list[Value]:
+    """``{ problem = "mutex", token = true }``: the algorithms of which that is true."""
+    wanted = dict(value)
+    without = texts("without", wanted.pop("without", []))
+    for name in wanted:
+        if name not in SELECTABLE:
+            raise Refused(f"Algorithms are chosen by {', '.join(SELECTABLE)}, not by '{name}'.")
+    for name in without:
+        find(name)
+    found: list[Value] = [
+        entry.name
+        for entry in ALGORITHMS.values()
+        if entry.name not in without
+        and all(getattr(entry, name) == wish for name, wish in wanted.items())
+    ]
+    if not found:
+        raise Refused(f"No algorithm is as asked for: {value}.")
+    return found
+
+
+def chosen_seeds(settings: dict[str, Any], repetitions: Any) -> list[int]:
+    is_list, found = values_of("seed", settings.pop("seed", 1))
+    seeds = [whole("seed", seed, 0) for seed in found]
+    if is_list and repetitions is not None:
+        raise Refused("Say either repetitions, or a list of seeds.")
+    if is_list:
+        if len(set(seeds)) < len(seeds):
+            raise Refused("A seed is named twice.")
+        return seeds
+    count = whole("repetitions", 1 if repetitions is None else repetitions, 1)
+    return list(range(seeds[0], seeds[0] + count))
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise Refused(f"'{name}' takes a whole number, {least} or more, not '{value}'.")
+    return value
+
+
+def texts(name: str, value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise Refused(f"'{name}' is a list of texts.")
+    return list(value)
+
+
+def refuse_wrong(points: list[Point]) -> None:
+    """Names and options that no run could have, before any run."""
+    seen: set[tuple[Value, ...]] = set()
+    for point in points:
+        settings = Settings(point.values)
+        settle(find(settings.text("algorithm")), settings.options)
+        key = tuple(point.labels.values())
+        if key in seen:
+            said = ", ".join(f"{axis} {label}" for axis, label in point.labels.items())
+            raise Refused(f"Two points are the same: {said}.")
+        seen.add(key)
+
+
+# -- laws and plots -------------------------------------------------------------------------
+
+
+def chosen_laws(table: Any) -> dict[str, dict[str, Formula]]:
+    """``[laws.MEASURE]`` with a formula of the settings for each label that has a law."""
+    if not isinstance(table, dict) or not all(isinstance(one, dict) for one in table.values()):
+        raise Refused('Laws are written as [laws.MEASURE], with LABEL = "FORMULA" below.')
+    return {
+        measure: {label: Formula(str(text)) for label, text in laws.items()}
+        for measure, laws in table.items()
+    }
+
+
+def chosen_plot(table: dict[str, Any], study: Study, name: str) -> Plot:
+    known = ("name", "title", "x", "series", "panels", "measures", "log")
+    for key in table:
+        if key not in known:
+            close = get_close_matches(key, known, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"it has {', '.join(known)}."
+            raise Refused(f"A plot has no '{key}': {hint}")
+    axes = study.axes
+    lengths = {axis: len(study.labels(axis)) for axis in axes}
+    usual = max(
+        axes, key=lambda axis: (position(study, axis) is not None, lengths[axis]), default=""
+    )
+    x = str(table.get("x", usual))
+    panels = str(table.get("panels", ""))
+    series = texts("series", table.get("series", [a for a in axes if a not in (x, panels)]))
+    for axis in (x, panels, *series):
+        if axis and axis not in axes:
+            raise Refused(
+                f"A plot names the axis '{axis}'; the axes are: {', '.join(axes) or 'none'}."
+            )
+    missing = [axis for axis in axes if axis not in (x, panels, *series)]
+    if missing:
+        raise Refused(f"A plot leaves out the axis '{missing[0]}': name it in x, series or panels.")
+    log = table.get("log")
+    if log not in (None, "", "x", "y", "xy"):
+        raise Refused("'log' of a plot is x, y, xy, or an empty text for none.")
+    measures = texts("measures", table.get("measures", study.measures))
+    for measure in measures:
+        refuse_unknown(measure)
+    title = str(table.get("title", study.title))
+    return Plot(str(table.get("name", name)), x, series, panels, measures, log, title)
+
+
+def position(study: Study, axis: str) -> dict[Value, float] | None:
+    """Where each label of the axis is on a scale of numbers; None if they have no numbers."""
+    places = {label: number_in(label) for label in study.labels(axis)}
+    if any(place is None for place in places.values()):
+        return None
+    if len(set(places.values())) < len(places):
+        return None
+    return {label: place for label, place in places.items() if place is not None}
+
+
+def number_in(label: Value) -> float | None:
+    """8, ``0.5``, ``poisson:0.1`` or ``500,200``: the number before any comma."""
+    text = str(label).rpartition(":")[2].partition(",")[0]
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,158 @@
+"""Who makes the runs: this process, processes on this machine, or a cluster.
+
+Each way takes runs and gives their lines as they come, in any order. What a run measures depends
+on its settings alone, so it does not matter who made it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import Any
+
+from meshlock.errors import Refused
+from meshlock.sweep.runs import Values, failed_line, key_of, line_of, read_line
+
+TRIES = 3
+"""So often a run may take its worker with it before it is given up."""
+
+AHEAD = 2
+"""Runs that a process of this machine has: the one it makes, and the next."""
+
+PATIENCE = 10.0
+"""Seconds that a scheduler has to answer."""
+
+LINGER = 60.0
+"""Seconds after which a process that nobody gives work to ends by itself."""
+
+
+def usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # pragma: no cover
+
+
+def one_by_one(runs: list[Values], events: int) -> Iterator[bytes]:
+    for values in runs:
+        yield line_of(values, events)
+
+
+# -- processes ------------------------------------------------------------------------------
+
+
+def on_cores(runs: list[Values], events: int, workers: int) -> Iterator[bytes]:
+    """A pool of one process each, so that one that dies takes nobody else's run with it."""
+    waiting = deque(runs)
+    tries: dict[int, int] = {}
+    slots = [Slot(events) for _ in range(min(workers, len(runs)))]
+    try:
+        while True:
+            for slot in slots:
+                while waiting and len(slot.given) < AHEAD:
+                    slot.give(waiting.popleft())
+            busy = [slot for slot in slots if slot.given]
+            if not busy:
+                return
+            wait([slot.given[0][1] for slot in busy], return_when=FIRST_COMPLETED)
+            for slot in busy:
+                while slot.given and slot.given[0][1].done():
+                    values, future = slot.given[0]
+                    error = future.exception()
+                    if error is None:
+                        slot.given.popleft()
+                        yield future.result()
+                        continue
+                    tries[id(values)] = tries.get(id(values), 0) + 1
+                    if tries[id(values)] >= TRIES:
+                        slot.given.popleft()
+                        yield failed_line(values, events, f"Its process died {TRIES} times.")
+                    slot.start_again()
+    finally:
+        for slot in slots:
+            slot.pool.shutdown(wait=False, kill_workers=True)
+
+
+class Slot:
+    """One process, and the runs given to it in order."""
+
+    def __init__(self, events: int) -> None:
+        self.events = events
+        self.given: deque[tuple[Values, Future[bytes]]] = deque()
+        self.pool = process()
+
+    def give(self, values: Values) -> None:
+        self.given.append((values, self.submit(values)))
+
+    def submit(self, values: Values) -> Future[bytes]:
+        future: Future[bytes] = self.pool.submit(line_of, values, self.events)
+        return future
+
+    def start_again(self) -> None:
+        self.pool.shutdown(wait=False, kill_workers=True)
+        self.pool = process()
+        self.given = deque((values, self.submit(values)) for values, _ in self.given)
+
+
+def process() -> Any:
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    return ProcessPoolExecutor(max_workers=1, timeout=LINGER, initializer=leave_ctrl_c_to_parent)
+
+
+def leave_ctrl_c_to_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+# -- a cluster ------------------------------------------------------------------------------
+
+
+def on_cluster(runs: list[Values], events: int, address: str) -> Iterator[bytes]:
+    """The workers of a dask scheduler. It gives the run of a worker that died to another."""
+    from dask.distributed import CancelledError, Client, as_completed
+
+    try:
+        client = Client(address, timeout=PATIENCE)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise Refused(
+            f"No dask scheduler answers at {address}: {error or 'timeout'}. Start one with "
+            f"'dask scheduler', and workers with 'dask worker {address}'."
+        ) from None
+    futures = []
+    try:
+        if not client.scheduler_info()["workers"]:
+            print(f"The scheduler at {address} has no workers yet; waiting.", file=sys.stderr)
+        expected = {key_of(values, events): values for values in runs}
+        futures = [
+            client.submit(line_of, values, events, key=f"meshlock-{key}", retries=TRIES - 1)
+            for key, values in expected.items()
+        ]
+        for future in as_completed(futures):
+            problem = future.exception()
+            key = future.key.removeprefix("meshlock-")
+            if problem is None:
+                text: bytes = future.result()
+                refuse_other_program(text, key)
+                yield text
+            elif isinstance(problem, CancelledError):
+                raise Refused(f"The scheduler at {address} is gone: the same command goes on.")
+            else:
+                why = f"{type(problem).__name__}: {problem}"
+                yield failed_line(expected[key], events, why)
+            future.release()
+    finally:
+        client.cancel(futures)
+        client.close()
+
+
+def refuse_other_program(text: bytes, key: str) -> None:
+    line = read_line(text)
+    if line is None or line.key != key:
+        where = line.where if line is not None else "there"
+        raise Refused(
+            f"The worker {where} has another version of meshlock, or other files, than this "
+            f"machine: install the same on all of them."
+        )
