@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 from checks import ask
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from meshlock.algorithms.mutants.catalogue import mutant
 from meshlock.check.crash_trace import write_crash_trace

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+import click
 import pytest
-import typer
 
 from meshlock.cli.main import app
 from meshlock.live.interfaces.configuration import PoolSettings, Settings, keys
@@ -18,9 +17,9 @@ SINGULAR = {"peers": "peer", "http-names": "http-name", "options": "option", "li
 
 
 def flags() -> set[str]:
-    command: Any = typer.main.get_command(app)
-    options = command.commands["agent"].params
-    return {flag for option in options for flag in option.opts}
+    command = app.get_command(click.Context(app), "agent")
+    assert command is not None
+    return {flag for option in command.params for flag in option.opts}
 
 
 def flag_of(key: str) -> str:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.cli.main import app

@@ -8,7 +8,7 @@ from random import Random
 
 import msgspec
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from meshlock.cli.main import app
 from meshlock.cli.view import view

@@ -5,8 +5,8 @@ import json
 import msgspec
 import pytest
 from browser import holds, served, shows, until
+from click.testing import CliRunner
 from pictures import picture
-from typer.testing import CliRunner
 
 from meshlock.cli.main import app
 from meshlock.web.index import open_trace

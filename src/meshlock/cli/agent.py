@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from meshlock.cli.flags import Argument, Option
 
 if TYPE_CHECKING:
     from meshlock.live.interfaces.configuration import Settings
@@ -15,115 +15,103 @@ POOLS = "Of the pools that --pool names"
 
 def agent(
     configuration: Annotated[
-        Path | None, typer.Argument(help="A configuration file (TOML); flags override it.")
+        Path | None, Argument(help="A configuration file (TOML); flags override it.")
     ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Of this node; the host's name if left out.")
-    ] = None,
-    listen: Annotated[
-        str | None, typer.Option(help="host:port where others may link to us.")
-    ] = None,
-    peer: Annotated[list[str] | None, typer.Option(help="host:port of a node to link to.")] = None,
-    secret_file: Annotated[str | None, typer.Option(help="File with the join secret.")] = None,
+    name: Annotated[str | None, Option(help="Of this node; the host's name if left out.")] = None,
+    listen: Annotated[str | None, Option(help="host:port where others may link to us.")] = None,
+    peer: Annotated[list[str] | None, Option(help="host:port of a node to link to.")] = None,
+    secret_file: Annotated[str | None, Option(help="File with the join secret.")] = None,
     certificates: Annotated[
-        str | None, typer.Option(help="Folder with ca.crt, NAME.crt and NAME.key.")
+        str | None, Option(help="Folder with ca.crt, NAME.crt and NAME.key.")
     ] = None,
     discover: Annotated[
-        bool, typer.Option("--discover", help="Find peers on the local network by zeroconf.")
+        bool, Option("--discover", help="Find peers on the local network by zeroconf.")
     ] = False,
     pool: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="NAME=PERMITS joins or makes a pool, NAME=SLOT,SLOT,... one whose permits have "
             "names, NAME joins one."
         ),
     ] = None,
-    socket: Annotated[str | None, typer.Option(help="Unix socket for programs here.")] = None,
-    http: Annotated[str | None, typer.Option(help="host:port for HTTP and the page.")] = None,
+    socket: Annotated[str | None, Option(help="Unix socket for programs here.")] = None,
+    http: Annotated[str | None, Option(help="host:port for HTTP and the page.")] = None,
     http_token_file: Annotated[
-        str | None, typer.Option(help="File with the bearer token of the HTTP interface.")
+        str | None, Option(help="File with the bearer token of the HTTP interface.")
     ] = None,
     http_name: Annotated[
-        list[str] | None, typer.Option(help="A host name by which browsers may ask for us.")
+        list[str] | None, Option(help="A host name by which browsers may ask for us.")
     ] = None,
     allow_actions: Annotated[
         bool,
-        typer.Option("--allow-actions", help="Let the page acquire permits and cut links."),
+        Option("--allow-actions", help="Let the page acquire permits and cut links."),
     ] = False,
-    trace: Annotated[str | None, typer.Option(help="Folder to write traces to.")] = None,
+    trace: Annotated[str | None, Option(help="Folder to write traces to.")] = None,
     trace_limit: Annotated[
-        int | None, typer.Option(help="Bytes of trace to keep of each pool (1 GB if left out).")
+        int | None, Option(help="Bytes of trace to keep of each pool (1 GB if left out).")
     ] = None,
     state: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Folder for what the node must remember; 'none': nothing. "
             "Unless given, where the platform has such folders."
         ),
     ] = None,
     member: Annotated[
         bool,
-        typer.Option("--member/--no-member", help="May this node become a member by itself?"),
+        Option("--member/--no-member", help="May this node become a member by itself?"),
     ] = True,
     heartbeat: Annotated[
-        float | None, typer.Option(help="Seconds after which a silent link is used.")
+        float | None, Option(help="Seconds after which a silent link is used.")
     ] = None,
     dead: Annotated[
-        float | None, typer.Option(help="Seconds of silence after which a link has failed.")
+        float | None, Option(help="Seconds of silence after which a link has failed.")
     ] = None,
     clock_rate: Annotated[
-        float | None, typer.Option(help="For tests only: how fast the clock of leases runs.")
+        float | None, Option(help="For tests only: how fast the clock of leases runs.")
     ] = None,
     zenoh: Annotated[
-        str | None, typer.Option(help="Settings of a Zenoh network to join, as JSON.")
+        str | None, Option(help="Settings of a Zenoh network to join, as JSON.")
     ] = None,
     members: Annotated[
         str | None,
-        typer.Option(help="'auto', or names with commas between them.", rich_help_panel=POOLS),
+        Option(help="'auto', or names with commas between them.", group=POOLS),
     ] = None,
     most_members: Annotated[
-        int | None, typer.Option(help="Of those that choose themselves.", rich_help_panel=POOLS)
+        int | None, Option(help="Of those that choose themselves.", group=POOLS)
     ] = None,
     promote_after: Annotated[
         float | None,
-        typer.Option(help="Seconds after which a node becomes a member.", rich_help_panel=POOLS),
+        Option(help="Seconds after which a node becomes a member.", group=POOLS),
     ] = None,
     replace_after: Annotated[
         float | None,
-        typer.Option(
-            help="Seconds after which an unreachable member is replaced.", rich_help_panel=POOLS
-        ),
+        Option(help="Seconds after which an unreachable member is replaced.", group=POOLS),
     ] = None,
     lease: Annotated[
         float | None,
-        typer.Option(
-            help="Seconds that permits are held unless they are renewed.", rich_help_panel=POOLS
-        ),
+        Option(help="Seconds that permits are held unless they are renewed.", group=POOLS),
     ] = None,
     algorithm: Annotated[
-        str | None, typer.Option(help="jiang unless another is named.", rich_help_panel=POOLS)
+        str | None, Option(help="jiang unless another is named.", group=POOLS)
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=VALUE, of the algorithm (repeat).", rich_help_panel=POOLS),
+        Option(help="NAME=VALUE, of the algorithm (repeat).", group=POOLS),
     ] = None,
     recovery: Annotated[
         str | None,
-        typer.Option(help="'none': no leases, as in the papers.", rich_help_panel=POOLS),
+        Option(help="'none': no leases, as in the papers.", group=POOLS),
     ] = None,
     founder: Annotated[
         bool,
-        typer.Option(
-            "--founder", help="Without recovery: this node makes them.", rich_help_panel=POOLS
-        ),
+        Option("--founder", help="Without recovery: this node makes them.", group=POOLS),
     ] = False,
     link: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A,B: without recovery, of a fixed network (repeat).", rich_help_panel=POOLS
-        ),
+        Option(help="A,B: without recovery, of a fixed network (repeat).", group=POOLS),
     ] = None,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_level: Annotated[str, Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Run a node for all programs of this machine.
 

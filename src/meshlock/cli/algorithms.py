@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from meshlock.cli.flags import Option
 
 
 def algorithms(
-    json: Annotated[bool, typer.Option("--json", help="One JSON list.")] = False,
+    json: Annotated[bool, Option("--json", help="One JSON list.")] = False,
 ) -> None:
     """List the algorithms.
 

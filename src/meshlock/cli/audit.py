@@ -5,21 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-import typer
+import click
+
+from meshlock.cli.flags import Argument, Option
 
 
 def audit(
     traces: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="TRACE...",
             help="A trace file (.jsonl, or .gz of one), or those that the nodes of one pool wrote.",
         ),
     ],
     merged: Annotated[
-        Path | None, typer.Option(help="Where to keep what several traces make together.")
+        Path | None, Option(help="Where to keep what several traces make together.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Judge a trace: safety, one token, conservation, order, everybody served.
 
@@ -78,13 +80,13 @@ def judge(trace: Path, json: bool) -> NoReturn:
             }
         )
     else:
-        typer.echo(f"{trace}: {verdict.events} events, {verdict.entries} entries")
+        click.echo(f"{trace}: {verdict.events} events, {verdict.entries} entries")
         for name in names:
             if name in violated:
-                typer.echo(f"  {name:<13} VIOLATED {violated[name]}")
+                click.echo(f"  {name:<13} VIOLATED {violated[name]}")
             elif name in unjudged:
                 why = "the trace has no end" if name == "served" else "not promised"
-                typer.echo(f"  {name:<13} not judged ({why})")
+                click.echo(f"  {name:<13} not judged ({why})")
             else:
-                typer.echo(f"  {name:<13} holds")
-    raise typer.Exit(1 if violated else 0)
+                click.echo(f"  {name:<13} holds")
+    raise click.exceptions.Exit(1 if violated else 0)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
-certs = typer.Typer(
-    help="Make what protects links: a private authority and node certificates, or a secret.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+from meshlock.cli.flags import Argument, Commands, Option
+
+certs = Commands(
+    "certs",
+    "Make what protects links: a private authority and node certificates, or a secret.",
+    {"authority": "certs:authority", "node": "certs:node", "secret": "certs:secret"},
 )
 
-Folder = Annotated[Path, typer.Option(help="Where the files are.")]
+Folder = Annotated[Path, Option(help="Where the files are.")]
 
 
-@certs.command()
 def authority(folder: Folder = Path("certs")) -> None:
     """Make a private authority: ca.crt for everybody, ca.key for yourself alone.
 
@@ -29,12 +30,11 @@ def authority(folder: Folder = Path("certs")) -> None:
     if (folder / "ca.key").exists():
         raise Refused(f"There is an authority in {folder} already: use another --folder.")
     Authority.new().save(folder / "ca")
-    typer.echo(f"{folder / 'ca.crt'} goes to every node; keep {folder / 'ca.key'} to yourself.")
+    click.echo(f"{folder / 'ca.crt'} goes to every node; keep {folder / 'ca.key'} to yourself.")
 
 
-@certs.command()
 def node(
-    name: Annotated[str, typer.Argument(help="The node's name.")],
+    name: Annotated[str, Argument(help="The node's name.")],
     folder: Folder = Path("certs"),
 ) -> None:
     """Make the certificate and key of one node, signed by the authority.
@@ -48,10 +48,9 @@ def node(
     if legal(name, "node") == "ca":
         raise Refused("'ca' is no name for a node: the authority's certificate is called so.")
     Authority.load(folder / "ca").issue(name).save(folder / name)
-    typer.echo(f"{folder / name}.crt and {folder / name}.key go to {name}, with ca.crt.")
+    click.echo(f"{folder / name}.crt and {folder / name}.key go to {name}, with ca.crt.")
 
 
-@certs.command()
 def secret() -> None:
     """Print a new join secret, to be given to every node in place of certificates.
 
@@ -59,4 +58,4 @@ def secret() -> None:
     """
     import secrets
 
-    typer.echo(secrets.token_urlsafe(32))
+    click.echo(secrets.token_urlsafe(32))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
+
+from meshlock.cli.flags import Option
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -18,29 +20,29 @@ NEWS = 8
 
 
 def chaos(
-    nodes: Annotated[int, typer.Option(help="Agents; all are members of the pool.")] = 5,
+    nodes: Annotated[int, Option(help="Agents; all are members of the pool.")] = 5,
     members: Annotated[
-        str, typer.Option(help="all: by name; auto: the first makes the pool, members grow.")
+        str, Option(help="all: by name; auto: the first makes the pool, members grow.")
     ] = "all",
-    permits: Annotated[int, typer.Option(help="Of the pool.")] = 3,
-    lease: Annotated[float, typer.Option(help="Seconds.")] = 3.0,
-    seconds: Annotated[float, typer.Option(help="Of faults; start and quiet end are extra.")] = 120,
-    seed: Annotated[int, typer.Option(help="Of the plan and of what clients want.")] = 1,
+    permits: Annotated[int, Option(help="Of the pool.")] = 3,
+    lease: Annotated[float, Option(help="Seconds.")] = 3.0,
+    seconds: Annotated[float, Option(help="Of faults; start and quiet end are extra.")] = 120,
+    seed: Annotated[int, Option(help="Of the plan and of what clients want.")] = 1,
     topology: Annotated[
-        str, typer.Option(help="chords (a ring with links across), or as in simulate.")
+        str, Option(help="chords (a ring with links across), or as in simulate.")
     ] = "chords",
-    clients_per_node: Annotated[int, typer.Option(help="Programs that use the permits.")] = 2,
+    clients_per_node: Annotated[int, Option(help="Programs that use the permits.")] = 2,
     within: Annotated[
         float | None,
-        typer.Option(help="Seconds within which service must resume; three leases if left out."),
+        Option(help="Seconds within which service must resume; three leases if left out."),
     ] = None,
     keep: Annotated[
-        Path | None, typer.Option(help="Keep plan, record and logs in this new folder.")
+        Path | None, Option(help="Keep plan, record and logs in this new folder.")
     ] = None,
     plan: Annotated[
-        Path | None, typer.Option(help="Carry out this plan; all other settings are in it.")
+        Path | None, Option(help="Carry out this plan; all other settings are in it.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Kill, pause, partition and restart real agents by a seeded plan, and judge what happens.
 
@@ -82,7 +84,7 @@ def chaos(
         from rich.console import Console
 
         Console().print(summary(found, verdict, keep))
-    raise typer.Exit(1 if verdict.violated else 0)
+    raise click.exceptions.Exit(1 if verdict.violated else 0)
 
 
 def workplace(keep: Path | None) -> Any:
@@ -136,7 +138,7 @@ def carry_out(plan: Plan, folder: Path, sockets: Path) -> None:
     try:
         run(show())
     except asyncio.CancelledError:
-        raise typer.Exit(143) from None
+        raise click.exceptions.Exit(143) from None
 
 
 def picture(chaos: Chaos) -> RenderableType:

@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-import typer
+import click
 
 from meshlock.cli import completion
+from meshlock.cli.flags import Option
 from meshlock.cli.mutants import Mutant, Without, chosen
 
 if TYPE_CHECKING:
@@ -27,208 +28,198 @@ PARTIAL = 3
 def check(
     algorithm: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="See meshlock algorithms; raymond unless said.",
-            autocompletion=completion.algorithms,
+            complete=completion.algorithms,
         ),
     ] = None,
     mutant: Mutant = None,
     without: Without = None,
-    nodes: Annotated[int | None, typer.Option(help="How many nodes.")] = None,
+    nodes: Annotated[int | None, Option(help="How many nodes.")] = None,
     topology: Annotated[
-        str | None, typer.Option(help="As in meshlock simulate; complete unless said.")
+        str | None, Option(help="As in meshlock simulate; complete unless said.")
     ] = None,
     permits: Annotated[
-        int | None, typer.Option(help="k, how many permits there are; 1 unless said.")
+        int | None, Option(help="k, how many permits there are; 1 unless said.")
     ] = None,
     request: Annotated[
         list[str] | None,
-        typer.Option(help="NODE:WANT@PRIORITY, again and again; else every node asks once."),
+        Option(help="NODE:WANT@PRIORITY, again and again; else every node asks once."),
     ] = None,
     change: Annotated[
         list[str] | None,
-        typer.Option(help="'down 0-2' or 'up 0-2', again and again; they come in this order."),
+        Option(help="'down 0-2' or 'up 0-2', again and again; they come in this order."),
     ] = None,
     changes: Annotated[
-        int, typer.Option(help="So many changes of any links that keep the network whole.")
+        int, Option(help="So many changes of any links that keep the network whole.")
     ] = 0,
     partitions: Annotated[
-        bool, typer.Option("--partitions", help="Let --changes cut the network in two.")
+        bool, Option("--partitions", help="Let --changes cut the network in two.")
     ] = False,
-    links: Annotated[str | None, typer.Option(help="fifo (unless said) or unordered.")] = None,
+    links: Annotated[str | None, Option(help="fifo (unless said) or unordered.")] = None,
     failures: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="What is on a failing link: drain (arrives first; unless said), return, or "
             "custody (as live)."
         ),
     ] = None,
     clients: Annotated[
-        int | None, typer.Option(help="Requests of a node at a time; 1 unless said.")
+        int | None, Option(help="Requests of a node at a time; 1 unless said.")
     ] = None,
     stay: Annotated[
-        list[int] | None, typer.Option(help="Clients of this node never leave (repeat).")
+        list[int] | None, Option(help="Clients of this node never leave (repeat).")
     ] = None,
     withdrawals: Annotated[
-        bool, typer.Option("--withdrawals", help="Let whoever waits give up, at any time.")
+        bool, Option("--withdrawals", help="Let whoever waits give up, at any time.")
     ] = False,
     repeat: Annotated[
-        bool, typer.Option("--repeat", help="Nodes ask their requests again and again.")
+        bool, Option("--repeat", help="Nodes ask their requests again and again.")
     ] = False,
     capacity: Annotated[
-        int, typer.Option(help="Look at no state with more messages on one link. 0: any number.")
+        int, Option(help="Look at no state with more messages on one link. 0: any number.")
     ] = 0,
     option: Annotated[
-        list[str] | None, typer.Option(help="An option of the algorithm as NAME=VALUE.")
+        list[str] | None, Option(help="An option of the algorithm as NAME=VALUE.")
     ] = None,
     members: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Let nodes recover from crashes: all of them are members, or so many; "
             "auto: node 0 has made the pool.",
-            rich_help_panel=CRASHES,
+            group=CRASHES,
         ),
     ] = None,
     crashes: Annotated[
         int | None,
-        typer.Option(help="So many crashes; each may restart.", rich_help_panel=CRASHES),
+        Option(help="So many crashes; each may restart.", group=CRASHES),
     ] = None,
     crashing: Annotated[
         list[int] | None,
-        typer.Option(help="Only this node crashes (repeat).", rich_help_panel=CRASHES),
+        Option(help="Only this node crashes (repeat).", group=CRASHES),
     ] = None,
     forgets: Annotated[
         int | None,
-        typer.Option(help="So many restarts may be without disk.", rich_help_panel=CRASHES),
+        Option(help="So many restarts may be without disk.", group=CRASHES),
     ] = None,
     proposals: Annotated[
         int | None,
-        typer.Option(help="So many epochs are proposed, at any time.", rich_help_panel=CRASHES),
+        Option(help="So many epochs are proposed, at any time.", group=CRASHES),
     ] = None,
     proposer: Annotated[
         list[int] | None,
-        typer.Option(help="Only this node proposes (repeat).", rich_help_panel=CRASHES),
+        Option(help="Only this node proposes (repeat).", group=CRASHES),
     ] = None,
     member_change: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="'add N' or 'remove N': may be proposed with an epoch, once (repeat).",
-            rich_help_panel=CRASHES,
+            group=CRASHES,
         ),
     ] = None,
     resize: Annotated[
         list[int] | None,
-        typer.Option(
+        Option(
             help="So many permits there are to be: may be proposed with an epoch, once (repeat).",
-            rich_help_panel=CRASHES,
+            group=CRASHES,
         ),
     ] = None,
     cuts: Annotated[
         int | None,
-        typer.Option(
+        Option(
             help="So many links fail, and may come back; in fixed networks that is a delay.",
-            rich_help_panel=CRASHES,
+            group=CRASHES,
         ),
     ] = None,
     ticks: Annotated[
         int | None,
-        typer.Option(help="At most so much time; unbounded unless said.", rich_help_panel=CRASHES),
+        Option(help="At most so much time; unbounded unless said.", group=CRASHES),
     ] = None,
     slow_ticks: Annotated[
         int | None,
-        typer.Option(help="So many ticks that one clock misses.", rich_help_panel=CRASHES),
+        Option(help="So many ticks that one clock misses.", group=CRASHES),
     ] = None,
     doubles: Annotated[
         int | None,
-        typer.Option(help="So many messages of recovery arrive twice.", rich_help_panel=CRASHES),
+        Option(help="So many messages of recovery arrive twice.", group=CRASHES),
     ] = None,
     losses: Annotated[
         int | None,
-        typer.Option(
-            help="So many are lost; without, late for ever is the same.", rich_help_panel=CRASHES
-        ),
+        Option(help="So many are lost; without, late for ever is the same.", group=CRASHES),
     ] = None,
     resends: Annotated[
         int | None,
-        typer.Option(
-            help="So often a node repeats what nobody acted upon.", rich_help_panel=CRASHES
-        ),
+        Option(help="So often a node repeats what nobody acted upon.", group=CRASHES),
     ] = None,
     lease: Annotated[
         int | None,
-        typer.Option(help="Ticks that a lease lasts; 2 unless said.", rich_help_panel=CRASHES),
+        Option(help="Ticks that a lease lasts; 2 unless said.", group=CRASHES),
     ] = None,
     wait: Annotated[
         int | None,
-        typer.Option(
-            help="Ticks after which a lease is over; as --lease.", rich_help_panel=CRASHES
-        ),
+        Option(help="Ticks after which a lease is over; as --lease.", group=CRASHES),
     ] = None,
     renewals: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="meet (question and answer in one step; unless said) or travel.",
-            rich_help_panel=CRASHES,
+            group=CRASHES,
         ),
     ] = None,
     handshakes: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="HELLO and LINK arrive at once (eager; unless said), or at any time.",
-            rich_help_panel=CRASHES,
+            group=CRASHES,
         ),
     ] = None,
     birth: Annotated[
         bool,
-        typer.Option(
-            "--birth", help="Begin before the first epoch is made.", rich_help_panel=CRASHES
-        ),
+        Option("--birth", help="Begin before the first epoch is made.", group=CRASHES),
     ] = False,
     idle: Annotated[
         bool,
-        typer.Option("--idle", help="Nobody asks until faults stop.", rich_help_panel=CRASHES),
+        Option("--idle", help="Nobody asks until faults stop.", group=CRASHES),
     ] = False,
     no_wall_clock: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--no-wall-clock",
             help="Who lost its disk has no clock to number epochs by.",
-            rich_help_panel=CRASHES,
+            group=CRASHES,
         ),
     ] = False,
     stale: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--stale",
             help="Keep messages for lives and epochs that are over, for nodes with mistakes.",
-            rich_help_panel=CRASHES,
+            group=CRASHES,
         ),
     ] = False,
     slots: Annotated[
         bool,
-        typer.Option(
-            "--slots", help="Grants say which permits they have.", rich_help_panel=CRASHES
-        ),
+        Option("--slots", help="Grants say which permits they have.", group=CRASHES),
     ] = False,
     parts: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--parts",
             help="Whoever holds several permits may give one back at a time.",
-            rich_help_panel=CRASHES,
+            group=CRASHES,
         ),
     ] = False,
     lead: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="A step on the way in, such as 'crash 1' or 'tick' (repeat): the search begins "
             "behind them.",
-            rich_help_panel=CRASHES,
+            group=CRASHES,
         ),
     ] = None,
     property_: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--property",
             help="safety, one-token, conservation, order, neighbours, served, liveness, downhill, "
             "scheme-1, scheme-2, scheme-3 or oriented, with --members also fences, ledger "
@@ -236,21 +227,21 @@ def check(
         ),
     ] = None,
     reduction: Annotated[
-        str, typer.Option(help="none, or por: take steps that commute in one order only.")
+        str, Option(help="none, or por: take steps that commute in one order only.")
     ] = "none",
     symmetry: Annotated[
-        bool, typer.Option("--symmetry", help="Of states alike but for names, keep one.")
+        bool, Option("--symmetry", help="Of states alike but for names, keep one.")
     ] = False,
-    max_states: Annotated[int, typer.Option(help="Stop after so many states.")] = 5_000_000,
+    max_states: Annotated[int, Option(help="Stop after so many states.")] = 5_000_000,
     manifest: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--manifest", help="Rerun all pinned set-ups of up to --max-states; ignores the rest."
         ),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
     trace: Annotated[
-        Path | None, typer.Option(help="Write the (first) counterexample to this file.")
+        Path | None, Option(help="Write the (first) counterexample to this file.")
     ] = None,
 ) -> None:
     """Check an algorithm in every order in which things can happen.
@@ -337,10 +328,10 @@ def check(
     else:
         report(checking, cpu)
     if checking.violations():
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
     if interrupted:
-        raise typer.Exit(130)
-    raise typer.Exit(0 if checking.holds() else PARTIAL)
+        raise click.exceptions.Exit(130)
+    raise click.exceptions.Exit(0 if checking.holds() else PARTIAL)
 
 
 def small_set_up(name: str) -> dict[str, Any]:
@@ -383,7 +374,7 @@ def rerun(most: int, json: bool) -> NoReturn:
         checking = entry.checking(entry.states + 1)
         cpu, interrupted = explore(checking)
         if interrupted:
-            raise typer.Exit(130)
+            raise click.exceptions.Exit(130)
         states, transitions, depth, violated = found(checking)
         same = (states, transitions, depth, violated) == entry.pinned
         wrong += not same
@@ -393,14 +384,14 @@ def rerun(most: int, json: bool) -> NoReturn:
         if not json:
             verdict = "as pinned" if same else f"CHANGED from {entry.pinned}"
             shown = f"{states:>9,} {transitions:>10,} {depth:>4}  {cpu:6.2f} s"
-            typer.echo(f"{shown}  {verdict}  {entry.title()} {violated or ''}")
+            click.echo(f"{shown}  {verdict}  {entry.title()} {violated or ''}")
     if json:
         from meshlock.cli.output import print_json
 
         print_json({"setups": rows, "as_pinned": wrong == 0})
     else:
-        typer.echo(f"{len(rows)} set-ups, {wrong} of them changed.")
-    raise typer.Exit(1 if wrong else 0)
+        click.echo(f"{len(rows)} set-ups, {wrong} of them changed.")
+    raise click.exceptions.Exit(1 if wrong else 0)
 
 
 def write(checking: Verdict, violation: Violation, path: Path) -> None:
@@ -427,16 +418,16 @@ def report(checking: Verdict, cpu: float) -> None:
     from meshlock.check.story import pages
 
     for found in checking.violations():
-        typer.echo(f"{found.name} VIOLATED after {len(found.labels)} steps: {found.text}")
+        click.echo(f"{found.name} VIOLATED after {len(found.labels)} steps: {found.text}")
         for line in pages(checking.model, found):
-            typer.echo(line)
-        typer.echo("")
+            click.echo(line)
+        click.echo("")
     explorer = checking.explorer
     rate = explorer.count() / cpu if cpu > 0 else 0.0
-    typer.echo(
+    click.echo(
         f"{explorer.count():,} states, {explorer.transitions:,} transitions, depth "
         f"{explorer.depth}, {cpu:.2f} s of CPU ({rate:,.0f} states per second)"
     )
     if checking.remark:
-        typer.echo(checking.remark)
-    typer.echo(checking.summary())
+        click.echo(checking.remark)
+    click.echo(checking.summary())

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from meshlock.cli import completion
+from meshlock.cli.flags import Argument, Option
 
 if TYPE_CHECKING:
     from meshlock.sweep.study import Study
@@ -36,21 +37,21 @@ ROWS = {
 def compare(
     names: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             help="Algorithms, each with options if need be: jiang, jiang:moves=broadcast, "
             "general-scheme:behaviour=proxy,queue=lift ...",
-            autocompletion=completion.algorithms,
+            complete=completion.algorithms,
         ),
     ],
     scenario: Annotated[
-        Path | None, typer.Option(help="A scenario file (TOML) with what they have in common.")
+        Path | None, Option(help="A scenario file (TOML) with what they have in common.")
     ] = None,
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A setting of meshlock simulate as NAME=VALUE (repeat)."),
+        Option("--set", help="A setting of meshlock simulate as NAME=VALUE (repeat)."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw the figures to this file.")] = None,
+    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
+    plot: Annotated[Path | None, Option(help="Draw the figures to this file.")] = None,
 ) -> None:
     """Run several algorithms on the same scenario and print their measures side by side.
 
@@ -85,7 +86,7 @@ def compare(
         from meshlock.sweep.plots import draw
 
         draw(study, study.plots[0], found, plot)
-    raise typer.Exit(1 if any(result.broken for result in results.values()) else 0)
+    raise click.exceptions.Exit(1 if any(result.broken for result in results.values()) else 0)
 
 
 def study_of(names: list[str], common: dict[str, str | int]) -> Study:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
+
+from meshlock.cli.flags import Argument, Option
 
 
 def convert(
-    trace: Annotated[Path, typer.Argument(help="A trace file.")],
-    to: Annotated[str, typer.Option("--to", help="mermaid, shiviz, itf or csv.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
+    trace: Annotated[Path, Argument(help="A trace file.")],
+    to: Annotated[str, Option("--to", help="mermaid, shiviz, itf or csv.")],
+    output: Annotated[Path, Option("--output", "-o", help="The file to write.")],
 ) -> None:
     """Convert a trace to a Mermaid sequence diagram, ShiViz log, ITF states or CSV.
 
@@ -37,4 +39,4 @@ def convert(
     except OSError as error:
         raise Refused(f"Cannot write {output}: {error.strerror}.") from None
     if remark:
-        typer.echo(f"{output}: {remark}", err=True)
+        click.echo(f"{output}: {remark}", err=True)

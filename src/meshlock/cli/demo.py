@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+import click
+
+from meshlock.cli.flags import Option
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -14,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def demo(
-    seconds: Annotated[float, typer.Option(help="How long the nodes share.")] = 9.0,
-    seed: Annotated[int, typer.Option(help="Of who wants what, and which links are cut.")] = 1,
-    trace: Annotated[Path | None, typer.Option(help="Keep the merged trace in this file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    seconds: Annotated[float, Option(help="How long the nodes share.")] = 9.0,
+    seed: Annotated[int, Option(help="Of who wants what, and which links are cut.")] = 1,
+    trace: Annotated[Path | None, Option(help="Keep the merged trace in this file.")] = None,
+    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Six real processes share three permits over TLS while links between them are cut.
 
@@ -60,7 +62,7 @@ def demo(
         from rich.console import Console
 
         Console().print(summary(found, trace))
-    raise typer.Exit(0 if found["holds"] and found["unserved"] == 0 else 1)
+    raise click.exceptions.Exit(0 if found["holds"] and found["unserved"] == 0 else 1)
 
 
 COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from meshlock.cli import completion
+from meshlock.cli.flags import Argument, Command, Option
 
 if TYPE_CHECKING:
     import subprocess
@@ -28,28 +29,26 @@ LAST_MOMENT = 0.05
 
 
 def execute(
-    command: Annotated[list[str], typer.Argument(help="The command and its arguments, after --.")],
-    pool: Annotated[str, typer.Option(help="The pool.", autocompletion=completion.pools)],
-    want: Annotated[int, typer.Option(help="How many permits.")] = 1,
-    priority: Annotated[int, typer.Option(help="Larger is more urgent.")] = 0,
+    command: Annotated[list[str], Argument(help="The command and its arguments, after --.")],
+    pool: Annotated[str, Option(help="The pool.", complete=completion.pools)],
+    want: Annotated[int, Option(help="How many permits.")] = 1,
+    priority: Annotated[int, Option(help="Larger is more urgent.")] = 0,
     timeout: Annotated[
         float | None,
-        typer.Option(
-            help="Seconds to wait for the permits; for ever if left out. 0: now or not at all."
-        ),
+        Option(help="Seconds to wait for the permits; for ever if left out. 0: now or not at all."),
     ] = None,
     label: Annotated[
         str | None,
-        typer.Option(help="What others see; user, host, command and process unless said."),
+        Option(help="What others see; user, host, command and process unless said."),
     ] = None,
     slots_to: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="VARIABLE",
             help="Where to put the names of the permits, too, such as CUDA_VISIBLE_DEVICES.",
         ),
     ] = None,
-    socket: Annotated[str | None, typer.Option(help="The agent's unix socket.")] = None,
+    socket: Annotated[str | None, Option(help="The agent's unix socket.")] = None,
 ) -> None:
     """Run a command while holding permits; they go back when it ends, however it ends.
 
@@ -83,7 +82,7 @@ def execute(
     try:
         grant = line.ask("POST", f"/v1/pools/{pool}/acquire", body, timeout)
     except TimeoutError as error:
-        typer.echo(f"meshlock: {error}", err=True)
+        click.echo(f"meshlock: {error}", err=True)
         sys.exit(NOT_IN_TIME)
     code = run(command, pool, grant, session, variables)
     session.line.hang_up()
@@ -169,7 +168,7 @@ class Permits:
 
         if self.child.poll() is not None or not self.stopping.acquire(blocking=False):
             return
-        typer.echo(f"meshlock: {why}; the command is stopped.", err=True)
+        click.echo(f"meshlock: {why}; the command is stopped.", err=True)
         with contextlib.suppress(ProcessLookupError):
             self.child.terminate()
             try:
@@ -187,3 +186,6 @@ def die_with_parent() -> Any:
 
     prctl = ctypes.CDLL(None).prctl
     return lambda: prctl(1, signal.SIGKILL)  # 1 = PR_SET_PDEATHSIG
+
+
+command = Command("exec", execute, own_words=False)

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from meshlock.cli import completion
+from meshlock.cli.flags import Option
 
 Mutant = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--mutant",
         help="Run an algorithm with a mistake: see mutants.",
-        autocompletion=completion.mutants,
+        complete=completion.mutants,
     ),
 ]
 Without = Annotated[
     list[str] | None,
-    typer.Option("--without", help="Undo repairs of jiang: R1 to R11, as R4 or R4,R10 (repeat)."),
+    Option("--without", help="Undo repairs of jiang: R1 to R11, as R4 or R4,R10 (repeat)."),
 ]
 
 
 def mutants(
-    json: Annotated[bool, typer.Option("--json", help="One JSON list.")] = False,
+    json: Annotated[bool, Option("--json", help="One JSON list.")] = False,
 ) -> None:
     """List the mutants: algorithms with one mistake each, and what the mistake breaks.
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import typer
+import click
 
 
 def print_json(value: Any) -> None:
     """The one object that ``--json`` promises, and nothing else."""
     import msgspec
 
-    typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def print_columns(rows: Sequence[Sequence[str]]) -> None:
     """Columns without rich, which takes a while to load; the first row is the heading."""
     heading, *listed = lines(rows)
-    typer.secho(heading, bold=True)
-    typer.echo("\n".join(listed))
+    click.secho(heading, bold=True)
+    click.echo("\n".join(listed))
 
 
 def lines(rows: Sequence[Sequence[str]]) -> list[str]:

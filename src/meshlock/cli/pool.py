@@ -5,25 +5,33 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from meshlock.cli import completion
+from meshlock.cli.flags import Argument, Commands, Option
 
 if TYPE_CHECKING:
     from meshlock.live.interfaces.asking import Connection
 
-pool = typer.Typer(
-    help="Look at the pools that the agent of this machine knows, and change them.",
-    no_args_is_help=True,
+pool = Commands(
+    "pool",
+    "Look at the pools that the agent of this machine knows, and change them.",
+    {
+        "list": "pool:list_",
+        "show": "pool:show",
+        "set": "pool:set_",
+        "members": "pool:members",
+        "reset": "pool:reset",
+        "remove": "pool:remove",
+    },
 )
 
-Name = Annotated[str, typer.Argument(help="The pool.", autocompletion=completion.pools)]
-Socket = Annotated[str | None, typer.Option(help="The agent's unix socket.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
-Timeout = Annotated[float, typer.Option(help="Seconds to wait for the majority.")]
+Name = Annotated[str, Argument(help="The pool.", complete=completion.pools)]
+Socket = Annotated[str | None, Option(help="The agent's unix socket.")]
+Json = Annotated[bool, Option("--json", help="One JSON object.")]
+Timeout = Annotated[float, Option(help="Seconds to wait for the majority.")]
 
 
-@pool.command("list")
 def list_(socket: Socket = None, json: Json = False) -> None:
     """List the pools of the mesh.
 
@@ -35,7 +43,7 @@ def list_(socket: Socket = None, json: Json = False) -> None:
     if json:
         print_json({"pools": [{"pool": name, **pools[name]} for name in sorted(pools)]})
     elif not pools:
-        typer.echo("no pools: make one with 'meshlock agent --pool NAME=PERMITS'")
+        click.echo("no pools: make one with 'meshlock agent --pool NAME=PERMITS'")
     else:
         heading = ("pool", "permits", "algorithm", "lease", "members")
         print_columns([heading, *[row(name, pools[name]) for name in sorted(pools)]])
@@ -47,7 +55,6 @@ def row(name: str, said: dict[str, Any]) -> tuple[str, ...]:
     return (name, str(said["permits"]), said["algorithm"], lease, members)
 
 
-@pool.command()
 def show(name: Name, socket: Socket = None, json: Json = False) -> None:
     """Show all that the agent knows of a pool.
 
@@ -73,10 +80,9 @@ def text(value: Any) -> str:
     return "-" if value is None or value == "" else str(value)
 
 
-@pool.command("set")
 def set_(
     name: Name,
-    permits: Annotated[str, typer.Option(help="How many there are to be.", metavar="NUMBER")],
+    permits: Annotated[str, Option(help="How many there are to be.", metavar="NUMBER")],
     timeout: Timeout = 30.0,
     socket: Socket = None,
     json: Json = False,
@@ -103,15 +109,14 @@ def set_(
     tell(json, {"pool": name, "permits": there}, f"{name}: {there} permits")
 
 
-@pool.command()
 def members(
     name: Name,
     add: Annotated[
         str | None,
-        typer.Option(help="Add a node as a member.", autocompletion=completion.nodes),
+        Option(help="Add a node as a member.", complete=completion.nodes),
     ] = None,
     remove: Annotated[
-        str | None, typer.Option(help="Remove a member.", autocompletion=completion.nodes)
+        str | None, Option(help="Remove a member.", complete=completion.nodes)
     ] = None,
     timeout: Timeout = 30.0,
     socket: Socket = None,
@@ -147,10 +152,9 @@ to {twice} of {permits}. {then}
 """
 
 
-@pool.command()
 def reset(
     name: Name,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Do not ask.")] = False,
     socket: Socket = None,
     json: Json = False,
 ) -> None:
@@ -170,13 +174,12 @@ def reset(
             else "It grants at once, whoever still uses permits of the old pool."
         )
         risk = {"name": name, "lost": lost, "permits": permits, "twice": 2 * permits, "then": then}
-        typer.echo(RISK.format(**risk), err=True, nl=False)
-        typer.confirm(f"Reset {name}?", abort=True, err=True)
+        click.echo(RISK.format(**risk), err=True, nl=False)
+        click.confirm(f"Reset {name}?", abort=True, err=True)
     there = ask(agent, name, "reset", {})["permits"]
     tell(json, {"pool": name, "permits": there}, f"{name}: made anew with {there} permits")
 
 
-@pool.command()
 def remove(
     name: Name,
     socket: Socket = None,
@@ -224,7 +227,7 @@ def ask(agent: Connection, name: str, what: str, wish: dict[str, Any]) -> dict[s
     try:
         return agent.ask("POST", path, asking.wish(**wish), wish.get("timeout"))
     except TimeoutError as error:
-        typer.echo(f"meshlock: {error}", err=True)
+        click.echo(f"meshlock: {error}", err=True)
         sys.exit(1)
 
 
@@ -234,4 +237,4 @@ def tell(json: bool, value: dict[str, Any], sentence: str) -> None:
 
         print_json(value)
     else:
-        typer.echo(sentence)
+        click.echo(sentence)

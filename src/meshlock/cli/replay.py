@@ -5,17 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
+
+from meshlock.cli.flags import Argument, Option
 
 if TYPE_CHECKING:
     from meshlock.simulate.schedule import Schedule
 
 
 def replay(
-    trace: Annotated[Path, typer.Argument(help="A trace of the checker or the simulator.")],
-    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    trace: Annotated[Path, Argument(help="A trace of the checker or the simulator.")],
+    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write it as a scenario file too.")
+        Path | None, Option("--output", "-o", help="Write it as a scenario file too.")
     ] = None,
 ) -> None:
     """Play a recorded run again in the simulator, step by step, and judge it.
@@ -38,16 +40,16 @@ def replay(
     if json:
         print_json(outcome.figures())
     else:
-        typer.echo(outcome.transcript)
-        typer.echo(f"{len(schedule.deeds)} steps, {len(entries)} entries, as in the trace")
+        click.echo(outcome.transcript)
+        click.echo(f"{len(schedule.deeds)} steps, {len(entries)} entries, as in the trace")
         for name, sentence in outcome.violated.items():
-            typer.echo(f"{name} VIOLATED {sentence}")
-    raise typer.Exit(1 if outcome.violated else 0)
+            click.echo(f"{name} VIOLATED {sentence}")
+    raise click.exceptions.Exit(1 if outcome.violated else 0)
 
 
 def shrink(
-    trace: Annotated[Path, typer.Argument(help="The trace of a run that failed.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The scenario file to write.")],
+    trace: Annotated[Path, Argument(help="The trace of a run that failed.")],
+    output: Annotated[Path, Option("--output", "-o", help="The scenario file to write.")],
 ) -> None:
     """Make a failing run small: fewer nodes, requests, changes and steps, the same failure.
 
@@ -58,11 +60,11 @@ def shrink(
     schedule, _ = read(trace)
     small, wrong = make_small(schedule)
     save(small, f"{small.algorithm.name} violates {', '.join(sorted(wrong))}", output, "finish\n")
-    typer.echo(
+    click.echo(
         f"{schedule.size} nodes and {len(schedule.deeds)} steps became {small.size} nodes and "
         f"{len(small.deeds)} steps; still violated: {', '.join(sorted(wrong))}."
     )
-    typer.echo(f"See it with: meshlock scenario {output} --algorithm {small.algorithm.name}")
+    click.echo(f"See it with: meshlock scenario {output} --algorithm {small.algorithm.name}")
 
 
 def read(trace: Path) -> tuple[Schedule, list[int]]:

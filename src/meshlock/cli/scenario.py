@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from meshlock.cli import completion
+from meshlock.cli.flags import Argument, Option
 from meshlock.cli.mutants import Mutant, Without, chosen
 
 if TYPE_CHECKING:
@@ -17,30 +18,30 @@ if TYPE_CHECKING:
 def scenario(
     name: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             help="J1, J1b, J2 ... (see --list), or a script (.txt).",
-            autocompletion=completion.scenarios,
+            complete=completion.scenarios,
         ),
     ] = None,
     algorithm: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="See meshlock algorithms; without it the one that the script names.",
-            autocompletion=completion.algorithms,
+            complete=completion.algorithms,
         ),
     ] = None,
     mutant: Mutant = None,
     without: Without = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(help="An option of the algorithm as NAME=VALUE; overrides the script's."),
+        Option(help="An option of the algorithm as NAME=VALUE; overrides the script's."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Draw with this seed what the script leaves to chance.")
+        int | None, Option(help="Draw with this seed what the script leaves to chance.")
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the scenarios.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
-    trace: Annotated[Path | None, typer.Option(help="Write every event to this file.")] = None,
+    list_: Annotated[bool, Option("--list", help="List the scenarios.")] = False,
+    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
+    trace: Annotated[Path | None, Option(help="Write every event to this file.")] = None,
 ) -> None:
     """Play a scripted schedule and show who was served and who was not.
 
@@ -60,7 +61,7 @@ def scenario(
         print_json(outcome.figures())
     else:
         report(outcome)
-    raise typer.Exit(0 if outcome.good else 1)
+    raise click.exceptions.Exit(0 if outcome.good else 1)
 
 
 def listing(json: bool) -> None:
@@ -73,7 +74,7 @@ def listing(json: bool) -> None:
         return
     width = max(len(each) for each in titles)
     for each, title in titles.items():
-        typer.echo(f"{each:<{width}} {title}")
+        click.echo(f"{each:<{width}} {title}")
 
 
 def played(
@@ -100,12 +101,12 @@ def report(outcome: Outcome) -> None:
     listed = outcome.scenario.listed
     usual = {name: values[0] for name, values in outcome.algorithm.options.items()}
     chosen = [f"{name}={value}" for name, value in outcome.options.items() if value != usual[name]]
-    typer.echo(f"{outcome.scenario.name}: {outcome.scenario.title}")
-    typer.echo(f"played by {' '.join([outcome.algorithm.name, *chosen])}\n")
-    typer.echo(outcome.transcript)
-    typer.echo(f"entered in this order: {listed(outcome.entries)}")
+    click.echo(f"{outcome.scenario.name}: {outcome.scenario.title}")
+    click.echo(f"played by {' '.join([outcome.algorithm.name, *chosen])}\n")
+    click.echo(outcome.transcript)
+    click.echo(f"entered in this order: {listed(outcome.entries)}")
     if outcome.unserved:
-        typer.echo(f"waiting for ever: {listed(outcome.unserved)}")
+        click.echo(f"waiting for ever: {listed(outcome.unserved)}")
     for property_, sentence in outcome.violated.items():
-        typer.echo(f"{property_} VIOLATED {sentence}")
-    typer.echo("as it should be" if outcome.good else "NOT as it should be")
+        click.echo(f"{property_} VIOLATED {sentence}")
+    click.echo("as it should be" if outcome.good else "NOT as it should be")

@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from meshlock.cli import completion
+from meshlock.cli.flags import Argument, Option
 from meshlock.cli.mutants import Mutant, Without, chosen
 
 if TYPE_CHECKING:
@@ -18,121 +19,115 @@ if TYPE_CHECKING:
 
 def simulate(
     scenario: Annotated[
-        Path | None, typer.Argument(help="A scenario file (TOML); flags override it.")
+        Path | None, Argument(help="A scenario file (TOML); flags override it.")
     ] = None,
     algorithm: Annotated[
         str | None,
-        typer.Option(help="See meshlock algorithms.", autocompletion=completion.algorithms),
+        Option(help="See meshlock algorithms.", complete=completion.algorithms),
     ] = None,
     mutant: Mutant = None,
     without: Without = None,
-    nodes: Annotated[int | None, typer.Option(help="How many nodes.")] = None,
+    nodes: Annotated[int | None, Option(help="How many nodes.")] = None,
     topology: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="line, ring, star, tree, grid:RxC, complete, edges:0-1,1-2, random:P, "
             "links:COUNT, geometric:RANGE, or a file (.graphml, .edgelist, .json)."
         ),
     ] = None,
-    permits: Annotated[int | None, typer.Option(help="k, how many permits there are.")] = None,
-    want: Annotated[str | None, typer.Option(help="h, asked for at a time: 2 or 1-3.")] = None,
+    permits: Annotated[int | None, Option(help="k, how many permits there are.")] = None,
+    want: Annotated[str | None, Option(help="h, asked for at a time: 2 or 1-3.")] = None,
     priority: Annotated[
         str | None,
-        typer.Option(help="Larger is more urgent: 5 or 1-9; or deadline:TIME, earliest first."),
+        Option(help="Larger is more urgent: 5 or 1-9; or deadline:TIME, earliest first."),
     ] = None,
     workload: Annotated[
-        str | None, typer.Option(help="serial, saturated or poisson:RATE (per client).")
+        str | None, Option(help="serial, saturated or poisson:RATE (per client).")
     ] = None,
-    requests: Annotated[int | None, typer.Option(help="How many requests in all.")] = None,
-    clients: Annotated[int | None, typer.Option(help="Clients per node.")] = None,
-    delay: Annotated[
-        str | None, typer.Option(help="Per link: a time, uniform:A,B or exp:MEAN.")
-    ] = None,
-    hold: Annotated[str | None, typer.Option(help="How long a client stays inside.")] = None,
-    links: Annotated[str | None, typer.Option(help="fifo or unordered.")] = None,
+    requests: Annotated[int | None, Option(help="How many requests in all.")] = None,
+    clients: Annotated[int | None, Option(help="Clients per node.")] = None,
+    delay: Annotated[str | None, Option(help="Per link: a time, uniform:A,B or exp:MEAN.")] = None,
+    hold: Annotated[str | None, Option(help="How long a client stays inside.")] = None,
+    links: Annotated[str | None, Option(help="fifo or unordered.")] = None,
     mobility: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="none, flips:RATE, waypoint:SPEED,RANGE, walk:..., gauss-markov:..., "
             "manhattan:..., or a file (.ns_movements, .movements[.gz], .tsv)."
         ),
     ] = None,
     radio_range: Annotated[
-        str | None, typer.Option("--range", help="Radio range, for files of movements.")
+        str | None, Option("--range", help="Radio range, for files of movements.")
     ] = None,
     partitions: Annotated[
-        str | None, typer.Option(help="prevented, allowed, or healed at the end of changes.")
+        str | None, Option(help="prevented, allowed, or healed at the end of changes.")
     ] = None,
     failures: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="What is on a failing link: drain (delivered first), return (to its sender) or "
             "custody (late, as live nodes have it)."
         ),
     ] = None,
     notice: Annotated[
         str | None,
-        typer.Option(help="With custody: time until an end of a link learns of a change."),
+        Option(help="With custody: time until an end of a link learns of a change."),
     ] = None,
-    changes_until: Annotated[
-        str | None, typer.Option(help="No link changes after this time.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Same seed, same run.")] = None,
+    changes_until: Annotated[str | None, Option(help="No link changes after this time.")] = None,
+    seed: Annotated[int | None, Option(help="Same seed, same run.")] = None,
     behaviour: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Of general-scheme: proxy, transit, raymond, random, shortcut, open-cube, gateway."
         ),
     ] = None,
     queue: Annotated[
-        str | None, typer.Option(help="Of the general scheme's nodes: fifo or lift.")
+        str | None, Option(help="Of the general scheme's nodes: fifo or lift.")
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(help="Any algorithm option as NAME=VALUE; see meshlock algorithms --json."),
+        Option(help="Any algorithm option as NAME=VALUE; see meshlock algorithms --json."),
     ] = None,
     members: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Nodes may crash and the network may part: a quorum of these members (auto, all, "
             "or how many) renews leases and replaces a lost token. With any token algorithm."
         ),
     ] = None,
     lease: Annotated[
         str | None,
-        typer.Option(help="How long permits are good without renewal; in the unit of --delay."),
+        Option(help="How long permits are good without renewal; in the unit of --delay."),
     ] = None,
     crashes: Annotated[
         str | None,
-        typer.Option(
-            help="EVERY[,DOWN]: mean time between crashes of any node, and until it is back."
-        ),
+        Option(help="EVERY[,DOWN]: mean time between crashes of any node, and until it is back."),
     ] = None,
     disks_lost: Annotated[
-        str | None, typer.Option(help="Share of crashes that take the disk as well, as 0.1.")
+        str | None, Option(help="Share of crashes that take the disk as well, as 0.1.")
     ] = None,
     cuts: Annotated[
         str | None,
-        typer.Option(help="EVERY,LASTS: the network is cut in two at random, mean times."),
+        Option(help="EVERY,LASTS: the network is cut in two at random, mean times."),
     ] = None,
     permits_change: Annotated[
         str | None,
-        typer.Option(help="TIME:K[,TIME:K...]: with --members, there are K permits from then on."),
+        Option(help="TIME:K[,TIME:K...]: with --members, there are K permits from then on."),
     ] = None,
     clock_skew: Annotated[
-        str | None, typer.Option(help="Share by which clocks may run fast or slow, as 0.01.")
+        str | None, Option(help="Share by which clocks may run fast or slow, as 0.01.")
     ] = None,
     until: Annotated[
-        str | None, typer.Option(help="With --members: stop at this time whoever waits.")
+        str | None, Option(help="With --members: stop at this time whoever waits.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
-    trace: Annotated[Path | None, typer.Option(help="Write every event to this file.")] = None,
+    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
+    trace: Annotated[Path | None, Option(help="Write every event to this file.")] = None,
     trace_states: Annotated[
-        bool, typer.Option("--trace-states", help="Also write what each step changed.")
+        bool, Option("--trace-states", help="Also write what each step changed.")
     ] = False,
     verify_determinism: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--verify-determinism", help="Run again in another process and compare every event."
         ),
     ] = False,
@@ -197,7 +192,7 @@ def simulate(
         figures["deterministic"] = divergence is None
         if divergence is not None:
             figures["violated"].append("determinism")
-            typer.echo(divergence, err=True)
+            click.echo(divergence, err=True)
     if json:
         from meshlock.cli.output import print_json
 
@@ -207,8 +202,8 @@ def simulate(
 
         print_report(run, figures, finished)
     if not finished:
-        raise typer.Exit(130)
-    raise typer.Exit(1 if figures["violated"] or figures["unserved"] else 0)
+        raise click.exceptions.Exit(130)
+    raise click.exceptions.Exit(1 if figures["violated"] or figures["unserved"] else 0)
 
 
 def _figures(run: Simulation, settings: Settings, cpu: float, finished: bool) -> dict[str, Any]:

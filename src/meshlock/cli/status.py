@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from meshlock.cli.flags import Option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,8 +24,8 @@ LONGEST = 36
 
 
 def status(
-    socket: Annotated[str | None, typer.Option(help="The agent's unix socket.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    socket: Annotated[str | None, Option(help="The agent's unix socket.")] = None,
+    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Show pools, who holds their permits and who waits in the whole mesh, and the agent's links.
 

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
+
+from meshlock.cli.flags import Argument, Option
 
 if TYPE_CHECKING:
     from meshlock.sweep.study import Study
@@ -16,20 +18,20 @@ if TYPE_CHECKING:
 
 
 def sweep(
-    study: Annotated[Path, typer.Argument(help="A study file (TOML): a list in it is an axis.")],
+    study: Annotated[Path, Argument(help="A study file (TOML): a list in it is an axis.")],
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the results. [default: STUDY.sweep]")
+        Path | None, Option(help="Folder for the results. [default: STUDY.sweep]")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Processes on this machine. [default: one per core]", min=1)
+        int | None, Option(help="Processes on this machine. [default: one per core]")
     ] = None,
     dask: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="ADDRESS", help="Run on the cluster of this dask scheduler: tcp://HOST:8786."
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Run every point of a study with every seed, and write tables, plots and a report.
 
@@ -46,6 +48,8 @@ def sweep(
 
     if dask is not None and workers is not None:
         raise Refused("Choose one of --workers and --dask: a cluster has its own workers.")
+    if workers is not None and workers < 1:
+        raise Refused("--workers takes how many processes: 1 or more.")
     folder = out if out is not None else Path(f"{study.stem}.sweep")
     kept = folder / "runs.jsonl"
     make = on_cluster(dask) if dask is not None else on_this_machine(workers)
@@ -54,17 +58,17 @@ def sweep(
         with progress("runs") as look:
             found = keep_all(read, kept, make, look)
     except KeyboardInterrupt:
-        typer.echo(f"Stopped. Runs that ended are in {kept}; the same command goes on.", err=True)
-        raise typer.Exit(130) from None
+        click.echo(f"Stopped. Runs that ended are in {kept}; the same command goes on.", err=True)
+        raise click.exceptions.Exit(130) from None
     write_tables(read, found, folder)
     report = write_report(read, found, folder, f"meshlock sweep {study}")
     broken = sum(summary.broken for summary in found)
     if json:
         print_json(as_json(read, found, folder))
     else:
-        typer.echo(report)
-        typer.echo(f"Tables and plots are in {folder}.", err=True)
-    raise typer.Exit(1 if broken else 0)
+        click.echo(report)
+        click.echo(f"Tables and plots are in {folder}.", err=True)
+    raise click.exceptions.Exit(1 if broken else 0)
 
 
 def on_this_machine(workers: int | None) -> Make:
@@ -77,7 +81,7 @@ def on_this_machine(workers: int | None) -> Make:
         if workers is not None and workers > 1:
             raise Refused("--workers needs joblib: pip install 'meshlock[sweep]'.") from None
         if workers is None:
-            typer.echo("One run at a time; pip install 'meshlock[sweep]' for all cores.", err=True)
+            click.echo("One run at a time; pip install 'meshlock[sweep]' for all cores.", err=True)
         return one_by_one
     count = workers or usable_cores()
     if count == 1:
@@ -130,7 +134,7 @@ def write_report(study: Study, found: list[Summary], folder: Path, command: str)
             figures.append(f"{plot.name}.svg")
             draw(study, plot, found, folder / figures[-1])
     else:
-        typer.echo("No plots: they need matplotlib, pip install 'meshlock[plot]'.", err=True)
+        click.echo("No plots: they need matplotlib, pip install 'meshlock[plot]'.", err=True)
     text = report(study, found, command, figures)
     try:
         (folder / "report.md").write_text(text, encoding="utf-8")

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
-import typer
+from meshlock.cli.flags import Option
 
 WINDOW = 5.0
 """Seconds over which entries per second are counted, so that the figure can be read."""
 
 
 def top(
-    socket: Annotated[str | None, typer.Option(help="The agent's unix socket.")] = None,
-    every: Annotated[float, typer.Option(min=0.05, help="Seconds between two looks.")] = 0.5,
+    socket: Annotated[str | None, Option(help="The agent's unix socket.")] = None,
+    every: Annotated[float, Option(least=0.05, help="Seconds between two looks.")] = 0.5,
 ) -> None:
     """Watch links, pools, who holds and who waits; q or Ctrl-C ends it.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from meshlock.cli.flags import Argument, Option
 
 
 def view(
-    trace: Annotated[Path | None, typer.Argument(help="A trace file to play.")] = None,
-    port: Annotated[int, typer.Option(help="Where the page is served; 0: any free port.")] = 8765,
-    browser: Annotated[bool, typer.Option(help="Open it in a browser.")] = True,
+    trace: Annotated[Path | None, Argument(help="A trace file to play.")] = None,
+    port: Annotated[int, Option(help="Where the page is served; 0: any free port.")] = 8765,
+    browser: Annotated[bool, Option(help="Open it in a browser.")] = True,
 ) -> None:
     """Play a trace in the browser; without one, drive a small run by hand.
 
