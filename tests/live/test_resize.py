@@ -101,6 +101,27 @@ def test_the_number_of_permits_survives_the_whole_pool(tmp_path: Path) -> None:
     run(second)
 
 
+def test_a_change_that_was_only_written_down_is_not_made_yet() -> None:
+    """Found by virtual chaos: its ledger never left, the others went on with what there was."""
+
+    async def story(network: virtual.Network) -> None:
+        async with three(1) as (a, b, c):
+            (await b.acquire(1)).release()
+            change = asyncio.ensure_future(a.set_permits(2, timeout=60))
+            while a.permits == 1:
+                await asyncio.sleep(1e-5)
+            wire = network.wires[int(a.mesh.address.rpartition(":")[2])]
+            wire.cut()
+            (await c.acquire(1)).release()
+            assert not change.done()
+            wire.heal()
+            assert await change == 2
+            (await asyncio.wait_for(b.acquire(2), 60)).release()
+            (await asyncio.wait_for(c.acquire(2), 60)).release()
+
+    virtual.run(story)
+
+
 def test_of_named_permits_there_are_the_first_so_many() -> None:
     async def story() -> None:
         async with Node("a") as a:

@@ -192,11 +192,12 @@ class Members:
             raise Refused(f"{self.pool.me} is no member of {self.pool.name}: do this on {names}.")
 
     async def make(self, change: Change) -> None:
-        """Have an epoch make this change; done when one goes by it."""
-        pace = self.node.pace
+        """Have an epoch make this change; done when one goes by it, and has its token: a ledger
+        that was written and not confirmed may be forgotten."""
+        node, pace = self.node, self.node.pace
         if pace.change is not None:
             raise Refused("Another change of the pool is under way: wait for it.")
-        while not change.is_made(self.node.config):
+        while node.holder_hop < 0 or not change.is_made(node.config):
             pace.change = change
             try:
                 await asyncio.sleep(self.mesh.heartbeat)
