@@ -1,0 +1,163 @@
+"""The judge of chaos in virtual time: it sees what clients see, and nothing else.
+
+A grant is valid until its client releases it, is told that it is lost, or reaches the last deadline
+that it was told of; a client whose node was killed, or has left, goes on until then.
+
+========  ======================================================================================
+permits   valid grants never add up to more than there are: whoever is let in fits, with all that
+          were let in before and are still valid, into the permits of its epoch
+resized   who asks after the permits were changed is let in by the new number
+slots     where permits have names, no two valid grants have one in common
+fences    none comes twice; and a grant asked for while another was held has a higher one
+order     where nothing was done for two leases, nobody who waits there is passed more than three
+          times by who asked later and is less urgent
+told      a client whose deadline passes has been told that its grant is lost, and not before
+served    soon after the last fault everybody is given all permits, one after the other
+members   where they choose themselves there are as many as there should be, and one that stays
+          away is replaced, if somebody can
+errors    nothing failed inside a node
+========  ======================================================================================
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from meshlock.algorithms.recovery.records import FENCE_BITS
+from meshlock.live.machine import clock
+from meshlock.live.pools.grants import Grant
+from meshlock.properties.overtaking import Overtaking
+
+FOREVER = float("inf")
+
+
+class Wrong(Exception):
+    """What the judge has to say."""
+
+
+class Valid(NamedTuple):
+    """A grant that may be in use."""
+
+    fence: int
+    want: int
+    slots: tuple[str, ...]
+    permits: int  # of its epoch
+
+
+class Judge:
+    def __init__(
+        self,
+        wrong: asyncio.Future[None],
+        permits: int,
+        names: tuple[str, ...],
+        slack: float | None,
+    ) -> None:
+        self.wrong = wrong
+        self.names = names
+        self.valid: dict[Grant, float] = {}  # until when, as far as its client was told
+        self.orphans: list[tuple[float, Valid]] = []  # of clients whose node is gone
+        self.fences: set[int] = set()
+        self.permits: dict[int, float] = {permits: FOREVER}  # that may be in force, until when
+        self.order = Overtaking(slack) if slack is not None else None
+        self.requests = 0
+
+    def blame(self, rule: str, sentence: str) -> None:
+        if not self.wrong.done():
+            self.wrong.set_exception(Wrong(f"{rule}: at {clock.seconds():.3f} {sentence}"))
+
+    # -- requests --------------------------------------------------------------------------------
+
+    def asks(self, node: int, priority: int) -> int:
+        """The number of the request."""
+        self.requests += 1
+        if self.order is not None:
+            self.order.asks(clock.seconds(), self.requests, node, priority)
+        return self.requests
+
+    def gives_up(self, request: int) -> None:
+        if self.order is not None:
+            self.order.stops(request)
+
+    def disturbed(self) -> None:
+        """A fault begins, or ends."""
+        if self.order is not None:
+            self.order.disturbed(clock.seconds())
+
+    def crashed(self, node: int) -> None:
+        if self.order is not None:
+            self.order.crashed(node)
+
+    # -- grants ----------------------------------------------------------------------------------
+
+    def seen(self, grant: Grant) -> float:
+        """The latest deadline its client was told of."""
+        if grant in self.valid:
+            self.valid[grant] = max(self.valid[grant], grant.deadline or 0.0)
+            return self.valid[grant]
+        return 0.0
+
+    def is_over(self, grant: Grant) -> None:
+        self.valid.pop(grant, None)
+
+    def abandoned(self, node: str) -> None:
+        """Clients of a node that is gone go on, each until the last deadline it knows."""
+        for grant in [grant for grant in self.valid if grant.pool.me == node]:
+            self.orphans.append((self.seen(grant), described(grant)))
+            del self.valid[grant]
+
+    def entered(
+        self,
+        grant: Grant,
+        request: int,
+        highest: int,
+        asked: float,
+        reached: Callable[[], Iterable[int]],
+    ) -> None:
+        """``highest``: of the fences when it was asked for."""
+        now, fence = clock.seconds(), grant.fence
+        assert fence is not None
+        if fence in self.fences:
+            self.blame("fences", f"{fence} comes again")
+        if fence < highest:
+            self.blame("fences", f"{fence} is lower than {highest}, held before it was asked for")
+        self.fences.add(fence)
+        self.valid[grant] = 0.0
+        self.count(now)
+        if self.permits.get(grant.permits, 0.0) < asked:
+            known = sorted(one for one, until in self.permits.items() if until >= asked)
+            self.blame("resized", f"{grant} goes by {grant.permits} permits, there are {known}")
+        if self.order is not None:
+            self.order.goes_by(now, fence >> FENCE_BITS)
+            for _, priority in self.order.enters(request, set(reached())):
+                self.blame("order", f"one with priority {priority} waits, and is passed again")
+
+    def count(self, now: float) -> None:
+        """A grant may become known late, so they are added up in the order in which they were
+        made: what is valid of those before it was so when it was."""
+        self.orphans = [orphan for orphan in self.orphans if orphan[0] > now]
+        valid = [described(one) for one in list(self.valid) if self.seen(one) > now]
+        valid += [one for _, one in self.orphans]
+        held, slots = 0, set[str]()
+        for one in sorted(valid):
+            held += one.want
+            if held > one.permits:
+                self.blame("permits", f"{held} of {one.permits} are held: {sorted(valid)}")
+            if slots & set(one.slots) or len(one.slots) != (one.want if self.names else 0):
+                self.blame("slots", f"of {sorted(valid)}")
+            slots |= set(one.slots)
+
+    # -- the number of permits -------------------------------------------------------------------
+
+    def may_become(self, permits: int) -> None:
+        self.permits[permits] = FOREVER
+
+    def has_become(self, permits: int, settled: float) -> None:
+        """Whoever asks after ``settled`` goes by it."""
+        self.permits = {one: min(until, settled) for one, until in self.permits.items()}
+        self.permits[permits] = FOREVER
+
+
+def described(grant: Grant) -> Valid:
+    return Valid(grant.fence or 0, grant.want, grant.slots, grant.permits)
