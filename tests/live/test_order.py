@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from random import Random
 
 import pytest
 import virtual
+from sabotages import SABOTAGES, sabotaged
 from virtual import Network
 
 from meshlock import Node
 from meshlock.live.pools.pool import Pool
+from meshlock.trace.audit import Audit
+from meshlock.trace.merge import merge
+from meshlock.trace.reader import Trace
 from waiting import LIMIT, eventually
 
 NAMES = ["a", "b", "c"]
@@ -82,3 +87,33 @@ def test_an_urgent_request_is_not_held_up_by_an_older_one_of_its_node(
     worst = virtual.run(story)
     print(algorithm, recovery, worst)
     assert worst <= MOST
+
+
+def audited(folder: Path) -> Audit:
+    """The traces of a leased pool that is used by many, more or less urgently."""
+
+    async def story(_: Network) -> None:
+        nodes: list[Node] = []
+        for name in NAMES:
+            nodes.append(Node(name, peers=[node.address for node in nodes], trace=folder))
+            await nodes[-1].start()
+            nodes[-1].pool("docks", 2, members=NAMES, lease=0.6)
+        load = Load([node.pools["docks"] for node in nodes], 1)
+        await load.run(clients=4, urgent=5)
+        for node in nodes:
+            await node.vanish()
+
+    virtual.run(story)
+    with (folder / "merged.jsonl").open("wb") as file:
+        merge([folder / f"docks.{name}.jsonl" for name in NAMES], file, ended=True)
+    return Audit(Trace(folder / "merged.jsonl"))
+
+
+def test_the_audit_of_a_leased_pool_judges_order(tmp_path: Path) -> None:
+    for name in ("sound", "sabotaged"):
+        (tmp_path / name).mkdir()
+    verdict = audited(tmp_path / "sound")
+    assert verdict.monitor.violated == {} and verdict.entries > 100
+    with sabotaged(SABOTAGES["recovery/serves-the-least-urgent"]):
+        found = audited(tmp_path / "sabotaged").monitor.violated
+    assert "which waits with priority 9" in found.pop("order") and found == {}

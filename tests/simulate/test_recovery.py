@@ -50,6 +50,21 @@ def test_k_changes_while_nodes_crash(algorithm: str, tmp_path: Path) -> None:
     assert verdict.monitor.violated == {} and verdict.monitor.permits == 3
 
 
+def test_order_is_judged_while_nodes_crash() -> None:
+    given = {
+        "priority": "1-9",
+        "clients": 6,
+        "workload": "saturated",
+        "crashes": "100,5",
+        "until": "300",
+    }
+    run = prepared(algorithm="recovery/serves-the-least-urgent", **given)
+    recovery_sim.finished(run)
+    assert set(run.monitor.violated) == {"order"}
+    assert "which waits with priority 9" in run.monitor.violated["order"]
+    finished(prepared(**given))
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [

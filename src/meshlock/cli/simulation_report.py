@@ -151,7 +151,7 @@ def verdict(run: Simulation, figures: dict[str, Any]) -> Text:
         checked += ", leases, fences, one token per epoch, conservation"
     elif run.balanced:
         checked += ", one token, conservation"
-    if run.monitor.ordered:
+    if run.monitor.ordered or (isinstance(run, RecoverySimulation) and run.order is not None):
         checked += ", order"
     return Text.assemble(
         f"synchronisation delay {sync:.4g}, use rate {figures['use_rate']:.3f}\n",

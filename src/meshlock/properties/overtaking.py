@@ -27,14 +27,18 @@ class Overtaking:
         self.epoch: object = None
 
     def disturbed(self, time: float) -> None:
-        """A node or a link comes or goes."""
+        """A node or a link comes or goes: everything begins anew."""
         self.disturbed_at = time
+        for one in self.waiting.values():
+            one.passed = 0
 
-    def goes_by(self, time: float, epoch: object) -> None:
-        """Another epoch is as good as a fault: everybody asks anew."""
-        if self.epoch is not None and epoch != self.epoch:
+    def goes_by(self, time: float, epoch: object) -> bool:
+        """Another epoch is as good as a fault: everybody asks anew. Is it one?"""
+        another = self.epoch is not None and epoch != self.epoch
+        if another:
             self.disturbed(time)
         self.epoch = epoch
+        return another
 
     def asks(self, time: float, client: int, node: int, priority: float) -> None:
         self.waiting[client] = Waiting(time, node, priority)

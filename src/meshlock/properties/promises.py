@@ -37,6 +37,13 @@ def promises(algorithm: Algorithm, options: dict[str, str], leased: bool = False
     )
 
 
+def orderly(algorithm: Algorithm, options: dict[str, str]) -> bool:
+    """Is order judged where there are leases: does the more urgent go first, and age all alike?"""
+    if not algorithm.priorities or options.get("backfill", "off") == "on":
+        return False
+    return options.get("ageing", "none") in ("stamped", "none")
+
+
 def written(setup: dict[str, Any]) -> Promises:
     """What the run of a trace with this set-up promised."""
     return Promises(

@@ -15,7 +15,10 @@ from typing import Any
 from meshlock.algorithms.clients import PATIENCE
 from meshlock.algorithms.interface import Message, Node
 from meshlock.algorithms.recovery.records import Fence
+from meshlock.properties import sentences
+from meshlock.properties.overtaking import Overtaking
 from meshlock.properties.paths import Paths
+from meshlock.properties.promises import orderly
 from meshlock.simulate.clocks import TICKS
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.faults import Faults
@@ -64,6 +67,9 @@ class RecoverySimulation(Routed):
         self.recovery = RecoveryMeasures(size, layer.members, self.permits)
         recover = recover_within(layer.clocks.wait / TICKS)
         self.paths = Paths(layer.members, recover, self.queue_within())
+        self.order: Overtaking | None = None
+        if orderly(setup.algorithm, setup.options):
+            self.order = Overtaking(recover)
         self.late = 0  # requests that waited although they had a path, and were served or lost
         self.unserved_with_path = 0
         self.asked: list[tuple[int, float]] = []  # node and time of every request
@@ -179,9 +185,20 @@ class RecoverySimulation(Routed):
         self.asked.append((client.node, self.now))
         super().ask(client)
 
+    def submit(self, client: Client) -> None:
+        if self.order is not None:
+            self.order.asks(self.now, client.number, client.node, client.priority)
+        super().submit(client)
+
     def enters(self, node: Node, client: Client) -> None:
         self.waited(client)
         self.last_entry = self.now
+        if self.order is not None:
+            here = self.parts[client.node]
+            reached = {one for one, part in enumerate(self.parts) if part == here}
+            for other, priority in self.order.enters(client.number, reached):
+                text = sentences.passed_over(client.node, other, priority)
+                self.lives.monitor.report("order", self.now, text)
         super().enters(node, client)
 
     def waited(self, client: Client) -> None:
@@ -206,6 +223,9 @@ class RecoverySimulation(Routed):
     def crash(self, me: int) -> list[Client]:
         self.recovery.crashes += 1
         clients = super().crash(me)
+        if self.order is not None:
+            self.order.crashed(me)
+            self.order.disturbed(self.now)
         self.due[me] = NEVER
         for client in clients:
             self.active -= 1
@@ -240,6 +260,8 @@ class RecoverySimulation(Routed):
     ) -> None:
         super().done(node, event, cause, tokens, permits)
         me = node.me
+        if self.order is not None:
+            self.order.goes_by(self.now, self.lives.minted)
         if self.lives.members != self.paths.members:
             self.paths.members = self.recovery.members = self.lives.members
             self.recovery.moved = True
@@ -312,6 +334,8 @@ class RecoverySimulation(Routed):
         super().network_changed()
         self.recovery.moved = True
         self.last_change = self.now
+        if self.order is not None:
+            self.order.disturbed(self.now)
         if self.begun and self.paths.record(self.now, self.parts):
             for me in range(self.network.size):
                 away = self.away[me]

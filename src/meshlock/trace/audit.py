@@ -163,8 +163,11 @@ class Audit:
                 raise self.trace.bad(
                     f"changes the priority of client {client}, which does not wait"
                 )
+            priority = self.trace.whole(event, "priority")
             self.monitor.withdraws(client)
-            self.monitor.asks(client, self.trace.whole(event, "priority"))
+            self.monitor.asks(client, priority)
+            if self.leases is not None:
+                self.leases.changes_priority(self.now, client, priority)
         elif kind == "withdraw":
             client = self.trace.whole(event, "client")
             if client not in self.clients or client in self.inside:

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from meshlock.algorithms.recovery.records import FENCE_BITS
 from meshlock.algorithms.registry import find
 from meshlock.properties import sentences
 from meshlock.properties.leases import Epoch, Fence, LeaseMonitor, numbered
 from meshlock.properties.overtaking import Overtaking
 from meshlock.properties.paths import Paths, labelled
+from meshlock.properties.promises import orderly
 from meshlock.trace.reader import Trace
 
-
-def keeps_order(setup: dict[str, Any]) -> bool:
-    """Does its algorithm promise that the more urgent goes first, and age all alike?"""
-    algorithm, options = find(str(setup.get("algorithm"))), setup.get("options") or {}
-    if not algorithm.priorities or options.get("backfill", "off") == "on":
-        return False
-    return bool(options.get("ageing", "none") in ("stamped", "none"))
+LEASES = 2
+"""So long a request is to be known where the token is, in traces that do not say how long recovery
+may take. As long nobody may have written down yet that a link had failed."""
 
 
 class LeaseAudit:
@@ -37,8 +35,11 @@ class LeaseAudit:
         if isinstance(recover, int | float) and isinstance(queue, int | float):
             self.paths = Paths(tuple(members), float(recover), float(queue))
         self.order: Overtaking | None = None
-        if self.paths is not None and keeps_order(trace.setup):
-            self.order = Overtaking(self.paths.recover)
+        self.passed: list[tuple[float, int, int, float]] = []  # what may yet be excused, live
+        lasting = recover if self.paths is not None else LEASES * recovery.get("lease", 0.0)
+        algorithm, options = find(str(trace.setup.get("algorithm"))), trace.setup.get("options")
+        if lasting and orderly(algorithm, options or {}):
+            self.order = Overtaking(lasting)
         slack = recovery.get("slack", 0.0)
         self.monitor = LeaseMonitor(
             trace.setup["permits"], float(slack) if isinstance(slack, int | float) else 0.0
@@ -71,14 +72,29 @@ class LeaseAudit:
             if self.paths is not None:
                 self.paths.record(self.changed_at, labelled(self.near, self.up))
             self.changed_at = None
+        self.blame_passing(time)
+
+    def blame_passing(self, time: float) -> None:
+        """What nothing that was written down until now excuses."""
+        while self.order is not None and self.passed:
+            passed, node, other, priority = self.passed[0]
+            if passed + self.order.slack >= time:
+                break
+            self.passed.pop(0)
+            self.monitor.report("order", passed, sentences.passed_over(node, other, priority))
+
+    def disturbed(self, time: float) -> None:
+        """A fault, of which live nodes may have heard late."""
+        if self.order is not None:
+            self.order.disturbed(time)
+            self.passed = []
 
     def network(self, kind: str, event: dict[str, Any]) -> None:
         node = self.trace.whole(event, "node")
-        if self.order is not None:
-            self.order.disturbed(event["t"])
-            if kind == "crash":
-                self.order.crashed(node)
+        self.disturbed(event["t"])
         if kind == "crash":
+            if self.order is not None:
+                self.order.crashed(node)
             self.up[node] = False
             self.monitor.crashed(node)
         elif kind == "restart":
@@ -110,19 +126,29 @@ class LeaseAudit:
                 self.with_path += 1
 
     def enter(self, event: dict[str, Any], node: int, client: int, want: int) -> None:
-        self.keeps_order(event["t"], node, client)
+        self.keeps_order(event, node, client)
         self.waits_no_more(event["t"], client)
         until = self.number(event, "until")
         fence, permits, slots = self.fence(event), self.permits(event), self.slots(event, want)
         self.monitor.granted(event["t"], node, client, want, until, fence, permits, slots)
 
-    def keeps_order(self, time: float, node: int, client: int) -> None:
+    def changes_priority(self, time: float, client: int, priority: float) -> None:
+        """It is as if it asked now."""
+        if self.order is not None and client in self.asked:
+            self.order.asks(time, client, self.asked[client][0], priority)
+
+    def keeps_order(self, event: dict[str, Any], node: int, client: int) -> None:
         if self.order is None:
             return
+        time, fence = event["t"], event.get("fence")
+        if self.live and isinstance(fence, int) and self.order.goes_by(time, fence >> FENCE_BITS):
+            self.passed = []
         labels = labelled(self.near, self.up)
         reached = {one for one, label in enumerate(labels) if label == labels[node]}
         for other, priority in self.order.enters(client, reached):
-            self.monitor.report("order", time, sentences.passed_over(node, other, priority))
+            self.passed.append((time, node, other, priority))
+        if not self.live:
+            self.blame_passing(time + self.order.slack + 1.0)
 
     def lease(self, event: dict[str, Any]) -> None:
         client = self.trace.whole(event, "client")
@@ -147,8 +173,7 @@ class LeaseAudit:
     def recovered(self, event: dict[str, Any]) -> None:
         node = self.trace.whole(event, "node")
         epoch = self.epoch(event.get("epoch"))
-        if self.order is not None:
-            self.order.disturbed(event["t"])
+        self.disturbed(event["t"])
         self.monitor.recovered(event["t"], node, epoch, self.permits(event))
 
     def keeps(self, event: dict[str, Any], node: int, tokens: int, free: int) -> None:

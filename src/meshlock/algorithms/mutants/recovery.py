@@ -319,6 +319,13 @@ class ReturnsByAmount(Layer):
         super().receive_return(message)
 
 
+class ServesTheLeastUrgent(Layer):
+    """Rule 2: clients ask inside with the priority that they have."""
+
+    def resume(self, client: int, want: int, priority: int, age: int) -> None:
+        super().resume(client, want, -priority, age)
+
+
 class DoesNotWithhold(Layer):
     """Rule 8: who is let in waits until the token is made."""
 
@@ -739,6 +746,12 @@ MUTANTS: list[Mutant] = [
         "waiting clients do not ask anew in a new epoch",
         "served in 1",
         "requests=1 members=1 others=1 proposals=1",
+    ),
+    mutant(
+        ServesTheLeastUrgent,
+        "clients ask the node inside with their priorities the wrong way round",
+        "order in 7",
+        "requests=0:1@1,1:1@9,2:1@5",
     ),
     mutant(
         ReturnsByAmount,

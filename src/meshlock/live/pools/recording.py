@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 SLACK = 10
 """The part of a lease by which renewals may be told late."""
 
+CLIENTS = ("request", "leave", "give-back", "withdraw", "priority")
+"""What a client does."""
+
 ENDS = ("leave", "withdraw", "lease-lost")
 """After these a client is inside no more."""
 
@@ -110,8 +113,8 @@ class Recording:
         self, pool: Pool, configuration: PoolConfiguration, algorithm: Algorithm, core: Node
     ) -> None:
         """A pool with members outlives its nodes, so a life is added to those before it. Only
-        clients are written of, not the token and its messages: who may be inside is judged by
-        leases and fences."""
+        clients and links are written of, not the token and its messages: who may be inside is
+        judged by leases and fences, who goes first by who has asked and can be reached."""
         recovery: dict[str, Any] | None = None
         holder = core.me if core.tokens() > 0 or core.free_permits() > 0 else NIL
         if pool.members is not None:
@@ -166,7 +169,7 @@ class Recording:
     ) -> None:
         me = members.node.me
         outcomes = [effect for effect in effects if isinstance(effect, Enter | Lost)]
-        if event in ("request", "leave", "give-back", "withdraw"):
+        if event in CLIENTS or event in ("link-up", "link-down"):
             self.leased(event, me, **cause)
         elif outcomes:
             self.leased("timer", me)
