@@ -571,3 +571,14 @@ def test_what_a_client_was_told_is_in_the_agents_status(agent: Agent) -> None:
             await found.pool("docks").acquire()
 
     run(story)
+
+
+def test_one_after_another_asks_over_one_connection(agent: Agent) -> None:
+    async def story() -> None:
+        async with meshlock.aconnect(agent.socket) as found:
+            for _ in range(20):
+                async with found.pool("docks").acquire(timeout=LIMIT):
+                    pass
+            assert len(found._lines) == 2  # one of them has the session
+
+    run(story)

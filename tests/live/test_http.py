@@ -218,6 +218,32 @@ def test_a_session_hears_of_its_losses_by_long_poll(tmp_path: Path) -> None:
     run(story)
 
 
+def test_a_session_is_told_of_renewals_and_not_of_what_the_answer_said(tmp_path: Path) -> None:
+    async def story() -> None:
+        place = str(tmp_path / "socket")
+        async with Node("a", state=tmp_path) as a, serving_socket(Interface(a), place):
+            a.pool("docks", permits=2, lease=0.5)
+            told: list[dict[str, Any]] = []
+            holds, asks = await Line(place).open(), await Line(place).open()
+            name = json.loads((await holds.ask("POST", "/v1/sessions"))[1])["session"]
+            holds.told = told.append
+            path = f"/v1/sessions/{name}/events?leases=true"
+            await holds.ask("GET", path, more="Accept: text/event-stream\r\n")
+            path, body = "/v1/pools/docks/acquire", json.dumps({"session": name})
+            for _ in range(20):
+                grant = json.loads((await asks.ask("POST", path, body))[1])
+                await asks.ask("DELETE", f"/v1/grants/{grant['grant']}")
+            grant = json.loads((await asks.ask("POST", path, body))[1])
+            await eventually(lambda: len(told) >= 2)
+            assert {one["event"] for one in told} == {"lease"}
+            ends = [one["until"] for one in told if one["grant"] == grant["grant"]]
+            assert len(ends) == len(told) and ends == sorted(ends) and ends[0] > grant["until"]
+            holds.transport.close()
+            asks.transport.close()
+
+    run(story)
+
+
 def test_a_port_in_use_is_a_sentence() -> None:
     async def story() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from typing import cast
 
 import pytest
 
@@ -22,6 +23,11 @@ async def slow(request: Request) -> Response:
         await asyncio.Event().wait()
     finally:
         waiting.append("gone")
+    return answer({})
+
+
+async def soon(request: Request) -> Response:
+    await asyncio.sleep(0)
     return answer({})
 
 
@@ -49,6 +55,7 @@ ROUTES = [
     Route("GET", "/names/{name}/of/{other}", lambda request: answer(request.parameters)),
     Route("GET", "/asked", lambda request: answer(request.asked)),
     Route("GET", "/slow", slow),
+    Route("GET", "/soon", soon),
     Route("GET", "/parts", lambda _: Response(kind="text/plain", stream=parts())),
     Route("GET", "/broken", broken),
     Route("GET", "/refusing", refusing),
@@ -91,6 +98,48 @@ def test_requests_in_one_piece_and_in_many() -> None:
                 assert found.count(b"HTTP/1.1 200 OK\r\n") == 2
                 assert b'{"name":"a b","other":"c/d"}' in found
                 assert '{"x":"2","y":"ä"}'.encode() in found
+
+    run(story)
+
+
+class Pipe:
+    """Where answers go."""
+
+    def __init__(self) -> None:
+        self.writes: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self.writes.append(data)
+
+
+def test_an_answer_that_nobody_waits_for_leaves_with_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def statuses(data: bytes) -> list[bytes]:
+        return [part[:3] for part in data.split(b"HTTP/1.1 ")[1:]]
+
+    async def story() -> None:
+        found = server.Server(Site(ROUTES), None)
+        connection, pipe = server.Connection(found), Pipe()
+        connection.connection_made(cast(asyncio.Transport, pipe))
+        later = get("/refusing", "Prefer: answer-later", method="DELETE", last=False)
+        connection.data_received(later + later)
+        assert pipe.writes == []
+        connection.data_received(get("/", last=False))
+        assert [statuses(data) for data in pipe.writes] == [[b"204", b"204", b"200"]]
+        pipe.writes.clear()
+        connection.data_received(get("/soon", last=False) + later)
+        await eventually(lambda: pipe.writes)  # one that is waited for does not wait for it
+        assert [statuses(data) for data in pipe.writes] == [[b"200", b"204"]]
+        pipe.writes.clear()
+        connection.data_received(later + get("/parts", last=False))
+        await eventually(lambda: pipe.writes and pipe.writes[-1] == b"0\r\n\r\n")
+        assert statuses(b"".join(pipe.writes)) == [b"204", b"200"]
+        pipe.writes.clear()
+        monkeypatch.setattr(server, "MOST_UNSENT", 100)
+        connection.data_received(later + later)
+        assert [statuses(data) for data in pipe.writes] == [[b"204", b"204"]]
+        found.sweeping.cancel()
 
     run(story)
 

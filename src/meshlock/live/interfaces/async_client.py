@@ -8,17 +8,17 @@ that waits.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
+from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
-from functools import partial
 from typing import Any, cast
 from weakref import WeakSet
 
 from meshlock.errors import NotInTime, Refused
 from meshlock.live.interfaces.asking import (
     GRACE,
+    LATER,
     TOO_OLD,
     AgentGone,
     NoAgent,
@@ -28,12 +28,16 @@ from meshlock.live.interfaces.asking import (
     refusal,
     request,
     split_head,
+    understood,
     wish,
+    wish_for_permits,
 )
 from meshlock.live.interfaces.client import PATIENCE, RETRY
 from meshlock.live.machine import limits
 from meshlock.live.machine.labels import default as default_label
 from meshlock.live.pools.grants import Acquire, Grant, urgency
+
+BUFFER = 16 * 1024
 
 
 class Connecting:
@@ -58,21 +62,25 @@ def aconnect(socket: str | None = None) -> Connecting:
     return Connecting(socket or default_socket())
 
 
-class Line(asyncio.Protocol):
+class Line(asyncio.BufferedProtocol):
     """One connection to the agent: a question, an answer, and so on; or in the end a stream."""
 
     def __init__(self, place: str) -> None:
         self.place = place
+        self.loop: asyncio.AbstractEventLoop
         self.transport: asyncio.Transport
+        self.buffer = bytearray(BUFFER)  # else the loop makes a large one whenever data comes
         self.data = b""
-        self.answer: asyncio.Future[tuple[int, bytes]] | None = None
+        self.answers: deque[asyncio.Future[tuple[int, bytes]] | None] = deque()
+        """To come; None: nobody waits for it."""
         self.told: Callable[[dict[str, Any]], None] | None = None  # reads the stream
         self.ended: Callable[[], None] | None = None
         self.over = False
 
     async def open(self) -> Line:
+        self.loop = asyncio.get_running_loop()
         try:
-            await asyncio.get_running_loop().create_unix_connection(lambda: self, self.place)
+            await self.loop.create_unix_connection(lambda: self, self.place)
         except OSError as error:
             raise no_agent(self.place, error) from None
         return self
@@ -82,26 +90,28 @@ class Line(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.over = True
-        if self.answer is not None and not self.answer.done():
-            self.answer.set_exception(AgentGone("The agent went away."))
+        self.fail(AgentGone("The agent went away."))
         if self.ended is not None:
             self.ended()
 
-    def data_received(self, data: bytes) -> None:
-        self.data += data
-        if self.answer is None:
-            self.read_stream()
-            return
-        head = split_head(self.data)
-        if head is None or len(self.data) < head[2]:
-            if not self.data.startswith(b"HTTP/1.1 "[: len(self.data)]):
-                self.fail(Refused(TOO_OLD.format(place=self.place)))
-            return
-        status, begin, end = head
-        answer, self.answer = self.answer, None
-        body, self.data = self.data[begin : max(end, begin)], self.data[max(end, begin) :]
-        if not answer.done():
-            answer.set_result((status, body))
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self.buffer
+
+    def buffer_updated(self, size: int) -> None:
+        self.data += self.buffer[:size]
+        while self.answers:
+            head = split_head(self.data)
+            if head is None or len(self.data) < head[2]:
+                if not self.data.startswith(b"HTTP/1.1 "[: len(self.data)]):
+                    self.fail(Refused(TOO_OLD.format(place=self.place)))
+                    self.transport.abort()
+                return
+            status, begin, end = head
+            end = max(begin, end)
+            body, self.data = self.data[begin:end], self.data[end:]
+            answer = self.answers.popleft()
+            if answer is not None and not answer.done():
+                answer.set_result((status, body))
         self.read_stream()
 
     def read_stream(self) -> None:
@@ -112,19 +122,26 @@ class Line(asyncio.Protocol):
             said, self.data = self.data[line + 2 : end], self.data[end + 2 :]
             data = said.partition(b"data: ")[2]
             if data:
-                self.told(json.loads(data))
+                self.told(understood(data))
 
     def fail(self, error: Exception) -> None:
-        if self.answer is not None and not self.answer.done():
-            self.answer.set_exception(error)
-        self.transport.abort()
+        for answer in self.answers:
+            if answer is not None and not answer.done():
+                answer.set_exception(error)
+        self.answers.clear()
 
     def ask(
         self, method: str, path: str, body: str = "", more: str = ""
     ) -> asyncio.Future[tuple[int, bytes]]:
-        answer = self.answer = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[tuple[int, bytes]] = self.loop.create_future()
+        self.answers.append(answer)
         self.transport.write(request(method, path, body, more))
         return answer
+
+    def say(self, method: str, path: str) -> None:
+        """Ask for something whose answer does not matter. It comes with the next one."""
+        self.answers.append(None)
+        self.transport.write(request(method, path, more=LATER))
 
 
 class Holding:
@@ -156,7 +173,7 @@ class Session:
                 raise Refused(TOO_OLD.format(place=line.place))
             if status != 201:
                 raise refusal(status, said)
-            self.name = json.loads(said)["session"]
+            self.name = understood(said)["session"]
             line.told, line.ended = self.told, self.end
             path = f"/v1/sessions/{self.name}/events?leases=true"
             status, said = await line.ask("GET", path, more="Accept: text/event-stream\r\n")
@@ -249,11 +266,15 @@ class Client:
                     self._lines.add(line)
         return session
 
-    async def line(self) -> Line:
+    def idle(self) -> Line | None:
+        """A connection that nobody uses, if there is one."""
         while self._idle:
             line = self._idle.pop()
             if not line.over:
                 return line
+        return None
+
+    async def line(self) -> Line:
         line = await Line(self.place).open()
         self._lines.add(line)
         return line
@@ -263,7 +284,7 @@ class Client:
     ) -> tuple[int, bytes]:
         """Over a connection that nobody uses. One that is cancelled is closed: then the agent takes
         back what it has granted or would."""
-        line = await self.line()
+        line = self.idle() or await self.line()
         try:
             if timeout is None:
                 found = await line.ask(method, path, body)
@@ -288,7 +309,7 @@ class Client:
                     raise Refused(str(error)) from None
         if status >= 400:
             raise refusal(status, said)
-        return json.loads(said) if said else None
+        return understood(said) if said else None
 
     async def acquire(self, pool: ClientPool, request: Acquire) -> Grant:
         """Whatever becomes of the agent meanwhile, as long as there is one again soon."""
@@ -306,11 +327,13 @@ class Client:
         while True:
             left = None if end is None else max(0.0, end - loop.time())
             try:
-                session = await self.session()
+                session = self._session
+                if session is None or session.over:
+                    session = await self.session()
                 self._last_request += 1
                 name = self._waiting[request] = f"r{self._last_request}-{session.name}"
-                urgent = {"want": request.want, "priority": request.priority, "timeout": left}
-                body = wish(**urgent, label=label, session=session.name, request=name)
+                urgent = request.priority
+                body = wish_for_permits(request.want, urgent, left, label, session.name, name)
                 path = f"/v1/pools/{pool.name}/acquire"
                 status, said = await self.call("POST", path, body, left)
                 if status == 503:
@@ -325,7 +348,7 @@ class Client:
                 await asyncio.sleep(RETRY)
                 continue
             if status == 200:
-                return self.granted(pool, session, json.loads(said))
+                return self.granted(pool, session, understood(said))
             if not session.over:
                 raise refusal(status, said)
 
@@ -377,21 +400,17 @@ class Client:
 
     def say(self, path: str) -> None:
         """Give back what is there."""
-        while self._idle:
-            line = self._idle.pop()
-            if not line.over:
-                line.ask("DELETE", path).add_done_callback(partial(self.rest, line))
-                return
-        self.begin(self.give_back(path))
+        line = self.idle()
+        if line is None:
+            self.begin(self.give_back(path))
+        else:
+            line.say("DELETE", path)
+            self._idle.append(line)
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    def rest(self, line: Line, done: asyncio.Future[tuple[int, bytes]]) -> None:
-        if not done.cancelled() and done.exception() is None:
-            self._idle.append(line)
 
     async def give_back(self, path: str) -> None:
         with suppress(AgentGone, NoAgent):  # what was held went with it

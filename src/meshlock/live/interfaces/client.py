@@ -10,7 +10,6 @@ programs start quickly.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -18,6 +17,7 @@ from weakref import WeakSet
 
 from meshlock.errors import NotInTime, Refused
 from meshlock.live.interfaces.asking import (
+    LATER,
     TOO_OLD,
     AgentGone,
     Connection,
@@ -25,7 +25,8 @@ from meshlock.live.interfaces.asking import (
     default_socket,
     pool_name,
     refusal,
-    wish,
+    understood,
+    wish_for_permits,
 )
 from meshlock.live.machine.labels import default as default_label
 from meshlock.live.pools.grants import BlockingGrant, part, urgency
@@ -63,7 +64,7 @@ class Session:
                 raise Refused(TOO_OLD.format(place=self.line.place))
             if status != 201:
                 raise refusal(status, said)
-            self.name: str = json.loads(said)["session"]
+            self.name: str = understood(said)["session"]
             self.line.follow(f"/v1/sessions/{self.name}/events{'?leases=true' * leases}")
         except BaseException as error:
             self.line.close()
@@ -168,12 +169,12 @@ class BlockingClient:
         return found
 
     def say(self, method: str, path: str) -> None:
-        """Ask for something whose answer does not matter. It is read before that of the next
-        question on the same connection, so that one need not wait for it."""
+        """Ask for something whose answer does not matter. It comes with that to the next question
+        on the same connection."""
         line = self.idle()
         try:
             if line.owed < MOST_OWED:
-                line.send(method, path)
+                line.send(method, path, more=LATER)
                 line.owed += 1
             else:
                 line.call(method, path)
@@ -200,7 +201,7 @@ class BlockingClient:
                     raise Refused(str(error)) from None
         if status >= 400:
             raise refusal(status, said)
-        return json.loads(said) if said else None
+        return understood(said) if said else None
 
     def gone(self) -> None:
         """The agent hung up: so it has on all of us."""
@@ -221,8 +222,7 @@ class BlockingClient:
             left = None if end is None else max(0.0, end - time.monotonic())
             try:
                 session = self.session()
-                asked = {"want": want, "priority": priority, "timeout": left, "label": name}
-                body = wish(**asked, session=session.name)
+                body = wish_for_permits(want, priority, left, name, session.name)
                 status, said = self.call("POST", f"/v1/pools/{pool}/acquire", body, left)
                 if status == 503:
                     raise NoAgent(str(refusal(status, said)))
@@ -237,7 +237,7 @@ class BlockingClient:
                 time.sleep(RETRY)
                 continue
             if status == 200:
-                return session, json.loads(said)
+                return session, understood(said)
             if status == 404:
                 session.hear()
             if not session.over:

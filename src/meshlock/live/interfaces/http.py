@@ -101,7 +101,8 @@ class Session:
         self.events: list[messages.Event] = []
         self.last_event = 0
         self.over = False
-        self.leases = False  # tell renewals, too
+        self.leases: dict[str, float] | None = None  # if renewals are told, too: the last ones
+        self.rests = 0.0  # seconds between two looks at them
         self.news = asyncio.Event()
 
     def tell(self, event: str, grant: str, until: float | None = None) -> None:
@@ -125,6 +126,13 @@ class Session:
         """Seconds of the lease that ends first."""
         leases = [lease for grant in self.grants.values() if (lease := grant.lease) is not None]
         return min(leases, default=None)
+
+    def told_lease(self, name: str, until: float, lease: float) -> None:
+        """Whoever asked has this from the answer; the next look must come in time."""
+        if self.leases is not None:
+            self.leases[name] = until
+            if lease * 2 < self.rests * LOOKS:
+                self.news.set()
 
     def tell_leases(self, told: dict[str, float]) -> None:
         for name, grant in self.grants.items():
@@ -436,11 +444,12 @@ class Interface:
             name = f"{session.name}-{session.last_grant}"
             session.grants[name] = grant
             request.connection.unread = grant.release
-            if session.leases:
-                session.news.set()
         self.grants[name] = grant
         grant.at_end(lambda: self.ended(name, session))
         until = grant.deadline
+        lease = time_left(until)
+        if session is not None and until is not None and lease is not None:
+            session.told_lease(name, until, lease)
         ttl = wish.ttl if session is None else None
         return answer(
             {
@@ -452,7 +461,7 @@ class Interface:
                 "fence": grant.fence,
                 "slots": grant.slots,
                 "ttl": ttl,
-                "lease": time_left(until),
+                "lease": lease,
                 "until": until,
             }
         )
@@ -463,6 +472,8 @@ class Interface:
             self.leased.pop(name).timer.cancel()
             return
         del session.grants[name]
+        if session.leases is not None:
+            session.leases.pop(name, None)
         if grant.lost:
             session.tell("lost", name)
 
@@ -526,17 +537,17 @@ class Interface:
     async def stream(
         self, session: Session, after: int, leases: bool
     ) -> AsyncGenerator[bytes, None]:
-        told: dict[str, float] = {}
-        session.leases = session.leases or leases
+        if leases and session.leases is None:
+            session.leases = {}
         while not session.over:
             for one in list(session.after(after)):
                 after = one.number
                 yield event(one.event, one)
             lease = session.shortest() if leases else None
-            await session.wait(STILL_HERE if lease is None else max(LOOK / 2, lease / LOOKS))
-            if leases:
-                told = {name: told[name] for name in told if name in session.grants}
-                session.tell_leases(told)
+            session.rests = STILL_HERE if lease is None else max(LOOK / 2, lease / LOOKS)
+            await session.wait(session.rests)
+            if leases and session.leases is not None:
+                session.tell_leases(session.leases)
 
 
 def impossible(error: Refused) -> HTTPError:

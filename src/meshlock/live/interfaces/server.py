@@ -16,7 +16,7 @@ from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
 from time import time
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
@@ -37,6 +37,13 @@ LINGER = 1.0
 
 IDLE = 120.0
 """Seconds for which a connection to a port may rest between two requests."""
+
+MOST_UNSENT = 16 * 1024
+"""Bytes of answers that may wait for the next one."""
+
+LATER = "answer-later"
+"""What a client says in a header ``Prefer`` if it does not wait for the answer: that leaves with
+the next one on the same connection, and wakes nobody."""
 
 MOST_CONNECTIONS = 1000
 NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
@@ -78,16 +85,26 @@ def answer(value: object, status: int = 200, headers: Mapping[str, str] | None =
 
 
 class Request:
-    __slots__ = ("body", "connection", "headers", "method", "parameters", "path", "query", "safe")
+    __slots__ = (
+        *("body", "connection", "headers", "later", "method"),
+        *("parameters", "path", "query", "safe"),
+    )
 
     def __init__(
-        self, method: str, path: list[str], query: str, headers: Mapping[str, str], safe: bool
+        self,
+        method: str,
+        path: list[str],
+        query: str,
+        headers: Mapping[str, str],
+        safe: bool = True,
+        later: bool = False,
     ) -> None:
         self.method = method
         self.path = path  # its parts, decoded
         self.query = query
         self.headers = headers  # names in small letters
         self.safe = safe  # the connection can be used again
+        self.later = later  # its answer may leave with the next one
         self.body = b""
         self.parameters: dict[str, str] = {}  # what the path says for the names of its route
         self.connection: Connection
@@ -109,6 +126,17 @@ class Route(NamedTuple):
     handler: Handler
 
 
+class Branch:
+    """Where the first parts of a path lead."""
+
+    __slots__ = ("any", "below", "methods")
+
+    def __init__(self) -> None:
+        self.below: dict[str, Branch] = {}
+        self.any: Branch | None = None  # whatever the next part is
+        self.methods: dict[str, tuple[Handler, list[str]]] = {}
+
+
 class Site:
     """What is served: routes, and who may ask."""
 
@@ -120,41 +148,43 @@ class Site:
     ) -> None:
         self.admit = admit
         self.failed = failed  # called while an exception is handled that nobody expected
-        self.tree: dict[str, Any] = {}
+        self.root = Branch()
         for route in routes:
-            branch = self.tree
+            branch = self.root
             names = []
             for part in route.path.split("/")[1:]:
                 if part.startswith("{"):
                     names.append(part[1:-1])
-                    part = "*"
-                branch = branch.setdefault(part, {})
-            branch.setdefault("methods", {})[route.method] = (route.handler, names)
+                    branch.any = branch.any or Branch()
+                    branch = branch.any
+                else:
+                    branch = branch.below.setdefault(part, Branch())
+            branch.methods[route.method] = (route.handler, names)
 
     def find(self, request: Request) -> Handler:
         """The handler; the request learns what its path says."""
-        branch: dict[str, Any] | None = self.tree
+        branch: Branch | None = self.root
         given = []
         for part in request.path:
             assert branch is not None
-            below = branch.get("/" if part in ("*", "methods") else part)
+            below = branch.below.get(part)
             if below is None:
-                below = branch.get("*")
+                below = branch.any
                 given.append(part)
             branch = below
             if branch is None:
                 break
-        methods = branch.get("methods") if branch else None
-        if methods is None:
+        if branch is None or not branch.methods:
             raise HTTPError(404, "There is nothing here: /openapi.json says what there is.")
-        method = "GET" if request.method == "HEAD" else request.method
-        if method not in methods:
+        methods = branch.methods
+        found = methods.get("GET" if request.method == "HEAD" else request.method)
+        if found is None:
             allowed = sorted({*methods, *(["HEAD"] if "GET" in methods else [])})
             why = f"{limits.shown(request.method)} is not possible here: use {allowed[0]}."
             raise HTTPError(405, why, {"Allow": ", ".join(allowed)})
-        handler, names = methods[method]
+        handler, names = found
         request.parameters = dict(zip(names, given, strict=True))
-        return handler  # type: ignore[no-any-return]
+        return handler
 
     def refusal(self, error: BaseException) -> Response:
         """What went wrong, as an answer."""
@@ -180,7 +210,9 @@ class Connection(asyncio.Protocol):
         self.site = server.site
         self.loop = server.loop
         self.transport: asyncio.Transport
-        self.data = bytearray()
+        self.data = b""
+        self.unsent = b""  # answers
+        self.awaited = False  # is one of them?
         self.request: Request | None = None  # of which the body is still to come
         self.length: int | None = 0  # of that body; None: it comes in chunks
         self.task: asyncio.Task[None] | None = None  # at work on a request
@@ -230,7 +262,7 @@ class Connection(asyncio.Protocol):
             return
         if not self.data and self.request is None:
             self.since = self.loop.time()
-        self.data += data
+        self.data = self.data + data if self.data else data
         if self.task is None:
             self.read()
         elif len(self.data) > MOST_AHEAD:
@@ -246,41 +278,41 @@ class Connection(asyncio.Protocol):
                 self.refuse(error)
                 return
             if request is None:
-                return
+                break
             self.unread = None
             request.connection = self
             self.serve(request)
+        if self.awaited or len(self.unsent) > MOST_UNSENT:
+            self.flush()
 
     def next_request(self) -> Request | None:
         data = self.data
         if self.request is None:
             end = data.find(b"\r\n\r\n")
             if end < 0 and data.startswith(b"\r\n"):
-                del data[:2]  # some clients end a body with an empty line
-                return self.next_request() if data else None
+                self.data = data[2:]  # some clients end a body with an empty line
+                return self.next_request() if self.data else None
             if end > LONGEST_HEAD or (end < 0 and len(data) > LONGEST_HEAD):
                 raise HTTPError(431, "The head of this request is too long.")
             if end < 0:
                 return None
-            text = data[:end].decode("latin-1")
-            del data[: end + 4]
-            self.request, self.length = parsed(text)
-        request = self.request
-        if self.length is None:
+            self.request, self.length = parsed(data[:end].decode("latin-1"))
+            data = self.data = data[end + 4 :]
+        request, length = self.request, self.length
+        if length is None:
             body = unchunked(data)
             if body is None:
                 if len(data) > 2 * MOST_BODY:
                     raise too_long()
                 self.wait_for_body(request)
                 return None
-            request.body, size = body
-            del data[:size]
-        elif self.length:
-            if len(data) < self.length:
-                self.wait_for_body(request)
-                return None
-            request.body = bytes(data[: self.length])
-            del data[: self.length]
+            request.body, length = body
+        elif len(data) < length:
+            self.wait_for_body(request)
+            return None
+        else:
+            request.body = data[:length]
+        self.data = data[length:]
         self.request = None
         return request
 
@@ -321,28 +353,33 @@ class Connection(asyncio.Protocol):
         self.read()
 
     def reply(self, request: Request, response: Response) -> None:
+        """It leaves with the next :meth:`flush`."""
         if self.closed:
             return
-        body = response.body
-        head = self.head(request, response)
+        head, body = self.head(request, response), response.body
         if response.status != 204:
-            head += f"Content-Length: {len(body)}\r\n"
+            head += b"Content-Length: %d\r\n" % len(body)
         if request.method == "HEAD":
             body = b""
-        self.transport.write(head.encode("latin-1") + b"\r\n" + body)
+        self.unsent += head + b"\r\n" + body
+        self.awaited = self.awaited or not request.later
         if not request.safe:
+            self.flush()
             self.transport.close()
 
-    def head(self, request: Request, response: Response) -> str:
-        status = response.status
-        lines = f"HTTP/1.1 {status} {REASONS[status]}\r\nDate: {self.server.date()}\r\n"
-        if status != 204:
-            lines += f"Content-Type: {response.kind}\r\n"
+    def flush(self) -> None:
+        if self.unsent:
+            self.transport.write(self.unsent)
+            self.unsent = b""
+            self.awaited = False
+
+    def head(self, request: Request, response: Response) -> bytes:
+        lines = self.server.head(response.status, response.kind)
         if response.headers:
             for name, value in response.headers.items():
-                lines += f"{name}: {value}\r\n"
+                lines += f"{name}: {value}\r\n".encode("latin-1")
         if not request.safe:
-            lines += "Connection: close\r\n"
+            lines += b"Connection: close\r\n"
         return lines
 
     async def tell(
@@ -352,8 +389,8 @@ class Connection(asyncio.Protocol):
         if request.method == "HEAD":
             self.reply(request, response)
             return
-        chunked = "Transfer-Encoding: chunked\r\n\r\n"
-        self.transport.write((self.head(request, response) + chunked).encode("latin-1"))
+        self.unsent += self.head(request, response) + b"Transfer-Encoding: chunked\r\n\r\n"
+        self.flush()
         async with aclosing(parts):
             async for part in parts:
                 if part:  # an empty chunk would be the end
@@ -369,8 +406,9 @@ class Connection(asyncio.Protocol):
         """What cannot be read ends the connection, a moment later: were it cut off while the
         client still sends, the client would never see why."""
         self.refused = True
-        self.data.clear()
-        self.reply(Request("GET", [], "", {}, safe=True), self.site.refusal(error))
+        self.data = b""
+        self.reply(Request("GET", [], "", {}), self.site.refusal(error))
+        self.flush()
         self.transport.write_eof()
         self.loop.call_later(LINGER, self.transport.close)
 
@@ -397,6 +435,9 @@ class Headers(NamedTuple):
     length: int | None
     """Of the body; None: it comes in chunks."""
 
+    later: bool
+    """The client does not wait for the answer."""
+
 
 @lru_cache(maxsize=256)
 def parsed_headers(text: str) -> Headers:
@@ -416,7 +457,8 @@ def parsed_headers(text: str) -> Headers:
                 raise HTTPError(400, f"There are two headers '{name}'.")
             value = f"{fields[name]}, {value}"
         fields[name] = value
-    return Headers(fields, "close" in fields.get("connection", "").lower(), body_length(fields))
+    last = "close" in fields.get("connection", "").lower()
+    return Headers(fields, last, body_length(fields), fields.get("prefer") == LATER)
 
 
 def body_length(fields: Mapping[str, str]) -> int | None:
@@ -463,10 +505,10 @@ def parsed(text: str) -> tuple[Request, int | None]:
         except UnicodeDecodeError:
             raise HTTPError(400, "The path is not in UTF-8.") from None
     safe = newest and not headers.last
-    return Request(method, parts, query, headers.fields, safe), headers.length
+    return Request(method, parts, query, headers.fields, safe, headers.later), headers.length
 
 
-def unchunked(data: bytearray) -> tuple[bytes, int] | None:
+def unchunked(data: bytes) -> tuple[bytes, int] | None:
     """A body that came in chunks, and how many bytes that took; None: there is more to come."""
     body, place = bytearray(), 0
     while True:
@@ -475,7 +517,7 @@ def unchunked(data: bytearray) -> tuple[bytes, int] | None:
             if len(data) - place > 100:
                 raise HTTPError(400, "A chunk does not say how long it is.")
             return None
-        size = bytes(data[place:end]).partition(b";")[0].strip()
+        size = data[place:end].partition(b";")[0].strip()
         if not re.fullmatch(rb"[0-9A-Fa-f]{1,8}", size):
             raise HTTPError(400, "A chunk does not say how long it is.")
         length, place = int(size, 16), end + 2
@@ -502,14 +544,23 @@ class Server:
         self.connections: set[Connection] = set()
         self.server: asyncio.AbstractServer | None = None
         self.dated = 0
-        self.date_text = ""
+        self.heads: dict[tuple[int, str], bytes] = {}  # how answers of this second begin
         self.sweeping = self.loop.call_later(SLOW / 2, self.sweep)
 
-    def date(self) -> str:
+    def head(self, status: int, kind: str) -> bytes:
+        """How an answer of this kind begins."""
         now = int(time())
         if now != self.dated:
-            self.dated, self.date_text = now, formatdate(now, usegmt=True)
-        return self.date_text
+            self.dated = now
+            self.heads.clear()
+        found = self.heads.get((status, kind))
+        if found is None:
+            date = formatdate(now, usegmt=True)
+            text = f"HTTP/1.1 {status} {REASONS[status]}\r\nDate: {date}\r\n"
+            if status != 204:
+                text += f"Content-Type: {kind}\r\n"
+            found = self.heads[status, kind] = text.encode("latin-1")
+        return found
 
     def sweep(self) -> None:
         self.sweeping = self.loop.call_later(SLOW / 2, self.sweep)
