@@ -63,9 +63,8 @@ def __getattr__(name: str) -> object:
     """Import late: whoever only simulates does not pay for live nodes."""
     if name not in _HOMES:
         raise AttributeError(f"module 'meshlock' has no attribute '{name}'")
-    from importlib import import_module
-
-    return getattr(import_module(_HOMES[name]), name)
+    home = __import__(_HOMES[name], fromlist=[name])  # importlib takes long to import
+    return getattr(home, name)
 
 
 def __dir__() -> list[str]:

@@ -123,21 +123,21 @@ def test_an_answer_that_nobody_waits_for_leaves_with_the_next(
         connection, pipe = server.Connection(found), Pipe()
         connection.connection_made(cast(asyncio.Transport, pipe))
         later = get("/refusing", "Prefer: answer-later", method="DELETE", last=False)
-        connection.data_received(later + later)
+        connection.receive(later + later)
         assert pipe.writes == []
-        connection.data_received(get("/", last=False))
+        connection.receive(get("/", last=False))
         assert [statuses(data) for data in pipe.writes] == [[b"204", b"204", b"200"]]
         pipe.writes.clear()
-        connection.data_received(get("/soon", last=False) + later)
+        connection.receive(get("/soon", last=False) + later)
         await eventually(lambda: pipe.writes)  # one that is waited for does not wait for it
         assert [statuses(data) for data in pipe.writes] == [[b"200", b"204"]]
         pipe.writes.clear()
-        connection.data_received(later + get("/parts", last=False))
+        connection.receive(later + get("/parts", last=False))
         await eventually(lambda: pipe.writes and pipe.writes[-1] == b"0\r\n\r\n")
         assert statuses(b"".join(pipe.writes)) == [b"204", b"200"]
         pipe.writes.clear()
         monkeypatch.setattr(server, "MOST_UNSENT", 100)
-        connection.data_received(later + later)
+        connection.receive(later + later)
         assert [statuses(data) for data in pipe.writes] == [[b"204", b"204"]]
         found.sweeping.cancel()
 

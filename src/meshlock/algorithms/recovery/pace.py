@@ -81,6 +81,7 @@ class Pace:
         self.lease = node.terms.lease
         self.grace = self.lease // GRACE
         self.step = self.lease // STEP
+        self.rest = max(1, self.lease // WAKES)
         self.autopilot = Autopilot(node)
         self.change: Change | None = None  # of members or permits, asked for by somebody; or ...
         self.wanted: Change | None = None  # ... if there is none, the one of the autopilot
@@ -103,17 +104,22 @@ class Pace:
         self.tries = 0
 
     def wake_at(self) -> int:
+        """After every call of the node, so it compares and does not count."""
         node, token = self.node, self.node.token
-        due = node.now + max(1, self.lease // WAKES)
-        if token is not None and 0 < (token.until - node.now) * 2 < self.lease:
-            due = min(due, max(node.now, self.renewed_at + self.lease // 6 + 1))  # it may not stay
+        now = node.now
+        due = now + self.rest
+        if token is not None and 0 < (token.until - now) * 2 < self.lease:
+            due = min(due, self.renewed_at + self.lease // 6 + 1)  # it may not stay
         for grant in node.grants.values():
-            due = min(due, max(node.now, grant.until))
-        if len(node.unasked) > 0 and node.active():
-            due = node.now
-        if node.may_close() and (self.quorum_at < 0 or self.all_reported()):
-            due = node.now
-        return max(due, self.woken_at + 1) if self.began else due
+            if grant.until < due:
+                due = grant.until
+        if (len(node.unasked) > 0 and node.active()) or (
+            node.may_close() and (self.quorum_at < 0 or self.all_reported())
+        ):
+            due = now
+        if due < now:
+            due = now
+        return self.woken_at + 1 if self.began and due <= self.woken_at else due
 
     def wake(self, chance: float) -> None:
         node = self.node

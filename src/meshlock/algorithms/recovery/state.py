@@ -117,13 +117,15 @@ class HeldToken:
     def strike(self, fence: Fence, permits: int) -> int:
         """So many permits of a grant, the last of its slots; by fence, so that what is gone is
         not struck out twice. Whose grant it was, NIL if it is not here."""
-        for entry in self.ledger:
+        ledger = self.ledger
+        for place, entry in enumerate(ledger):
             if entry.fence == fence:
                 left = max(0, entry.permits - permits)
                 self.free += entry.permits - left
-                rest = entry._replace(permits=left, slots=entry.slots[:left])
-                ledger = [rest if other is entry else other for other in self.ledger]
-                self.ledger = tuple([other for other in ledger if other.permits > 0])
+                rest: tuple[Entry, ...] = ()
+                if left > 0:
+                    rest = (entry._replace(permits=left, slots=entry.slots[:left]),)
+                self.ledger = ledger[:place] + rest + ledger[place + 1 :]
                 return entry.node
         return NIL
 

@@ -168,11 +168,11 @@ class Connection:
     def receive(self) -> tuple[int, bytes]:
         """The answer to what was sent last."""
         data = b""
+        head: tuple[int, int, int] | None = None
         try:
             while True:
-                head = split_head(data)
                 if head is None or len(data) < head[2]:
-                    part = self.socket.recv(65536)
+                    part = self.socket.recv(16384)
                     if not part:
                         raise AgentGone("The agent went away.")
                     data += part
@@ -183,6 +183,7 @@ class Connection:
                     data = data[head[2] :]
                 else:
                     break
+                head = split_head(data)
         except TimeoutError:
             raise TimeoutError(f"The agent at {self.place} does not answer.") from None
         except OSError:

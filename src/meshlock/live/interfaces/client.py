@@ -11,8 +11,8 @@ programs start quickly.
 from __future__ import annotations
 
 import os
-import threading
 import time
+from _thread import allocate_lock  # threading takes long to import
 from weakref import WeakSet
 
 from meshlock.errors import NotInTime, Refused
@@ -73,7 +73,7 @@ class Session:
             raise
         self.grants: dict[str, ClientGrant] = {}
         self.over = False
-        self.reading = threading.Lock()
+        self.reading = allocate_lock()
 
     def hear(self, seconds: float = 0.0) -> None:
         """What the agent has to say; whoever hears it tells the grants."""
@@ -112,7 +112,7 @@ class BlockingClient:
         CLIENTS.add(self)
 
     def start_anew(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
         self._session: Session | None = None
         self._idle: list[Connection] = []
 
@@ -250,7 +250,7 @@ class BlockingClient:
         for line in lines:
             line.close()
         if session is not None:
-            session.reading = threading.Lock()
+            session.reading = allocate_lock()
             session.end()
 
 

@@ -495,7 +495,7 @@ class Interface:
         )
 
     def release(self, request: Request) -> Response:
-        some = queried(request, messages.OfRelease).permits
+        some = queried(request, messages.OfRelease).permits if request.query else None
         self.held(request)[1].release(some)
         return Response(status=204)
 

@@ -26,6 +26,7 @@ from meshlock.live.machine import limits
 
 LONGEST_HEAD = 16 * 1024
 MOST_BODY = int(limits.BODY.most)
+BUFFER = 64 * 1024
 MOST_AHEAD = 64 * 1024
 """Bytes of later requests that a client may send before it is answered."""
 
@@ -49,6 +50,7 @@ MOST_CONNECTIONS = 1000
 NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 REASONS = {status.value: status.phrase for status in HTTPStatus}
 JSON = "application/json"
+ENCODE = msgspec.json.Encoder().encode
 EVENTS = "text/event-stream"
 
 
@@ -81,7 +83,7 @@ class Response:
 
 
 def answer(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(msgspec.json.encode(value), JSON, status, headers)
+    return Response(ENCODE(value), JSON, status, headers)
 
 
 class Request:
@@ -202,7 +204,7 @@ class Site:
         return answer({"why": why}, 500)
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """One client of a site."""
 
     def __init__(self, server: Server) -> None:
@@ -257,7 +259,13 @@ class Connection(asyncio.Protocol):
 
     # -- reading -----------------------------------------------------------------------
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.server.buffer
+
+    def buffer_updated(self, size: int) -> None:
+        self.receive(bytes(self.server.buffer[:size]))
+
+    def receive(self, data: bytes) -> None:
         if self.refused:
             return
         if not self.data and self.request is None:
@@ -541,6 +549,7 @@ class Server:
         self.site = site
         self.idle = idle  # seconds for which a connection may rest
         self.loop = asyncio.get_running_loop()
+        self.buffer = memoryview(bytearray(BUFFER))  # else the loop makes one whenever data comes
         self.connections: set[Connection] = set()
         self.server: asyncio.AbstractServer | None = None
         self.dated = 0

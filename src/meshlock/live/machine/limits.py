@@ -156,6 +156,8 @@ Span = Annotated[int, SPAN.meta]
 
 def whole(limits: Range, value: object, field: str) -> int:
     """The value as a plain integer; ``field`` is what the user called it."""
+    if type(value) is int and limits.least <= value <= limits.most:
+        return value
     try:
         if isinstance(value, bool):
             raise TypeError

@@ -257,9 +257,11 @@ class Pool:
     def at_once(self, want: int, priority: int, label: str | None = None) -> Grant | None:
         """What can be granted here without a message."""
         self.refuse_impossible(want, priority)
-        if self.core is None or not self.ready.is_set() or self.serving is not None:
+        core = self.core
+        if core is None or not self.ready.is_set() or self.serving is not None:
             return None
-        core = self.before()
+        if self.members is not None:
+            self.members.tell_time()
         if not core.tokens() or core.free_permits() < want:
             return None
         name = labels.default() if label is None else labels.fitting(limits.label(label))
