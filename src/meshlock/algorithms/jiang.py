@@ -366,7 +366,8 @@ class JiangNode(Node):
 
     def act(self) -> None:
         if self.holder:
-            self.answer_calls()
+            if len(self.calls) > 0:
+                self.answer_calls()
             self.decide()
         else:
             self.pursue()
@@ -481,7 +482,8 @@ class JiangNode(Node):
             self.send(Update(self.next, self.height, self.grants, 0, 0, 0))
 
     def send(self, message: Message) -> None:
-        super().send(message)
+        message.sender = self.me
+        self.out.append(message)
         self.owed.discard(message.receiver)
 
     # -- heights ----------------------------------------------------------------------------

@@ -84,7 +84,6 @@ class Inside:
         self.options = options
         self.out: list[Effect] = []
         self.kinds: dict[str, type[Message]] = {kind.kind: kind for kind in algorithm.kinds}
-        self.fixed = not algorithm.changing_links
         self.nodes: list[int] = []  # of the participants ...
         self.places: dict[int, int] = {}  # ... and the same, the other way round
         self.boots: dict[int, int] = {}
@@ -111,14 +110,12 @@ class Inside:
 
     def arriving(self, message: Message) -> None:
         """Names for those inside: places, where the network is fixed."""
-        if self.fixed:
-            message.sender = self.places.get(message.sender, NIL)
-            message.receiver = self.places[self.me]
+        message.sender = self.places.get(message.sender, NIL)
+        message.receiver = self.places[self.me]
 
     def departing(self, message: Message) -> None:
-        if self.fixed:
-            message.sender = self.me
-            message.receiver = self.nodes[message.receiver]
+        message.sender = self.me
+        message.receiver = self.nodes[message.receiver]
 
     def message(self, receiver: int, frozen: Frozen) -> Message:
         """A message of the algorithm inside, by its kind and fields."""

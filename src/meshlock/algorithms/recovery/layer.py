@@ -308,9 +308,10 @@ class Layer(Quorum):
 
     def absorb(self) -> None:
         """The token is here, and with it all permits that came ahead of it."""
-        pending, self.pending = self.pending, {}
-        for fence, permits in sorted(pending.items()):
-            self.strike(fence, permits)
+        if len(self.pending) > 0:
+            pending, self.pending = self.pending, {}
+            for fence, permits in sorted(pending.items()):
+                self.strike(fence, permits)
 
     def carry_out(self) -> None:
         """Do what the node inside asked for, in order, as far as the token's state allows."""
@@ -323,7 +324,8 @@ class Layer(Quorum):
         left: list[tuple[int, Fence, int]] = []
         for effect in effects:
             if isinstance(effect, Message):
-                self.inside.departing(effect)
+                if self.fixed:
+                    self.inside.departing(effect)
                 carries = effect.tokens() == 1
                 if not carries:
                     returned = self.take_pending(effect.permits())
@@ -488,10 +490,13 @@ class Layer(Quorum):
             return
         if len(seal.returned) > 0:
             self.bring_back(had, seal.returned)
-        sender = message.sender
-        self.inside.arriving(message)
-        inner.receive(message)
-        message.sender, message.receiver = sender, self.me
+        if self.fixed:
+            sender = message.sender
+            self.inside.arriving(message)
+            inner.receive(message)
+            message.sender, message.receiver = sender, self.me
+        else:
+            inner.receive(message)
         self.carry_out()
 
     def is_of_our_epoch(self, seal: Seal) -> bool:
@@ -525,8 +530,9 @@ class Layer(Quorum):
         self.hear(self.me)
         self.receipts[sender] = state.hop
         self.absorb()
-        for fence in list(self.returning):
-            self.is_struck(fence, self.token.left(fence))
+        if len(self.returning) > 0:
+            for fence in list(self.returning):
+                self.is_struck(fence, self.token.left(fence))
         if (self.token.until - self.now) * 3 < 2 * self.terms.lease:
             self.extend()  # what members answered us before is good for the token as well
         return True

@@ -113,8 +113,12 @@ class Pace:
         for grant in node.grants.values():
             if grant.until < due:
                 due = grant.until
-        if (len(node.unasked) > 0 and node.active()) or (
-            node.may_close() and (self.quorum_at < 0 or self.all_reported())
+        if node.unasked.places and node.active():
+            due = now
+        elif (
+            node.proposal is not None
+            and node.may_close()
+            and (self.quorum_at < 0 or self.all_reported())
         ):
             due = now
         if due < now:
