@@ -93,6 +93,7 @@ class Keeper(Protocol):
     mishaps: Mishaps
     link_map: LinkMap
     router: Router
+    dirty: list[Connection]
 
     def greeting(self, connection: Connection) -> None: ...
     def proved(self, transport: asyncio.Transport) -> str | None: ...
@@ -147,7 +148,8 @@ class Connection(asyncio.Protocol):
             transport.write(pack(Here(VERSION, self.keeper.name, self.keeper.boot)))
 
     def data_received(self, data: bytes) -> None:
-        self.heard = self.keeper.time()
+        keeper = self.keeper
+        self.heard = keeper.time()
         try:
             for frame in self.splitter.feed(data):
                 if self.reason:
@@ -155,9 +157,9 @@ class Connection(asyncio.Protocol):
                 session = self.session
                 if session is None:
                     self.in_handshake(frame)
-                elif isinstance(frame, Carry):
+                elif type(frame) is Carry:
                     if session.take(frame):
-                        self.keeper.receive(self.peer, frame)
+                        keeper.receive(self.peer, frame)
                     if session.received - session.told >= ACKNOWLEDGE_AFTER:
                         self.beat()
                 else:
@@ -165,9 +167,10 @@ class Connection(asyncio.Protocol):
         except BadFrame as error:
             self.close(f"it sent {error}", Ending.BAD_FRAME)
         except Exception:
-            self.keeper.mishaps.note("frame")
+            keeper.mishaps.note("frame")
             self.close("we failed on what it sent")
-        self.keeper.mishaps.run("flush", self.keeper.flush)
+        if keeper.dirty:
+            keeper.mishaps.run("flush", keeper.flush)
 
     def pause_writing(self) -> None:
         self.paused = True
@@ -269,10 +272,10 @@ class Connection(asyncio.Protocol):
             self.pending += self.session.after(self.written)
             self.written = self.session.sent
 
-    def push(self, session: Session) -> None:
+    def push(self, session: Session, frame: bytes) -> None:
         """The session has a new message for us; it leaves with the next flush."""
         if not self.paused:
-            self.pending.append(session.unacknowledged[-1][2])
+            self.pending.append(frame)
             self.written = session.sent
 
     def beat(self) -> None:

@@ -128,7 +128,7 @@ class Mesh:
         exactly once, and in order, unless one of both processes ends."""
         session = self.sessions.get(peer) or self.session_of(peer)
         try:
-            session.carry(content, custody)
+            frame = session.carry(content, custody)
         except Overflow as error:
             self.refusals.note(peer, str(error))
             why = "it does not take what we send"
@@ -142,7 +142,7 @@ class Mesh:
         if session.up:
             connection = self.open.get(peer)
             if connection is not None:
-                connection.push(session)
+                connection.push(session, frame)
                 self.hurry(connection, urgent)
         elif custody:
             self.router.advance(session, urgent)

@@ -169,23 +169,26 @@ class Session:
 
     # -- sending -------------------------------------------------------------------
 
-    def carry(self, content: Content, custody: bool) -> None:
-        """Send, or keep for later. What cannot be written is neither."""
+    def carry(self, content: Content, custody: bool) -> bytes:
+        """Send, or keep for later: the frame to be written now, if the link is up. What cannot be
+        written is neither."""
         if not custody:
-            if self.up:
-                self.refuse_more()
-                self.write(0, content)
-            return
+            if not self.up:
+                return b""
+            self.refuse_more()
+            return self.write(0, content)
         if len(self.custody) >= IN_CUSTODY or self.custody_bytes >= MOST_BYTES:
             raise Overflow(f"{len(self.custody)} messages already wait for {self.peer}")
+        frame = b""
         try:
             if self.up:
                 self.refuse_more()
-                self.write(self.custody_sent + 1, content)
+                frame = self.write(self.custody_sent + 1, content)
         except Overflow:
             self.keep(content)
             raise
         self.keep(content)
+        return frame
 
     def keep(self, content: Content) -> None:
         self.custody_sent += 1
@@ -207,7 +210,7 @@ class Session:
         if waiting >= UNACKNOWLEDGED or self.unacknowledged_bytes >= MOST_BYTES:
             raise Overflow(f"{self.peer} has not acknowledged {waiting} messages")
 
-    def write(self, custody: int, content: Content) -> None:
+    def write(self, custody: int, content: Content) -> bytes:
         pool, identity, kind, payload, since, _ = content
         stamp = self.stamp(since) if since and self.stamp is not None else None
         number, received = self.sent + 1, self.received
@@ -216,6 +219,7 @@ class Session:
         self.told = received
         self.unacknowledged.append((number, custody, frame))
         self.unacknowledged_bytes += len(frame)
+        return frame
 
     def after(self, number: int) -> list[bytes]:
         """What a connection that has written up to this number must still write."""

@@ -72,6 +72,9 @@ class Disk:
 
     def pass_on(self, effects: list[Effect]) -> list[Effect]:
         """What can be done at once."""
+        keeps = [effect for effect in effects if isinstance(effect, Keep)]
+        if not keeps and self.written is None and self.unsaved is None:
+            return effects
         if self.promises is None:
             return [effect for effect in effects if not isinstance(effect, Keep)]
         at_once: list[Effect] = []

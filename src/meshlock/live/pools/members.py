@@ -107,10 +107,11 @@ class Members:
 
     def sleep_until_due(self) -> None:
         """After every call of the node: it may want to be woken earlier, and k may be another."""
-        if self.node.config.permits != self.permits:
-            self.permits = self.node.config.permits
+        node = self.node
+        if node.config.permits != self.permits:
+            self.permits = node.config.permits
             self.pool.resized()
-        due = self.node.wake_at()
+        due = node.pace.wake_at()
         if due < self.waking_at:
             self.waking.cancel()
             self.waking_at = due

@@ -151,7 +151,8 @@ class Pool:
     @property
     def conflict(self) -> str:
         """A neighbour has another idea of this pool: what to do about it."""
-        return next(iter(self.peers.conflicts.values()), "")
+        conflicts = self.peers.conflicts
+        return next(iter(conflicts.values())) if conflicts else ""
 
     def acquire(
         self,
@@ -233,6 +234,8 @@ class Pool:
                     if waiter.number % BREATH == 0:
                         await asyncio.sleep(0)
                     return grant
+                if timeout is None:
+                    return await self.granted(waiter)
             async with asyncio.timeout(timeout):
                 if waiter is None:
                     await self.introduced()
@@ -387,15 +390,16 @@ class Pool:
             raise NodeClosed(f"The node of pool {self.name} is closed.")
         limits.want(want)
         limits.priority(priority)
-        if self.configuration is None:
+        configuration = self.configuration
+        if configuration is None:
             return
-        if self.conflict and not self.configuration.by_name:  # there a quorum goes on
+        if self.conflict and not configuration.by_name:  # there a quorum goes on
             raise Refused(self.conflict)
-        made = self.configuration.permits
-        if self.asked_permits not in (None, made) and not self.configuration.replaces:
+        made = configuration.permits
+        if self.asked_permits not in (None, made) and not configuration.replaces:
             raise Refused(
                 f"Pool {self.name} has {made} permits, not {self.asked_permits}: its founder "
-                f"{self.configuration.founder} says so."
+                f"{configuration.founder} says so."
             )
         self.refuse_more(want)
         if want > 1 and self.algorithm is not None and self.algorithm.problem != "h-of-k":
@@ -576,10 +580,10 @@ class Pool:
 
     def before(self) -> Node:
         """The node, ready to be called: it knows the time, and its choice is made."""
-        core = self.core
+        core, members = self.core, self.members
         assert core is not None
-        if self.members is not None:
-            self.members.tell_time()
+        if members is not None:
+            members.tell_time()
         if self.choosing:
             choices = core.choices()
             if choices > 1:
@@ -590,7 +594,7 @@ class Pool:
         """Do what the handler asked for, but for what has to wait until a promise is on disk."""
         effects = self.out[:]
         self.out.clear()
-        if self.members is not None:
+        if self.members is not None and effects:
             effects = self.members.disk.pass_on(effects)
         self.do(event, cause, effects)
 
@@ -662,19 +666,20 @@ class Pool:
     def carry(self, message: Message) -> None:
         """With the guarantee that it needs: reliable in networks where links do not matter; over
         the link, in order, where they do; recovery repeats what it says itself."""
-        kind, seal = message.kind, message.seal
+        kind, seal, members = message.kind, message.seal, self.members
         peer = self.names.get(message.receiver)
         if peer is None:
             return
         self.measures.sends(kind)
         payload = self.shapes[kind].pack(message)
-        since = 0
-        if seal is not None and seal.state is not None and self.members is not None:
-            since = self.members.clock  # its lease goes on running
-        boot = seal.boot if seal is not None else 0
+        since = boot = 0
+        if seal is not None:
+            boot = seal.boot
+            if seal.state is not None and members is not None:
+                since = members.clock  # its lease goes on running
         content = Content(self.name, self.identity, kind, payload, since, boot)
         near = peer in self.peers.near
-        if self.members is None:
+        if members is None:
             custody = self.reliable or message.tokens() > 0 or message.permits() > 0
             linked = custody or near
         else:
@@ -796,7 +801,8 @@ class Pool:
         self.shapes = shapes(algorithm, self.members is not None)
         self.reliable = not algorithm.changing_links
         self.many_clients = algorithm.many_clients or self.members is not None
-        self.choosing = self.members is not None or self.core.choices() > 1
+        # inside the layer only nodes of fixed networks leave anything to choose
+        self.choosing = (self.members is not None and self.reliable) or self.core.choices() > 1
         if self.recording is not None:
             self.recording.begin(self, configuration, algorithm, self.core)
         if algorithm.restless:
