@@ -105,7 +105,7 @@ async def worker(name: str, protected: bool, permits: int, members: list[str]) -
         print(json.dumps(what), flush=True)
 
     secret = SECRET if protected else None
-    async with Node(name, state=None, secret=secret, heartbeat=0.1, dead=5.0) as node:
+    async with Node(name, state=None, secret=secret, heartbeat=0.1, dead=5.0, min_links=0) as node:
         if members:
             pool = node.pool("pens", permits, members=members)
         else:

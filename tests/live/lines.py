@@ -23,7 +23,7 @@ async def line(network: Network, names: str = "abcd", dead: float = 0.5) -> Asyn
             if nodes:
                 wires.append(network.wire(list(nodes.values())[-1].address))
                 peers = [wires[-1].address]
-            nodes[name] = node = Node(name, peers=peers, dead=dead)
+            nodes[name] = node = Node(name, peers=peers, dead=dead, min_links=0)
             await node.start()
             stack.push_async_callback(node.vanish)
         yield nodes, wires

@@ -190,7 +190,13 @@ def test_status_for_machines_and_for_people(agents: tuple[Agent, Agent]) -> None
     assert found["links"]["ann"]["up"] and found["pools"]["docks"]["permits"] == 3
     text = meshlock("status", "--socket", agents[1].socket).stdout
     assert "protected by TLS" in text and "docks" in text
-    assert found["map"]["ann"] == {"links": ["bob"], "distance": 1, "gone_for": None, "left": False}
+    assert found["map"]["ann"] == {
+        "links": ["bob"],
+        "distance": 1,
+        "gone_for": None,
+        "left": False,
+        "only_way": False,
+    }
     assert "links away" in text and "here" in text
 
 

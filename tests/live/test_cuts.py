@@ -37,7 +37,9 @@ async def line(
                 stack.push_async_callback(relay.close)
                 relays.append(relay)
                 peers = [relay.address]
-            node = Node(f"n{number}", peers=peers, secret=secret, trace=folder, dead=dead)
+            node = Node(
+                f"n{number}", peers=peers, secret=secret, trace=folder, dead=dead, min_links=0
+            )
             await node.start()
             stack.push_async_callback(node.vanish)
             nodes.append(node)

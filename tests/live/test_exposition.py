@@ -42,7 +42,7 @@ async def row(names: str) -> AsyncIterator[dict[str, Node]]:
         nodes: dict[str, Node] = {}
         for name in names:
             peers = [node.address for node in nodes.values()][-1:]
-            nodes[name] = node = Node(name, peers=peers)
+            nodes[name] = node = Node(name, peers=peers, min_links=0)
             await node.start()
             stack.push_async_callback(node.vanish)
         yield nodes

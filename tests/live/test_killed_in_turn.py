@@ -36,8 +36,8 @@ class Agents:
         self.ports = {name: free_port() for name in NAMES}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, name: str) -> None:
-        others = [f'"127.0.0.1:{self.ports[other]}"' for other in NAMES if other != name]
+    def start(self, name: str, peers: tuple[str, ...] = NAMES) -> None:
+        others = [f'"127.0.0.1:{self.ports[other]}"' for other in peers if other != name]
         path = self.folder / f"{name}.toml"
         path.write_text(
             f'name = "{name}"\nlisten = "127.0.0.1:{self.ports[name]}"\n'

@@ -350,7 +350,7 @@ def test_a_slow_way_counts_there_and_back() -> None:
         async with Node("a") as a:
             wire = network.wire(a.address)
             wire.delay = 0.1
-            b = Node("b", peers=[wire.address])
+            b = Node("b", peers=[wire.address], min_links=0)
             await b.start()
             await eventually(lambda: mesh_of(a).stamp("b")[0] != NEVER)
             arrived: asyncio.Future[tuple[int, int]] = asyncio.get_running_loop().create_future()
@@ -372,7 +372,7 @@ def test_a_message_that_a_cut_held_up_and_a_new_connection_brought_is_as_old_as_
     async def story(network: virtual.Network) -> None:
         async with Node("a", dead=5.0) as a:
             wire = network.wire(a.address)
-            b = Node("b", peers=[wire.address], dead=5.0)
+            b = Node("b", peers=[wire.address], dead=5.0, min_links=0)
             await b.start()
             await eventually(lambda: mesh_of(a).stamp("b")[0] != NEVER)
             arrived: asyncio.Future[int] = asyncio.get_running_loop().create_future()

@@ -38,7 +38,7 @@ def test_two_nodes_share_through_a_third_that_only_passes_on() -> None:
         async with (
             Node("a") as a,
             Node("b", peers=[a.address]) as b,
-            Node("c", peers=[b.address]) as c,
+            Node("c", peers=[b.address], min_links=0) as c,
         ):
             first = a.pool("docks", permits=3)
             last = c.pool("docks")
@@ -205,7 +205,7 @@ def test_messages_for_distant_members_are_passed_on() -> None:
         async with (
             Node("a") as a,
             Node("b", peers=[a.address]) as b,
-            Node("c", peers=[b.address]) as c,
+            Node("c", peers=[b.address], min_links=0) as c,
         ):
             links = [("a", "b"), ("b", "c")]
             members = ["a", "b", "c"]
@@ -221,7 +221,7 @@ def test_a_node_that_leaves_hands_the_token_on() -> None:
     async def story() -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:
             docks = a.pool("docks", permits=3)
-            async with Node("c", peers=[b.address]) as c:
+            async with Node("c", peers=[b.address], min_links=0) as c:
                 grant = await c.pool("docks").acquire(2, timeout=LIMIT)
                 assert c.pools["docks"].core.tokens() == 1  # type: ignore[union-attr]
             assert grant.lost

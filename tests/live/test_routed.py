@@ -120,7 +120,7 @@ def test_custody_ends_with_the_process_that_it_was_for() -> None:
             await nodes["c"].vanish()
             await eventually(lambda: not mesh.link_map.reaches("c"))
             mesh.send("c", numbered(2), custody=True)
-            async with Node("c", peers=[wires[1].address]) as again:
+            async with Node("c", peers=[wires[1].address], min_links=0) as again:
                 second = Inbox(again)
                 await eventually(lambda: mesh.in_doubt == 1)  # 2 was for the one before
                 mesh.send("c", numbered(3), custody=True)

@@ -84,6 +84,7 @@ class Chaos:
             peers=peers,
             state=self.state / name,
             clock_rate=self.rates[name],
+            min_links=0,
         )
         await node.start()
         node.pool(

@@ -12,7 +12,7 @@ def node(
     distance: int | None = 1, age: float | None = 0.5, left: bool = False, **more: Any
 ) -> dict[str, Any]:
     gone = 12.0 if distance is None else None
-    found = {"distance": distance, "gone_for": gone, "age": age, "left": left}
+    found = {"distance": distance, "gone_for": gone, "age": age, "left": left, "only_way": False}
     return found | {"news": FINE | more}
 
 

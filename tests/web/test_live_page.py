@@ -49,7 +49,7 @@ class Mesh:
                     stack.push_async_callback(relay.close)
                     self.relays.append(relay)
                     peers = [relay.address]
-                self.nodes[name] = node = meshlock.Node(name, peers=peers, dead=DEAD)
+                self.nodes[name] = node = meshlock.Node(name, peers=peers, dead=DEAD, min_links=0)
                 await node.start()
                 stack.push_async_callback(node.vanish)
                 address = node.address

@@ -61,6 +61,14 @@ def agent(
         bool,
         Option("--member/--no-member", help="May this node become a member by itself?"),
     ] = True,
+    min_links: Annotated[
+        int | None,
+        typer.Option(help="Links to keep to nodes that others know of; 0: to --peer only."),
+    ] = None,
+    advertise: Annotated[
+        str | None,
+        typer.Option(help="host or host:port where others can dial us, if they cannot see that."),
+    ] = None,
     heartbeat: Annotated[
         float | None, Option(help="Seconds after which a silent link is used.")
     ] = None,
@@ -143,6 +151,8 @@ def agent(
         "trace_limit": trace_limit,
         "state": state,
         "member": None if member else False,
+        "min_links": min_links,
+        "advertise": advertise,
         "heartbeat": heartbeat,
         "dead": dead,
         "clock_rate": clock_rate,

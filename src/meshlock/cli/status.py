@@ -226,6 +226,7 @@ def lasting(seconds: float) -> str:
 
 def chart(me: str, known: dict[str, Any]) -> RenderableType:
     """The whole mesh, the nearest first, those who cannot be reached last."""
+    from rich.console import Group
     from rich.text import Text
 
     def place(name: str) -> tuple[bool, int, str]:
@@ -241,7 +242,12 @@ def chart(me: str, known: dict[str, Any]) -> RenderableType:
             nodes.add_row(name, Text("unreachable", style="red"), Text(links, style="dim"))
         else:
             nodes.add_row(name, "here" if name == me else str(distance), links)
-    return nodes
+    only = [
+        Text(f"{name} is the only way between other nodes: if it fails, they are parted", "yellow")
+        for name in sorted(known)
+        if known[name]["only_way"]
+    ]
+    return Group(nodes, *only)
 
 
 def table(headings: list[str]) -> Table:

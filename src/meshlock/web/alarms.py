@@ -55,6 +55,9 @@ def of_nodes(shown: dict[str, Any]) -> Iterator[str]:
         longest = max(shown["nodes"][name]["gone_for"] or 0.0 for name in gone)
         since = f"for {longest:.0f} s" if len(gone) == 1 else f"for up to {longest:.0f} s"
         yield f"{listed(gone)} cannot be reached ({since})."
+    only = [name for name, node in shown["nodes"].items() if node["only_way"]]
+    for name in sorted(only):
+        yield f"{name} is the only way between other nodes: if it fails, they are parted."
     patience = SILENT * shown["every"]
     silent = [
         name

@@ -134,6 +134,7 @@ class Agent:
             "socket": str(self.socket),
             "state": str(self.state),
             "clock-rate": self.rate,
+            "min-links": 0,
         }
         tables = {"": settings, f"[pools.{POOL}]": self.pool}
         return "".join(

@@ -80,6 +80,7 @@ async def main() -> None:
         certificates=orders.certificates,
         trace=orders.trace,
         state=None,
+        min_links=0,
     )
     await node.start()
     pool = node.pool(

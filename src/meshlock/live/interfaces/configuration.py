@@ -38,6 +38,7 @@ from meshlock.live.machine.limits import (
     HEARTBEAT,
     LEASE,
     MEMBERS,
+    MIN_LINKS,
     STAY,
     TRACE_LIMIT,
     Permits,
@@ -110,6 +111,12 @@ class Settings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     state: Annotated[
         str, said("folder for what the node must remember; none: nothing; auto: the platform's")
     ] = "auto"
+    min_links: Annotated[
+        int, MIN_LINKS.meta, said("links to keep to nodes that others know of; 0: to peers only")
+    ] = 3
+    advertise: Annotated[
+        str | None, said("host or host:port where others can dial us, if they cannot see that")
+    ] = None
     member: Annotated[bool, said("may this node become a member of pools by itself?")] = True
     zenoh: Annotated[
         dict[str, Any] | None, said("settings of a Zenoh network to join, as JSON")

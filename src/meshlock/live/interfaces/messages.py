@@ -245,6 +245,7 @@ class NodeStatus(msgspec.Struct):
     distance: int | None
     gone_for: float | None
     left: bool
+    only_way: bool
 
 
 class Status(msgspec.Struct):

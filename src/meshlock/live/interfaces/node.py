@@ -16,6 +16,7 @@ from meshlock.errors import NoSuchPool, Refused
 from meshlock.live.interfaces.configuration import Settings, secret
 from meshlock.live.links.frames import BadFrame
 from meshlock.live.links.mesh import ZENOH, Mesh, split
+from meshlock.live.links.reach import advertised
 from meshlock.live.links.security import Security, by_certificate, by_secret, unprotected
 from meshlock.live.machine import limits
 from meshlock.live.pools.pool import Pool
@@ -40,9 +41,10 @@ FIRST_CONTACT = 1.0
 LEASE = 3.0
 """Seconds, unless whoever makes the pool says otherwise."""
 
-"""Of pools whose members choose themselves: how many, and when, in seconds."""
-
 AUTO = "auto"
+
+MIN_LINKS = 3
+"""So many a node has, if so many others can be dialled."""
 
 FAREWELL = 3.0
 """Seconds a leaving node takes to say goodbye, besides what its pools take."""
@@ -61,6 +63,10 @@ class Node:
     ``state`` is a folder where the node keeps what it has promised, so that it comes back to its
     pools when it restarts; unless it is named it is where the platform has such folders, by the
     name of the node (on Linux ``~/.local/state/meshlock/NAME``). None: it remembers nothing.
+    ``min_links``: the node learns from its neighbours who else there is, and dials others until it
+    has so many links (and a few more, so that no node is the only way between others); with 0 it
+    dials its ``peers`` only. ``advertise``, a host or host:port, is where others can dial us, if
+    that is not where their neighbours see us.
     ``member``: may this node become a member of pools by itself? Say no if it will leave soon.
     ``zenoh`` are settings of a Zenoh network to join; peers there are called ``zenoh/NAME``.
     ``clock_rate`` makes the clock of leases run fast or slow, for tests; leave it alone.
@@ -89,6 +95,8 @@ class Node:
         trace_limit: int = 10**9,
         state: str | Path | None = AUTO,
         member: bool = True,
+        min_links: int = MIN_LINKS,
+        advertise: str | None = None,
         zenoh: Mapping[str, Any] | None = None,
         clock_rate: float = 1.0,
     ) -> None:
@@ -100,6 +108,8 @@ class Node:
         self.trace = Path(trace) if trace is not None else None
         self.trace_limit = trace_limit
         self.member = member
+        self.min_links = limits.whole(limits.MIN_LINKS, min_links, "min-links")
+        self.advertise = advertise if advertise is None else advertised(advertise)
         self.zenoh = zenoh
         self.clock_rate = clock_rate
         self.boot = secrets.randbits(48) + 1
@@ -143,6 +153,8 @@ class Node:
             trace_limit=settings.trace_limit,
             state=None if settings.state == "none" else settings.state,
             member=settings.member,
+            min_links=settings.min_links,
+            advertise=settings.advertise,
             zenoh=settings.zenoh,
             clock_rate=settings.clock_rate,
         )
@@ -153,7 +165,10 @@ class Node:
         loop = asyncio.get_running_loop()
         security = await loop.run_in_executor(None, self.security)
         self._mesh = Mesh(
-            self.name, self.boot, security, self, self.heartbeat, self.dead, self.clock_rate
+            *(self.name, self.boot, security, self, self.heartbeat, self.dead, self.clock_rate),
+            self.min_links,
+            self.advertise,
+            self.promises.folder if self.promises is not None else None,
         )
         self._views = Views(self._mesh, self.pools)
         if self.listen is not None:
@@ -178,6 +193,7 @@ class Node:
             return
         self._closing = True
         mesh = self._mesh
+        mesh.reach.close()
         for task in self._foundings.values():
             task.cancel()
         for pool in self.pools.values():
@@ -502,6 +518,11 @@ class Node:
         for pool in self.pools.values():
             self.mesh.mishaps.run("pool", pool.map_changed)
         self.forget_hearsay()
+
+    def friends(self) -> set[str]:
+        """With whom we are members of a pool."""
+        pools = [pool.members for pool in self.pools.values() if pool.members is not None]
+        return {name for one in pools if one.node.member for name in one.names()} - {self.name}
 
     def receiver(self, sender: str, pool: str) -> Pool | None:
         """Somebody has written of a pool that we do not know yet; None if we do not want to."""

@@ -13,9 +13,19 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from meshlock.live.machine.limits import MOST_NODES, Clock, Count, Generation, Name, Span, Word
+from meshlock.live.machine.limits import (
+    MOST_NODES,
+    Clock,
+    Count,
+    Generation,
+    Host,
+    Name,
+    Span,
+    Where,
+    Word,
+)
 
-VERSION = 3
+VERSION = 4
 """Of the frames below; two nodes must speak the same one."""
 
 HANDSHAKE_LIMIT = 4096
@@ -26,6 +36,9 @@ FRAME_LIMIT = 2 * 1024 * 1024
 
 LAST_RECORD = 2**62
 """No node numbers what it says of its links higher."""
+
+MOST_ADDRESSES = 3
+"""So many addresses a node says that it listens at."""
 
 LENGTH = struct.Struct("!I")
 
@@ -38,12 +51,14 @@ class Here(msgspec.Struct, array_like=True, tag=0, frozen=True):
     """The one who was dialled: who I am, so that you know what to tell me.
 
     ``boot`` is drawn at every start of a process, so that a peer which forgot everything
-    is told apart from one that was only cut off.
+    is told apart from one that was only cut off. ``seen`` is the host that we see the other
+    side as: it cannot know that itself.
     """
 
     version: Count
     name: str
     boot: Count
+    seen: Host = ""
 
 
 class Hello(msgspec.Struct, array_like=True, tag=1, frozen=True):
@@ -60,6 +75,7 @@ class Hello(msgspec.Struct, array_like=True, tag=1, frozen=True):
     up: bool
     received: Count
     kept: Count  # how many of your messages in custody have reached me
+    seen: Host = ""
 
 
 class Welcome(msgspec.Struct, array_like=True, tag=2, frozen=True):
@@ -157,12 +173,14 @@ class Routed(msgspec.Struct, array_like=True, tag=7, frozen=True):
 
 
 class Links(msgspec.Struct, array_like=True, tag=8, frozen=True):
-    """To whom a node is linked, as it says itself; others hand it on (:mod:`.link_map`)."""
+    """To whom a node is linked and where it listens, as it says itself; others hand it on
+    (:mod:`.link_map`)."""
 
     name: Name
     boot: Count
     number: Annotated[int, msgspec.Meta(ge=0, le=LAST_RECORD)]  # the larger the newer
     peers: Annotated[tuple[Name, ...], msgspec.Meta(max_length=MOST_NODES)]
+    addresses: Annotated[tuple[Where, ...], msgspec.Meta(max_length=MOST_ADDRESSES)] = ()
 
 
 Frame = Here | Hello | Welcome | Refuse | Carry | Beat | Bye | Routed | Links

@@ -85,6 +85,7 @@ class Owner(Protocol):
     def up(self, peer: str) -> None: ...
     def down(self, peer: str) -> None: ...
     def map_changed(self) -> None: ...
+    def friends(self) -> set[str]: ...
     def receiver(self, sender: str, pool: str) -> Receiver | None: ...
 
 
@@ -126,6 +127,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer = ""
         self.session: Session | None = None  # once open
         self.hello: Hello | None = None  # what we told
+        self.seen = ""  # the host that the peer sees us as
         self.began = self.heard = keeper.time()
         self.pending: list[bytes] = []
         self.dirty = False  # something pending must leave with the mesh's next flush
@@ -144,6 +146,12 @@ class Connection(asyncio.BufferedProtocol):
         where = self.transport.get_extra_info("peername") if self.transport else None
         return f"{where[0]}:{where[1]}" if where else "?"
 
+    @property
+    def host(self) -> str:
+        """The host that we see the peer as."""
+        where = self.transport.get_extra_info("peername") if self.transport else None
+        return str(where[0]).partition("%")[0] if where else ""
+
     # -- asyncio ---------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -152,7 +160,7 @@ class Connection(asyncio.BufferedProtocol):
         self.began = self.keeper.time()
         self.keeper.greeting(self)
         if not self.dialled:
-            transport.write(pack(Here(VERSION, self.keeper.name, self.keeper.boot)))
+            transport.write(pack(Here(VERSION, self.keeper.name, self.keeper.boot, self.host)))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if not self.buffer:
@@ -215,10 +223,11 @@ class Connection(asyncio.BufferedProtocol):
             self.close("this is our own address", Ending.OURSELVES)
         elif self.dialled and isinstance(frame, Here) and self.hello is None:
             self.recognise(frame.version, frame.name)
+            self.seen = frame.seen
             if not self.reason and self.keeper.has_link(frame):
                 self.refuse(Refuse("we are linked already", mutual=True))
             elif not self.reason:
-                self.hello = self.keeper.session(self).hello()
+                self.hello = self.keeper.session(self).hello(self.host)
                 self.write(pack(self.hello))
         elif self.dialled and isinstance(frame, Welcome) and self.hello is not None:
             session = self.keeper.session(self)
@@ -229,6 +238,7 @@ class Connection(asyncio.BufferedProtocol):
                 self.open(session, frame.resumed, frame.received, ended)
         elif not self.dialled and isinstance(frame, Hello):
             self.recognise(frame.version, frame.name)
+            self.seen = frame.seen
             refusal = self.keeper.refuses(self, frame) if not self.reason else None
             if refusal:
                 self.refuse(refusal)

@@ -1,7 +1,8 @@
 """Every node knows the map: who is linked to whom in the whole mesh, as last heard.
 
-Each node tells which peers it is linked to: a *record*, numbered, told anew whenever that
-changes and handed on from neighbour to neighbour. A link counts once both its ends say so.
+Each node tells which peers it is linked to, and where it listens: a *record*, numbered, told anew
+whenever that changes and handed on from neighbour to neighbour. A link counts once both its ends
+say so.
 
 How all come to know the same:
 
@@ -101,12 +102,14 @@ class LinkMap:
         self.draw()
         now = self.mesh.time()
         since = self.unreachable
+        only = only_ways(self.drawn, self.me)
         return {
             name: {
                 "links": sorted(near),
                 "distance": self.distance(name),
                 "gone_for": round(now - since[name], 1) if name in since else None,
                 "left": self.left(name),
+                "only_way": name in only,
             }
             for name, near in sorted(self.links.items())
         }
@@ -119,6 +122,8 @@ class LinkMap:
 
     def opened(self, peer: str) -> None:
         """A connection is there, which knows nothing yet."""
+        if self.records[self.me].addresses != self.mesh.reach.addresses():
+            self.relinked()
         self.draw()
         self.owed[peer] = {self.me, *self.ways}
         self.soon()
@@ -140,7 +145,8 @@ class LinkMap:
 
     def publish(self, number: int) -> None:
         number, peers = min(number, LAST_RECORD), tuple(sorted(self.mesh.linked))
-        self.records[self.me] = Links(self.me, self.mesh.boot, number, peers)
+        addresses = self.mesh.reach.addresses()
+        self.records[self.me] = Links(self.me, self.mesh.boot, number, peers, addresses)
         self.changed(self.me, self.me)
 
     def changed(self, name: str, told_by: str) -> None:
@@ -259,7 +265,34 @@ class LinkMap:
                 timer.cancel()
 
 
-def age(record: Links) -> tuple[int, int, tuple[str, ...]]:
+def only_ways(links: dict[str, frozenset[str]], start: str) -> set[str]:
+    """Nodes without which others that can be reached from here could not reach each other: the
+    articulation points, found by one walk in depth."""
+    order, low = {start: 0}, {start: 0}
+    found: set[str] = set()
+    path = [(start, iter(sorted(links[start])))]
+    branches = 0  # of the walk, at its start
+    while path:
+        name, left = path[-1]
+        for peer in left:
+            if peer not in order:
+                order[peer] = low[peer] = len(order)
+                path.append((peer, iter(sorted(links[peer]))))
+                break
+            low[name] = min(low[name], order[peer])
+        else:
+            path.pop()
+            if len(path) == 1:
+                branches += 1
+            elif path:
+                above = path[-1][0]
+                low[above] = min(low[above], low[name])
+                if low[name] >= order[above]:
+                    found.add(above)
+    return found | {start} if branches > 1 else found
+
+
+def age(record: Links) -> tuple[int, int, tuple[str, ...], tuple[str, ...]]:
     """The larger the newer. An honest node never has two of the same number and boot; should
     somebody lie, all still agree on one of them."""
-    return record.number, record.boot, record.peers
+    return record.number, record.boot, record.peers, record.addresses

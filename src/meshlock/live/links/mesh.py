@@ -17,6 +17,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from logging import ERROR, INFO, WARNING
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from meshlock.errors import Refused
@@ -36,6 +37,7 @@ from meshlock.live.links.frames import (
 )
 from meshlock.live.links.link import Connection, Ending, NotLinked, Owner, Receiver
 from meshlock.live.links.link_map import LinkMap
+from meshlock.live.links.reach import Reach
 from meshlock.live.links.refusals import Refusals
 from meshlock.live.links.routed import Router
 from meshlock.live.links.security import Security
@@ -74,6 +76,9 @@ class Mesh:
         heartbeat: float,
         dead: float,
         clock_rate: float = 1.0,
+        min_links: int = 0,
+        advertise: str | None = None,
+        folder: Path | None = None,
     ) -> None:
         self.name = name
         self.boot = boot
@@ -112,6 +117,7 @@ class Mesh:
         self.admission = Admission(self)
         self.ticking = self.mishaps.later(heartbeat, "tick", self.tick)
         self.link_map = LinkMap(self)
+        self.reach = Reach(self, min_links, advertise, folder)
         self.lag = Lag()
 
     # -- sending -----------------------------------------------------------------------
@@ -240,6 +246,7 @@ class Mesh:
 
     def parting(self, connection: Connection) -> None:
         """The peer is leaving: it is no neighbour any more, but what is under way counts."""
+        self.reach.spare(connection.peer)
         self.tell_down(connection.peer, "it leaves")
         if not connection.parting:
             self.part(connection)
@@ -531,6 +538,7 @@ class Mesh:
 
     async def close(self) -> None:
         self.ticking.cancel()
+        self.reach.close()
         if not self.linked:
             self.link_map.farewell()
         self.link_map.close()

@@ -83,7 +83,7 @@ class Session:
 
     # -- greeting ------------------------------------------------------------------
 
-    def hello(self) -> Hello:
+    def hello(self, seen: str = "") -> Hello:
         return Hello(
             VERSION,
             self.me,
@@ -93,6 +93,7 @@ class Session:
             self.up,
             self.received,
             self.custody_received,
+            seen,
         )
 
     def welcome(self, hello: Hello) -> tuple[Welcome, bool]:

@@ -75,6 +75,7 @@ STAY = Range(
 )
 POOLS = Range(0, 1000, "how many pools the programs of a node have, and its peers as many")
 BODY = Range(0, 65_536, "how long the body of a request over HTTP is", " bytes")
+MIN_LINKS = Range(0, 16, "how many links a node has at least, if others can be reached")
 TRACE_LIMIT = Range(100_000, 10**12, "how long a trace of a pool at a node becomes", " bytes")
 NAME_LENGTH = Range(1, LONGEST_NAME, "the name of a node or a pool", " characters")
 
@@ -112,6 +113,7 @@ DECLARED: dict[str, Range] = {
     "pools": POOLS,
     "body (over HTTP)": BODY,
     "trace-limit": TRACE_LIMIT,
+    "min-links": MIN_LINKS,
     "name": NAME_LENGTH,
     "count": COUNT,
     "epoch": EPOCH,
@@ -132,6 +134,8 @@ DECLARED: dict[str, Range] = {
 Name = Annotated[str, msgspec.Meta(pattern=rf"\A{NAME}\Z")]
 Note = Annotated[str, msgspec.Meta(max_length=labels.LONGEST_NOTE)]
 Word = Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)]
+Host = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9._:-]{0,253}\Z")]
+Where = Annotated[str, msgspec.Meta(pattern=r"\A[]A-Za-z0-9._:[-]{1,255}:[0-9]{1,5}\Z")]
 Priority = Annotated[int, PRIORITY.meta]
 Want = Annotated[int, WANT.meta]
 Timeout = Annotated[float, TIMEOUT.meta]

@@ -1,0 +1,303 @@
+"""Enough links: no node is to be the only way between others.
+
+A node is told one neighbour, or a few, and often all are told the same one. From the link map it
+learns who else there is and where they listen, and so it keeps, besides the links that it was told:
+
+1. one to whoever comes after it in the circle of all names, by their hashes. The links of all
+   nodes together are that circle, which no single failure parts;
+2. one to each of its *friends*, the other members of its pools: a quorum whose members are linked
+   needs nobody else. There are few of them (:data:`MOST_FRIENDS`);
+3. at least ``least`` in all: to whoever comes before it in the circle, then by the hash of both
+   names, so that everybody chooses others and ways are short.
+
+Links are only added; one that fails is replaced. Who listens nowhere, or cannot be dialled, is
+passed over, and dials others itself. Those that were known and cannot be reached any more are
+tried now and then (4): so parts that were cut from each other join again, and a node that restarts
+finds the others though nobody whom it was told is there, for what it learned is kept in a file.
+
+Nobody can make us dial much, whatever their records say: all attempts together are limited, and
+each name waits twice as long after every failure. TLS proves who answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import re
+import ssl
+import time
+from collections import Counter
+from collections.abc import Iterator
+from ipaddress import ip_address
+from logging import WARNING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from meshlock.errors import Refused
+from meshlock.live.links.admission import Budget
+from meshlock.live.links.frames import MOST_ADDRESSES
+from meshlock.live.links.link import Ending, NotLinked
+from meshlock.live.machine.limits import Name, Where
+from meshlock.live.machine.logs import tell
+
+if TYPE_CHECKING:
+    from meshlock.live.links.mesh import Mesh
+
+BETWEEN = 1.0
+"""Seconds between two reviews, on average."""
+
+PER_SECOND = 2.0
+"""Attempts of all kinds."""
+
+MOST_FRIENDS = 8
+FIRST_WAIT, LAST_WAIT = 2.0, 300.0
+"""Seconds until a node that did not answer is dialled again."""
+
+RETRY = 0.05
+"""Seconds between attempts while a link that broke still counts."""
+
+MOST_REMEMBERED, REMEMBERED_FOR = 256, 86_400.0
+"""Nodes, and seconds since they could be reached."""
+
+WRITE_EVERY = 10.0
+
+
+class Wait(NamedTuple):
+    """Somebody did not answer: not before ``until``."""
+
+    until: float
+    seconds: float
+    tries: int
+
+
+class Known(msgspec.Struct):
+    """What is remembered of a node: where it listened, and when it could be reached last."""
+
+    addresses: tuple[Where, ...]
+    seen: float
+
+
+class Reach:
+    def __init__(
+        self, mesh: Mesh, least: int, advertise: str | None, folder: Path | None = None
+    ) -> None:
+        self.mesh = mesh
+        self.least = least
+        self.advertise = advertise
+        self.path = folder / "addresses.json" if folder is not None else None
+        self.known: dict[str, Known] = {}
+        self.written: dict[str, tuple[str, ...]] = {}
+        self.write_at = 0.0
+        self.dialling: dict[str, asyncio.Task[None]] = {}  # or linked by us
+        self.waits: dict[str, Wait] = {}
+        self.budget = Budget(PER_SECOND, mesh.time())
+        self.closed = False
+        self.timer: asyncio.TimerHandle | None = None
+        if least:
+            self.read()
+            self.timer = mesh.mishaps.later(self.pause() / 2, "reach", self.review)
+
+    # -- where we are ------------------------------------------------------------------
+
+    def addresses(self) -> tuple[str, ...]:
+        """Where others can dial us: as we were told to say (:func:`advertised`), or where we
+        listen, or, if that is everywhere, the hosts that most of our neighbours see us as."""
+        mesh = self.mesh
+        if not mesh.address or self.closed or not self.least:
+            return ()
+        host, _, port = mesh.address.rpartition(":")
+        if self.advertise is not None:
+            return (f"{self.advertise}{port}" if self.advertise.endswith(":") else self.advertise,)
+        seen = Counter([one.seen for one in mesh.open.values() if is_address(one.seen)])
+        here = ip_address(host.strip("[]"))
+        if not here.is_unspecified:
+            return () if here.is_loopback and not any(map(is_local, seen)) else (f"{host}:{port}",)
+        hosts = sorted(seen, key=lambda host: (is_local(host), -seen[host], host))
+        return tuple([f"{bracketed(host)}:{port}" for host in hosts[:MOST_ADDRESSES]])
+
+    # -- who is to be dialled ------------------------------------------------------------
+
+    def review(self) -> None:
+        self.timer = self.mesh.mishaps.later(self.pause(), "reach", self.review)
+        self.learn()
+        for name in self.wanted():
+            if not self.budget.has(self.mesh.time()):
+                return
+            self.budget.spend()
+            self.dial(name)
+
+    def pause(self) -> float:
+        return BETWEEN * (0.5 + random.random())
+
+    def wanted(self) -> Iterator[str]:
+        """Whom to dial now."""
+        mesh, me = self.mesh, self.mesh.name
+        there = [name for name in mesh.link_map.ways if name != me and self.can(name)]
+        circle = sorted(there, key=lambda name: (place(name) - place(me)) % 2**64)
+        after = next((name for name in circle if self.may(name)), None)
+        if after is not None and not self.has(after):
+            yield after  # (1)
+        friends = sorted(set(mesh.owner.friends()).intersection(there), key=self.rank)
+        for name in friends[:MOST_FRIENDS]:
+            if not self.has(name) and self.may(name):
+                yield name  # (2)
+        before = next((name for name in reversed(circle) if self.may(name)), None)
+        chosen = [before] if before is not None else []
+        for name in [*chosen, *sorted(there, key=self.rank)]:
+            if len({*mesh.linked, *self.dialling}) >= self.least:
+                break
+            if not self.has(name) and self.may(name):
+                yield name  # (3)
+        strays = [name for name in self.known if name not in mesh.link_map.ways and self.may(name)]
+        if strays:
+            yield random.choice(strays)  # (4)
+
+    def can(self, name: str) -> bool:
+        """Is there a link, or an address for one?"""
+        return name in self.mesh.linked or bool(self.usable(name))
+
+    def has(self, name: str) -> bool:
+        return name in self.mesh.linked or name in self.dialling
+
+    def may(self, name: str) -> bool:
+        """Not if it did not answer lately."""
+        wait = self.waits.get(name)
+        return self.has(name) or wait is None or self.mesh.time() >= wait.until
+
+    def usable(self, name: str) -> list[str]:
+        """Addresses on this machine mean nothing unless others here are linked by such."""
+        record = self.mesh.link_map.records.get(name)
+        known = self.known.get(name)
+        told = record.addresses if record is not None else known.addresses if known else ()
+        here = self.mesh.open.values()
+        local = not here or any(is_local(connection.host) for connection in here)
+        return [address for address in told if local or not is_local(host_of(address))]
+
+    def rank(self, name: str) -> int:
+        return place(" ".join(sorted((self.mesh.name, name))))
+
+    # -- dialling ------------------------------------------------------------------------
+
+    def dial(self, name: str) -> None:
+        addresses = self.usable(name)
+        if addresses:
+            tries = self.waits[name].tries if name in self.waits else 0
+            task = self.mesh.start(self.link(name, addresses[tries % len(addresses)]))
+            self.dialling[name] = task
+            task.add_done_callback(lambda _: self.dialling.pop(name, None))
+        else:
+            self.spare(name)
+
+    async def link(self, name: str, address: str) -> None:
+        """Dial, and dial again if the connection breaks, for as long as the link counts."""
+        host, _, port = address.rpartition(":")
+        while not self.closed:
+            try:
+                connection = await self.mesh.connect(host.strip("[]"), int(port))
+            except (OSError, ssl.SSLError, Refused, NotLinked, OverflowError) as error:
+                if isinstance(error, NotLinked) and error.ending is Ending.MUTUAL:
+                    return  # it dials us
+                if name not in self.mesh.linked:
+                    self.spare(name)
+            else:
+                if connection.peer != name:
+                    self.spare(name)
+                    return
+                await asyncio.shield(connection.closed)
+            if name not in self.mesh.linked:
+                return
+            await asyncio.sleep(RETRY * (0.5 + random.random()))
+
+    def spare(self, name: str) -> None:
+        """Do not dial it for a while."""
+        last = self.waits.get(name)
+        seconds = min(2 * last.seconds, LAST_WAIT) if last is not None else FIRST_WAIT
+        until = self.mesh.time() + seconds * (0.5 + random.random())
+        self.waits[name] = Wait(until, seconds, last.tries + 1 if last is not None else 1)
+
+    # -- remembering ---------------------------------------------------------------------
+
+    def learn(self) -> None:
+        """Who can be reached is known; who left, or was not seen for long, is forgotten."""
+        link_map, now = self.mesh.link_map, time.time()
+        for name, record in link_map.records.items():
+            if name != self.mesh.name and name in link_map.ways and record.addresses:
+                self.known.pop(name, None)
+                self.known[name] = Known(record.addresses, now)
+        for name, known in list(self.known.items()):
+            too_many = len(self.known) > MOST_REMEMBERED
+            if too_many or now - known.seen > REMEMBERED_FOR or link_map.left(name):
+                del self.known[name]
+        for name in list(self.waits):
+            if name in self.mesh.linked or not (name in self.known or name in link_map.records):
+                del self.waits[name]
+        if self.path is not None and self.mesh.time() >= self.write_at:
+            if self.written != self.listed():
+                self.write_at = self.mesh.time() + WRITE_EVERY
+                self.mesh.loop.run_in_executor(None, self.write, self.path, dict(self.known))
+            self.written = self.listed()
+
+    def listed(self) -> dict[str, tuple[str, ...]]:
+        return {name: known.addresses for name, known in self.known.items()}
+
+    def read(self) -> None:
+        if self.path is not None and self.path.exists():
+            try:
+                known = msgspec.json.decode(self.path.read_bytes(), type=dict[Name, Known])
+                self.known = {name: one for name, one in known.items() if name != self.mesh.name}
+            except (OSError, msgspec.MsgspecError) as error:
+                tell(WARNING, "addresses forgotten", file=str(self.path), reason=str(error))
+
+    @staticmethod
+    def write(path: Path, known: dict[str, Known]) -> None:
+        """What cannot be written is not remembered: it is a help, no promise."""
+        draft = path.with_suffix(".draft")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft.write_bytes(msgspec.json.encode(known))
+            draft.replace(path)
+        except OSError as error:
+            tell(WARNING, "addresses not written", file=str(path), reason=str(error))
+
+    def close(self) -> None:
+        """We are leaving: dial nobody, and let nobody dial us."""
+        if not self.closed:
+            self.closed = True
+            if self.timer is not None:
+                self.timer.cancel()
+            self.mesh.link_map.relinked()
+
+
+def advertised(text: str) -> str:
+    """A host and a port, or a host and a colon: then the port is the one where we listen."""
+    parts = re.fullmatch(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(:(\d{1,5}))?", text)
+    if parts is None or int(parts[3] or 0) > 65535:
+        raise Refused(f"advertise is where others can dial us, host or host:port, not '{text}'.")
+    return text if parts[2] else f"{text}:"
+
+
+def place(name: str) -> int:
+    """In the circle of all names."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
+
+
+def host_of(address: str) -> str:
+    return address.rpartition(":")[0].strip("[]")
+
+
+def bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def is_address(host: str) -> bool:
+    try:
+        return not ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def is_local(host: str) -> bool:
+    return host == "localhost" or (is_address(host) and ip_address(host).is_loopback)
