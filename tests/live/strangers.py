@@ -15,12 +15,14 @@ from meshlock.live.links.frames import (
     VERSION,
     Carry,
     Content,
+    Envelope,
     Frame,
     Hello,
     Here,
     Routed,
     Splitter,
     pack,
+    sealed,
 )
 from meshlock.live.links.mesh import split
 from meshlock.live.links.security import Security
@@ -80,11 +82,15 @@ def carried(
     return Carry(number, 0, 0, *content(kind, fields, pool, of)[:4])
 
 
-def routed(
-    ends: tuple[str, str], kind: str, fields: Sequence[Any] = (), pool: str = "docks", of: int = 0
-) -> Routed:
-    """A message through the mesh, best effort."""
-    return Routed(*ends, 4, 7, 0, 0, 0, 0, *content(kind, fields, pool, of)[:4])
+def routed(kind: str, fields: Sequence[Any] = (), pool: str = "docks", of: int = 0) -> Routed:
+    """A message of a neighbour, best effort."""
+    return Routed(7, 0, 0, 0, 0, 0, *content(kind, fields, pool, of)[:4])
+
+
+def enveloped(ends: tuple[str, str], message: Routed, serial: int = 1) -> Envelope:
+    """The same through the mesh, where nothing is proved."""
+    message = msgspec.structs.replace(message, serial=serial)
+    return Envelope(*ends, 4, b"", sealed(message))
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> str:

@@ -14,6 +14,7 @@ from meshlock.live.links.frames import (
     BadFrame,
     Beat,
     Carry,
+    Envelope,
     Frame,
     Hello,
     Links,
@@ -34,12 +35,18 @@ NAMES = st.from_regex(NAME, fullmatch=True)
 SMALL = st.integers(0, 2**53 - 1)
 FRAMES = st.one_of(
     st.builds(Beat, NUMBERS, NUMBERS),
-    st.builds(Refuse, st.text(max_size=9), st.booleans()),
     st.builds(
-        Routed,
+        Envelope,
         NAMES,
         NAMES,
         st.integers(0, 4096),
+        st.binary(max_size=16),
+        st.binary(max_size=99),
+    ),
+    st.builds(Refuse, st.text(max_size=9), st.booleans()),
+    st.builds(
+        Routed,
+        NUMBERS,
         NUMBERS,
         NUMBERS,
         st.integers(0, 2**30),

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from strangers import Stranger, carried, lines, routed
+from strangers import Stranger, carried, enveloped, lines, routed
 
 from meshlock import BlockingNode, Node, Refused
 from meshlock.algorithms.recovery import records
@@ -21,6 +21,7 @@ from meshlock.live.links.frames import (
     FRAME_LIMIT,
     Beat,
     Carry,
+    Envelope,
     Frame,
     Links,
     Routed,
@@ -143,8 +144,8 @@ PLAIN: dict[str, tuple[Frame, str]] = {
     "a number of a message": (carried(2**60, "LINK"), "bytes that are no frame"),
     "a clock": (Beat(0, BIG), "bytes that are no frame"),
     "a long name": (carried(1, "LINK", pool="x" * 10_000), "bytes that are no frame"),
-    "a generation": (Routed("x", "a", 4, 1, 1, 2**40, 1, 0, "docks", 0, "LINK", b""), "no frame"),
-    "hops": (Routed("x", "a", 4097, 1, 1, 0, 1, 0, "docks", 0, "LINK", b""), "no frame"),
+    "a generation": (Routed(1, 1, 0, 2**40, 1, 0, "docks", 0, "LINK", b""), "no frame"),
+    "hops": (Envelope("x", "a", 4097, b"", b""), "no frame"),
     "an age": (Carry(1, 0, 0, "docks", 0, "LINK", b"", (-1, 0, 0)), "no frame"),
     "permits of a pool": (told(pool="new", permits=2**40), "configuration that cannot be"),
     "a patience": (
@@ -226,7 +227,7 @@ def test_numbers_out_of_range_in_pools_with_members_cost_the_sender_its_link(
         if over == "a link":
             stranger.says(carried(2, kind, fields, of=identity))
         else:
-            stranger.says(routed(("x", "a"), kind, fields, of=identity))
+            stranger.says(routed(kind, fields, of=identity))
         assert await stranger.gone()
         async with a.pools["docks"].acquire(timeout=LIMIT):
             pass
@@ -258,7 +259,7 @@ def test_whoever_relays_a_bad_message_keeps_its_link(caplog: pytest.LogCaptureFi
         stranger.says(
             Links("x", 7, 1, ("a", "far")),
             Links("far", 7, 1, ("x",)),
-            routed(("far", "a"), kind, fields, of=identity),
+            enveloped(("far", "a"), routed(kind, fields, of=identity)),
         )
         while not a.status()["refused"]:
             await asyncio.sleep(0)
@@ -276,7 +277,7 @@ def test_a_message_of_another_pool_of_the_same_name_is_not_read() -> None:
         docks = a.pools["docks"]
         before = docks.measures.received
         stranger.says(
-            routed(("x", "a"), "HIGHER", ((9, 5, 7),), of=identity + 1),
+            routed("HIGHER", ((9, 5, 7),), of=identity + 1),
             carried(2, "ACCEPTED", (EPOCH, 0), of=identity),
         )
         while docks.measures.received == before:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 
 import msgspec
 import pytest
 import virtual
 from lines import line
-from strangers import Stranger, lines, routed
+from strangers import Stranger, enveloped, lines, routed
 
 from meshlock import Node, Refused
-from meshlock.live.links.frames import FRAME_LIMIT, Frame, Links, Routed, Splitter
+from meshlock.live.links.frames import (
+    FRAME_LIMIT,
+    Envelope,
+    Frame,
+    Links,
+    Routed,
+    Splitter,
+    unsealed,
+)
 from meshlock.live.links.link import Connection
 from meshlock.live.links.security import unprotected
 from meshlock.live.pools import views
@@ -19,12 +28,16 @@ from meshlock.live.pools.views import ANSWERS_EVERY, ASK, AT_A_STRETCH, VIEW, VI
 from waiting import LIMIT, a_while, eventually, run
 
 
-def asks(who: str, whom: str, question: int) -> Routed:
-    return routed((who, whom), ASK, (question, "docks"), VIEWS)
+def asks(who: str, whom: str, question: int) -> Envelope:
+    return enveloped((who, whom), routed(ASK, (question, "docks"), VIEWS), question + 1)
 
 
-def answers(who: str, whom: str, question: int, view: bytes, pool: str = "docks") -> Routed:
-    return routed((who, whom), VIEW, (question, pool, view), VIEWS)
+def answers(who: str, whom: str, question: int, view: bytes, pool: str = "docks") -> Envelope:
+    message = routed(VIEW, (question, pool, view), VIEWS)
+    return enveloped((who, whom), message, next(SERIALS))
+
+
+SERIALS = count(1)
 
 
 @pytest.fixture
@@ -34,8 +47,8 @@ def travelling(monkeypatch: pytest.MonkeyPatch) -> list[Frame]:
     plain = Connection.after_handshake
 
     def noted(self: Connection, session: object, frame: Frame) -> None:
-        if isinstance(frame, Routed):
-            seen.append(frame)
+        if isinstance(frame, Routed | Envelope):
+            seen.append(unsealed(frame.content) if isinstance(frame, Envelope) else frame)
         plain(self, session, frame)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Connection, "after_handshake", noted)
@@ -166,11 +179,11 @@ def test_what_goes_round_in_circles_ends(travelling: list[Frame]) -> None:
             stranger.says(Links("x", 7, 1, ("a", "z")), Links("z", 7, 1, ("x",)))
             await eventually(lambda: a.mesh.link_map.reaches("z"))
             sent: list[int] = []
-            frame: Routed = asks("x", "z", 1)
+            frame: Envelope = asks("x", "z", 1)
             while True:
                 pending = a.mesh.open["x"].pending
                 pending.clear()
-                a.mesh.router.receive("x", frame)
+                a.mesh.router.arrives("x", frame)
                 if not pending:
                     break
                 [frame] = Splitter(FRAME_LIMIT).feed(pending[0])  # type: ignore[misc]

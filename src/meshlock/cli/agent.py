@@ -63,11 +63,11 @@ def agent(
     ] = True,
     min_links: Annotated[
         int | None,
-        typer.Option(help="Links to keep to nodes that others know of; 0: to --peer only."),
+        Option(help="Links to keep to nodes that others know of; 0: to --peer only."),
     ] = None,
     advertise: Annotated[
         str | None,
-        typer.Option(help="host or host:port where others can dial us, if they cannot see that."),
+        Option(help="host or host:port where others can dial us, if they cannot see that."),
     ] = None,
     heartbeat: Annotated[
         float | None, Option(help="Seconds after which a silent link is used.")

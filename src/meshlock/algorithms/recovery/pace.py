@@ -113,9 +113,7 @@ class Pace:
         for grant in node.grants.values():
             if grant.until < due:
                 due = grant.until
-        if node.unasked.places and node.active():
-            due = now
-        elif (
+        if (node.unasked.places and node.active()) or (
             node.proposal is not None
             and node.may_close()
             and (self.quorum_at < 0 or self.all_reported())

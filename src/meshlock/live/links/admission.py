@@ -21,6 +21,7 @@ from enum import IntEnum, auto
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any
 
+from meshlock.live.links.budget import Budget
 from meshlock.live.links.link import Connection
 from meshlock.live.machine.error_text import TLS, error_text
 from meshlock.live.machine.limits import MOST_NODES
@@ -67,24 +68,6 @@ PER_SECOND = {Standing.STRANGER: 50.0, Standing.KNOWN_ADDRESS: 100.0, Standing.K
 
 STRANGERS_PER_SECOND = 200.0
 """TLS handshakes that all strangers together may begin."""
-
-
-class Budget:
-    """So much per second; what was not used lasts for a second."""
-
-    __slots__ = ("left", "per_second", "then")
-
-    def __init__(self, per_second: float, now: float) -> None:
-        self.per_second = self.left = per_second
-        self.then = now
-
-    def has(self, now: float) -> bool:
-        self.left = min(self.per_second, self.left + (now - self.then) * self.per_second)
-        self.then = now
-        return self.left >= 1.0
-
-    def spend(self) -> None:
-        self.left -= 1.0
 
 
 class Arrival:

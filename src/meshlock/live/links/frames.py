@@ -105,8 +105,8 @@ Payload = Annotated[bytes, msgspec.Meta(max_length=FRAME_LIMIT)]
 """Encoded once, by whoever sends it; opened by whoever it is for, and by nobody in between."""
 
 Stamp = tuple[Span, Clock, Span]
-"""For how long a message was under way before this link, the clock of this link's other end as
-last heard, and for how long the sender has had that (:meth:`.mesh.Mesh.travelled`)."""
+"""For how long a message had waited when it was sent, the clock of whom it is for as last heard,
+and for how long the sender has had that (:meth:`.mesh.Mesh.travelled`)."""
 
 
 class Content(NamedTuple):
@@ -149,19 +149,18 @@ class Bye(msgspec.Struct, array_like=True, tag=6, frozen=True):
 
 
 class Routed(msgspec.Struct, array_like=True, tag=7, frozen=True):
-    """A message on its way through the mesh, one link after the other (:mod:`.routed`).
+    """A message that is sent by way of the map (:mod:`.routed`): over a link as it is, which is
+    from and for the two at its ends, or in an :class:`Envelope`.
 
     ``boot`` and ``known`` are the process that sent it and the one that it is for, as the sender
-    knows it. ``number`` is 0, or that of a message in custody, whose link, if there was one, had
-    ended its life ``generation``. A *receipt* has no kind, and the boot that was written to
-    for its number.
+    knows it. ``serial`` grows with every envelope to the same node. ``number`` is 0, or that of a
+    message in custody, whose link, if there was one, had ended its life ``generation``. A
+    *receipt* has no kind.
     """
 
-    origin: Word
-    target: Word
-    hops: Annotated[int, msgspec.Meta(ge=0, le=4 * MOST_NODES)]  # that are left
     boot: Count
     known: Count
+    serial: Count
     generation: Generation
     number: Count
     acknowledged: Count
@@ -174,19 +173,38 @@ class Routed(msgspec.Struct, array_like=True, tag=7, frozen=True):
 
 class Links(msgspec.Struct, array_like=True, tag=8, frozen=True):
     """To whom a node is linked and where it listens, as it says itself; others hand it on
-    (:mod:`.link_map`)."""
+    (:mod:`.link_map`).
+
+    ``key`` is that of this life of it, for routed messages. The signature proves all this, by the
+    certificate (:mod:`.identity`); where nothing is proved, the three are empty.
+    """
 
     name: Name
     boot: Count
     number: Annotated[int, msgspec.Meta(ge=0, le=LAST_RECORD)]  # the larger the newer
     peers: Annotated[tuple[Name, ...], msgspec.Meta(max_length=MOST_NODES)]
     addresses: Annotated[tuple[Where, ...], msgspec.Meta(max_length=MOST_ADDRESSES)] = ()
+    key: Annotated[bytes, msgspec.Meta(max_length=32)] = b""
+    certificate: Annotated[bytes, msgspec.Meta(max_length=4096)] = b""
+    signature: Annotated[bytes, msgspec.Meta(max_length=256)] = b""
 
 
-Frame = Here | Hello | Welcome | Refuse | Carry | Beat | Bye | Routed | Links
+class Envelope(msgspec.Struct, array_like=True, tag=9, frozen=True):
+    """A :class:`Routed` on its way through others, who do not look inside. ``tag`` proves to the
+    target that the origin sent it (:mod:`.identity`)."""
+
+    origin: Word
+    target: Word
+    hops: Annotated[int, msgspec.Meta(ge=0, le=4 * MOST_NODES)]  # that are left
+    tag: Annotated[bytes, msgspec.Meta(max_length=64)]
+    content: Payload
+
+
+Frame = Here | Hello | Welcome | Refuse | Carry | Beat | Bye | Routed | Links | Envelope
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
+_routed = msgspec.msgpack.Decoder(Routed)
 
 
 def pack(frame: Frame) -> bytes:
@@ -194,7 +212,19 @@ def pack(frame: Frame) -> bytes:
     return LENGTH.pack(len(body)) + body
 
 
+def sealed(message: Routed) -> bytes:
+    """As it is in an envelope."""
+    return _encode(message)
+
+
 UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+
+
+def unsealed(content: bytes) -> Routed:
+    try:
+        return _routed.decode(content)
+    except UNREADABLE as error:
+        raise BadFrame(f"an envelope without a message: {error}") from None
 
 
 class Splitter:

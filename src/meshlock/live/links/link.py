@@ -27,6 +27,7 @@ from meshlock.live.links.frames import (
     Beat,
     Bye,
     Carry,
+    Envelope,
     Frame,
     Hello,
     Here,
@@ -258,6 +259,8 @@ class Connection(asyncio.BufferedProtocol):
             self.keeper.parting(self)
         elif isinstance(frame, Routed):
             self.keeper.router.receive(self.peer, frame)
+        elif isinstance(frame, Envelope):
+            self.keeper.router.arrives(self.peer, frame)
         elif isinstance(frame, Links):
             self.keeper.link_map.receive(self.peer, frame)
         else:

@@ -23,10 +23,11 @@ living nodes. The others are history, forgotten after :data:`FORGET_AFTER` and n
 A node that starts counts from 1. If an older life of it is remembered, it hears so (2), and
 counts on from there: no clock decides who is newer.
 
-Nothing is sent while nothing changes. Records are not signed: a node that was let in could
-tell lies about others, as it could about permits; what it cannot do is fill our memory
-(:data:`MOST_NODES` nodes with as many links, twice that for a moment, and one record of each
-owed to each neighbour).
+Nothing is sent while nothing changes. Where nodes prove their names, records are signed by whom
+they are of (:mod:`.identity`), and what is not is not believed and not handed on: a node can lie
+about its own links only, and a lie about a link needs both ends. Nor can it fill our memory
+(:data:`MOST_NODES` nodes, :data:`MOST_LINKS` links, twice that for a moment, and one record of each
+owed to each neighbour), or keep us busy (:data:`PER_SECOND`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from meshlock.live.links.frames import LAST_RECORD, Links, pack
+from meshlock.live.links.budget import Budget
+from meshlock.live.links.frames import LAST_RECORD, BadFrame, Links, pack
 from meshlock.live.machine.limits import MOST_NODES
 
 if TYPE_CHECKING:
@@ -43,6 +45,13 @@ if TYPE_CHECKING:
 
 FORGET_AFTER = 300.0
 """Seconds for which a node that cannot be reached stays on the map."""
+
+MOST_LINKS = 64 * MOST_NODES
+"""So many all nodes on the map may name, each end for itself: some 10 MB."""
+
+PER_SECOND = 1000.0
+"""Records that a neighbour may tell in the long run, and this many times as many at once:"""
+AT_ONCE = 4.0
 
 BREATH = 0.01
 """Seconds between two drawings of the map, so that many changes cost little."""
@@ -52,7 +61,9 @@ class LinkMap:
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
         self.me = mesh.name
-        self.records = {self.me: Links(self.me, mesh.boot, 1, ())}
+        self.records = {self.me: self.signed(1, ())}
+        self.named = 0  # links that all of them name
+        self.budgets: dict[str, Budget] = {}  # neighbour: records that it may tell
         self.unreachable: dict[str, float] = {}  # since when
         self.departed: set[str] = set()  # peers that left, and are on the map no more
         self.fresh: dict[str, str] = {}  # records to hand on, and who told us
@@ -124,6 +135,8 @@ class LinkMap:
         """A connection is there, which knows nothing yet."""
         if self.records[self.me].addresses != self.mesh.reach.addresses():
             self.relinked()
+        if len(self.budgets) > MOST_NODES:
+            self.budgets.clear()
         self.draw()
         self.owed[peer] = {self.me, *self.ways}
         self.soon()
@@ -134,19 +147,45 @@ class LinkMap:
             if age(record) < age(known):
                 self.owed.setdefault(peer, set()).add(record.name)
                 self.soon()
-        elif record.name == self.me:  # of a former life of ours
-            self.publish(record.number + 1)
-        else:
-            self.records[record.name] = record
+        elif self.believes(peer, record):
+            if record.name == self.me:  # of a former life of ours
+                self.publish(record.number + 1)
+                return
+            self.put(record)
             self.departed.discard(record.name)
             self.changed(record.name, peer)
-            if len(self.records) >= 2 * MOST_NODES:
+            if len(self.records) >= 2 * MOST_NODES or self.named >= 2 * MOST_LINKS:
                 self.make_room()
+
+    def believes(self, peer: str, record: Links) -> bool:
+        """Does the node of that name say so? A neighbour that tells more than it can have heard
+        loses the link, for whatever we do not read it would have to tell again."""
+        budget = self.budgets.get(peer)
+        if budget is None:
+            budget = self.budgets[peer] = Budget(PER_SECOND, self.mesh.time(), AT_ONCE)
+        if not budget.has(self.mesh.time()):
+            raise BadFrame("more records of links than a mesh has")
+        budget.spend()
+        identity = self.mesh.security.identity
+        doubts = identity.doubts(record) if identity is not None else ""
+        if doubts:
+            self.mesh.refusals.note(peer, f"it told of the links of {record.name}: {doubts}")
+        return not doubts
+
+    def put(self, record: Links) -> None:
+        before = self.records.get(record.name)
+        self.named += len(record.peers) - (len(before.peers) if before is not None else 0)
+        self.records[record.name] = record
+
+    def signed(self, number: int, peers: tuple[str, ...], addresses: tuple[str, ...] = ()) -> Links:
+        """Our own record."""
+        record = Links(self.me, self.mesh.boot, number, peers, addresses)
+        identity = self.mesh.security.identity
+        return record if identity is None else identity.signed(record)
 
     def publish(self, number: int) -> None:
         number, peers = min(number, LAST_RECORD), tuple(sorted(self.mesh.linked))
-        addresses = self.mesh.reach.addresses()
-        self.records[self.me] = Links(self.me, self.mesh.boot, number, peers, addresses)
+        self.put(self.signed(number, peers, self.mesh.reach.addresses()))
         self.changed(self.me, self.me)
 
     def changed(self, name: str, told_by: str) -> None:
@@ -230,12 +269,13 @@ class LinkMap:
         """No more than fit on the map: who has been out of reach for longest makes way, or,
         if there is nobody like that, who came last."""
         self.draw()
-        excess = len(self.records) - MOST_NODES
-        if excess > 0:
+        if len(self.records) > MOST_NODES or self.named > MOST_LINKS:
             oldest = sorted(self.unreachable, key=self.unreachable.__getitem__)
             order = [*oldest, *reversed(self.records)]
             order.remove(self.me)
-            for name in list(dict.fromkeys(order))[:excess]:
+            for name in dict.fromkeys(order):
+                if len(self.records) <= MOST_NODES and self.named <= MOST_LINKS:
+                    break
                 self.forget(name)
             self.draw()
 
@@ -252,7 +292,7 @@ class LinkMap:
     def forget(self, name: str) -> None:
         if name in self.mesh.sessions and self.left(name):
             self.departed.add(name)
-        del self.records[name]
+        self.named -= len(self.records.pop(name).peers)
         self.unreachable.pop(name, None)
         self.fresh.pop(name, None)
         self.stale = True

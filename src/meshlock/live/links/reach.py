@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from meshlock.errors import Refused
-from meshlock.live.links.admission import Budget
+from meshlock.live.links.budget import Budget
 from meshlock.live.links.frames import MOST_ADDRESSES
 from meshlock.live.links.link import Ending, NotLinked
 from meshlock.live.machine.limits import Name, Where

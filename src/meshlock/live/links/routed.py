@@ -1,12 +1,11 @@
 """Send to any node of the mesh: one link after the other, on shortest ways of the link map.
 
 There are two guarantees. *Best effort* (:meth:`Router.send`): a message is dropped where its
-way ends or a connection is full; it may come late, or twice if links change meanwhile, and
-whoever needs an answer asks again. *Reliable*: whatever is in custody (:mod:`.session`) for a
-process that we have no link to. It arrives exactly once and in order, by number, as long as
-both processes live; it waits while there is no way, and what waits is bounded in bytes. So a
-token on a link that failed goes round the failure, and an algorithm for fixed networks does
-not notice which links there are.
+way ends or a connection is full; it may come late, and whoever needs an answer asks again.
+*Reliable*: whatever is in custody (:mod:`.session`) for a process that we have no link to. It
+arrives exactly once and in order, by number, as long as both processes live; it waits while there
+is no way, and what waits is bounded in bytes. So a token on a link that failed goes round the
+failure, and an algorithm for fixed networks does not notice which links there are.
 
 The receiver takes the next number and no other. It sends a receipt with the next heartbeat,
 unless a message of its own takes it along; without a receipt for ``dead`` seconds all that is in
@@ -14,29 +13,75 @@ custody is sent again, a window at a time. A receiver that has not noticed yet t
 failed is told so by the first message that comes another way: its link goes down before that is
 taken, so that nothing that is still under way on the old connection can be received after it.
 
-*Boots*: a receipt of another process than was written to says so, and ends custody, like a
-handshake. A sender that was not known before, or restarted, is believed if the map agrees.
+*Who sent it*: to a neighbour a message goes over the link, and TLS has proved whose that is. To
+others it goes in an envelope, with a tag that only its two ends can make (:mod:`.identity`), and
+each envelope is taken once, by its serial. Relays see where it goes, and can only lose it.
 
-Relays look at the header only; what is inside was encoded once.
+*Boots*: which process is at the other end, it says itself, in answer to a question that nobody
+has asked before. So what a relay has kept of a former life of it changes nothing. The answer
+brings its clock along, too, by which the travel of a token is bounded.
 """
 
 from __future__ import annotations
 
+import secrets
+import struct
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from meshlock.live.links.frames import BadFrame, Content, Routed, pack
+from meshlock.live.links.frames import (
+    BadFrame,
+    Content,
+    Envelope,
+    Routed,
+    pack,
+    sealed,
+    unsealed,
+)
 from meshlock.live.links.session import Session
+from meshlock.live.machine.limits import MOST_NODES
 
 if TYPE_CHECKING:
     from meshlock.live.links.link import Connection
     from meshlock.live.links.mesh import Mesh
 
 WINDOW = 256
-"""So many messages to one process may be under way without a receipt."""
+"""So many messages to one process may be under way without a receipt; and of envelopes that
+overtake each other, so many."""
+
+FRESH = 2.0
+"""Seconds for which the clock of another process is as good as new to a token."""
 
 RECEIPT = Content("", 0, "", b"")
+QUESTION, ANSWER = "who", "me"
+"""Between routers: which process is there, and what does its clock say?"""
+
+ASKED = struct.Struct("!Q")
+ANSWERED = struct.Struct("!Qq")
+
+
+class Seen:
+    """Which envelopes of one process have come: the highest serial, and which before it."""
+
+    __slots__ = ("before", "boot", "highest")
+
+    def __init__(self, boot: int) -> None:
+        self.boot = boot
+        self.highest = 0
+        self.before = 0  # a bit for each, the lowest for the highest serial
+
+    def is_new(self, serial: int) -> bool:
+        ahead = serial - self.highest
+        if ahead > 0:
+            self.before = (self.before << min(ahead, WINDOW) | 1) & (1 << WINDOW) - 1
+            self.highest = serial
+            return True
+        bit = 1 << -ahead
+        if -ahead >= WINDOW or self.before & bit:
+            return False
+        self.before |= bit
+        return True
 
 
 class Router:
@@ -45,11 +90,18 @@ class Router:
         self.sent: dict[str, int] = {}  # target: the last number that was sent this way
         self.repeat_at: dict[str, float] = {}  # target: when to begin again with the first
         self.owed: set[str] = set()  # who waits for a receipt
+        self.asked: dict[str, tuple[int, float]] = {}  # who: an open question, and since when
+        self.serials: dict[str, int] = {}  # target: that of the last envelope to it
+        self.first_serial = 0
+        self.seen: dict[str, Seen] = {}  # origin: its envelopes
 
     # -- sending -----------------------------------------------------------------------
 
     def send(self, target: str, content: Content, urgent: bool = True) -> None:
-        """Best effort."""
+        """Best effort. A token whose age cannot be told well arrives as an old one; whoever sends
+        it again will know better."""
+        if content.since and not self.knows_clock(target):
+            self.ask(target)
         self.put(target, content, 0, urgent)
 
     def advance(self, session: Session, urgent: bool = True) -> None:
@@ -58,36 +110,56 @@ class Router:
         if session.up or not custody or self.way(peer) is None:
             return
         if session.peer_boot == 0:
-            session.meet(self.mesh.link_map.records[peer].boot)
+            self.ask(peer)
+            return
         first = custody[0][0]
         self.repeat_at.setdefault(peer, self.mesh.time() + self.mesh.dead)
         sent = max(self.sent.get(peer, 0), first - 1)
         for place in range(sent + 1 - first, min(len(custody), WINDOW)):
             number, content = custody[place]
+            if content.since and not self.knows_clock(peer):
+                self.ask(peer)
+                break
             if not self.put(peer, content, number, urgent):
                 break
             sent = number
         self.sent[peer] = sent
 
-    def put(self, target: str, content: Content, number: int, urgent: bool, known: int = 0) -> bool:
+    def put(self, target: str, content: Content, number: int, urgent: bool) -> bool:
         """On the link that leads there, if there is one that can take it."""
         mesh = self.mesh
         connection = self.way(target)
         if connection is None:
             return False
-        generation, acknowledged = 0, 0
+        known, generation, acknowledged = 0, 0, 0
         session = mesh.sessions.get(target)
-        if session is not None and known in (0, session.peer_boot):
+        if session is not None:
             known, generation = session.peer_boot, session.generation
             acknowledged = session.custody_received
             self.owed.discard(target)
-        hops = 2 * (mesh.link_map.distance(target) or 0) + 4
-        stamp = mesh.stamped(connection.peer, content.since) if content.since else None
-        header = (mesh.name, target, hops, mesh.boot, known, generation, number, acknowledged)
-        frame = Routed(*header, *content[:4], stamp)
-        connection.pending.append(pack(frame))
+        stamp = mesh.stamped(target, content.since) if content.since else None
+        direct = connection.peer == target
+        serial = 0 if direct else self.next_serial(target)
+        header = (mesh.boot, known, serial, generation, number, acknowledged)
+        message = Routed(*header, *content[:4], stamp)
+        connection.pending.append(pack(message if direct else self.enclosed(target, message)))
         mesh.hurry(connection, urgent)
         return True
+
+    def next_serial(self, target: str) -> int:
+        if len(self.serials) > 2 * MOST_NODES:
+            self.first_serial = max(self.serials.values())
+            self.serials.clear()
+        serial = self.serials[target] = self.serials.get(target, self.first_serial) + 1
+        return serial
+
+    def enclosed(self, target: str, message: Routed) -> Envelope:
+        mesh, content, tag = self.mesh, sealed(message), b""
+        if mesh.security.identity is not None:
+            key = mesh.link_map.records[target].key
+            tag = mesh.security.identity.tag(key, mesh.name, target, content)
+        hops = 2 * (mesh.link_map.distance(target) or 0) + 4
+        return Envelope(mesh.name, target, hops, tag, content)
 
     def way(self, target: str) -> Connection | None:
         """The connection that a message to this node takes; None if there is none that can."""
@@ -95,16 +167,12 @@ class Router:
         connection = self.mesh.open.get(step) if step is not None else None
         return connection if connection is not None and not connection.paused else None
 
-    def relay(self, frame: Routed) -> None:
-        mesh = self.mesh
-        connection = self.way(frame.target)
-        if connection is not None and frame.hops > 0:
-            stamp = frame.stamp
-            if stamp is not None:
-                stamp = mesh.stamped(connection.peer, mesh.clock() - mesh.age(stamp))
-            onward = msgspec.structs.replace(frame, hops=frame.hops - 1, stamp=stamp)
+    def relay(self, envelope: Envelope) -> None:
+        connection = self.way(envelope.target)
+        if connection is not None and envelope.hops > 0:
+            onward = msgspec.structs.replace(envelope, hops=envelope.hops - 1)
             connection.pending.append(pack(onward))
-            mesh.hurry(connection, urgent=True)
+            self.mesh.hurry(connection, urgent=True)
 
     def busy(self) -> bool:
         """Is anything in custody under way?"""
@@ -114,82 +182,145 @@ class Router:
     def tick(self, now: float) -> None:
         """Once per heartbeat: receipts that nothing took along, and what had none for too long."""
         for target in list(self.owed):
-            self.put(target, RECEIPT, self.mesh.boot, urgent=False)
+            self.put(target, RECEIPT, 0, urgent=False)
         self.owed.clear()
         for peer, session in list(self.mesh.sessions.items()):
             if session.up or not session.custody:
                 self.repeat_at.pop(peer, None)
-            elif now >= self.repeat_at.get(peer, 0.0):
+                continue
+            record = self.mesh.link_map.records.get(peer)
+            if record is not None and record.boot != session.peer_boot:
+                self.ask(peer)  # whom we wrote to may be no more
+            if now >= self.repeat_at.get(peer, 0.0):
                 self.repeat_at.pop(peer, None)
                 self.sent.pop(peer, None)
                 self.advance(session)
+        for peer, (_, since) in list(self.asked.items()):
+            if now - since > 2 * self.mesh.dead:
+                del self.asked[peer]
+
+    # -- who is there ------------------------------------------------------------------
+
+    def ask(self, target: str) -> None:
+        """Which process is it, and what does its clock show? Again after ``dead`` seconds."""
+        now = self.mesh.time()
+        number, since = self.asked.get(target, (0, 0.0))
+        if number == 0 or now - since >= self.mesh.dead:
+            number = secrets.randbits(62) + 1
+            if self.put(target, Content("", 0, QUESTION, ASKED.pack(number)), 0, urgent=True):
+                self.asked[target] = (number, now)
+
+    def knows_clock(self, peer: str) -> bool:
+        told, held = self.mesh.stamp(peer)
+        return 0 <= held < FRESH * 1e9 and told > -(2**61)
+
+    def is_asked(self, origin: str, message: Routed) -> None:
+        """Who asks will write to us: by then we know it, too."""
+        session = self.mesh.sessions.get(origin)
+        if session is None or not (session.up or session.peer_boot == message.boot):
+            self.ask(origin)
+        try:
+            (number,) = ASKED.unpack(message.payload)
+            answer = ANSWERED.pack(number, self.mesh.clock())
+        except struct.error:
+            raise BadFrame("a question that is none") from None
+        self.put(origin, Content("", 0, ANSWER, answer), 0, urgent=True)
+
+    def is_answered(self, origin: str, message: Routed) -> None:
+        mesh = self.mesh
+        try:
+            number, clock = ANSWERED.unpack(message.payload)
+        except struct.error:
+            raise BadFrame("an answer that is none") from None
+        if self.asked.get(origin, (0, 0.0))[0] != number:
+            return  # to nothing that we have asked
+        del self.asked[origin]
+        session = mesh.session_of(origin)
+        if session.up:
+            return
+        mesh.clocks[origin] = (message.boot, clock, mesh.clock())
+        if session.peer_boot != message.boot:
+            session.meet(message.boot)
+            self.sent.pop(origin, None)
+            mesh.report_forsaken(origin)
+        self.advance(session)
 
     # -- receiving ---------------------------------------------------------------------
 
-    def receive(self, bearer: str, frame: Routed) -> None:
-        if frame.target != self.mesh.name:
-            self.relay(frame)
-        elif frame.origin == bearer or frame.origin in self.mesh.link_map.records:
-            if frame.known == self.mesh.boot:
-                self.acknowledge(frame)
-            if frame.kind and (frame.number == 0 or self.take(frame)):
-                self.deliver(bearer, frame)
-
-    def deliver(self, bearer: str, frame: Routed) -> None:
+    def arrives(self, bearer: str, envelope: Envelope) -> None:
+        """From a node that is no neighbour, for us or for others."""
+        mesh, origin = self.mesh, envelope.origin
+        if envelope.target != mesh.name:
+            self.relay(envelope)
+            return
+        record = mesh.link_map.records.get(origin)
+        if record is None or origin == mesh.name:
+            return
+        identity = mesh.security.identity
+        content = envelope.content
+        if identity is not None and not identity.proves(
+            *(record.key, origin, mesh.name, content, envelope.tag)
+        ):
+            mesh.refusals.note(bearer, f"a message that {origin} has not sent came by way of it")
+            return
         try:
-            self.mesh.receive(frame.origin, frame)
+            message = unsealed(content)
+            seen = self.seen.get(origin)
+            if seen is None or seen.boot != message.boot:
+                seen = self.begin(origin, message.boot)
+            if seen.is_new(message.serial):
+                self.receive(origin, message)
+            else:
+                mesh.refusals.note(bearer, f"a message of {origin} came again by way of it")
         except BadFrame as error:
-            if frame.origin == bearer:
-                raise
-            self.mesh.refusals.note(frame.origin, f"it sent {error}")  # the bearer is innocent
+            mesh.refusals.note(origin, f"it sent {error}")  # the bearer is innocent
 
-    def take(self, frame: Routed) -> bool:
+    def begin(self, origin: str, boot: int) -> Seen:
+        """The first envelope of that process."""
+        if len(self.seen) > 2 * MOST_NODES:
+            known = self.mesh.link_map.records
+            self.seen = {name: seen for name, seen in self.seen.items() if name in known}
+        seen = self.seen[origin] = Seen(boot)
+        return seen
+
+    def receive(self, origin: str, message: Routed) -> None:
+        if message.kind == QUESTION:
+            self.is_asked(origin, message)
+        elif message.kind == ANSWER:
+            self.is_answered(origin, message)
+        else:
+            if message.known == self.mesh.boot:
+                self.acknowledge(origin, message)
+            if message.kind and (message.number == 0 or self.take(origin, message)):
+                self.mesh.receive(origin, message)
+
+    def take(self, origin: str, message: Routed) -> bool:
         """Is it the next in custody, of the life and to the life that count?"""
-        mesh, origin = self.mesh, frame.origin
-        if frame.known != mesh.boot:
-            self.put(origin, RECEIPT, frame.known, urgent=False, known=frame.boot)
+        mesh = self.mesh
+        session = mesh.sessions.get(origin)
+        if message.known != mesh.boot:
             return False
-        session = self.session_with(frame)
-        if session is None:
+        if session is None or session.peer_boot != message.boot:
+            if session is None or not session.up:
+                self.ask(origin)
             return False
         if session.up:
-            if session.generation > frame.generation:
+            if session.generation > message.generation:
                 return False  # sent before the link returned
             mesh.fail(origin, "it has given us up, others say")
         self.owed.add(origin)
-        if frame.number != session.custody_received + 1:
+        if message.number != session.custody_received + 1:
             session.repeats += 1
             return False
-        session.custody_received = frame.number
+        session.custody_received = message.number
         return True
 
-    def session_with(self, frame: Routed) -> Session | None:
-        """What we remember of the process that sent this; None if it is over, or not yet known."""
-        mesh = self.mesh
-        session = mesh.sessions.get(frame.origin)
-        if session is not None and session.peer_boot == frame.boot:
-            return session
-        record = mesh.link_map.records.get(frame.origin)
-        if record is None or record.boot != frame.boot or (session is not None and session.up):
-            return None
-        session = mesh.session_of(frame.origin)
-        self.meet(session, frame.boot)
-        return session
-
-    def acknowledge(self, frame: Routed) -> None:
+    def acknowledge(self, origin: str, message: Routed) -> None:
         """Every message takes along how many of ours have arrived."""
-        session = self.mesh.sessions.get(frame.origin)
-        if session is None or session.up:
+        session = self.mesh.sessions.get(origin)
+        if session is None or session.up or message.boot != session.peer_boot:
             return
-        if frame.boot == session.peer_boot:
-            if session.custody and session.custody[0][0] <= frame.acknowledged:
-                session.arrived(frame.acknowledged)
-                self.repeat_at.pop(session.peer, None)
-                self.advance(session)
-        elif frame.kind == "" and frame.number == session.peer_boot:  # whom we wrote to is no more
-            self.meet(session, frame.boot)
-
-    def meet(self, session: Session, boot: int) -> None:
-        session.meet(boot)
-        self.sent.pop(session.peer, None)
-        self.mesh.report_forsaken(session.peer)
+        if session.custody and session.custody[0][0] <= message.acknowledged:
+            session.arrived(message.acknowledged)
+            self.repeat_at.pop(session.peer, None)
+            self.advance(session)

@@ -3,8 +3,8 @@
 Either way both sides prove themselves in the TLS handshake, before a byte of ours is
 read. With certificates, the private authority of ``meshlock certs`` vouches for each
 name. With a join secret, the authority's key is *derived from the secret*: whoever knows
-the secret can make the authority, and so vouch for itself; nobody else can. There is one
-mechanism, and the secret is never sent. It takes the extra ``meshlock[live]``.
+the secret can make the authority, and so vouch for itself, under any name; nobody else can. There
+is one mechanism, and the secret is never sent. It takes the extra ``meshlock[live]``.
 
 Without either, :func:`unprotected` links are for one machine only.
 """
@@ -16,14 +16,19 @@ import ssl
 import tempfile
 from asyncio import BaseTransport
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from meshlock.errors import Refused
+
+if TYPE_CHECKING:
+    from meshlock.live.links.identity import Identity
 
 SHORTEST_SECRET = 16
 
 
 class Security:
-    """The two TLS contexts of a node; both None on links within one machine.
+    """The two TLS contexts of a node, and its ``identity``, by which others know what it says
+    where somebody else hands it on; all None on links within one machine, where nothing is proved.
 
     ``knock`` is the host name that nodes of this mesh ask for in their first packet. Strangers
     do not know it, but whoever reads the network's traffic does: it proves nothing, and only
@@ -31,10 +36,15 @@ class Security:
     """
 
     def __init__(
-        self, server: ssl.SSLContext | None, client: ssl.SSLContext | None, knows: bytes = b""
+        self,
+        server: ssl.SSLContext | None,
+        client: ssl.SSLContext | None,
+        knows: bytes = b"",
+        identity: Identity | None = None,
     ) -> None:
         self.server = server
         self.client = client
+        self.identity = identity
         self.knock = hashlib.sha256(b"meshlock knock" + knows).hexdigest()[:40].encode()
 
     def vouched(self, transport: BaseTransport) -> str | None:
@@ -61,6 +71,8 @@ def by_certificate(
     for what, path in (("authority", authority), ("certificate", certificate), ("key", key)):
         if not Path(path).is_file():
             raise Refused(f"There is no {what} file {path}: make one with 'meshlock certs'.")
+    from meshlock.live.links.identity import Identity
+
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname = False  # peers are known by the name in the certificate, not by address
@@ -77,7 +89,7 @@ def by_certificate(
             ) from None
     if knows is None:
         knows = b"".join(sorted(client.get_ca_certs(binary_form=True)))
-    return Security(server, client, knows)
+    return Security(server, client, knows, Identity.load(authority, certificate, key))
 
 
 def by_secret(secret: str, name: str) -> Security:
