@@ -173,5 +173,5 @@ class Identity:
 
 def stated(record: Links) -> bytes:
     """What a signature is of."""
-    said = (record.name, record.boot, record.number, record.peers, record.key)
+    said = (record.name, record.boot, record.number, record.peers, record.addresses, record.key)
     return b"meshlock links" + _encode(said)
