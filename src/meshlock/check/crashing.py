@@ -43,7 +43,7 @@ earlier, which allows more. Only the member refuses lower epochs earlier than it
 from __future__ import annotations
 
 from array import array
-from typing import Final
+from typing import Final, cast
 
 from meshlock.algorithms.interface import NIL
 from meshlock.algorithms.recovery.records import NO_EPOCH, Fence
@@ -88,18 +88,19 @@ from meshlock.check.layers import (
     SLOW,
     TICK,
     WITHDRAW,
+    Key,
     Layers,
     Outcome,
     Place,
 )
 from meshlock.check.links import Pair
 from meshlock.check.mailboxes import EMPTY, Mailboxes
-from meshlock.check.model import Act, Fault, Model
+from meshlock.check.model import Act, Fault, Model, Part
 from meshlock.check.packing import SPREAD
 from meshlock.check.refused import refused
 from meshlock.check.setup import SetUp
 from meshlock.check.system import NOTHING_DUE
-from meshlock.check.world import Rests, Step, World, without
+from meshlock.check.world import Known, Rests, Step, World, without
 from meshlock.errors import Refused
 
 MOST_WAVES: Final = 30
@@ -165,6 +166,40 @@ class Crashing(Model):
         around = self.arounds[state % SPREAD]
         rest = self.rests.all[around % SPREAD]
         return World(list(self.rows[state // SPREAD]), around // SPREAD, rest)
+
+    def parts(self, state: int) -> list[int]:
+        around = self.arounds[state % SPREAD]
+        return [*self.rows[state // SPREAD], around // SPREAD, around % SPREAD]
+
+    def part(self, state: int, slot: int) -> int:
+        if slot < self.size:
+            return self.rows[state // SPREAD][slot]
+        around = self.arounds[state % SPREAD]
+        return around // SPREAD if slot == self.size else around % SPREAD
+
+    def met(self, slot: int) -> int:
+        if slot < self.size:
+            return len(self.layers.places[slot])
+        return len(self.mailboxes.loose) if slot == self.size else len(self.rests.all)
+
+    def joined(self, parts: list[int]) -> int:
+        return self.number(World(parts[:-2], parts[-2], self.rests.all[parts[-1]]))
+
+    def meaning(self, slot: int, number: int) -> Part:
+        if slot < self.size:
+            place = self.layers.places[slot][number]
+            return place.up, place.state, place.disk, place.boot
+        if slot == self.size:
+            return self.mailboxes.meaning(number)
+        rest = self.rests.all[number]
+        return rest.orphans, rest.left, rest.fence, rest.cuts, rest.due, rest.size
+
+    def number_of(self, slot: int, part: Part) -> int:
+        if slot < self.size:
+            return self.layers.find(slot, cast(Key, part))
+        if slot == self.size:
+            return self.mailboxes.number_of(part)
+        return self.rests.find(cast(Known, part)).number
 
     def at(self, world: World, i: int) -> Place:
         return self.layers.places[i][world.places[i]]

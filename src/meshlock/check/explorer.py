@@ -59,6 +59,15 @@ class Explorer:
     def complete(self) -> bool:
         return self.expanded == len(self.states)
 
+    def state(self, number: int) -> int:
+        return self.states[number]
+
+    def gather(self) -> None:
+        """Have all transitions at hand, if it was said that they are wanted."""
+
+    def close(self) -> None:
+        """Nobody has more questions."""
+
     def run(self, batch: int) -> bool:
         """Expand at most so many states; False when there is no more to do."""
         model = self.model

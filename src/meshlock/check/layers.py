@@ -177,6 +177,16 @@ class Layers:
             self.places[i].append(place)
         return known
 
+    def find(self, i: int, key: Key) -> int:
+        """The number of a place that another process has reached."""
+        known = self.numbers[i].get(key, -1)
+        if known < 0:
+            if key[0]:
+                self.nodes[i].thaw(key[1])
+            self.current[i] = -1
+            known = self.number(i, key)
+        return known
+
     def look(self, place: Place, node: Layer) -> None:
         """Fill in what others see of this node, and what it could do."""
         grants = sorted(node.grants.items())

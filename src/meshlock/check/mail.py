@@ -17,7 +17,7 @@ from meshlock.algorithms.recovery.messages import (
     carrier,
 )
 from meshlock.algorithms.recovery.records import Epoch, Seal
-from meshlock.check.system import copy
+from meshlock.check.system import Word, copy, spoken, word
 
 WORTHLESS: Final = -1
 HANDSHAKES: Final = (Hello.kind, AskLedger.kind, Copy.kind, "LINK")
@@ -85,6 +85,12 @@ class Mail:
 
     def fresh(self, number: int) -> Message:
         return copy(self.carried[number].message)
+
+    def word(self, number: int) -> Word:
+        return word(self.carried[number].message)
+
+    def heard(self, words: Word) -> int:
+        return self.number(spoken(words), 0)
 
     def age(self, number: int, slow: int) -> int:
         """The same message a tick later, which that node's clock misses; or WORTHLESS."""

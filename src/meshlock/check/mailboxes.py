@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from meshlock.check.layers import DELIVER, NEXT
 from meshlock.check.links import Pair
 from meshlock.check.mail import WORTHLESS, Carried, Mail
+from meshlock.check.model import Part
+from meshlock.check.system import Word
 from meshlock.check.world import Step
 
 Loose = tuple[int, ...]
@@ -54,6 +58,20 @@ class Mailboxes:
             arrivals = [(DELIVER, one) for one in loose]
             self.steps.append(arrivals + [(NEXT, line[0]) for _, line in lines])
         return known
+
+    def meaning(self, box: int) -> Part:
+        """What is under way, as all processes know it."""
+        loose = tuple(sorted([self.mail.word(one) for one in self.loose[box]], key=hash))
+        words = [
+            (pair, tuple([self.mail.word(one) for one in line])) for pair, line in self.lines[box]
+        ]
+        return loose, tuple(words)
+
+    def number_of(self, part: Part) -> int:
+        loose, lines = cast("tuple[tuple[Word, ...], tuple[tuple[Pair, Any], ...]]", part)
+        numbers = sorted([self.mail.heard(one) for one in loose])
+        heard = [(pair, tuple([self.mail.heard(one) for one in line])) for pair, line in lines]
+        return self.number(tuple(numbers), tuple(heard))
 
     def line(self, box: int, pair: Pair) -> tuple[int, ...]:
         return dict(self.lines[box]).get(pair, ())

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from meshlock.algorithms.interface import Effect, Frozen
 
+Part = Frozen
+"""What a state consists of, such as one of its nodes: means the same in all processes."""
+
 AT_REST = -1
 """The label of a fault that lies in a state itself, not in a step from it."""
 
@@ -73,6 +76,32 @@ class Model:
 
     def tell(self, state: int, label: int) -> list[Act]:
         """What happens in this step."""
+        raise NotImplementedError
+
+    # -- for searches that processes share: their numbers differ -------------------------------
+
+    def parts(self, state: int) -> list[int]:
+        """The numbers of its parts, as many and in the same order for all states."""
+        raise NotImplementedError
+
+    def part(self, state: int, slot: int) -> int:
+        """One of them."""
+        return self.parts(state)[slot]
+
+    def met(self, slot: int) -> int:
+        """How many different parts there were in that place so far: numbers are below this."""
+        raise NotImplementedError
+
+    def meaning(self, slot: int, number: int) -> Part:
+        """What is in that place of a state that has this number there."""
+        raise NotImplementedError
+
+    def number_of(self, slot: int, part: Part) -> int:
+        """The way back."""
+        raise NotImplementedError
+
+    def joined(self, parts: list[int]) -> int:
+        """The state that has these parts."""
         raise NotImplementedError
 
     # -- for liveness -------------------------------------------------------------------------

@@ -96,7 +96,7 @@ class Reduced(Model):
         # Safety follows from the balances only where those are judged.
         self.may_leave = system.balanced and "conservation" in system.judged
         self.known: list[list[list[Bundle] | None]] = [[] for _ in range(system.size)]
-        self.parts = [self.without(i) for i in range(system.size)]
+        self.sections = [self.without(i) for i in range(system.size)]
 
     def initial(self) -> int:
         return self.system.initial()
@@ -359,7 +359,7 @@ class Reduced(Model):
         system = self.system
         leaves = system.tree.leaves
         lines = system.look(i, tree[leaves + i]).inbox
-        for part in self.parts[i]:
+        for part in self.sections[i]:
             if part.too_large:
                 return True
             busy = 0  # channels to i that are not empty, as bits

@@ -144,7 +144,7 @@ class Sample:
             if number >= self.explorer.count():
                 return False
             try:
-                ticks = ticks_to_serve(self.model, self.model.world(self.explorer.states[number]))
+                ticks = ticks_to_serve(self.model, self.model.world(self.explorer.state(number)))
             except Exception as error:  # a mutant may do anything
                 text = f"when faults stop here, a handler fails: {type(error).__name__}: {error}"
                 self.explorer.found(number, Fault("served", text, AT_REST))

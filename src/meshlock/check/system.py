@@ -33,11 +33,12 @@ still ask.
 from __future__ import annotations
 
 from array import array
-from typing import Final
+from typing import Any, Final, cast
 
 from meshlock.algorithms.interface import Effect, Enter, Frozen, Message, Node
-from meshlock.check.links import Links, Pair
-from meshlock.check.model import AT_REST, Act, Fault, Model
+from meshlock.algorithms.recovery.records import Seal
+from meshlock.check.links import FrozenWire, Links, Pair
+from meshlock.check.model import AT_REST, Act, Fault, Model, Part
 from meshlock.check.packing import SPREAD, Tree
 from meshlock.check.setup import SetUp
 from meshlock.check.structure import Sound, structure
@@ -69,6 +70,7 @@ EVENTS: Final = (
 
 Line = tuple[int, tuple[int, ...]]  # a sender, and its messages on their way
 Inbox = tuple[Line, ...]
+Word = tuple[type[Message], int, int, Frozen, Frozen]  # a message as all processes know it
 Desk = tuple[int, int, tuple[int, ...], tuple[int, ...]]  # a place without its inbox
 
 
@@ -515,6 +517,57 @@ class System(Model):
         outcome.plain = not (run.enters or outcome.faults or kind in (LEAVE, WITHDRAW))
         return outcome
 
+    # -- the same in all processes ---------------------------------------------------------------
+
+    def parts(self, state: int) -> list[int]:
+        return self.tree.unpack(state)[self.tree.leaves :]
+
+    def part(self, state: int, slot: int) -> int:
+        return self.tree.leaf(state, slot)
+
+    def met(self, slot: int) -> int:
+        return len(self.links) if slot == self.size else len(self.pairs[slot])
+
+    def joined(self, parts: list[int]) -> int:
+        return self.tree.pack(parts)
+
+    def meaning(self, slot: int, number: int) -> Part:
+        if slot == self.size:
+            links = self.links[number]
+            wires = tuple([self.with_words(wire) for wire in links.wires])
+            return links.links, links.changed, links.due, wires
+        pair = self.pairs[slot][number]
+        local, asked, inside, waiting = self.desks[slot][pair // SPREAD]
+        inbox = self.inboxes[slot][pair % SPREAD]
+        words = tuple([(source, self.words(line)) for source, line in inbox])
+        return self.locals[slot][local], asked, inside, waiting, words
+
+    def number_of(self, slot: int, part: Part) -> int:
+        if slot == self.size:
+            present, changed, due, wires = cast("tuple[Any, ...]", part)
+            frozen = tuple([self.with_numbers(wire) for wire in wires])
+            return self.number_links(Links(present, changed, due, frozen))
+        local, asked, inside, waiting, words = cast("tuple[Any, ...]", part)
+        inbox: list[Line] = [(source, self.heard(line)) for source, line in words]
+        number = self.local(slot, local)
+        return self.place(slot, number, asked, inside, waiting, tuple(inbox))
+
+    def words(self, line: tuple[int, ...]) -> tuple[Word, ...]:
+        """Messages as all processes know them; in an order of their own where order is none."""
+        found = [word(self.messages[number]) for number in line]
+        return tuple(found if self.fifo else sorted(found, key=hash))
+
+    def heard(self, words: tuple[Word, ...]) -> tuple[int, ...]:
+        numbers = [self.message(spoken(each)) for each in words]
+        return tuple(numbers if self.fifo else sorted(numbers))
+
+    def with_words(self, wire: FrozenWire) -> Frozen:
+        return *wire[:4], tuple([self.words(line) for line in wire[4]])
+
+    def with_numbers(self, wire: tuple[Any, ...]) -> FrozenWire:
+        one, other, alive, sees, lines = wire
+        return one, other, alive, sees, tuple([self.heard(line) for line in lines])
+
     # -- expanding a state ----------------------------------------------------------------
 
     def expand(self, state: int) -> None:
@@ -766,6 +819,21 @@ def copy(message: Message) -> Message:
     twin.sender = message.sender
     twin.seal = message.seal
     return twin
+
+
+def word(message: Message) -> Word:
+    seal = () if message.seal is None else message.seal.freeze()
+    return type(message), message.sender, message.receiver, message.freeze()[1:], seal
+
+
+def spoken(words: Word) -> Message:
+    """The message that was put into words."""
+    kind, sender, receiver, fields, seal = words
+    message: Message = kind(receiver, *fields)
+    message.sender = sender
+    if seal:
+        message.seal = Seal(*cast("tuple[Any, ...]", seal))
+    return message
 
 
 def same(one: Outcome, other: Outcome) -> bool:

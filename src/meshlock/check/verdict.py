@@ -13,6 +13,7 @@ from meshlock.check.model import Model
 from meshlock.check.persistent import Reduced
 from meshlock.check.serving import SHORTEST, Sample
 from meshlock.check.setup import SetUp
+from meshlock.check.shared import Shared
 from meshlock.check.story import steps
 from meshlock.check.symmetry import Asymmetric, Symmetric
 
@@ -25,12 +26,21 @@ class Verdict:
         self.judged = judged
         self.most = most
         self.model = model  # it tells what happened
-        self.remark = ""  # why a reduction was not used
+        self.remark = ""  # why a reduction, or more than one process, was not used
         self.explorer: Explorer
 
     def run(self, batch: int) -> bool:
         """Go on for so many states; False when the verdict is there."""
         raise NotImplementedError
+
+    def begin(self, model: Model, workers: int, graph: bool = False) -> Explorer:
+        if workers > 1:
+            return Shared(model, self.most, workers, graph)
+        return Explorer(model, self.most, graph)
+
+    def cpu(self) -> float:
+        """What other processes have spent."""
+        return self.explorer.cpu if isinstance(self.explorer, Shared) else 0.0
 
     def complete(self) -> bool:
         return self.explorer.complete()
@@ -95,7 +105,14 @@ class Checking(Verdict):
     ways shortest and cycles complete.
     """
 
-    def __init__(self, setup: SetUp, judged: set[str], most: int, reduction: str = "none") -> None:
+    def __init__(
+        self,
+        setup: SetUp,
+        judged: set[str],
+        most: int,
+        reduction: str = "none",
+        workers: int = 1,
+    ) -> None:
         self.system = system(setup, judged)
         super().__init__(setup, judged, most, self.system)
         self.full: Model = self.system
@@ -103,8 +120,13 @@ class Checking(Verdict):
         if setup.repeat and applies(self.system):
             self.compared = self.full = Compared(self.system)
         self.lassos_sought = False
-        self.explorer = self.begin(self.reduce(reduction))
-        self.reduced = self.explorer.model is not self.full
+        chosen = self.reduce(reduction)
+        self.reduced = chosen is not self.full
+        if workers > 1 and (self.reduced or setup.repeat):
+            self.remark = "One process searches where steps or names are reduced, or for ever."
+            workers = 1
+        self.live = "liveness" in judged
+        self.explorer = self.begin(chosen, workers, self.live)
 
     def reduce(self, reduction: str) -> Model:
         """The smaller model that was asked for, or the full one with a remark."""
@@ -124,9 +146,6 @@ class Checking(Verdict):
                 self.remark = f"Symmetry is not used: {error}."
         return self.full
 
-    def begin(self, model: Model) -> Explorer:
-        return Explorer(model, self.most, "liveness" in self.judged)
-
     def run(self, batch: int) -> bool:
         try:
             if self.explorer.run(batch):
@@ -134,11 +153,12 @@ class Checking(Verdict):
         except Asymmetric as error:
             self.remark = f"Symmetry is not used: {error}."
             return self.fall_back()
-        if not self.complete() or "liveness" not in self.judged or self.lassos_sought:
+        if not self.complete() or not self.live or self.lassos_sought:
             return self.fall_back() if self.reduced and self.explorer.violations else False
-        if self.reduced:
+        if self.reduced or isinstance(self.explorer, Shared):
             cyclic = self.explorer.backward > 0 and self.has_cycles()
-            return self.fall_back() if cyclic or self.explorer.violations else False
+            wrong = self.reduced and self.explorer.violations
+            return self.fall_back() if cyclic or wrong else False
         self.lassos_sought = True
         found = Lassos(self.explorer).find()
         if found is not None:
@@ -147,12 +167,14 @@ class Checking(Verdict):
 
     def has_cycles(self) -> bool:
         explorer = self.explorer
-        return bool(components(len(explorer.states), explorer.edges, explorer.offsets))
+        explorer.gather()
+        return bool(components(explorer.count(), explorer.edges, explorer.offsets))
 
     def fall_back(self) -> bool:
         """Explore the full graph after the reduced one."""
+        self.explorer.close()
         self.reduced = False
-        self.explorer = self.begin(self.full)
+        self.explorer = self.begin(self.full, 1, self.live)
         return True
 
     def violations(self) -> list[Violation]:
@@ -177,12 +199,19 @@ class CrashChecking(Verdict):
     """Nodes crash and recover. When the search is over, faults stop in a sample of its states:
     from there on everybody must be served."""
 
-    def __init__(self, setup: SetUp, judged: set[str], most: int, reduction: str = "none") -> None:
+    def __init__(
+        self,
+        setup: SetUp,
+        judged: set[str],
+        most: int,
+        reduction: str = "none",
+        workers: int = 1,
+    ) -> None:
         self.crashing = Crashing(setup, judged)
         super().__init__(setup, judged, most, self.crashing)
         if reduction != "none":
             self.remark = "Steps and names are not reduced where nodes crash."
-        self.explorer = Explorer(self.crashing, most)
+        self.explorer = self.begin(self.crashing, workers)
         self.sample: Sample | None = None
 
     def run(self, batch: int) -> bool:
@@ -203,7 +232,9 @@ class CrashChecking(Verdict):
         )
 
 
-def checking(setup: SetUp, judged: set[str], most: int, reduction: str = "none") -> Verdict:
+def checking(
+    setup: SetUp, judged: set[str], most: int, reduction: str = "none", workers: int = 1
+) -> Verdict:
     if setup.faults is None:
-        return Checking(setup, judged, most, reduction)
-    return CrashChecking(setup, judged, most, reduction)
+        return Checking(setup, judged, most, reduction, workers)
+    return CrashChecking(setup, judged, most, reduction, workers)

@@ -21,6 +21,7 @@ BATCH = 5_000
 
 CRASHES = "Nodes that crash and recover"
 
+MOST_WORKERS = 256
 PARTIAL = 3
 """Exit code where nothing was found wrong but not every state was seen."""
 
@@ -232,6 +233,7 @@ def check(
     symmetry: Annotated[
         bool, Option("--symmetry", help="Of states alike but for names, keep one.")
     ] = False,
+    workers: Annotated[int, Option(help="Processes that search together, on as many cores.")] = 1,
     max_states: Annotated[int, Option(help="Stop after so many states.")] = 5_000_000,
     manifest: Annotated[
         bool,
@@ -317,8 +319,11 @@ def check(
         raise Refused("Choose one of --symmetry and --reduction por.")
     by = "symmetry" if symmetry else reduction
     refuse_unjudged(what.algorithm, property_ or [], reduction)
-    checking = begin(what, judged(property_ or []), max_states, by)
+    if not 1 <= workers <= MOST_WORKERS:
+        raise Refused(f"--workers is from 1 to {MOST_WORKERS}.")
+    checking = begin(what, judged(property_ or []), max_states, by, workers)
     cpu, interrupted = explore(checking)
+    cpu += checking.cpu()
     if trace is not None and checking.violations():
         write(checking, checking.violations()[0], trace)
     if json:
@@ -327,6 +332,7 @@ def check(
         print_json(checking.figures(cpu))
     else:
         report(checking, cpu)
+    checking.explorer.close()
     if checking.violations():
         raise click.exceptions.Exit(1)
     if interrupted:

@@ -1,0 +1,340 @@
+"""One search by several processes: they are started, listened to, and asked what they know.
+
+Each process has a :class:`~.worker.Worker` and an inbox that all the others write to; with this
+one it has a pipe. Afterwards they stay, to tell the way to what they found: of each state its
+parts and where it was reached from. The steps between are found again here.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from array import array
+from multiprocessing import get_all_start_methods, get_context
+from multiprocessing.connection import Connection, wait
+from queue import Empty
+from time import monotonic, process_time
+from typing import TYPE_CHECKING, Any
+
+from meshlock.check.explorer import Explorer, Violation
+from meshlock.check.model import AT_REST, Fault, Model
+from meshlock.check.worker import SHIFT, Batch, Worker, unpacked, whose
+from meshlock.errors import Refused
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+    from multiprocessing.queues import Queue
+
+ALONE = 20_000
+"""States that one process expands before it asks others to help: many searches end before."""
+TRIED = 500
+"""States by which it is decided how to share them."""
+SENDING = 1
+"""What it costs to send a state on, in steps."""
+STRETCH = 200
+"""States that are expanded before a process looks whether others have written."""
+NEWS = 0.2
+"""Seconds between two reports of how far a process is."""
+LOOK_AROUND = 1.0
+"""Seconds after which somebody who waits sees whether the search is still wanted."""
+
+
+class Shared(Explorer):
+    """Breadth first like any explorer: alone at first, to see which part of a state to share them
+    by, then on several cores. It cannot tell where cycles are, only whether there are any."""
+
+    def __init__(self, model: Model, most: int, workers: int, graph: bool = False) -> None:
+        if "fork" not in get_all_start_methods():
+            raise Refused("This system cannot share a search: leave out --workers.")
+        super().__init__(model, most, graph)
+        self.workers = workers
+        self.pipes: list[Connection] = []  # none while one is enough
+        self.processes: list[BaseProcess] = []
+        self.figures: list[tuple[int, int, int, int]] = [(0, 0, 0, 0)] * workers
+        self.working: set[int] = set()
+        self.cpu = 0.0  # of the workers
+        self.cut = False
+        self.firsts: dict[str, tuple[int, str, int, int]] = {}  # of each property
+
+    def share(self) -> None:
+        """From the beginning again, with all that is known of single nodes by now."""
+        context = get_context("fork")
+        inboxes = [context.Queue() for _ in range(self.workers)]
+        by, most = self.choice(), -(-self.most // self.workers)
+        for me in range(self.workers):
+            ours, theirs = context.Pipe()
+            worker = (self.model, me, by, self.workers, most, self.graph)
+            given = (worker, inboxes, theirs, os.getpid())
+            process = context.Process(target=search, args=given, daemon=True)
+            process.start()
+            self.processes.append(process)
+            theirs.close()
+            self.pipes.append(ours)
+        self.working = set(range(self.workers))
+        self.violations.clear()
+        self.backward = 0
+
+    def choice(self) -> list[int]:
+        """The part of a state to share by, or all of them: steps should rarely change whose a state
+        is, and everybody should have as many."""
+        slots = len(self.model.parts(self.states[0]))
+        ways = [[slot] for slot in range(slots)]
+        ways.append(list(range(slots)))
+        cost = [self.cost(by) for by in ways]
+        return ways[cost.index(min(cost))]
+
+    def cost(self, by: list[int]) -> float:
+        """Of the steps of the busiest process, by some of the states so far."""
+        model, workers = self.model, self.workers
+        counts, moved, steps = [0] * workers, 0, 0
+        late = len(self.states) // 2  # the deeper, the more like those to come
+        for number in range(late, len(self.states), max(1, late // TRIED)):
+            state = self.states[number]
+            home = whose(model, state, by, workers)
+            counts[home] += 1
+            model.expand(state)
+            steps += len(model.successors)
+            for after in model.successors:
+                moved += whose(model, after, by, workers) != home
+        return max(counts) * (steps + SENDING * moved)
+
+    def count(self) -> int:
+        if not self.pipes:
+            return super().count()
+        return max(1, sum([states for states, _, _, _ in self.figures]))
+
+    def complete(self) -> bool:
+        if not self.pipes:
+            return super().complete()
+        return not self.working and not self.cut
+
+    def run(self, batch: int) -> bool:
+        """Go on, or listen for a while; False when the search is over."""
+        if not self.pipes:
+            if self.expanded < ALONE:
+                return super().run(min(batch, ALONE - self.expanded))
+            self.share()
+        waiting = [self.pipes[worker] for worker in self.working]
+        for pipe in wait(waiting, LOOK_AROUND):
+            worker = self.pipes.index(pipe)  # type: ignore[arg-type]
+            said = self.hear(worker)
+            self.figures[worker] = said[:4]
+            if len(said) > 4:
+                self.working.remove(worker)
+                self.end(worker, *said[4:])
+        self.expanded = sum([expanded for _, expanded, _, _ in self.figures])
+        self.transitions = sum([transitions for _, _, transitions, _ in self.figures])
+        self.depth = max([depth for _, _, _, depth in self.figures])
+        if self.working:
+            return True
+        for name in sorted(self.firsts):
+            _, text, worker, number = self.firsts[name]
+            self.found(self.before(worker) + number, Fault(name, text, AT_REST))
+        return False
+
+    def before(self, worker: int) -> int:
+        """How many states those before this one have: all are counted from one to the next."""
+        return sum([states for states, _, _, _ in self.figures[:worker]])
+
+    def end(self, worker: int, cpu: float, full: bool, backward: int, firsts: list[Any]) -> None:
+        """What a worker says last."""
+        self.cpu += cpu
+        self.cut = self.cut or full
+        self.backward += backward
+        for level, name, text, number in firsts:
+            first = (level, text, worker, number)
+            self.firsts[name] = min(first, self.firsts.get(name, first))
+
+    def hear(self, worker: int) -> Any:
+        try:
+            return self.pipes[worker].recv()
+        except (EOFError, ConnectionError):
+            raise Refused(
+                f"Process {worker + 1} of the search ended before its time: was there too little "
+                "memory? Try --max-states, or fewer --workers."
+            ) from None
+
+    def ask(self, worker: int, *question: object) -> Any:
+        self.pipes[worker].send(question)
+        return self.hear(worker)
+
+    def close(self) -> None:
+        """They are not needed any more, and cannot be asked."""
+        for process in self.processes:
+            process.kill()
+            process.join()
+
+    # -- what they know ------------------------------------------------------------------------
+
+    def state(self, number: int) -> int:
+        if not self.pipes:
+            return super().state(number)
+        return self.known(self.place(number))[0]
+
+    def place(self, number: int) -> int:
+        """Whose it is, and its number there."""
+        worker = 0
+        while number >= self.figures[worker][0]:
+            number -= self.figures[worker][0]
+            worker += 1
+        return (worker << SHIFT) + number
+
+    def known(self, place: int) -> tuple[int, int]:
+        """A state by our own numbers, and where it was reached from."""
+        parent, parts = self.ask(place >> SHIFT, "state", place & ((1 << SHIFT) - 1))
+        numbers = [self.model.number_of(slot, part) for slot, part in enumerate(parts)]
+        return self.model.joined(numbers), parent
+
+    def found(self, here: int, fault: Fault) -> None:
+        """The same fault, with a label that means something here."""
+        if not self.pipes:
+            super().found(here, fault)
+            return
+        states, labels = self.way(here)
+        self.model.expand(states[-1])
+        for again in self.model.faults:
+            if again.name == fault.name:
+                if again.label != AT_REST:
+                    labels.append(again.label)
+                break
+        self.violations[fault.name] = Violation(fault.name, fault.text, states, labels)
+
+    def way(self, number: int) -> tuple[list[int], list[int]]:
+        if not self.pipes:
+            return super().way(number)
+        state, parent = self.known(self.place(number))
+        states, labels = [state], list[int]()
+        while states[-1] != self.states[0]:
+            state, parent = self.known(parent)
+            states.append(state)
+        states.reverse()
+        for k, after in enumerate(states[1:]):
+            self.model.expand(states[k])
+            labels.append(self.model.labels[self.model.successors.index(after)])
+        return states, labels
+
+    def gather(self) -> None:
+        """All transitions, by our own numbers, in the order of where they begin."""
+        if not self.pipes:
+            return
+        first = [self.before(worker) for worker in range(len(self.pipes) + 1)]
+        tails, heads = array("Q"), array("I")
+        for worker in range(self.workers):
+            some, others = self.ask(worker, "edges")
+            mask, base = (1 << SHIFT) - 1, first[worker]
+            tails.extend([first[tail >> SHIFT] + (tail & mask) for tail in some])
+            heads.extend([base + head for head in others])
+        self.offsets = array("Q", bytes(8 * (first[-1] + 1)))
+        self.edges = array("I", bytes(4 * len(heads)))
+        offsets, edges = self.offsets, self.edges
+        for tail in tails:
+            offsets[tail] += 1
+        total = 0
+        for tail in range(first[-1] + 1):
+            total += offsets[tail]
+            offsets[tail] = total
+        for k, tail in enumerate(tails):  # from the end of each row to its beginning
+            offsets[tail] -= 1
+            edges[offsets[tail]] = heads[k]
+
+
+class Searching:
+    """One process of them."""
+
+    def __init__(
+        self, worker: Worker, inboxes: list[Queue[Any]], pipe: Connection, parent: int
+    ) -> None:
+        self.worker = worker
+        self.inboxes = inboxes
+        self.others = [other for other in range(worker.count) if other != worker.me]
+        self.pipe = pipe
+        self.parent = parent
+        self.early: list[Batch] = []  # of the next level, from those who are there already
+        self.missing = 0  # processes that have more to say about this one
+        self.found = 0  # states that they found new
+        self.full = False
+        self.due = 0.0
+
+    def go(self, before: float) -> None:
+        worker = self.worker
+        while not self.full:
+            self.missing, self.found = len(self.others), 0
+            early, self.early = self.early, []
+            for batch in early:
+                self.take(batch)
+            while worker.work(STRETCH):
+                self.write()
+                self.read(0)
+            for other in self.others:
+                self.inboxes[other].put(worker.farewell(other).packed())
+            self.full = self.full or len(worker.states) >= worker.most
+            while self.missing > 0:
+                self.read(LOOK_AROUND)
+            if self.found + worker.found == 0:
+                break
+            worker.descend()
+        firsts = [(it.level, it.name, it.text, it.number) for it in worker.firsts.values()]
+        left = self.full and worker.expanded < len(worker.states)
+        self.pipe.send((*self.figures(), process_time() - before, left, worker.backward, firsts))
+        self.answer()
+
+    def figures(self) -> tuple[int, int, int, int]:
+        worker = self.worker
+        return len(worker.states), worker.expanded, worker.transitions, worker.depth
+
+    def write(self) -> None:
+        for other in self.others:
+            batch = self.worker.due(other)
+            if batch is not None:
+                self.inboxes[other].put(batch.packed())
+        if monotonic() > self.due:
+            self.pipe.send(self.figures())
+            self.due = monotonic() + NEWS
+
+    def read(self, seconds: float) -> None:
+        """What is there; or wait so long for more."""
+        inbox = self.inboxes[self.worker.me]
+        try:
+            while True:
+                self.take(unpacked(*inbox.get(seconds > 0, seconds)))
+                seconds = 0
+        except Empty:
+            if os.getppid() != self.parent:
+                os._exit(1)  # nobody wants to know any more
+
+    def take(self, batch: Batch) -> None:
+        if batch.level > self.worker.level:
+            self.early.append(batch)
+            return
+        self.worker.hear(batch)
+        if batch.last:
+            self.missing -= 1
+            self.found += batch.found
+            self.full = self.full or batch.full
+
+    def answer(self) -> None:
+        """Tell what is asked until nobody asks any more."""
+        worker = self.worker
+        while True:
+            try:
+                about, *given = self.pipe.recv()
+            except (EOFError, ConnectionError):
+                return
+            if about == "state":
+                self.pipe.send((worker.parents[given[0]], worker.meaning(given[0])))
+            else:
+                self.pipe.send((worker.tails, worker.heads))
+
+
+def search(
+    given: tuple[Model, int, list[int], int, int, bool],
+    inboxes: list[Queue[Any]],
+    pipe: Connection,
+    parent: int,
+) -> None:
+    """What a process does from its beginning to its end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us is told, and ends us
+    for inbox in inboxes:
+        inbox.cancel_join_thread()
+    before = process_time()
+    Searching(Worker(*given), inboxes, pipe, parent).go(before)

@@ -1,0 +1,298 @@
+"""One of several processes that search together.
+
+Every state belongs to one process, by the hash of one of its parts (or several). That process
+alone keeps it, counts it and expands it; a step that leaves that part as it is stays at home.
+Processes number parts as they meet them. Those that were met before they parted have one number in
+all of them; another is sent with its meaning when it is first mentioned. A state is sent
+to its owner once by each process that reaches it; after that only the number of that sending
+goes, where transitions are wanted at all.
+
+Level by level: a state of the next depth is expanded when all processes have said that they are
+done with this one, and what they said before that has been read. So depth, states and transitions
+are those of a single process, whatever the order of events.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final
+
+from meshlock.check.model import Fault, Model, Part
+
+BATCH: Final = 2000
+"""States that go to another process together."""
+SHIFT: Final = 40
+"""A state anywhere: its owner's number shifted by this, plus its own there."""
+MIX: Final = 0x9E3779B97F4A7C15
+WORD: Final = 0xFFFFFFFFFFFFFFFF
+
+
+class Batch:
+    """What one process says to another, all of one level."""
+
+    def __init__(self, sender: int, level: int) -> None:
+        self.sender = sender
+        self.level = level  # of the states that it comes from
+        self.meanings: list[tuple[int, int, Part]] = []  # place in the state, number, what it is
+        self.parts = array("q")  # of states, one after the other
+        self.sources = array("q")  # from which each was reached
+        self.tails = array("q")  # transitions to states that were sent: from where,
+        self.heads = array("q")  # and to which of those sent
+        self.last = False  # of this level
+        self.found = 0  # if so: states that were new, at home or elsewhere
+        self.full = False  # if so: no more states are wanted
+
+    def packed(self) -> tuple[object, ...]:
+        return (
+            self.sender,
+            self.level,
+            self.meanings,
+            self.parts.tobytes(),
+            self.sources.tobytes(),
+            self.tails.tobytes(),
+            self.heads.tobytes(),
+            self.last,
+            self.found,
+            self.full,
+        )
+
+
+def unpacked(
+    sender: int,
+    level: int,
+    meanings: list[tuple[int, int, Part]],
+    parts: bytes,
+    sources: bytes,
+    tails: bytes,
+    heads: bytes,
+    last: bool,
+    found: int,
+    full: bool,
+) -> Batch:
+    batch = Batch(sender, level)
+    batch.meanings = meanings
+    batch.parts.frombytes(parts)
+    batch.sources.frombytes(sources)
+    batch.tails.frombytes(tails)
+    batch.heads.frombytes(heads)
+    batch.last, batch.found, batch.full = last, found, full
+    return batch
+
+
+class First:
+    """Where a property was first seen to fail here."""
+
+    def __init__(self, level: int, number: int, fault: Fault) -> None:
+        self.level = level
+        self.number = number
+        self.name = fault.name
+        self.text = fault.text
+
+
+class Worker:
+    """``most``: states to keep here. ``graph``: keep the transitions too."""
+
+    def __init__(
+        self, model: Model, me: int, by: list[int], count: int, most: int, graph: bool
+    ) -> None:
+        self.model = model
+        self.by = by  # the parts that say whose a state is
+        self.me = me
+        self.count = count
+        self.most = most
+        self.graph = graph
+        self.states = array("q")
+        self.parents = array("q")  # anywhere
+        self.numbers: dict[int, int] = {}  # of states here, or -1 - the sending of others
+        self.seen: set[int] = set()  # both, where numbers are not wanted
+        self.hashes: list[dict[int, int]] = []  # of parts, by place in the state
+        self.told: list[list[set[int]]] = []  # parts that a process knows of us
+        self.sent = [0] * count  # states to each process
+        self.here: list[list[dict[int, int]]] = []  # by process and place: its number, ours
+        self.came: list[array[int]] = [array("q") for _ in range(count)]  # by sending: ours
+        self.out: list[Batch] = []
+        self.tails = array("q")  # transitions to states here: from anywhere
+        self.heads = array("q")  # to here
+        self.backward = 0  # of these, to a level that is not below
+        self.transitions = 0
+        self.expanded = 0
+        self.level = 0
+        self.depth = 0  # of the deepest state here
+        self.level_end = 0  # states here up to this level
+        self.found = 0
+        self.firsts: dict[str, First] = {}
+        model.attach(self.numbers, self.seen)
+        start = model.initial()
+        slots = len(model.parts(start))
+        self.slots = slots
+        self.common = [model.met(slot) for slot in range(slots)]  # numbers that all share
+        self.hashes = [{} for _ in range(slots)]
+        self.told = [[set() for _ in range(slots)] for _ in range(count)]
+        self.here = [[{} for _ in range(slots)] for _ in range(count)]
+        self.out = [Batch(me, 0) for _ in range(count)]
+        if self.owner(start) == me:
+            self.keep(start, 0)
+            self.depth = 0
+        self.level_end = len(self.states)
+
+    # -- whose is it ---------------------------------------------------------------------------
+
+    def owner(self, state: int) -> int:
+        mixed = 0
+        for slot in self.by:
+            number = self.model.part(state, slot)
+            known = self.hashes[slot].get(number)
+            if known is None:
+                known = self.hashes[slot][number] = mix(self.model, slot, number)
+            mixed ^= known
+        return mixed % self.count
+
+    # -- states --------------------------------------------------------------------------------
+
+    def keep(self, state: int, parent: int) -> int:
+        """A state of ours that is new."""
+        number = len(self.states)
+        if self.graph:
+            self.numbers[state] = number
+        else:
+            self.seen.add(state)
+        self.states.append(state)
+        self.parents.append(parent)
+        self.depth = self.level + 1
+        return number
+
+    def work(self, batch: int) -> bool:
+        """Expand so many states of this level; False when there is none left."""
+        stop = min(self.level_end, self.expanded + batch)
+        model = self.model
+        while self.expanded < stop:
+            if len(self.states) >= self.most:
+                return False
+            here = self.expanded
+            model.expand(self.states[here])
+            self.transitions += len(model.successors)
+            if self.graph:
+                self.number(here)
+            else:
+                self.collect(here)
+            for fault in model.faults:
+                if fault.name not in self.firsts:
+                    self.firsts[fault.name] = First(self.level, here, fault)
+            self.expanded = here + 1
+        return self.expanded < self.level_end
+
+    def collect(self, here: int) -> None:
+        """Keep or send those successors of a state that were never seen here."""
+        for state in self.model.successors:
+            if state not in self.seen:
+                self.found += 1
+                owner = self.owner(state)
+                if owner == self.me:
+                    self.keep(state, (self.me << SHIFT) + here)
+                else:
+                    self.seen.add(state)
+                    self.send(owner, state, here)
+
+    def number(self, here: int) -> None:
+        """The same, and note every transition where it leads to."""
+        for state in self.model.successors:
+            number = self.numbers.get(state)
+            if number is None:
+                self.found += 1
+                owner = self.owner(state)
+                if owner == self.me:
+                    self.join(self.me, here, self.keep(state, (self.me << SHIFT) + here))
+                else:
+                    self.numbers[state] = -1 - (self.sent[owner] * self.count + owner)
+                    self.send(owner, state, here)
+            elif number >= 0:
+                self.join(self.me, here, number)
+            else:
+                sending = -1 - number
+                out = self.out[sending % self.count]
+                out.tails.append(here)
+                out.heads.append(sending // self.count)
+
+    def join(self, worker: int, source: int, number: int) -> None:
+        """A transition from there to a state of ours."""
+        self.tails.append((worker << SHIFT) + source)
+        self.heads.append(number)
+        if number < self.level_end:
+            self.backward += 1
+
+    # -- to and from others --------------------------------------------------------------------
+
+    def send(self, owner: int, state: int, here: int) -> None:
+        out, told = self.out[owner], self.told[owner]
+        parts = self.model.parts(state)
+        for slot, number in enumerate(parts):
+            if number >= self.common[slot] and number not in told[slot]:
+                told[slot].add(number)
+                out.meanings.append((slot, number, self.model.meaning(slot, number)))
+        out.parts.extend(array("q", parts))
+        out.sources.append(here)
+        self.sent[owner] += 1
+
+    def due(self, owner: int, least: int = BATCH) -> Batch | None:
+        """What there is to say to a process, if it is enough."""
+        out = self.out[owner]
+        if len(out.sources) + len(out.tails) < least:
+            return None
+        self.out[owner] = Batch(self.me, self.level)
+        return out
+
+    def farewell(self, owner: int) -> Batch:
+        """The last of this level."""
+        out = self.out[owner]
+        out.last, out.found = True, self.found
+        out.full = len(self.states) >= self.most
+        self.out[owner] = Batch(self.me, self.level + 1)
+        return out
+
+    def hear(self, batch: Batch) -> None:
+        """Of the level that is being expanded here."""
+        sender, model = batch.sender, self.model
+        here, came = self.here[sender], self.came[sender]
+        for slot, number, part in batch.meanings:
+            here[slot][number] = model.number_of(slot, part)
+        parts, at = batch.parts, 0
+        for source in batch.sources:
+            row: list[int] = []
+            for slot, common in enumerate(self.common):
+                number = parts[at + slot]
+                row.append(number if number < common else here[slot][number])
+            state = model.joined(row)
+            at += self.slots
+            if self.graph:
+                number = self.numbers.get(state, -1)
+                if number < 0:
+                    number = self.keep(state, (sender << SHIFT) + source)
+                came.append(number)
+                self.join(sender, source, number)
+            elif state not in self.seen:
+                self.keep(state, (sender << SHIFT) + source)
+        for k, tail in enumerate(batch.tails):
+            self.join(sender, tail, came[batch.heads[k]])
+
+    def descend(self) -> None:
+        """Everybody has said what this level leads to."""
+        self.level += 1
+        self.level_end = len(self.states)
+        self.found = 0
+
+    # -- afterwards ----------------------------------------------------------------------------
+
+    def meaning(self, number: int) -> list[Part]:
+        parts = self.model.parts(self.states[number])
+        return [self.model.meaning(slot, part) for slot, part in enumerate(parts)]
+
+
+def mix(model: Model, slot: int, number: int) -> int:
+    return int(((hash((slot, model.meaning(slot, number))) * MIX) & WORD) >> 33)
+
+
+def whose(model: Model, state: int, by: list[int], count: int) -> int:
+    mixed = 0
+    for slot in by:
+        mixed ^= mix(model, slot, model.part(state, slot))
+    return mixed % count
