@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from sabotages import SABOTAGES, sabotaged
-from virtual_chaos import Wrong, chaos
+from virtual_chaos import chaos
+from virtual_judge import Wrong
 
 
 @pytest.mark.parametrize("name", ["tells-no-client", "deadline-too-late", "releases-nothing"])
