@@ -78,6 +78,9 @@ def setups() -> list[dict[str, Any]]:
     add("sanders", "complete", 4, options={"structure": "maekawa"})
     add("sanders", "complete", 4, requests=["1", "2", "3"])
     add("sanders", "complete", 3, requests=["0", "1", "1", "2"])
+    add("singhal-dynamic", "complete", 3, requests=twice(3))
+    add("singhal-dynamic", "complete", 3, links="unordered")
+    add("singhal-dynamic", "complete", 4)
     add("raynal", "complete", 3)
     for requests in (["0", "1:2", "2"], ["0:2", "0", "1", "1:2"]):
         add("raynal", "complete", 3, permits=2, requests=requests, links="unordered")

@@ -22,6 +22,7 @@ from meshlock.algorithms import (
     ricart_agrawala,
     sanders,
     singhal,
+    singhal_dynamic,
     suzuki_kasami,
 )
 from meshlock.algorithms.interface import Algorithm
@@ -41,6 +42,7 @@ MODULES = [
     lelann.ALGORITHMS,
     lamport.ALGORITHMS,
     ricart_agrawala.ALGORITHMS,
+    singhal_dynamic.ALGORITHMS,
     raynal.ALGORITHMS,
     maekawa.ALGORITHMS,
     sanders.ALGORITHMS,

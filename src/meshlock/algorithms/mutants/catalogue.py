@@ -23,6 +23,7 @@ from meshlock.algorithms.mutants import (
     ricart_agrawala,
     sanders,
     singhal,
+    singhal_dynamic,
     suzuki_kasami,
 )
 from meshlock.algorithms.mutants.mutant import Mutant
@@ -39,6 +40,7 @@ PARTS: list[list[Mutant]] = [
     lelann.MUTANTS,
     lamport.MUTANTS,
     ricart_agrawala.MUTANTS,
+    singhal_dynamic.MUTANTS,
     raynal.MUTANTS,
     maekawa.MUTANTS,
     sanders.MUTANTS,
