@@ -81,6 +81,11 @@ def setups() -> list[dict[str, Any]]:
     add("singhal-dynamic", "complete", 3, requests=twice(3))
     add("singhal-dynamic", "complete", 3, links="unordered")
     add("singhal-dynamic", "complete", 4)
+    add("arbiter", "complete", 3)
+    for requests in (["0", "1", "2"], ["0:2", "1", "2:2"], ["0", "0:2", "1:2", "1"]):
+        add("arbiter", "complete", 3, permits=2, requests=requests)
+    add("arbiter", "complete", 4, permits=2, requests=["0:2", "1", "2"])
+    add("arbiter", "complete", 4, permits=3, requests=["0:2", "1", "2:2"], stay=[1])
     add("raynal", "complete", 3)
     for requests in (["0", "1:2", "2"], ["0:2", "0", "1", "1:2"]):
         add("raynal", "complete", 3, permits=2, requests=requests, links="unordered")

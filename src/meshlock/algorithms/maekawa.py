@@ -116,7 +116,35 @@ Ballot = tuple[int, int]
 NOBODY: Ballot = (0, NIL)
 
 
-class MaekawaNode(Node):
+class Member(Node):
+    """A site that may be in its own quorum: what it sends to itself needs no network."""
+
+    no_state: ClassVar[tuple[str, ...]] = ("own",)
+
+    def __init__(self, me: int, out: list[Effect]) -> None:
+        super().__init__(me, out)
+        self.own: list[Message] = []  # what we send to ourselves; empty between handlers
+
+    def send(self, message: Message) -> None:
+        if message.receiver == self.me:
+            message.sender = self.me
+            self.own.append(message)
+        else:
+            super().send(message)
+
+    def receive(self, message: Message) -> None:
+        self.handle(message)
+        self.handle_own()
+
+    def handle_own(self) -> None:
+        while self.own:
+            self.handle(self.own.pop(0))
+
+    def handle(self, message: Message) -> None:
+        raise NotImplementedError
+
+
+class MaekawaNode(Member):
     """A site that asks its quorum, and a member of other sites' quorums."""
 
     no_state: ClassVar[tuple[str, ...]] = ("quorum", "own")
@@ -134,20 +162,6 @@ class MaekawaNode(Node):
         self.voted: Ballot = NOBODY
         self.queue: list[Ballot] = []
         self.inquired = False
-        self.own: list[Message] = []  # what we send to ourselves; empty between handlers
-
-    # -- a site and itself as a member of its own quorum ----------------------------------
-
-    def send(self, message: Message) -> None:
-        if message.receiver == self.me:
-            message.sender = self.me
-            self.own.append(message)
-        else:
-            super().send(message)
-
-    def handle_own(self) -> None:
-        while self.own:
-            self.handle(self.own.pop(0))
 
     # -- the site that asks ---------------------------------------------------------------
 
@@ -166,10 +180,6 @@ class MaekawaNode(Node):
         self.votes = []
         for member in self.quorum:
             self.send(Release(member))
-        self.handle_own()
-
-    def receive(self, message: Message) -> None:
-        self.handle(message)
         self.handle_own()
 
     def handle(self, message: Message) -> None:

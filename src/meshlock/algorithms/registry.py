@@ -5,6 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from meshlock.algorithms import (
+    arbiter,
     chandy_misra,
     direct,
     general_scheme,
@@ -45,6 +46,7 @@ MODULES = [
     singhal_dynamic.ALGORITHMS,
     raynal.ALGORITHMS,
     maekawa.ALGORITHMS,
+    arbiter.ALGORITHMS,
     sanders.ALGORITHMS,
     chandy_misra.ALGORITHMS,
     direct.ALGORITHMS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from meshlock.algorithms.mutants import (
+    arbiter,
     chandy_misra,
     direct,
     general_scheme,
@@ -43,6 +44,7 @@ PARTS: list[list[Mutant]] = [
     singhal_dynamic.MUTANTS,
     raynal.MUTANTS,
     maekawa.MUTANTS,
+    arbiter.MUTANTS,
     sanders.MUTANTS,
     chandy_misra.MUTANTS,
     reverse_link.MUTANTS,

@@ -1,0 +1,110 @@
+"""Mistakes one could make with an (h,k)-arbiter."""
+
+from __future__ import annotations
+
+from meshlock.algorithms.arbiter import ArbiterNode, Claim, Yield
+from meshlock.algorithms.interface import Effect, Network, Node
+from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
+from meshlock.algorithms.registry import find
+
+
+class MajoritiesForAll(ArbiterNode):
+    def quorum_for(self, want: int) -> list[int]:
+        return super().quorum_for(self.permits)
+
+
+class CountsHeads(ArbiterNode):
+    def free(self) -> int:
+        return self.permits - len(self.granted)
+
+
+class NeverAsksBack(ArbiterNode):
+    def ask_back(self, first: Claim) -> None:
+        pass
+
+
+class YieldsWhileInside(ArbiterNode):
+    def inquire(self, member: int) -> None:
+        if member in self.granted_by:
+            self.granted_by.remove(member)
+            self.send(Yield(member))
+
+
+class ForgetsWhoYields(ArbiterNode):
+    def yielded(self, site: int) -> None:
+        self.take_back(site)
+        self.serve()
+
+
+class ServesNobodyAfterARelease(ArbiterNode):
+    def returned(self, site: int, count: int) -> None:
+        self.take_back(site)
+
+
+def nodes_of(kind: type[ArbiterNode]) -> Make:
+    def make(
+        network: Network, permits: int, options: dict[str, str], out: list[Effect]
+    ) -> list[Node]:
+        return [kind(me, out, network.size, permits) for me in range(network.size)]
+
+    return make
+
+
+ARBITER = find("arbiter")
+
+MUTANTS: list[Mutant] = [
+    Mutant(
+        ARBITER,
+        "majorities-for-all",
+        "every request asks a majority, as if it were for all k",
+        nodes_of(MajoritiesForAll),
+        Case(3, "complete", "0 1 2", permits=2),
+        breaks="safety",
+        steps=9,
+    ),
+    Mutant(
+        ARBITER,
+        "counts-heads",
+        "a member counts whom it has granted, not how many permits",
+        nodes_of(CountsHeads),
+        Case(3, "complete", "0:2 1:2", permits=3),
+        breaks="safety",
+        steps=10,
+    ),
+    Mutant(
+        ARBITER,
+        "never-asks-back",
+        "a member does not ask its permits back for an earlier request",
+        nodes_of(NeverAsksBack),
+        Case(3, "complete", "0 1 2"),
+        breaks="served",
+        steps=6,
+    ),
+    Mutant(
+        ARBITER,
+        "yields-while-inside",
+        "a site that is in gives permits back when it is asked to",
+        nodes_of(YieldsWhileInside),
+        Case(3, "complete", "0 1 2"),
+        breaks="safety",
+        steps=6,
+    ),
+    Mutant(
+        ARBITER,
+        "forgets-who-yields",
+        "a member that has its permits back does not line up who gave them",
+        nodes_of(ForgetsWhoYields),
+        Case(3, "complete", "0 1 2"),
+        breaks="served",
+        steps=8,
+    ),
+    Mutant(
+        ARBITER,
+        "serves-nobody-after-a-release",
+        "a member whose permits come back does not grant them to the next",
+        nodes_of(ServesNobodyAfterARelease),
+        Case(3, "complete", "0 1"),
+        breaks="served",
+        steps=7,
+    ),
+]
