@@ -53,7 +53,8 @@ def main() -> None:
         for workers in (1, 2):
             clock[workers], spent, of_runs = sweep(folder, requests, RUNS, workers)
             print(f"{workers} processes, {RUNS} runs of {of_runs / RUNS:.2f} CPU seconds:")
-            print(f"  {clock[workers]:.1f} s on the clock, overhead {spent / of_runs - 1:.1%} CPU")
+            each = (spent - fixed - of_runs + short) / of_runs
+            print(f"  {clock[workers]:.1f} s on the clock; CPU overhead {each:.1%}, and the start")
         print(f"two processes are {clock[1] / clock[2]:.2f} times as fast as one")
         print(f"start, {RUNS} empty runs, tables, plot and report: {fixed - short:.1f} CPU seconds")
         print(f"load of the machine: {os.getloadavg()[0]:.1f}")

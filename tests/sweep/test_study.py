@@ -105,6 +105,7 @@ def test_what_is_wrong_is_said_before_any_run(table, sentence):
 def test_laws_are_formulas_of_the_settings():
     assert Formula("2 * (nodes - 1) / nodes").value({"nodes": 8}) == 1.75
     assert Formula("H(nodes)").value({"nodes": 4}) == harmonic(4) == pytest.approx(25 / 12)
+    assert Formula("Q(nodes)").value({"nodes": 3}) == pytest.approx(1 + 2 / 3 + 2 / 9)
     assert Formula("-sqrt(nodes) ** 2").value({"nodes": 9}) == -9
     for text in ("nodes.real", "open('x')", "__import__('os')", "permits", "f(1)", "'a' * 3"):
         with pytest.raises(Refused):

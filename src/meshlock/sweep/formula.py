@@ -24,6 +24,16 @@ def harmonic(count: float) -> float:
     return sum(1.0 / i for i in range(1, int(count) + 1))
 
 
+def ramanujan(count: float) -> float:
+    """Q(n) = 1 + (n-1)/n + (n-1)(n-2)/n² + ..."""
+    total, term, left = 0.0, 1.0, int(count)
+    while left > 0 and term > 1e-17:
+        total += term
+        left -= 1
+        term *= left / count
+    return total
+
+
 def tree_distance(nodes: float) -> float:
     """Mean distance of two nodes, drawn one by one from all, of a complete binary tree."""
     count = int(nodes)
@@ -35,6 +45,7 @@ def tree_distance(nodes: float) -> float:
 
 FUNCTIONS: dict[str, Callable[[float], float]] = {
     "H": harmonic,
+    "Q": ramanujan,
     "tree_distance": tree_distance,
     "sqrt": sqrt,
     "log2": log2,
