@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test coverage test-compiled bench docs clean
+.PHONY: demo test coverage test-compiled bench studies docs clean
 
 demo: $(VENV)/base
 	$(BIN)/meshlock demo
@@ -49,6 +49,12 @@ test-compiled: .venv-compiled/done
 
 bench: $(VENV)/dev .venv-compiled/done
 	$(BIN)/python benchmarks/simulator.py
+
+# Exit 1 says that some runs are broken, which some studies are there to show.
+studies: $(VENV)/dev
+	for study in studies/*.toml; do \
+		$(BIN)/meshlock sweep $$study --out docs/studies/$$(basename $$study .toml) > /dev/null || test $$? -eq 1 || exit 2; \
+	done
 
 docs: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs

@@ -280,3 +280,26 @@ def test_ctrl_c_keeps_what_is_done(tmp_path):
     assert "Traceback" not in said
     lines = kept.read_bytes().splitlines()
     assert 2 <= len(lines) < 12 and all(read_line(line) for line in lines)
+
+
+def test_processes_end_when_the_sweep_is_killed(tmp_path):
+    pytest.importorskip("joblib")
+    (tmp_path / "cost.toml").write_text(STUDY.replace("60", "20_000"))
+    kept = tmp_path / "out" / "runs.jsonl"
+    process = subprocess.Popen(
+        [*PROGRAM, "sweep", "cost.toml", "--out", "out", "--workers", "2"], cwd=tmp_path
+    )
+    sooner_or_later(lambda: kept.exists() and kept.read_bytes().count(b"\n") >= 1)
+    line = read_line(kept.read_bytes().splitlines()[0])
+    worker = int(line.where.rpartition(":")[2])
+    process.kill()
+    process.wait()
+    sooner_or_later(lambda: not is_running(worker))
+
+
+def is_running(process: int) -> bool:
+    try:
+        status = Path(f"/proc/{process}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"

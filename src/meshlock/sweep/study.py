@@ -102,8 +102,7 @@ def study(table: dict[str, Any], name: str) -> Study:
     settings = {key: value for key, value in table.items() if key not in OWN}
     seeds = chosen_seeds(settings, table.get("repetitions"))
     points = [Point(labels, values) for labels, values in expand(settings)]
-    if len(points) * len(seeds) > MOST_RUNS:
-        raise Refused(f"{len(points)} points with {len(seeds)} seeds each are too many runs.")
+    refuse_too_many(len(points) * len(seeds))
     axes = [key for key in settings if any(key in point.labels for point in points)]
     axes += sorted({key for point in points for key in point.labels} - set(axes))
     points = [
@@ -161,6 +160,7 @@ def expand(table: dict[str, Any]) -> list[tuple[Labels, Values]]:
                 for labels, values in found
                 for more, also in inside
             ]
+            refuse_too_many(len(found))
     for name, value in table.items():
         if is_tables(value):
             continue
@@ -174,7 +174,13 @@ def expand(table: dict[str, Any]) -> list[tuple[Labels, Values]]:
                 called = {**labels, name: choice} if is_axis else labels
                 wider.append((called, {**values, name: choice}))
         found = wider
+        refuse_too_many(len(found))
     return found
+
+
+def refuse_too_many(runs: int) -> None:
+    if runs > MOST_RUNS:
+        raise Refused(f"A study has at most {MOST_RUNS:,} runs: use fewer values, or fewer seeds.")
 
 
 def expand_case(axis: str, case: dict[str, Any]) -> list[tuple[Labels, Values]]:

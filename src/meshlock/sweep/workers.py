@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -25,9 +27,6 @@ AHEAD = 2
 
 PATIENCE = 10.0
 """Seconds that a scheduler has to answer."""
-
-LINGER = 60.0
-"""Seconds after which a process that nobody gives work to ends by itself."""
 
 
 def usable_cores() -> int:
@@ -100,11 +99,19 @@ class Slot:
 def process() -> Any:
     from joblib.externals.loky import ProcessPoolExecutor
 
-    return ProcessPoolExecutor(max_workers=1, timeout=LINGER, initializer=leave_ctrl_c_to_parent)
+    return ProcessPoolExecutor(max_workers=1, initializer=depend_on_parent)
 
 
-def leave_ctrl_c_to_parent() -> None:
+def depend_on_parent() -> None:
+    """In the new process: leave Ctrl-C to the parent, and end when it does, even by SIGKILL."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 # -- a cluster ------------------------------------------------------------------------------
