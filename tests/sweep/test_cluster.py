@@ -72,7 +72,11 @@ def test_another_program_on_the_cluster_is_refused(cluster, monkeypatch):
     address, _ = cluster
     monkeypatch.setattr(runs_module, "code", lambda: "another version")
     with pytest.raises(Refused, match="another version of meshlock"):
-        list(on_cluster([{"nodes": 3, "requests": 5}], 0, address))
+        make_all(study({"nodes": [3, 4]}, "s"), by(address), nobody)
+
+
+def by(address):
+    return lambda runs, events: on_cluster(runs, events, address)
 
 
 def test_the_same_tables_as_local_though_a_worker_is_killed(tmp_path: Path, cluster):

@@ -99,6 +99,15 @@ def test_results_of_another_program_are_not_used(tmp_path, monkeypatch):
     assert given == [12]
 
 
+def test_a_program_that_changes_meanwhile_is_refused(tmp_path, monkeypatch):
+    def make(runs, events):
+        monkeypatch.setattr(runs_module, "code", lambda: "another version")
+        return one_by_one(runs, events)
+
+    with pytest.raises(Refused, match="unchanged while the sweep runs"):
+        keep_all(study(TABLE, "s"), tmp_path / "runs.jsonl", make, nobody)
+
+
 def test_a_file_that_changed_is_another_run(tmp_path):
     graph = tmp_path / "net.edgelist"
     graph.write_text("0 1\n1 2\n")
@@ -118,7 +127,7 @@ def test_a_full_disk_is_a_sentence(tmp_path):
         kept.add(line_of({"nodes": 3, "requests": 5}, 0))
         kept.file.close()
         kept.file = full
-        with pytest.raises(Refused, match="1 runs are kept; the same command goes on"):
+        with pytest.raises(Refused, match="0 runs are kept; the same command goes on"):
             kept.add(line_of({"nodes": 3, "requests": 6}, 0))
 
 

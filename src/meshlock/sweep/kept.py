@@ -47,15 +47,12 @@ class Kept:
         return found
 
     def add(self, text: bytes) -> None:
-        line = read_line(text)
-        assert line is not None
         try:
             written = self.file.write(text)
         except OSError as error:
             raise self.cannot(error.strerror) from None
         if written != len(text):
             raise self.cannot("no space left")
-        self.lines[line.key] = line
 
     def cannot(self, why: str | None) -> Refused:
         return Refused(

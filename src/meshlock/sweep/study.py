@@ -37,7 +37,7 @@ OWN = ("title", "about", "repetitions", "measures", "events", "laws", "plot")
 """What a study file says beside settings and axes."""
 
 USUAL_MEASURES = ["messages_per_entry", "waiting.mean", "sync_delay_mean"]
-MOST_RUNS = 1_000_000
+MOST_RUNS = 100_000
 SELECTABLE = ("problem", "priorities", "changing_links", "needs_fifo", "needs_complete_graph",
               "routed", "token", "many_clients", "restless")  # fmt: skip
 """By these an axis may choose algorithms from the registry."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from meshlock.errors import Refused
 from meshlock.sweep.kept import Kept
 from meshlock.sweep.measures import BROKEN, Estimate, estimate, measured, why_broken
 from meshlock.sweep.runs import Line, Values, key_of, read_line
@@ -62,20 +63,13 @@ def keep_all(study: Study, path: Path, make: Make, look: Look) -> list[Summary]:
 
 def make_all(study: Study, make: Make, look: Look) -> list[Summary]:
     """The same without a file."""
-    lines: dict[str, Line] = {}
-
-    def add(text: bytes) -> None:
-        line = read_line(text)
-        assert line is not None
-        lines[line.key] = line
-
-    return fill(study, lines, add, make, look)
+    return fill(study, {}, lambda text: None, make, look)
 
 
 def fill(
-    study: Study, lines: dict[str, Line], add: Callable[[bytes], None], make: Make, look: Look
+    study: Study, lines: dict[str, Line], keep: Callable[[bytes], None], make: Make, look: Look
 ) -> list[Summary]:
-    """Make the runs that ``lines`` do not have, ``add`` them there, and sum up."""
+    """Make the runs that ``lines`` do not have, ``keep`` them, and sum up."""
     runs = [values_of(point, seed) for point in study.points for seed in study.seeds]
     keys = [key_of(values, study.events) for values in runs]
     wanted = dict(zip(keys, runs, strict=True))
@@ -83,7 +77,15 @@ def fill(
     done = len(wanted) - len(missing)
     look(done, len(wanted))
     for text in make(missing, study.events):
-        add(text)
+        line = read_line(text)
+        if line is None or line.key not in wanted:
+            raise Refused(
+                f"The run made by {line.where if line else 'a worker'} has another version of "
+                f"meshlock, or other files, than this process: let them be the same everywhere, "
+                f"and unchanged while the sweep runs."
+            )
+        keep(text)
+        lines[line.key] = line
         done += 1
         look(done, len(wanted))
     return summaries(study, [lines[key] for key in keys])

@@ -17,7 +17,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any
 
 from meshlock.errors import Refused
-from meshlock.sweep.runs import Values, failed_line, key_of, line_of, read_line
+from meshlock.sweep.runs import Values, failed_line, key_of, line_of
 
 TRIES = 3
 """So often a run may take its worker with it before it is given up."""
@@ -141,9 +141,7 @@ def on_cluster(runs: list[Values], events: int, address: str) -> Iterator[bytes]
             problem = future.exception()
             key = future.key.removeprefix("meshlock-")
             if problem is None:
-                text: bytes = future.result()
-                refuse_other_program(text, key)
-                yield text
+                yield future.result()
             elif isinstance(problem, CancelledError):
                 raise Refused(f"The scheduler at {address} is gone: the same command goes on.")
             else:
@@ -153,13 +151,3 @@ def on_cluster(runs: list[Values], events: int, address: str) -> Iterator[bytes]
     finally:
         client.cancel(futures)
         client.close()
-
-
-def refuse_other_program(text: bytes, key: str) -> None:
-    line = read_line(text)
-    if line is None or line.key != key:
-        where = line.where if line is not None else "there"
-        raise Refused(
-            f"The worker {where} has another version of meshlock, or other files, than this "
-            f"machine: install the same on all of them."
-        )
