@@ -30,7 +30,12 @@ def test_a_pool_that_recovers_is_reported_traced_and_judged(tmp_path):
     assert found["time_to_recover"].keys() == {"count", "median", "worst"}
     assert len(found["served_share"]["nodes"]) == 5
     promised = {"majority_share", "idle_share", "lost_grants", "orphaned_grants"}
-    promised |= {"lease_messages_at_rest", "unserved_with_path", "requests_with_path"}
+    promised |= {
+        "lease_messages_at_rest",
+        "map_crossings_per_entry",
+        "unserved_with_path",
+        "requests_with_path",
+    }
     assert found.keys() >= promised
     verdict = json.loads(meshlock("audit", str(trace), "--json").stdout)
     assert verdict["holds"] and verdict["not_judged"] == []

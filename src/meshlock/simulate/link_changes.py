@@ -34,6 +34,8 @@ class MobileSimulation(Simulation):
 
         self.ups = 0
         self.downs = 0
+        self.link_count = sum(len(network.neighbours(node)) for node in range(network.size)) // 2
+        self.map_crossings = 0  # what a map of all links costs where routes need one
         self.returned = 0
         self.dropped = 0
         self.late = 0  # messages that arrived although their link had failed
@@ -110,6 +112,8 @@ class MobileSimulation(Simulation):
         if parts > 1 and graph.components == 1:
             self.connected_since = self.now
         self.ups += 1
+        self.link_count += 1
+        self.map_crossings += 2 * self.link_count  # over every link, by either end
         self.formed(one, other)
 
     def link_fails(self, one: int, other: int) -> None:
@@ -122,6 +126,8 @@ class MobileSimulation(Simulation):
             self.connected_since = self.now
         graph.cut(one, other)
         self.downs += 1
+        self.link_count -= 1
+        self.map_crossings += 2 * self.link_count
         self.failed(one, other)
 
     # -- what a model of links says -------------------------------------------------------

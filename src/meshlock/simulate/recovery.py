@@ -419,6 +419,7 @@ class RecoverySimulation(Routed):
             "epochs": self.lives.monitor.epochs,
             "permits": self.lives.monitor.permits,
             **self.recovery.figures(),
+            "map_crossings_per_entry": self.map_crossings / (self.measures.entries or 1),
             "requests_with_path": self.requests_with_path(),
             "unserved_with_path": self.unserved_with_path,
             "late_with_path": self.late,

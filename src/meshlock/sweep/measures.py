@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import Any
@@ -34,6 +35,7 @@ NAMES: dict[str, tuple[str, str]] = {
     "recovery.outages.worst": ("outage, longest", "time units"),
     "recovery.time_to_recover.median": ("time to recover, median", "time units"),
     "recovery.lost_grants": ("grants whose lease ran out", "grants"),
+    "recovery.map_crossings_per_entry": ("link crossings for the link map", "per entry"),
     "recovery.lease_messages_at_rest": ("lease messages at rest", "per time unit"),
     "broken_share": ("runs that broke a property or left requests", "share"),
 }
@@ -55,12 +57,42 @@ def refuse_unknown(measure: str) -> None:
             )
 
 
+FORMS = {
+    r"waiting_by_(\w+)\.(\d+)\.mean": (r"waiting with \1 \2, mean", "time units"),
+    r"waiting_by_(\w+)\.(\d+)\.max": (r"waiting with \1 \2, longest", "time units"),
+    r"messages\.([A-Z_]+) / entries": (r"\1 messages", "per entry"),
+}
+"""The same for families of measures."""
+
+AXES = {
+    "workload": "requests per client and time unit",
+    "lease": "time units",
+    "delay": "time units",
+    "hold": "time units",
+    "patience": "grants",
+    "crashes": "time units between crashes",
+    "mobility": "rate, or squares per time unit",
+}
+"""Units of settings."""
+
+
+def named(measure: str) -> tuple[str, str]:
+    """How it is called in print, and its unit."""
+    first, slash, second = measure.partition(" / ")
+    for form, (words, unit) in FORMS.items():
+        if re.fullmatch(form, measure):
+            return re.sub(form, words, measure), unit
+    if slash and second == "entries" and first in NAMES:
+        return NAMES[first][0], f"{NAMES[first][1]} per entry"
+    return NAMES.get(measure, (measure, ""))
+
+
 def title(measure: str) -> str:
-    return NAMES.get(measure, (measure, ""))[0]
+    return named(measure)[0]
 
 
 def unit(measure: str) -> str:
-    return NAMES.get(measure, ("", ""))[1]
+    return named(measure)[1]
 
 
 def measured(figures: dict[str, Any], measure: str) -> float | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from meshlock.errors import Refused
-from meshlock.sweep.measures import BROKEN, unit
+from meshlock.sweep.measures import AXES, BROKEN, unit
 from meshlock.sweep.panels import Panel, panels_of
 from meshlock.sweep.study import Plot, Study, Value, position
 from meshlock.sweep.sweep import Summary
@@ -39,7 +39,7 @@ def draw(study: Study, plot: Plot, found: list[Summary], path: Path) -> None:
     from matplotlib import pyplot
 
     rows = panels_of(study, plot, found)
-    places = position(study, plot.x) if plot.x else None
+    places = position(study, plot.x, plot.panels) if plot.x else None
     bars = places is None
     tallest = max(len(panel.xs) * max(1, len(panel.series)) for row in rows for panel in row)
     height = 1.3 + 0.3 * tallest if bars else 3.4
@@ -114,7 +114,7 @@ def draw_curves(
         axes.set_yscale("log")
     else:
         axes.set_ylim(bottom=min(0.0, *heights, 0.0))
-    axes.set_xlabel(plot.x)
+    axes.set_xlabel(f"{plot.x}, {AXES[plot.x]}" if plot.x in AXES else plot.x)
     axes.set_ylabel(unit(panel.measure) or panel.measure)
     axes.grid(alpha=0.3)
     for x, y, mark in marks:

@@ -350,12 +350,14 @@ def chosen_plot(table: dict[str, Any], study: Study, name: str) -> Plot:
     return Plot(str(table.get("name", name)), x, series, panels, measures, log, title)
 
 
-def position(study: Study, axis: str) -> dict[Value, float] | None:
-    """Where each label of the axis is on a scale of numbers; None if they have no numbers."""
+def position(study: Study, axis: str, panels: str = "") -> dict[Value, float] | None:
+    """Where each label of the axis is on a scale of numbers; None if they have no numbers, or
+    if two of one panel have the same."""
     places = {label: number_in(label) for label in study.labels(axis)}
     if any(place is None for place in places.values()):
         return None
-    if len(set(places.values())) < len(places):
+    drawn = {(point.labels.get(panels, ""), point.labels[axis]) for point in study.points}
+    if len({(panel, places[label]) for panel, label in drawn}) < len(drawn):
         return None
     return {label: place for label, place in places.items() if place is not None}
 
