@@ -1,20 +1,25 @@
-"""What a sweep costs beside its runs, and what a second process brings.
+"""What a sweep costs beside its runs, and what a second worker brings.
 
-    python benchmarks/sweep.py            # about a minute on an idle machine
+    python benchmarks/sweep.py            # about two minutes on an idle machine
 
 Overhead is CPU time: all that the command and its processes used, beyond the runs themselves.
-Throughput is time on the clock, so it says something on an idle machine only.
+Throughput is time on the clock, so it says something on an idle machine only. On a busy one, runs
+that sleep for a second tell at least how well workers are kept at work (--asleep does only this).
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import meshlock
 
 RUNS = 24
 STUDY = """
@@ -43,7 +48,76 @@ def sweep(folder: Path, requests: int, runs: int, workers: int) -> tuple[float, 
     return seconds, used.ru_utime + used.ru_stime, of_runs
 
 
+SLEEPER = """
+import time
+from meshlock.sweep import runs
+make = runs.simulation
+def simulation(settings, trace):
+    time.sleep(1.0)
+    return make(settings, trace)
+runs.simulation = simulation
+"""
+
+
+def asleep() -> None:
+    """Runs of a second that need no CPU: by one process, two, and two workers of a cluster."""
+    from meshlock.sweep.workers import on_cluster, on_cores
+
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "sitecustomize.py").write_text(SLEEPER)
+        here = str(Path(meshlock.__file__).parents[1])
+        os.environ["PYTHONPATH"] = os.pathsep.join([name, here])
+        runs: list[dict[str, str | int]] = [
+            {"nodes": 3, "requests": 10, "seed": seed} for seed in range(RUNS)
+        ]
+        for workers in (1, 2):
+            tell(f"{workers} processes", clocked(on_cores(runs, 0, workers), workers), workers)
+        file = folder / "scheduler.json"
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        dask = [sys.executable, "-m", "dask"]
+        said = ["--host", "127.0.0.1", "--no-dashboard"]
+        cluster = [
+            subprocess.Popen(
+                [*dask, "scheduler", "--port", "0", "--scheduler-file", str(file), *said], **quiet
+            )
+        ]
+        try:
+            while not file.exists():
+                time.sleep(0.1)
+            address = json.loads(file.read_text())["address"]
+            alone = ["--nthreads", "1", "--no-nanny", *said]
+            cluster += [
+                subprocess.Popen([*dask, "worker", address, *alone], cwd=name, **quiet)
+                for _ in range(2)
+            ]
+            from dask.distributed import Client
+
+            with Client(address) as client:
+                client.wait_for_workers(2)
+            tell("a cluster of 2", clocked(on_cluster(runs, 0, address), 2), 2)
+        finally:
+            for process in cluster:
+                process.kill()
+
+
+def clocked(lines: Iterator[bytes], workers: int) -> float:
+    """Seconds for each run, from the first runs' end (all workers end theirs then) to the last."""
+    for _ in range(workers):
+        next(lines)
+    began = time.monotonic()
+    count = sum(1 for _ in lines)
+    return (time.monotonic() - began) / count
+
+
+def tell(who: str, each: float, workers: int) -> None:
+    print(f"{who}: {1 / each:.2f} sleeping runs per second, {each * workers - 1:.1%} overhead")
+
+
 def main() -> None:
+    asleep()
+    if "--asleep" in sys.argv:
+        return
     with TemporaryDirectory() as name:
         folder = Path(name)
         _, _, one = sweep(folder, 5_000, 1, 1)

@@ -37,6 +37,7 @@ def draw(study: Study, plot: Plot, found: list[Summary], path: Path) -> None:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.patches import Patch
 
     rows = panels_of(study, plot, found)
     places = position(study, plot.x, plot.panels) if plot.x else None
@@ -59,11 +60,13 @@ def draw(study: Study, plot: Plot, found: list[Summary], path: Path) -> None:
                 else:
                     draw_curves(axes, panel, places, styles, plot)
             if len(styles) > 1:
-                handles, labels = axes_row[-1].get_legend_handles_labels()
-                if handles:
-                    axes_row[-1].legend(
-                        handles, labels, fontsize="small", loc="upper left", bbox_to_anchor=(1, 1)
-                    )
+                handles = None
+                if bars:
+                    shown = row[-1].series
+                    handles = [Patch(label=name, **bar(styles[name])) for name in shown]
+                axes_row[-1].legend(
+                    handles=handles, fontsize="small", loc="upper left", bbox_to_anchor=(1, 1)
+                )
         save(figure, path)
         pyplot.close(figure)
 
@@ -137,6 +140,16 @@ def label_ticks(axes: Any, at: list[float]) -> None:
 HATCHES = ("", "//", "..", "\\\\", "xx", "--", "oo")
 
 
+def bar(style: int) -> dict[str, Any]:
+    return {
+        "facecolor": COLOURS[style % len(COLOURS)],
+        "alpha": 0.75,
+        "hatch": HATCHES[style % len(HATCHES)],
+        "edgecolor": "black",
+        "linewidth": 0.5,
+    }
+
+
 def draw_bars(axes: Any, panel: Panel, styles: dict[str, int]) -> None:
     """Categories from top to bottom. A point without any unbroken run has a mark and no bar."""
     count = len(panel.series)
@@ -151,24 +164,15 @@ def draw_bars(axes: Any, panel: Panel, styles: dict[str, int]) -> None:
                 continue
             summary = points[x]
             got = summary.estimates[panel.measure]
-            style = styles[name]
             if got is not None:
                 axes.barh(
-                    at, got.mean, xerr=got.half or None, height=0.8, label="_" + name,
-                    color=COLOURS[style % len(COLOURS)], alpha=0.75, capsize=2,
-                    hatch=HATCHES[style % len(HATCHES)], edgecolor="black", linewidth=0.5
-                )  # fmt: skip
+                    at, got.mean, xerr=got.half or None, height=0.8, capsize=2, **bar(styles[name])
+                )
             if summary.mark and panel.measure != BROKEN:
+                end = got.mean + (got.half or 0.0) if got else 0.0
                 axes.annotate(
-                    " " + summary.mark, (got.mean if got else 0.0, at), color=BROKEN_COLOUR,
-                    va="center", fontsize="small",
-                )  # fmt: skip
-    if count > 1:
-        for name, style in styles.items():
-            if name in panel.series:
-                axes.barh(
-                    [], [], label=name, color=COLOURS[style % len(COLOURS)], alpha=0.75,
-                    hatch=HATCHES[style % len(HATCHES)], edgecolor="black", linewidth=0.5
+                    " " + summary.mark, (end, at), color=BROKEN_COLOUR, va="center",
+                    fontsize="small",
                 )  # fmt: skip
     axes.set_yticks(ticks, labels)
     axes.set_ylim(len(panel.xs) * (count + 0.5) - 0.8, -0.7)

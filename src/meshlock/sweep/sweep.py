@@ -111,7 +111,8 @@ def summaries(study: Study, lines: list[Line]) -> list[Summary]:
 
 def over_seeds(results: list[Result], measure: str) -> Estimate | None:
     if measure == BROKEN:
-        return estimate([1.0 if result.broken else 0.0 for result in results])
+        broken = sum(1 for result in results if result.broken)
+        return Estimate(broken / len(results), None)  # a count, no sample of a quantity
     values = [
         measured(result.line.figures, measure)
         for result in results
