@@ -143,7 +143,7 @@ def test_broken_runs_are_marked_and_part_of_no_mean():
     text = report(made, found, "meshlock sweep s.toml", [])
     assert "**3 runs are broken**" in text
     assert "| maekawa-bare | **✗ 3 of 3 broken** |" in text
-    replay = "--nodes 13 --algorithm maekawa-bare --requests 50 --seed 2"
+    replay = "--nodes 13 --algorithm maekawa-bare --requests 50 --seed 1"
     assert f"meshlock simulate {replay}`" in text
     done = subprocess.run(
         [*PROGRAM, "simulate", *replay.split()], capture_output=True, text=True, timeout=LIMIT

@@ -10,7 +10,7 @@ from meshlock.sweep.study import Study
 from meshlock.sweep.sweep import Summary
 
 MOST_BROKEN = 20
-"""Broken runs that are listed with their commands; results.csv has them all."""
+"""Points that are listed with a broken run and its command; results.csv has them all."""
 
 WIDEST = 8
 """Columns of a table; with more values of x than this, or one series, they go down instead."""
@@ -89,23 +89,20 @@ def plus_minus(mean: float, half: float) -> str:
 
 
 def broken_runs(found: list[Summary]) -> list[str]:
-    broken = [
-        (summary, result)
-        for summary in found
-        for result in summary.results
-        if result.broken
-    ]  # fmt: skip
-    if not broken:
+    points = [summary for summary in found if summary.broken]
+    if not points:
         return ["No run broke a property or left a request unserved.", ""]
     lines = [
-        f"**{len(broken)} runs are broken**: they broke a property, left requests unserved or "
-        "failed. They are marked ✗ and are part of no mean.",
+        f"**{sum(summary.broken for summary in points)} runs are broken**: they broke a property, "
+        "left requests unserved or failed. They are marked ✗ and are part of no mean. One of each "
+        "point:",
         "",
     ]
-    for summary, result in broken[:MOST_BROKEN]:
+    for summary in points[:MOST_BROKEN]:
         labels = ", ".join(f"{axis} {label}" for axis, label in summary.point.labels.items())
-        lines.append(f"- {labels}, seed {result.seed}: {result.broken}")
-        lines.append(f"  `{command(result.line.values)}`")
-    if len(broken) > MOST_BROKEN:
-        lines.append(f"- and {len(broken) - MOST_BROKEN} more, see results.csv")
+        first = next(result for result in summary.results if result.broken)
+        lines.append(f"- {labels}, seed {first.seed}: {first.broken} ({summary.mark})")
+        lines.append(f"  `{command(first.line.values)}`")
+    if len(points) > MOST_BROKEN:
+        lines.append(f"- and {len(points) - MOST_BROKEN} more points, see results.csv")
     return [*lines, ""]
