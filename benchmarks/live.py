@@ -19,12 +19,14 @@ import asyncio
 import json
 import os
 import resource
+import select
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,14 @@ now = time.monotonic_ns
 MARGIN = 300_000_000
 """Nanoseconds of work before what counts, and after it."""
 
+PATIENCE = 60.0
+"""Seconds after which a process that says nothing has failed."""
+
 SECRET = "a secret for one benchmark run"
+
+
+class Failed(Exception):
+    """A process of a fleet did not do what it was told."""
 
 
 # -- the floor -----------------------------------------------------------------------------
@@ -89,8 +98,12 @@ def wait_for_quiet(patience: float) -> None:
 # -- one node in its own process -----------------------------------------------------------
 
 
-async def worker(name: str, protected: bool, permits: int, members: list[str]) -> None:
-    """Told what to do line by line; writes the stamps of its grants at the end."""
+async def worker(name: str, protected: bool, permits: int, folder: str, members: list[str]) -> None:
+    """Told what to do line by line; writes the stamps of its grants at the end.
+
+    With a ``folder`` the node is as users have it: it keeps its promises there, and takes a link
+    for dead as soon as it does unless told otherwise.
+    """
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[str] = asyncio.Queue()
 
@@ -105,7 +118,12 @@ async def worker(name: str, protected: bool, permits: int, members: list[str]) -
         print(json.dumps(what), flush=True)
 
     secret = SECRET if protected else None
-    async with Node(name, state=None, secret=secret, heartbeat=0.1, dead=5.0, min_links=0) as node:
+    made = (
+        Node(name, state=Path(folder) / name, secret=secret)
+        if folder
+        else Node(name, state=None, secret=secret, dead=5.0, min_links=0)
+    )
+    async with made as node:
         if members:
             pool = node.pool("pens", permits, members=members)
         else:
@@ -193,26 +211,37 @@ class Fleet:
         protected: bool,
         permits: int,
         members: int = 0,
+        folder: Path | None = None,
     ) -> None:
         command = [sys.executable, __file__, "--worker"]
         names = [f"n{number}" for number in range(members)]
+        place = str(folder) if folder is not None else ""
         self.processes = [
             subprocess.Popen(
-                [*command, f"n{number}", str(int(protected)), str(permits), *names],
+                [*command, f"n{number}", str(int(protected)), str(permits), place, *names],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
             )
             for number in range(size)
         ]
-        addresses = [self.hear(number)["address"] for number in range(size)]
-        for one, other in links:
-            self.tell(other, connect=addresses[one])
-        for number in range(size):
-            self.tell(number, ready=sum(number in link for link in links))
-        for number in range(size):
-            self.hear(number)
-        time.sleep(0.3)
+        with self.ended_by_failure():
+            addresses = [self.hear(number)["address"] for number in range(size)]
+            for one, other in links:
+                self.tell(other, connect=addresses[one])
+            for number in range(size):
+                self.tell(number, ready=sum(number in link for link in links))
+            for number in range(size):
+                self.hear(number)
+            time.sleep(0.3)
+
+    @contextmanager
+    def ended_by_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.__exit__()
+            raise
 
     def tell(self, number: int, **order: Any) -> None:
         stdin = self.processes[number].stdin
@@ -223,7 +252,15 @@ class Fleet:
     def hear(self, number: int) -> dict[str, Any]:
         stdout = self.processes[number].stdout
         assert stdout is not None
-        return json.loads(stdout.readline())  # type: ignore[no-any-return]
+        if not select.select([stdout], [], [], PATIENCE)[0]:
+            raise Failed(f"client {number} has said nothing for {PATIENCE:g} s")
+        line = stdout.readline()
+        if not line:
+            raise Failed(f"client {number} has ended")
+        said: dict[str, Any] = json.loads(line)
+        if "failed" in said:
+            raise Failed(f"client {number}: {said['failed']}")
+        return said
 
     def work(self, who: list[int], **order: Any) -> list[dict[str, Any]]:
         order["begin"] = now() + MARGIN
@@ -424,6 +461,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
-        run(worker(sys.argv[2], sys.argv[3] == "1", int(sys.argv[4]), sys.argv[5:]))
+        run(worker(sys.argv[2], sys.argv[3] == "1", int(sys.argv[4]), sys.argv[5], sys.argv[6:]))
     else:
         main()

@@ -1,17 +1,21 @@
 """meshlock beside what people use today, phase by phase, judged by one ruler.
 
-Redis (permits as items of a list, BLPOP and RPUSH) and PostgreSQL (advisory locks) are the
-quickest of their kind. Each is started on a free loopback port with its data in memory, and
-is left out, with the reason, where its server or its Python client is missing:
+Redis (permits as items of a list, BLPOP and RPUSH), PostgreSQL (advisory locks) and etcd (its lock
+service, by HTTP) are started on free loopback ports with their data in memory. What cannot be had
+is a row that says why, and so is what fails; the rest goes on.
 
-    apt-get install redis-server postgresql; pip install redis 'psycopg[binary]'
+    apt-get install redis-server postgresql etcd-server; pip install redis 'psycopg[binary]'
+
+meshlock is as users have it: permits under leases that a majority of three members renews, promises
+kept in a folder. *TLS* adds what protects links elsewhere than on loopback, *agent* is three agents
+whose clients are programs (`meshlock.connect`), *no leases* is the pool of the papers.
 
 Every client is a process of its own. It notes when it asked, entered and left; hand-overs,
 fairness and violations are found from those stamps, whoever made them.
 
-    python benchmarks/peers.py                      # everything, about four minutes
-    python benchmarks/peers.py --rounds 9 --scale .4    # short turns, for a machine with other work
-    python benchmarks/peers.py --only meshlock "redis tokens" --phase held contended
+    python benchmarks/peers.py                      # everything once, about five minutes
+    python benchmarks/peers.py --rounds 3 --docs    # medians; writes docs/live.md, picture too
+    python benchmarks/peers.py --only meshlock redis --phase held contended
 
 Phases: uncontended (one client), contended (8, k = 1), held (3 clients, 5 ms each: the machine
 is idle in between), semaphore (8, k = 3), crash (the holder is killed: how long until the
@@ -41,6 +45,8 @@ from pathlib import Path
 from typing import Any
 
 from live import (
+    PATIENCE,
+    Failed,
     Fleet,
     Stint,
     busy_seconds,
@@ -50,7 +56,6 @@ from live import (
     now,
     percentile,
     raw_hop,
-    star,
 )
 
 LOCK = 4711
@@ -160,6 +165,18 @@ def postgresql_server(folder: Path) -> Iterator[tuple[int, int]]:
         yield port, pid
 
 
+@contextlib.contextmanager
+def etcd_server(folder: Path) -> Iterator[tuple[int, int]]:
+    port, other = free_port(), free_port()
+    here, there = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{other}"
+    command = [program("etcd"), "--data-dir", str(folder / "data"), "--log-level", "error"]
+    command += ["--listen-client-urls", here, "--advertise-client-urls", here]
+    command += ["--listen-peer-urls", there, "--initial-advertise-peer-urls", there]
+    command += ["--initial-cluster", f"default={there}"]
+    with running(command, port) as pid:
+        yield port, pid
+
+
 def server_seconds(pid: int) -> float:
     """CPU of a server and its children, those that are gone included."""
     ticks = 0
@@ -179,7 +196,7 @@ def server_seconds(pid: int) -> float:
 def redis_client(port: int, name: str, permits: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
     import redis
 
-    link = redis.Redis(port=port)
+    link = redis.Redis(port=port, socket_timeout=None)
     if link.setnx(f"{name}:made", 1):
         link.rpush(name, *range(permits))
     return lambda: link.blpop([name], 30), lambda: link.rpush(name, 0)
@@ -198,16 +215,56 @@ def postgresql_client(
     )
 
 
-CLIENTS = {"redis": redis_client, "postgresql": postgresql_client}
+def etcd_client(port: int, name: str, permits: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    from base64 import b64encode
+    from http.client import HTTPConnection
+
+    link = HTTPConnection("127.0.0.1", port)
+    lock = b64encode(name.encode()).decode()
+
+    def ask(what: str, **body: Any) -> dict[str, Any]:
+        link.request("POST", f"/v3/{what}", json.dumps(body))
+        return json.loads(link.getresponse().read())  # type: ignore[no-any-return]
+
+    lease = ask("lease/grant", TTL=60)["ID"]
+    keys: list[str] = []
+    return (
+        lambda: keys.append(ask("lock/lock", name=lock, lease=lease)["key"]),
+        lambda: ask("lock/unlock", key=keys.pop()),
+    )
 
 
-def client(kind: str, port: int, name: str, permits: int) -> None:
+def agent_client(
+    socket: str, name: str, permits: int
+) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    import meshlock
+
+    pool = meshlock.connect(socket).pool("pens")
+    grants: list[Any] = []
+    return lambda: grants.append(pool.acquire()), lambda: grants.pop().release()
+
+
+CLIENTS: dict[str, Callable[[Any, str, int], tuple[Callable[[], Any], Callable[[], Any]]]] = {
+    "redis": redis_client,
+    "postgresql": postgresql_client,
+    "etcd": etcd_client,
+    "agent": agent_client,
+}
+
+
+def say(**what: Any) -> None:
+    print(json.dumps(what), flush=True)
+
+
+def client(kind: str, where: str, name: str, permits: int) -> None:
     """Obeys the same orders as a node in live.py, and gives the same stamps."""
-    acquire, release = CLIENTS[kind](port, name, permits)
+    try:
+        obey(*CLIENTS[kind](int(where) if where.isdecimal() else where, name, permits))
+    except Exception as error:  # whatever a client library raises is one row of the table
+        say(failed=f"{type(error).__name__}: {error}")
 
-    def say(**what: Any) -> None:
-        print(json.dumps(what), flush=True)
 
+def obey(acquire: Callable[[], Any], release: Callable[[], Any]) -> None:
     say(ready=True)
     for line in sys.stdin:
         order = json.loads(line)
@@ -229,17 +286,66 @@ def client(kind: str, port: int, name: str, permits: int) -> None:
 
 
 class Clients(Fleet):
-    """Processes that ask one server."""
+    """Processes that ask servers: one for all, or each in turn the next of them."""
 
-    def __init__(self, kind: str, port: int, name: str, size: int, permits: int) -> None:
-        command = [sys.executable, __file__, "--client", kind, str(port), name, str(permits)]
+    def __init__(self, kind: str, servers: list[Any], name: str, size: int, permits: int) -> None:
+        command = [sys.executable, __file__, "--client", kind]
         self.processes = [
-            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            for _ in range(size)
+            subprocess.Popen(
+                [*command, str(servers[number % len(servers)]), name, str(permits)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for number in range(size)
         ]
-        for number in range(size):
-            self.hear(number)
-        time.sleep(0.3)
+        with self.ended_by_failure():
+            for number in range(size):
+                self.hear(number)
+            time.sleep(0.3)
+
+
+class Agents(Clients):
+    """Three agents that are linked, and clients on them."""
+
+    def __init__(self, folder: Path, size: int, permits: int) -> None:
+        ports = [free_port() for _ in range(3)]
+        self.agents = []
+        for number, port in enumerate(ports):
+            words = ["agent", "--name", f"n{number}", "--listen", f"127.0.0.1:{port}"]
+            words += [word for other in ports[:number] for word in ("--peer", f"127.0.0.1:{other}")]
+            words += [
+                "--socket",
+                str(folder / f"{number}.sock"),
+                "--state",
+                str(folder / f"n{number}"),
+            ]
+            words += ["--members", "n0,n1,n2", "--pool", f"pens={permits}", "--log-level", "error"]
+            self.agents.append(subprocess.Popen([sys.executable, "-m", "meshlock", *words]))
+        try:
+            sockets = [folder / f"{number}.sock" for number in range(3)]
+            end = time.monotonic() + PATIENCE
+            while not all(place.is_socket() for place in sockets):
+                if time.monotonic() > end or any(agent.poll() is not None for agent in self.agents):
+                    raise Failed("an agent does not start")
+                time.sleep(0.05)
+            super().__init__("agent", sockets, "pens", size, permits)
+        except BaseException:
+            self.end_agents()
+            raise
+        self.work([0], work=0.01, hold=0)
+
+    def server_seconds(self) -> float:
+        return sum(server_seconds(agent.pid) for agent in self.agents)
+
+    def end_agents(self) -> None:
+        for agent in self.agents:
+            agent.kill()
+            agent.wait()
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        self.end_agents()
 
 
 # -- peers: how to make a fleet of each ------------------------------------------------------
@@ -252,24 +358,20 @@ class Peer:
         self.fleet = fleet
         self.pid = pid
 
-    def server_seconds(self) -> float:
+    def server_seconds(self, fleet: Fleet) -> float:
+        if isinstance(fleet, Agents):
+            return fleet.server_seconds()
         return server_seconds(self.pid) if self.pid else 0.0
 
 
 @contextlib.contextmanager
-def meshlock_peer(
-    folder: Path, links: Callable[[int], list[tuple[int, int]]] = complete, tls: bool = False
-) -> Iterator[Peer]:
-    yield Peer(lambda phase, size, permits: Fleet(size, links(size), tls, permits))
-
-
-@contextlib.contextmanager
-def leases_peer(folder: Path) -> Iterator[Peer]:
+def leases_peer(folder: Path, tls: bool = False) -> Iterator[Peer]:
     """A pool that survives crashes; three members, so that two are a majority."""
 
     def fleet(phase: str, size: int, permits: int) -> Fleet:
         size = max(size, 3)
-        made = Fleet(size, complete(size), False, permits, members=3)
+        place = Path(tempfile.mkdtemp(dir=folder))
+        made = Fleet(size, complete(size), tls, permits, members=3, folder=place)
         made.work([0], work=0.01, hold=0)  # such a pool takes a while to be born
         return made
 
@@ -277,25 +379,36 @@ def leases_peer(folder: Path) -> Iterator[Peer]:
 
 
 @contextlib.contextmanager
-def redis_peer(folder: Path) -> Iterator[Peer]:
-    with redis_server(folder) as (port, pid):
-        yield Peer(lambda phase, size, k: Clients("redis", port, phase, size, k), pid)
+def agent_peer(folder: Path) -> Iterator[Peer]:
+    yield Peer(lambda phase, size, k: Agents(Path(tempfile.mkdtemp(dir=folder)), size, k))
 
 
 @contextlib.contextmanager
-def postgresql_peer(folder: Path) -> Iterator[Peer]:
-    with postgresql_server(folder) as (port, pid):
-        yield Peer(lambda phase, size, k: Clients("postgresql", port, phase, size, k), pid)
+def bare_peer(folder: Path) -> Iterator[Peer]:
+    yield Peer(lambda phase, size, permits: Fleet(size, complete(size), False, permits))
+
+
+def served(kind: str, server: Callable[[Path], Any]) -> Callable[[Path], Any]:
+    @contextlib.contextmanager
+    def peer(folder: Path) -> Iterator[Peer]:
+        with server(folder) as (port, pid):
+            yield Peer(lambda phase, size, k: Clients(kind, [port], phase, size, k), pid)
+
+    return peer
 
 
 PEERS: dict[str, Callable[[Path], contextlib.AbstractContextManager[Peer]]] = {
-    "meshlock": meshlock_peer,
-    "meshlock star": lambda folder: meshlock_peer(folder, links=star),
-    "meshlock leases": leases_peer,
-    "meshlock TLS": lambda folder: meshlock_peer(folder, tls=True),
-    "redis tokens": redis_peer,
-    "postgresql advisory": postgresql_peer,
+    "meshlock": leases_peer,
+    "meshlock TLS": lambda folder: leases_peer(folder, tls=True),
+    "meshlock agent": agent_peer,
+    "meshlock no leases": bare_peer,
+    "redis": served("redis", redis_server),
+    "postgresql": served("postgresql", postgresql_server),
+    "etcd": served("etcd", etcd_server),
 }
+
+ONE_PERMIT = ("postgresql", "etcd")
+"""Whose locks have no more."""
 
 PHASES = {  # clients, permits, seconds of work, seconds each holds
     "uncontended": (1, 1, 2.0, 0.0),
@@ -317,10 +430,10 @@ def measure(peer: Peer, phase: str, scale: float) -> dict[str, Any]:
     with peer.fleet(phase, size, permits) as fleet:
         if phase == "crash":
             return crash(fleet)
-        server = peer.server_seconds()
+        server = peer.server_seconds(fleet)
         machine, started = busy_seconds(), time.monotonic()
         results = fleet.work(list(range(size)), work=seconds, hold=hold)
-        server = peer.server_seconds() - server
+        server = peer.server_seconds(fleet) - server
         busy = (busy_seconds() - machine) / (time.monotonic() - started)
     ours = sum(result["cpu"] for result in results) + server
     counts = [len(result["stamps"]) for result in results]
@@ -359,16 +472,152 @@ def crash(fleet: Fleet, patience: float = 10.0) -> dict[str, Any]:
     return {"recovered": True, "seconds": (fleet.hear(1)["got"] - begin) / 1e9}
 
 
-def summarise(results: list[dict[str, Any]]) -> None:
-    """The median of each figure over all rounds."""
-    for phase, name in dict.fromkeys((row["phase"], row["peer"]) for row in results):
-        rows = [row for row in results if (row["phase"], row["peer"]) == (phase, name)]
-        medians = {
-            key: round(statistics.median(row[key] for row in rows if key in row), 3)
-            for key in rows[0]
-            if isinstance(rows[0][key], float)
-        }
-        print(f"median of {len(rows)}: {phase}, {name}: {json.dumps(medians)}")
+# -- tables ----------------------------------------------------------------------------------
+
+COLUMNS = {  # of the table that is printed: key, heading, format
+    "entries_per_s": ("entries/s", "{:,.0f}"),
+    "cpu_us_per_entry": ("CPU us", "{:,.0f}"),
+    "handover_us_p50": ("hand-over p50", "{:,.0f} us"),
+    "handover_us_p99": ("p99", "{:,.0f} us"),
+    "handover_hops": ("hops", "{:.0f}"),
+    "fair_min_over_max": ("fairness", "{:.2f}"),
+    "cycle_us_p50": ("cycle p50", "{:,.0f} us"),
+    "seconds": ("recovers", "{:.2f} s"),
+    "others_busy_cores": ("others", "{:.1f} cores"),
+}
+LINE = "{:<12}{:<20}" + "{:>14}" * len(COLUMNS)
+
+ROWS = [  # of the table in the documentation
+    ("8 clients, k = 1: entries per second", "contended", "entries_per_s"),
+    ("CPU per entry, server included", "contended", "cpu_us_per_entry"),
+    ("hand-over to a waiter, p50", "contended", "handover_us_p50"),
+    ("... p99", "contended", "handover_us_p99"),
+    ("... in raw hops", "contended", "handover_hops"),
+    ("fairness, fewest over most entries", "contended", "fair_min_over_max"),
+    ("3 clients that hold for 5 ms: hand-over p50", "held", "handover_us_p50"),
+    ("8 clients, k = 3: entries per second", "semaphore", "entries_per_s"),
+    ("CPU per entry", "semaphore", "cpu_us_per_entry"),
+    ("fairness", "semaphore", "fair_min_over_max"),
+    ("one client: cycle", "uncontended", "cycle_us_p50"),
+    ("the holder is killed: the waiter enters after", "crash", "seconds"),
+]
+UNITS = {"cpu_us_per_entry": "{:,.0f} us"}
+LESS_IS_BETTER = ("us", "hops", "seconds")
+PAGE = Path(__file__).parents[1] / "docs" / "live.md"
+BEGIN, END = "<!-- peers: begin -->\n", "<!-- peers: end -->"
+
+
+def line(phase: str, name: str, row: dict[str, Any]) -> str:
+    if "failed" in row:
+        return f"{phase:<12}{name:<20}  failed: {row['failed']}"
+    if "waited_s" in row:
+        return f"{phase:<12}{name:<20}  nobody has entered for {row['waited_s']:g} s"
+    cells = [form.format(row[key]) if key in row else "" for key, (_, form) in COLUMNS.items()]
+    bad = f"  {row['violations']} TOO MANY INSIDE" if row.get("violations") else ""
+    return LINE.format(phase, name, *cells) + bad
+
+
+class Figures:
+    """What was measured, and why what is missing is."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.missing: dict[str, str] = {}
+        self.names = names
+        self.load = os.getloadavg()[0]
+
+    def median(self, name: str, phase: str, key: str) -> float | None:
+        rows = [row for row in self.rows if (row["peer"], row["phase"]) == (name, phase)]
+        values = [row[key] for row in rows if key in row]
+        return statistics.median(values) if values else None
+
+    def cell(self, name: str, phase: str, key: str) -> str:
+        value = self.median(name, phase, key)
+        if value is not None:
+            return UNITS.get(key, COLUMNS[key][1]).format(value)
+        if name in self.missing:
+            return "not had here"
+        if phase == "semaphore" and name in ONE_PERMIT:
+            return "one permit only"
+        rows = [row for row in self.rows if (row["peer"], row["phase"]) == (name, phase)]
+        if any("waited_s" in row for row in rows):
+            return "never"
+        return "failed" if rows else ""
+
+    def best(self, phase: str, key: str) -> str | None:
+        values = {name: self.median(name, phase, key) for name in self.names}
+        known = {name: value for name, value in values.items() if value is not None}
+        if not known:
+            return None
+        less = any(word in key for word in LESS_IS_BETTER) and key != "entries_per_s"
+        return min(known, key=lambda name: known[name] if less else -known[name])
+
+    def busy(self) -> list[float]:
+        return sorted(row["others_busy_cores"] for row in self.rows if "others_busy_cores" in row)
+
+    def state_of_the_machine(self) -> str:
+        busy = self.busy() or [0.0]
+        return (
+            f"{os.cpu_count()} cores, load {self.load:.1f} before the run; other work took "
+            f"{statistics.median(busy):.1f} cores (up to {busy[-1]:.1f}) while it was measured"
+        )
+
+    def markdown(self, rounds: int, scale: float) -> str:
+        turns = "one turn" if rounds == 1 else f"medians of {rounds} turns"
+        python = f"Python {sys.version.split()[0]}"
+        lines = [
+            f"One run, the peers in turn, every client a process, {turns} at scale {scale:g}. "
+            f"{self.state_of_the_machine()}. {python}.",
+            "",
+            "| | " + " | ".join(self.names) + " |",
+            "|---" * (len(self.names) + 1) + "|",
+        ]
+        for title, phase, key in ROWS:
+            best = self.best(phase, key)
+            cells = [self.cell(name, phase, key) for name in self.names]
+            cells = [
+                f"**{cell}**" if name == best else cell
+                for name, cell in zip(self.names, cells, strict=True)
+            ]
+            lines.append(f"| {title} | " + " | ".join(cells) + " |")
+        lines += [f"\n{name}: {reason}." for name, reason in self.missing.items()]
+        return "\n".join(
+            [*lines, "", "![entries per second and CPU per entry](pictures/peers.svg)"]
+        )
+
+    def draw(self, path: Path) -> None:
+        import matplotlib
+
+        matplotlib.use("svg")
+        import matplotlib.pyplot as pyplot
+
+        panels = [
+            ("contended", "entries_per_s", "8 clients, k = 1: entries/s"),
+            ("semaphore", "entries_per_s", "8 clients, k = 3: entries/s"),
+            ("contended", "cpu_us_per_entry", "k = 1: CPU per entry, us"),
+        ]
+        figure, axes = pyplot.subplots(1, len(panels), figsize=(12, 3.2), layout="constrained")
+        for axis, (phase, key, title) in zip(axes, panels, strict=True):
+            values = [self.median(name, phase, key) or 0.0 for name in self.names]
+            colours = ["tab:blue" if name.startswith("mesh") else "tab:gray" for name in self.names]
+            bars = axis.barh(self.names, values, color=colours)
+            axis.bar_label(bars, fmt="{:,.0f}", padding=2, fontsize=8)
+            axis.invert_yaxis()
+            axis.margins(x=0.15)
+            axis.set_title(title, fontsize=10)
+            axis.tick_params(labelsize=8)
+            if axis is not axes[0]:
+                axis.set_yticklabels([])
+        figure.savefig(path)
+
+    def write_docs(self, rounds: int, scale: float) -> None:
+        page = PAGE.read_text(encoding="utf-8")
+        head, _, rest = page.partition(BEGIN)
+        _, _, tail = rest.partition(END)
+        PAGE.write_text(
+            f"{head}{BEGIN}{self.markdown(rounds, scale)}\n{END}{tail}", encoding="utf-8"
+        )
+        self.draw(PAGE.parent / "pictures" / "peers.svg")
 
 
 def main() -> None:
@@ -380,8 +629,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1, help="so often all over again")
     parser.add_argument("--scale", type=float, default=1.0, help="times the length of a phase")
     parser.add_argument("--out", type=Path, help="write the figures to this file too")
+    parser.add_argument("--docs", action="store_true", help="write docs/live.md and its picture")
     given = parser.parse_args()
-    results: list[dict[str, Any]] = []
+    figures = Figures(given.only)
     with contextlib.ExitStack() as stack:
         peers: dict[str, Peer] = {}
         for name in given.only:
@@ -390,27 +640,32 @@ def main() -> None:
             try:
                 peers[name] = stack.enter_context(PEERS[name](folder))
             except Missing as reason:
-                print(f"{name}: left out, {reason}", flush=True)
+                figures.missing[name] = str(reason)
+                print(f"{'':<12}{name:<20}  left out: {reason}", flush=True)
+        print(LINE.format("", "", *[heading for heading, _ in COLUMNS.values()]), flush=True)
         for round_ in range(given.rounds):
             for phase in given.phase:
                 for name, peer in peers.items():
-                    if name.startswith("postgresql") and phase == "semaphore":
-                        continue  # an advisory lock has one permit
-                    figures = measure(peer, phase, given.scale)
-                    results.append({"peer": name, "phase": phase, "round": round_, **figures})
-                    rounded = {
-                        key: round(value, 3) if isinstance(value, float) else value
-                        for key, value in figures.items()
-                    }
-                    print(f"{phase}, {name}: {json.dumps(rounded)}", flush=True)
+                    if phase == "semaphore" and name in ONE_PERMIT:
+                        continue
+                    row: dict[str, Any] = {"peer": name, "phase": phase, "round": round_}
+                    try:
+                        row |= measure(peer, phase, given.scale)
+                    except (Failed, OSError, ValueError, ArithmeticError) as error:
+                        row["failed"] = str(error) or type(error).__name__
+                    figures.rows.append(row)
+                    print(line(phase, name, row), flush=True)
+                    if given.out:
+                        given.out.write_text(json.dumps(figures.rows, indent=2) + "\n")
+    print(figures.state_of_the_machine())
     if given.rounds > 1:
-        summarise(results)
-    if given.out:
-        given.out.write_text(json.dumps(results, indent=2) + "\n")
+        print(figures.markdown(given.rounds, given.scale))
+    if given.docs:
+        figures.write_docs(given.rounds, given.scale)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--client"]:
-        client(sys.argv[2], int(sys.argv[3]), sys.argv[4], int(sys.argv[5]))
+        client(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
     else:
         main()
