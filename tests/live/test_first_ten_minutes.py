@@ -1,30 +1,33 @@
-"""A new user's first ten minutes: real agents, and nothing but the commands of the documentation.
+"""A new user's first ten minutes: install, real agents, and nothing but documented commands.
 
-``pytest -s`` shows each step with its time. All that is not at its default is there to be quick.
+The environment is fresh, the folders are empty. ``pytest -s`` shows each step with its time. All
+that is not at its default is there to be quick.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from meshlock.live.interfaces.asking import Connection
 from waiting import LIMIT, sooner_or_later
 
-pytest.importorskip("cryptography")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="agents have Unix sockets")
 
-PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
+ROOT = Path(__file__).parents[2]
+OFFLINE = re.compile("Could not find a version|ConnectionError|Connection refused|timed out")
+"""What pip says where there is no index."""
+
 SLOTS = ["gpu0", "gpu1", "gpu2"]
 QUICK = ["--lease", "1", "--promote-after", "0.5"]
 SOON = "0.2"
@@ -44,7 +47,8 @@ def step(what: str) -> Iterator[None]:
 class Terminal:
     """At one machine."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, program: Path, folder: Path, name: str) -> None:
+        self.program = program
         self.folder = folder
         self.name = name
         self.socket = folder / f"{name}.sock"
@@ -53,10 +57,11 @@ class Terminal:
         self.agent: subprocess.Popen[bytes]
 
     def runs(self, *arguments: str) -> dict[str, Any]:
+        here = {"MESHLOCK_SOCKET": str(self.socket), "XDG_STATE_HOME": str(self.folder / "state")}
         return {
-            "args": [*PROGRAM, *arguments],
+            "args": [self.program, *arguments],
             "cwd": self.folder,
-            "env": {**os.environ, "MESHLOCK_SOCKET": str(self.socket)},
+            "env": {**clean(os.environ), **here},
         }
 
     def start(self, *arguments: str) -> str:
@@ -85,10 +90,7 @@ class Terminal:
             return Use(subprocess.Popen(**given, stdin=pipe, stdout=pipe, stderr=errors))
 
     def who(self) -> dict[str, Any]:
-        """As with curl --unix-socket."""
-        status, said = Connection(str(self.socket)).call("GET", "/v1/pools/gpus/who")
-        assert status == 200
-        found: dict[str, Any] = json.loads(said)
+        found: dict[str, Any] = json.loads(self.says("status", "--json"))["pools"]["gpus"]["who"]
         return found
 
 
@@ -106,9 +108,40 @@ class Use:
         return self.process.wait(LIMIT)
 
 
+def clean(environment: Mapping[str, str]) -> dict[str, str]:
+    """Without what would let programs find this source tree."""
+    return {name: it for name, it in environment.items() if not name.startswith("PYTHON")}
+
+
+def installed(folder: Path) -> Path:
+    """The program, in a fresh environment, by the line that the README gives."""
+    line = re.search(r"pip install '(\.\[.*?\])'", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert line is not None
+    with step("make an environment"):
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    with step(f"pip install {line[1]}"):
+        pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install"]
+        quick = ["--quiet", "--retries", "0", "--disable-pip-version-check"]
+        done = subprocess.run(
+            [*pip, *quick, line[1]],
+            cwd=ROOT,
+            env=clean(os.environ),
+            capture_output=True,
+            text=True,
+        )
+    if "No module named pip" in done.stderr or (done.returncode and OFFLINE.search(done.stderr)):
+        pytest.skip("needs pip, and an index that it can ask")
+    assert done.returncode == 0, done.stderr
+    return folder / "bin" / "meshlock"
+
+
 def test_the_first_ten_minutes(tmp_path: Path) -> None:
-    north, south, east = [Terminal(tmp_path, name) for name in ("north", "south", "east")]
     print()
+    program = installed(tmp_path / "environment")
+    (tmp_path / "empty").mkdir()
+    north, south, east = [
+        Terminal(program, tmp_path / "empty", name) for name in ("north", "south", "east")
+    ]
     try:
         story(north, south, east)
     finally:
@@ -122,6 +155,8 @@ def test_the_first_ten_minutes(tmp_path: Path) -> None:
 
 
 def story(north: Terminal, south: Terminal, east: Terminal) -> None:
+    with step("what is installed"):
+        assert north.says("--version").startswith("meshlock ")
     with step("make a pool of three GPUs"):
         (north.folder / "secret").write_text(north.says("certs", "secret"))
         first = north.start("--pool", f"gpus={','.join(SLOTS)}", *QUICK)
