@@ -311,7 +311,7 @@ def test_the_agent_over_http(tmp_path: Path) -> None:
         assert isinstance(done, dict) and done["state"] == "returned"
         grant = call("POST", "/v1/pools/docks/acquire", want=2, ttl=4)
         assert isinstance(grant, dict) and grant["fence"] == before["fence"] + 2  # after the page's
-        assert call("POST", "/v1/pools/docks/acquire", want=1, timeout=TOO_SOON) == 408
+        assert call("POST", "/v1/pools/docks/acquire", want=1, timeout=TOO_SOON) == 409
         renewed = call("POST", f"/v1/grants/{grant['grant']}/renew")
         assert isinstance(renewed, dict) and renewed["ttl"] == 4.0 and 0 < renewed["lease"] < 3
         assert isinstance(call("POST", "/v1/pools/docks/acquire", want=1, timeout=LIMIT), dict)

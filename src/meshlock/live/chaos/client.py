@@ -35,7 +35,7 @@ from meshlock.live.chaos.record import (
     now,
 )
 from meshlock.live.chaos.resource import Resource
-from meshlock.live.interfaces.asking import AgentGone, Connection, wish
+from meshlock.live.interfaces.asking import AgentGone, Connection, refusal, wish
 from meshlock.live.interfaces.client import Session
 
 BETWEEN_WRITES = 0.02
@@ -119,7 +119,8 @@ class Client:
             self.record.write(NotServed(t=now(), c=c, n=n, why="gone"))
             raise
         if status != 200:
-            why = "timeout" if status == 408 else "failed" if status >= 500 else "refused"
+            late = isinstance(refusal(status, said), TimeoutError)
+            why = "timeout" if late else "failed" if status >= 500 else "refused"
             self.record.write(NotServed(t=now(), c=c, n=n, why=why))
             if why == "refused":
                 self.sleep(RETRY)

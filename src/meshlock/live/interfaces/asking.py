@@ -266,9 +266,10 @@ class Connection:
 def refusal(status: int, said: bytes) -> Exception:
     """What a Node would have raised."""
     try:
-        why = str(json.loads(said)["why"])
+        answer = json.loads(said)
+        why = str(answer["why"])
     except (ValueError, KeyError, TypeError):
-        why = f"The agent answered {status}."
-    if status == 408:
+        answer, why = {}, f"The agent answered {status}."
+    if answer.get("timed_out"):
         return NotInTime(why)
     return RuntimeError(why) if status >= 500 else Refused(why)

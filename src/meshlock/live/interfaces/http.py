@@ -173,7 +173,7 @@ class Interface:
         self.leased: dict[str, Leased] = {}
 
     def operations(self) -> list[Operation]:
-        pool, why = "/v1/pools/{pool}", messages.Why
+        pool, why, not_now = "/v1/pools/{pool}", messages.Why, messages.NotNow
         grant, session = "/v1/grants/{grant}", "/v1/sessions/{session}"
         return [
             Operation(
@@ -206,7 +206,7 @@ class Interface:
             ),
             Operation(
                 *("POST", f"{pool}/acquire", self.acquire, "Wait for permits."),
-                {200: messages.Granted, 400: why, 404: why, 408: why, 409: why, 413: why, 503: why},
+                {200: messages.Granted, 400: why, 404: why, 409: not_now, 413: why, 503: why},
                 body=messages.Acquire,
                 links=["show_grant", "renew", "release"],
             ),
@@ -218,21 +218,21 @@ class Interface:
             ),
             Operation(
                 *("POST", f"{pool}/members", self.change_members, "Add or remove a member."),
-                {200: messages.Members, 400: why, 404: why, 408: why, 409: why, 413: why},
+                {200: messages.Members, 400: why, 404: why, 409: not_now, 413: why},
                 body=messages.ChangeMembers,
             ),
             Operation(
                 *("POST", f"{pool}/permits", self.change_permits, "Change how many permits."),
-                {200: messages.Permits, 400: why, 404: why, 408: why, 409: why, 413: why},
+                {200: messages.Permits, 400: why, 404: why, 409: not_now, 413: why},
                 body=messages.ChangePermits,
             ),
             Operation(
                 *("POST", f"{pool}/reset", self.reset_pool, "Make a pool anew."),
-                {200: messages.Permits, 400: why, 404: why, 409: why, 413: why},
+                {200: messages.Permits, 400: why, 404: why, 409: not_now, 413: why},
             ),
             Operation(
                 *("POST", f"{pool}/remove", self.remove_pool, "Forget a pool that nobody has."),
-                {200: messages.Removed, 400: why, 404: why, 409: why, 413: why},
+                {200: messages.Removed, 400: why, 404: why, 409: not_now, 413: why},
             ),
             Operation(
                 *("GET", grant, self.show_grant, "A grant that is held."),
@@ -240,12 +240,12 @@ class Interface:
             ),
             Operation(
                 *("DELETE", grant, self.release, "Give the permits back, or some of them."),
-                {204: None, 400: why, 404: why},
+                {204: None, 400: why, 404: why, 409: not_now},
                 query=messages.OfRelease,
             ),
             Operation(
                 *("POST", f"{grant}/renew", self.renew, "Hold the permits for another ttl."),
-                {200: messages.Renewed, 404: why, 409: why},
+                {200: messages.Renewed, 404: why, 409: not_now},
             ),
             Operation(
                 *("POST", "/v1/sessions", self.open_session, "Open a session, until hung up."),
@@ -496,7 +496,11 @@ class Interface:
 
     def release(self, request: Request) -> Response:
         some = queried(request, messages.OfRelease).permits if request.query else None
-        self.held(request)[1].release(some)
+        grant = self.held(request)[1]
+        try:
+            grant.release(some)
+        except Refused as error:
+            raise impossible(error) from None
         return Response(status=204)
 
     def renew(self, request: Request) -> Response:

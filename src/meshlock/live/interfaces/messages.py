@@ -83,6 +83,12 @@ class Why(msgspec.Struct):
     why: str
 
 
+class NotNow(Why):
+    """It cannot be done as things are; ``timed_out``: it could not in the time that it had."""
+
+    timed_out: bool = False
+
+
 class Healthy(msgspec.Struct):
     node: str
     version: str
@@ -163,11 +169,15 @@ class Holder(msgspec.Struct):
     priority: int
     fence: int | None
     lease: float | None
+    slots: list[str]
+    label: str
+    seconds: float
 
 
 class Waiter(msgspec.Struct):
     want: int
     priority: int
+    label: str
     seconds: float
 
 
@@ -225,6 +235,8 @@ class PoolStatus(msgspec.Struct):
     members_reached: int | msgspec.UnsetType = msgspec.UNSET
     majority: int | msgspec.UnsetType = msgspec.UNSET
     why: str | msgspec.UnsetType = msgspec.UNSET
+    lease: float | msgspec.UnsetType = msgspec.UNSET
+    recovery: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class PoolShown(msgspec.Struct):

@@ -193,7 +193,7 @@ class Site:
         if isinstance(error, HTTPError):
             return answer({"why": error.why}, error.status, error.headers)
         if isinstance(error, TimeoutError):
-            return answer({"why": str(error) or "No permits in time."}, 408)
+            return answer({"why": str(error) or "No permits in time.", "timed_out": True}, 409)
         if isinstance(error, Refused):
             return answer({"why": str(error)}, 400)
         try:

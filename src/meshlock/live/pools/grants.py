@@ -209,7 +209,7 @@ def urgency(priority: int, deadline: float | None) -> int:
 def part(permits: int, held: int) -> bool:
     """Is it a part of what is held, and not all of it?"""
     if type(permits) is not int or not 1 <= permits <= held:
-        raise Refused(f"Of {held} permits 1 to {held} can be released, not {permits!r}.")
+        raise Refused(f"This grant has {held} of the permits: {permits!r} cannot be released.")
     return permits < held
 
 
