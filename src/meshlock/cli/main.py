@@ -88,11 +88,11 @@ def run() -> None:
     except click.UsageError as error:
         click.echo(usage(error), err=True)
         sys.exit(2)
-    except click.Abort:
+    except click.Abort as error:  # Ctrl-C, or a question that nobody answered
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            sys.exit(130)
         click.echo("Aborted!", err=True)
         sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has gone; nothing more to say
         sys.exit(141)
