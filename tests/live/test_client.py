@@ -103,7 +103,7 @@ def test_a_blocking_pool(blocking: BlockingPool) -> None:
         assert other is not None and (other.fence or 0) > (grant.fence or 0)
         other.release()
         other.release()
-        assert "fence" in repr(other) and "given back" in repr(other)
+        assert "fence" in repr(other) and "released" in repr(other)
     assert not grant.held and not grant.lost
     assert not grant.wait_lost()
     assert blocking.permits == 3

@@ -26,7 +26,7 @@ def quiet(*pools: Pool) -> bool:
 
 @pytest.mark.parametrize(
     "module",
-    [meshlock.live.interfaces.node, meshlock.live.pools.pool, meshlock.live.interfaces.blocking],
+    [meshlock.live.interfaces.node, meshlock.live.pools.grants, meshlock.live.interfaces.blocking],
 )
 def test_the_examples_in_the_docstrings_run(module: object) -> None:
     failed, tried = doctest.testmod(module)  # type: ignore[arg-type]

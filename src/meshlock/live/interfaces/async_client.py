@@ -35,7 +35,7 @@ from meshlock.live.interfaces.asking import (
 from meshlock.live.interfaces.client import PATIENCE, RETRY
 from meshlock.live.machine import limits
 from meshlock.live.machine.labels import default as default_label
-from meshlock.live.pools.grants import Acquire, Grant, urgency
+from meshlock.live.pools.grants import Acquire, AnyPool, Grant
 
 BUFFER = 16 * 1024
 
@@ -320,7 +320,7 @@ class Client:
 
     async def wait_for(self, pool: ClientPool, request: Acquire) -> Grant:
         loop = asyncio.get_running_loop()
-        timeout = limits.timeout(request.timeout)
+        timeout = request.timeout
         end = None if timeout is None else loop.time() + timeout
         lost: float | None = None  # the agent, since when
         label = default_label() if request.label is None else request.label
@@ -439,7 +439,7 @@ def forked() -> None:
 os.register_at_fork(after_in_child=forked)
 
 
-class ClientPool:
+class ClientPool(AnyPool):
     """A pool, as the agent knows it; used like :class:`meshlock.Pool`."""
 
     def __init__(self, client: Client, name: str) -> None:
@@ -448,35 +448,9 @@ class ClientPool:
         self.permits: int | None = None
         """k, once a request has been granted."""
 
-    def acquire(
-        self,
-        want: int = 1,
-        *,
-        priority: int = 0,
-        deadline: float | None = None,
-        timeout: float | None = None,
-        label: str | None = None,
-    ) -> Acquire:
-        """Ask for ``want`` of the permits; see :meth:`meshlock.Pool.acquire`."""
-        return Acquire(self, want, urgency(priority, deadline), limits.timeout(timeout), label)
-
-    async def try_acquire(
-        self, want: int = 1, *, priority: int = 0, label: str | None = None
-    ) -> Grant | None:
-        """The permits if they can be had at once, else None."""
-        try:
-            return await self.wait_for(want, priority, 0.0, label)
-        except NotInTime:
-            return None
-
     async def picture(self) -> dict[str, Any]:
         """Who holds the permits of this pool and who waits for them, in the whole mesh."""
         return await self._client.ask("GET", f"/v1/pools/{self.name}/who")  # type: ignore[no-any-return]
-
-    async def wait_for(
-        self, want: int, priority: int, timeout: float | None, label: str | None = None
-    ) -> Grant:
-        return await self.served(Acquire(self, want, priority, timeout, label))
 
     async def served(self, request: Acquire) -> Grant:
         return await self._client.acquire(self, request)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from meshlock.errors import NotInTime, Refused
+from meshlock.errors import Refused
 from meshlock.live.interfaces.node import Node
-from meshlock.live.pools.grants import BlockingGrant, Grant, urgency
+from meshlock.live.pools.grants import AnyBlockingPool, BlockingGrant, Grant
 from meshlock.live.pools.pool import Pool
 
 Owner = TypeVar("Owner")
@@ -82,7 +82,7 @@ class NodeGrant(BlockingGrant):
         self.want, self.slots = self._grant.want, self._grant.slots
 
 
-class BlockingPool:
+class BlockingPool(AnyBlockingPool):
     def __init__(self, node: BlockingNode, pool: Pool) -> None:
         self._node = node
         self._pool = pool
@@ -92,17 +92,9 @@ class BlockingPool:
     def permits(self) -> int | None:
         return self._pool.permits
 
-    def acquire(
-        self,
-        want: int = 1,
-        *,
-        priority: int = 0,
-        deadline: float | None = None,
-        timeout: float | None = None,
-        label: str | None = None,
+    def wait_for(
+        self, want: int, priority: int, timeout: float | None, label: str | None
     ) -> BlockingGrant:
-        """Wait for ``want`` permits; :class:`~meshlock.NotInTime` if there are none in time."""
-        priority = urgency(priority, deadline)
         mine: concurrent.futures.Future[Grant] = concurrent.futures.Future()
         asking = None
         try:
@@ -141,15 +133,6 @@ class BlockingPool:
     def picture(self) -> dict[str, Any]:
         """Who holds the permits of this pool and who waits for them, in the whole mesh."""
         return self._node.call(self._pool.picture())
-
-    def try_acquire(
-        self, want: int = 1, *, priority: int = 0, label: str | None = None
-    ) -> BlockingGrant | None:
-        """The permits if they can be had at once, wherever the token is; else None."""
-        try:
-            return self.acquire(want, priority=priority, timeout=0.0, label=label)
-        except NotInTime:
-            return None
 
 
 class BlockingNode:

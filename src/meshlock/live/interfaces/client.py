@@ -29,7 +29,7 @@ from meshlock.live.interfaces.asking import (
     wish_for_permits,
 )
 from meshlock.live.machine.labels import default as default_label
-from meshlock.live.pools.grants import BlockingGrant, part, urgency
+from meshlock.live.pools.grants import AnyBlockingPool, BlockingGrant, part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def forked() -> None:
 os.register_at_fork(after_in_child=forked)
 
 
-class BlockingClientPool:
+class BlockingClientPool(AnyBlockingPool):
     """A pool, as the agent knows it; used like :class:`meshlock.BlockingPool`."""
 
     def __init__(self, client: BlockingClient, name: str) -> None:
@@ -286,28 +286,11 @@ class BlockingClientPool:
         status = self._client.ask("GET", f"/v1/pools/{self.name}")["status"]
         return status.get("permits")  # type: ignore[no-any-return]
 
-    def acquire(
-        self,
-        want: int = 1,
-        *,
-        priority: int = 0,
-        deadline: float | None = None,
-        timeout: float | None = None,
-        label: str | None = None,
+    def wait_for(
+        self, want: int, priority: int, timeout: float | None, label: str | None
     ) -> BlockingGrant:
-        """Wait for ``want`` permits; :class:`~meshlock.NotInTime` if there are none in time."""
-        urgent = urgency(priority, deadline)
-        session, given = self._client.acquire(self.name, want, urgent, timeout, label)
+        session, given = self._client.acquire(self.name, want, priority, timeout, label)
         return ClientGrant(self._client, session, given)
-
-    def try_acquire(
-        self, want: int = 1, *, priority: int = 0, label: str | None = None
-    ) -> BlockingGrant | None:
-        """The permits if they can be had at once, else None."""
-        try:
-            return self.acquire(want, priority=priority, timeout=0.0, label=label)
-        except NotInTime:
-            return None
 
     def picture(self) -> dict[str, Any]:
         """Who holds the permits of this pool and who waits for them, in the whole mesh."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from meshlock.errors import Refused
+from meshlock.errors import NotInTime, Refused
 from meshlock.live.machine import clock
 
 ERA = 1_735_689_600
@@ -22,29 +22,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Generator
     from types import TracebackType
-    from typing import Any, Protocol
-
-    class Giver(Protocol):
-        """Whoever a grant goes back to: a pool of a node, or of a client of the agent."""
-
-        @property
-        def name(self) -> str: ...
-
-        def release(self, number: int) -> None:
-            """The permits of this grant come back."""
-
-        def release_some(self, number: int, permits: int) -> None:
-            """So many of them come back, the last of its slots."""
-
-        def until(self, number: int) -> float | None:
-            """The end of its lease."""
-
-    class Giving(Giver, Protocol):
-        async def served(self, request: Acquire) -> Grant:
-            """Wait for its permits."""
-
-        def change_priority(self, request: Acquire, priority: int) -> None:
-            """Of one that may wait already."""
+    from typing import Any
 
 
 class Grant:
@@ -64,7 +42,7 @@ class Grant:
 
     def __init__(
         self,
-        pool: Giver,
+        pool: AnyPool,
         number: int,
         want: int,
         priority: int,
@@ -218,7 +196,7 @@ def time_left(deadline: float | None) -> float | None:
 
 
 def described(grant: Grant | BlockingGrant) -> str:
-    state = "held" if grant.held else "lost" if grant.lost else "given back"
+    state = "held" if grant.held else "lost" if grant.lost else "released"
     pool = grant.pool if isinstance(grant.pool, str) else grant.pool.name
     return f"<Grant of {grant.want} in {pool}, fence {grant.fence}, {state}>"
 
@@ -253,7 +231,7 @@ class Acquire:
     __slots__ = ("_priority", "grant", "label", "pool", "timeout", "waiter", "want")
 
     def __init__(
-        self, pool: Giving, want: int, priority: int, timeout: float | None, label: str | None
+        self, pool: AnyPool, want: int, priority: int, timeout: float | None, label: str | None
     ) -> None:
         self.pool = pool
         self.want = want
@@ -287,3 +265,126 @@ class Acquire:
     ) -> None:
         if self.grant is not None:
             self.grant.release()
+
+
+class AnyPool:
+    """Of a node, or of a client of the agent; where one awaits."""
+
+    name: str
+
+    def acquire(
+        self,
+        want: int = 1,
+        *,
+        priority: int = 0,
+        deadline: float | None = None,
+        timeout: float | None = None,
+        label: str | None = None,
+    ) -> Acquire:
+        """Ask for ``want`` of the permits; a larger ``priority`` is more urgent, or an earlier
+        ``deadline``, so many seconds from now.
+
+        ``async with pool.acquire(2) as grant:`` gives them back at the end of the block;
+        ``grant = await pool.acquire(2)`` leaves that to you. After ``timeout`` seconds
+        without permits it raises :class:`~meshlock.NotInTime`, a TimeoutError that says why; with
+        0 it asks whoever has the token, and says yes or no at once. A request that times out or
+        is cancelled leaves nothing behind. By its ``label`` it is known in the whole mesh.
+
+        >>> import asyncio, meshlock
+        >>> async def share():
+        ...     async with meshlock.Node("here") as node:
+        ...         docks = node.pool("docks", permits=3)
+        ...         grant = await docks.acquire(2)
+        ...         try:
+        ...             await docks.acquire(2, timeout=0.1)
+        ...         except TimeoutError as error:
+        ...             print(error)
+        ...         grant.release()
+        ...         async with docks.acquire(3, priority=9) as later:
+        ...             print(later.want, "now; fences grow:", later.fence > grant.fence)
+        >>> asyncio.run(share())
+        No permits of docks within 0.1 s: 1 free, 2 wanted.
+        3 now; fences grow: True
+        """
+        from meshlock.live.machine import limits  # blocking clients start without it
+
+        urgent = urgency(priority, deadline)
+        return Acquire(self, want, urgent, limits.timeout(timeout), label)
+
+    async def try_acquire(
+        self, want: int = 1, *, priority: int = 0, label: str | None = None
+    ) -> Grant | None:
+        """The permits if they can be had at once, wherever the token is; else None.
+
+        Why not, ``acquire`` with a timeout of 0 says.
+
+        >>> import asyncio, meshlock
+        >>> async def look():
+        ...     async with meshlock.Node("here") as node:
+        ...         docks = node.pool("docks", permits=3)
+        ...         with await docks.try_acquire(2):
+        ...             print(await docks.try_acquire(2))
+        >>> asyncio.run(look())
+        None
+        """
+        try:
+            return await self.wait_for(want, priority, 0.0, label)
+        except NotInTime:
+            return None
+
+    async def wait_for(
+        self, want: int, priority: int, timeout: float | None, label: str | None = None
+    ) -> Grant:
+        return await self.served(Acquire(self, want, priority, timeout, label))
+
+    async def served(self, request: Acquire) -> Grant:
+        """Wait for its permits."""
+        raise NotImplementedError
+
+    def change_priority(self, request: Acquire, priority: int) -> None:
+        """Of one that may wait already."""
+        raise NotImplementedError
+
+    def release(self, number: int) -> None:
+        """The permits of this grant come back."""
+        raise NotImplementedError
+
+    def release_some(self, number: int, permits: int) -> None:
+        """So many of them come back, the last of its slots."""
+        raise NotImplementedError
+
+    def until(self, number: int) -> float | None:
+        """The end of its lease."""
+        raise NotImplementedError
+
+
+class AnyBlockingPool:
+    """The same where every call waits until it is done."""
+
+    name: str
+
+    def acquire(
+        self,
+        want: int = 1,
+        *,
+        priority: int = 0,
+        deadline: float | None = None,
+        timeout: float | None = None,
+        label: str | None = None,
+    ) -> BlockingGrant:
+        """Wait for ``want`` permits; :class:`~meshlock.NotInTime` if there are none in time."""
+        return self.wait_for(want, urgency(priority, deadline), timeout, label)
+
+    def try_acquire(
+        self, want: int = 1, *, priority: int = 0, label: str | None = None
+    ) -> BlockingGrant | None:
+        """The permits if they can be had at once, else None."""
+        try:
+            return self.wait_for(want, priority, 0.0, label)
+        except NotInTime:
+            return None
+
+    def wait_for(
+        self, want: int, priority: int, timeout: float | None, label: str | None
+    ) -> BlockingGrant:
+        raise NotImplementedError

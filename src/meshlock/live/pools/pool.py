@@ -35,7 +35,7 @@ from meshlock.live.links.session import serial
 from meshlock.live.machine import labels, limits
 from meshlock.live.machine.logs import tell
 from meshlock.live.pools.fields import Shape, shapes
-from meshlock.live.pools.grants import Acquire, Grant, Waiter, urgency
+from meshlock.live.pools.grants import Acquire, AnyPool, Grant, Waiter
 from meshlock.live.pools.looking import LOOK, PATIENCE, SEEN, WITHIN, Looking
 from meshlock.live.pools.measures import Measures
 from meshlock.live.pools.members import Members
@@ -79,7 +79,7 @@ FAREWELL = 3.0
 """Seconds that a pool takes to hand over what others need when its node leaves."""
 
 
-class Pool:
+class Pool(AnyPool):
     """A named set of k permits, shared by all nodes that have heard of it.
 
     Do not make one yourself: ask :meth:`meshlock.Node.pool` for it.
@@ -153,69 +153,6 @@ class Pool:
         """A neighbour has another idea of this pool: what to do about it."""
         conflicts = self.peers.conflicts
         return next(iter(conflicts.values())) if conflicts else ""
-
-    def acquire(
-        self,
-        want: int = 1,
-        *,
-        priority: int = 0,
-        deadline: float | None = None,
-        timeout: float | None = None,
-        label: str | None = None,
-    ) -> Acquire:
-        """Ask for ``want`` of the permits; a larger ``priority`` is more urgent, or an earlier
-        ``deadline``, so many seconds from now.
-
-        ``async with pool.acquire(2) as grant:`` gives them back at the end of the block;
-        ``grant = await pool.acquire(2)`` leaves that to you. After ``timeout`` seconds
-        without permits it raises :class:`~meshlock.NotInTime`, a TimeoutError that says why; with
-        0 it asks whoever has the token, and says yes or no at once. A request that times out or
-        is cancelled leaves nothing behind. By its ``label`` it is known in the whole mesh.
-
-        >>> import asyncio, meshlock
-        >>> async def share():
-        ...     async with meshlock.Node("here") as node:
-        ...         docks = node.pool("docks", permits=3)
-        ...         grant = await docks.acquire(2)
-        ...         try:
-        ...             await docks.acquire(2, timeout=0.1)
-        ...         except TimeoutError as error:
-        ...             print(error)
-        ...         grant.release()
-        ...         async with docks.acquire(3, priority=9) as later:
-        ...             print(later.want, "now; fences grow:", later.fence > grant.fence)
-        >>> asyncio.run(share())
-        No permits of docks within 0.1 s: 1 free, 2 wanted.
-        3 now; fences grow: True
-        """
-        urgent = urgency(priority, deadline)
-        return Acquire(self, want, urgent, limits.timeout(timeout), label)
-
-    async def try_acquire(
-        self, want: int = 1, *, priority: int = 0, label: str | None = None
-    ) -> Grant | None:
-        """The permits if they can be had at once, wherever the token is; else None.
-
-        Why not, ``acquire`` with a timeout of 0 says.
-
-        >>> import asyncio, meshlock
-        >>> async def look():
-        ...     async with meshlock.Node("here") as node:
-        ...         docks = node.pool("docks", permits=3)
-        ...         with await docks.try_acquire(2):
-        ...             print(await docks.try_acquire(2))
-        >>> asyncio.run(look())
-        None
-        """
-        try:
-            return await self.wait_for(want, priority, 0.0, label)
-        except NotInTime:
-            return None
-
-    async def wait_for(
-        self, want: int, priority: int, timeout: float | None, label: str | None = None
-    ) -> Grant:
-        return await self.served(Acquire(self, want, priority, timeout, label))
 
     async def served(self, request: Acquire) -> Grant:
         """Wait for its permits."""
