@@ -332,7 +332,7 @@ def test_the_demonstration_is_clean_and_leaves_nothing(tmp_path: Path) -> None:
     done = meshlock("demo", "--seconds", "3", "--json", "--trace", str(trace))
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(done.stdout)
-    assert found["holds"] and found["unserved"] == 0 and found["entries"] > 50
+    assert found["holds"] and found["unserved"] == 0 and found["entries"] > 10
     assert found["checked"] == ["safety", "one-token", "conservation", "order", "served"]
     assert meshlock("audit", str(trace)).returncode == 0
 

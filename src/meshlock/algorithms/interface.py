@@ -300,15 +300,8 @@ class Node:
         message.sender = self.me
         self.out.append(message)
 
-    def enter(
-        self,
-        client: int,
-        fence: int = 0,
-        until: int = 0,
-        permits: int = 0,
-        slots: tuple[int, ...] = (),
-    ) -> None:
-        self.out.append(Enter(client, fence, until, permits, slots))
+    def enter(self, client: int, fence: int = 0) -> None:
+        self.out.append(Enter(client, fence))
 
 
 class Leased(Node):

@@ -404,7 +404,8 @@ class Layer(Quorum):
             return [(client, fence, want)]
         self.stops_waiting(client)
         self.grants[fence] = Grant(client, want, token.epoch, token.until, slots, label)
-        self.enter(client, fence_number(fence), token.until, self.config.permits, slots)
+        number, permits = fence_number(fence), self.config.permits
+        self.out.append(Enter(client, number, token.until, permits, slots))
         return []
 
     def may_give(self, message: Message) -> bool:
