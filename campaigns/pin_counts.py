@@ -271,6 +271,10 @@ def crashing() -> list[dict[str, Any]]:
     direct(2, ["0", "1"], **fewer, proposals=1, proposers=[0], crashes=1, crashing=[1], ticks=1)
     add("jiang", "line", 2, ["0", "1"], **more, proposals=1, proposers=[0])
     add("jiang", "line", 2, ["0", "1"], **fewer, proposals=1, proposers=[0])
+    # Names change: one that may be held goes, one comes; with a crash of who may hold it.
+    other = {"permits": 2, "slots": True, "renames": ["1,2"], "proposals": 1, "proposers": [0]}
+    direct(2, ["0", "1"], **other)
+    direct(2, ["0", "1"], **other, crashes=1, crashing=[1], ticks=1)
     # Pools that node 0 has made: birth, growth to three, a new member that forgets; a replacement.
     made = {"members": "auto", **none}
     growth = {"member_changes": ["add 1", "add 2"], "proposals": 3, "proposers": [0]}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from random import Random
 
-from layer_world import LEASE, World, check
+from layer_world import LEASE, NAMES, World, check
 
 from meshlock.algorithms.interface import Algorithm
 from meshlock.algorithms.recovery.layer import Layer
@@ -143,7 +143,8 @@ class Story:
         one = self.world.nodes[node]
         if one.member and all(other.pace.change is None for other in self.world.nodes):
             self.world.wished.add(permits)
-            one.pace.change = Change(permits=permits)
+            names = tuple(self.sizing.sample(NAMES, permits)) if self.sizing.random() < 0.5 else ()
+            one.pace.change = Change(names=names) if names else Change(permits=permits)
 
     def finish_resizing(self) -> None:
         """In the end there is enough for everybody's wish."""

@@ -58,6 +58,10 @@ class Clock:
         return -((self.offset - shows * 1000) // self.rate)
 
 
+NAMES = tuple("abcdefgh")
+"""What permits are called, the first of them at first."""
+
+
 class Client:
     def __init__(self, number: int, node: int, boot: int, want: int, priority: int) -> None:
         self.number = number
@@ -66,6 +70,7 @@ class Client:
         self.want = want
         self.priority = priority
         self.slots: tuple[int, ...] = ()
+        self.names: tuple[str, ...] = ()  # of these
         self.until = 0  # the tick at which its lease ends, once it is in
         self.fence = 0
 
@@ -126,6 +131,7 @@ class World:
             self.near,
             slots=True,
             rules=rules,
+            names=NAMES,
         )
         self.clocks = [Clock(SLOW, 0, 0) for _ in range(size)]
         self.nodes = [make(i, self.out, self.terms) for i in range(size)]
@@ -413,7 +419,11 @@ class World:
         client.until = self.clocks[i].when(enter.until)
         client.slots = enter.slots
         check(len(set(enter.slots)) == client.want, f"{client.want} permits, slots {enter.slots}")
-        check(all(0 <= one < enter.permits for one in enter.slots), "a slot that is not there")
+        config = self.nodes[i].config
+        there = config.slots or range(config.permits)
+        check(all(one in there for one in enter.slots), "a slot that is not there")
+        names = config.names or NAMES
+        client.names = tuple([names[one] for one in enter.slots])
         self.held[client.number] = client
         self.entered.append(client)
         check(enter.fence > self.fence, "fences must grow")
@@ -426,7 +436,8 @@ class World:
         if epoch not in self.sizes:
             check(permits in self.wished, f"{permits} permits, which nobody wants")
             self.sizes[epoch] = permits
-            wanted = [one.pace.change.permits for one in self.nodes if one.pace.change is not None]
+            changes = [one.pace.change for one in self.nodes if one.pace.change is not None]
+            wanted = [change.permits or len(change.names) for change in changes]
             self.wished = {permits, *wanted} - {0}
         check(self.sizes[epoch] == permits, "an epoch of two sizes")
 
@@ -439,6 +450,8 @@ class World:
             check(used <= most, f"{used} of {most} permits in use when somebody was let in")
         slots = [slot for one in valid for slot in one.slots]
         check(len(set(slots)) == len(slots), f"slots {sorted(slots)} in use")
+        names = [name for one in valid for name in one.names]
+        check(len(set(names)) == len(names), f"names {sorted(names)} in use")
         usable = self.usable()
         check(len(usable) <= 1, f"tokens at {usable}")
         for i in usable:
@@ -567,6 +580,7 @@ class World:
             self.asleep.discard(client.node)
             client.want -= 1
             client.slots = client.slots[: client.want]
+            client.names = client.names[: client.want]
             self.release_some(client.node, number, 1)
 
     # -- the end ----------------------------------------------------------------------------------

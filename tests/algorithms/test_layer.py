@@ -13,7 +13,7 @@ from layer_world import FAST, SLOW, Clock, World, Wrong
 
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.records import FirstLedger
+from meshlock.algorithms.recovery.records import Config, FirstLedger
 from meshlock.algorithms.recovery.state import Proposal
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
@@ -53,6 +53,21 @@ def test_a_mistake_is_found_in_some_world(algorithm: str) -> None:
     with pytest.raises(Wrong, match=r"permits in use|tokens at|not in the ledger"):
         for seed in range(5 * SEEDS):
             Story(algorithm, seed, DoesNotWait).tell()
+
+
+def test_names_that_change_their_slots_are_found() -> None:
+    """A name must keep its slot: else somebody holds it by its old one, and it is granted anew."""
+
+    class NumbersNamesAnew(Layer):
+        def config_after(self, proposal: Proposal) -> Config:
+            after, change = super().config_after(proposal), proposal.change
+            if change is None or not change.names or not change.is_made(after):
+                return after
+            return after._replace(slots=tuple(range(after.permits)), names=change.names)
+
+    with pytest.raises(Wrong, match=r"names .* in use"):
+        for seed in range(5 * SEEDS):
+            Story("direct", seed, NumbersNamesAnew).tell()
 
 
 # -- clocks --------------------------------------------------------------------------------------

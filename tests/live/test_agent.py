@@ -179,8 +179,8 @@ def test_a_pool_is_resized(agents: tuple[Agent, Agent]) -> None:
     names = meshlock("pool", "set", "docks", "--permits", "gpu0,gpu1", *socket)
     assert (names.returncode, names.stderr) == (
         2,
-        "meshlock: --permits is how many there are to be, not 'gpu0,gpu1': permits are named when "
-        "their pool is made, and keep their names.\n",
+        "meshlock: --permits is how many there are to be, not 'gpu0,gpu1': names are given by "
+        "--slots.\n",
     )
 
 

@@ -71,7 +71,7 @@ def test_an_urgent_request_is_not_held_up_by_an_older_one_of_its_node(
     async def story(_: Network) -> int:
         nodes: list[Node] = []
         for name in NAMES:
-            nodes.append(Node(name, peers=[node.address for node in nodes]))
+            nodes.append(Node(name, peers=[node.address for node in nodes], min_links=0))
             await nodes[-1].start()
             if recovery is None:
                 nodes[-1].pool("docks", 1, members=NAMES, lease=3.0, algorithm=algorithm)

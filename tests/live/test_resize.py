@@ -15,7 +15,7 @@ from meshlock.errors import NoSuchPool
 from meshlock.trace.audit import Audit
 from meshlock.trace.merge import merge
 from meshlock.trace.reader import Trace
-from waiting import eventually
+from waiting import a_while, eventually
 
 LEASE = 0.6
 NAMES = ["a", "b", "c"]
@@ -129,7 +129,7 @@ def test_of_named_permits_there_are_the_first_so_many() -> None:
             await gpus.set_permits(2, timeout=60)
             async with gpus.acquire(2) as two:
                 assert two.slots == ("gpu0", "gpu1")
-            why = "was made with 3 named permits, gpu0 to gpu2, and can have no more"
+            why = "has 3 named permits, gpu0 to gpu2: name all 4"
             with pytest.raises(Refused, match=why):
                 await gpus.set_permits(4)
             await gpus.set_permits(3, timeout=60)
@@ -155,6 +155,67 @@ def test_what_cannot_change_is_refused() -> None:
                 theirs = b.pool("one")
                 with pytest.raises(Refused, match="b is no member of one: do this on a"):
                     await theirs.set_permits(1)
+
+    run(story)
+
+
+def test_names_change_while_permits_are_held() -> None:
+    """A name that goes stays with its holder; one that comes is granted at once."""
+
+    async def story() -> None:
+        async with Node("a", state=None) as a, Node("b", peers=[a.address], state=None) as b:
+            mine, theirs = a.pool("gpus", ["g0", "g1"]), b.pool("gpus")
+            first, second = await mine.acquire(1), await theirs.acquire(1)
+            assert (first.slots, second.slots) == (("g0",), ("g1",))
+            await a_while(5.0)  # who has just started does not answer
+            assert await mine.set_permits(["g1", "g2", "g3"], timeout=60) == 3
+            third = await theirs.acquire(1, timeout=60)
+            assert third.slots == ("g2",)
+            assert a.status()["pools"]["gpus"]["slots"] == ("g1", "g2", "g3")
+            assert (await mine.try_acquire(1)) is None  # two of three are out, and one that was
+            await mine.set_permits(["g0", "g1", "g2", "g3"], timeout=60)  # which is there again
+            fourth = await mine.acquire(1, timeout=60)
+            assert fourth.slots == ("g3",)
+            first.release()
+            again = await theirs.acquire(1, timeout=60)
+            assert again.slots == ("g0",)
+            await mine.set_permits(2, timeout=60)
+            await eventually(lambda: b.status()["pools"]["gpus"]["slots"] == ("g0", "g1"))
+            await mine.set_permits(3, timeout=60)
+            await eventually(lambda: b.status()["pools"]["gpus"]["slots"] == ("g0", "g1", "g2"))
+            for grant in (second, third, fourth, again):
+                grant.release()
+            assert sorted((await theirs.acquire(3, timeout=60)).slots) == ["g0", "g1", "g2"]
+
+    run(story)
+
+
+def test_names_that_changed_are_remembered_and_outlast_a_reset(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with Node("a", state=tmp_path) as a:
+            gpus = a.pool("gpus", ["g0", "g1"])
+            (await gpus.acquire(1)).release()
+            await gpus.set_permits(["g1", "g2"], timeout=60)
+            await a.vanish()
+        async with Node("a", state=tmp_path) as a:
+            gpus = a.pool("gpus", ["g0", "g1"])
+            assert (await gpus.acquire(2, timeout=60)).slots == ("g1", "g2")
+
+    run(story)
+
+
+def test_names_that_cannot_be() -> None:
+    async def story() -> None:
+        async with Node("a", state=None) as a:
+            docks, gpus = a.pool("docks", 2), a.pool("gpus", ["g0", "g1"])
+            with pytest.raises(Refused, match="The permits of docks have no names"):
+                await docks.set_permits(["x", "y"])
+            with pytest.raises(Refused, match="gpus has 2 named permits, g0 to g1: name all 3"):
+                await gpus.set_permits(3)
+            with pytest.raises(Refused, match="names 'x' twice"):
+                await gpus.set_permits(["x", "x"])
+            with pytest.raises(Refused, match="gpus has had 2 names, and 1000 are the most"):
+                await gpus.set_permits([f"n{number}" for number in range(999)])
 
     run(story)
 

@@ -99,7 +99,7 @@ COMMANDS: dict[str, str] = {
     # pools
     "pool show": "Missing argument 'name'. See 'meshlock pool show --help'.",
     "pool show doks": "No pool 'doks'; known: docks, gpus, papers.",
-    "pool set docks": "Missing option '--permits'.",
+    "pool set docks": "Say how many permits there are to be (--permits), or their names (--slots).",
     "pool set docks --permits 0": "--permits 0 is out of range: use 1 to 100,000.",
     "pool set docks --permits 5000": "with members 1,000 are the most",
     "pool set doks --permits 3": "No pool 'doks'",

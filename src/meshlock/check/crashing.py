@@ -132,7 +132,8 @@ class Crashing(Model):
         self.mailboxes = Mailboxes(self.mail)
         self.judge = Judge(self.layers, self.mailboxes, judged)
         self.fixed = not setup.algorithm.changing_links
-        self.resizes = any(change.permits > 0 for change in self.bounds.changes)
+        sizes = [change.permits + len(change.names) for change in self.bounds.changes]
+        self.resizes = any(size > 0 for size in sizes)
         self.links = [] if self.fixed else sorted(setup.network.links())
         self.link_numbers: dict[Pair, int] = {}  # by both directions
         for number, (one, other) in enumerate(self.links):
@@ -638,8 +639,9 @@ class Crashing(Model):
             return f"{NAMES[kind]} {self.client(subject)}"
         if kind == CHANGE:
             changes = self.bounds.changes
-            add, remove, permits = changes[subject % len(changes)]
+            add, remove, permits, names = changes[subject % len(changes)]
             deed = f"resize to {permits}" if permits else f"remove {remove}"
+            deed = f"rename to {' '.join(names)}" if names else deed
             return f"{deed if add == NIL else f'add {add}'} by {subject // len(changes)}"
         if kind in (CUT, HEAL):
             return f"{NAMES[kind]} {self.links[subject][0]}-{self.links[subject][1]}"

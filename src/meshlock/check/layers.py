@@ -130,6 +130,7 @@ class Layers:
             setup.network.neighbours,
             faults.slots,
             faults.rules,
+            tuple(map(str, range(setup.permits))),
         )
         self.nodes = [self.make(i) for i in everybody]
         self.clients: list[list[int]] = [[] for _ in everybody]  # of each node, in order

@@ -92,6 +92,7 @@ class Entry:
                 words.append(f"{name} {' '.join([str(node) for node in table[name]])}")
         words += [f"'{change}'" for change in table.get("member_changes", [])]
         words += [f"resize {permits}" for permits in table.get("resizes", [])]
+        words += [f"rename {names}" for names in table.get("renames", [])]
         words += [f"{name} {table[name]}" for name in ("lease", "wait") if name in table]
         words += [name for name in ("birth", "idle", "slots", "parts") if table.get(name)]
         words += [f"after {step}" for step in table.get("lead", [])]

@@ -132,7 +132,8 @@ def setup(
     )
     if members:
         refuse_without_token(entry)
-        refuse_impossible_sizes(entry, faults.get("resizes", []), wishes)
+        renames = [len(text.split(",")) for text in faults.get("renames", [])]
+        refuse_impossible_sizes(entry, faults.get("resizes", []) + renames, wishes)
         refuse_plain_only(changes=ordered, flips=flips, repeat=repeat, capacity=capacity)
     elif faults:
         word = next(iter(faults)).replace("_", "-")
@@ -194,6 +195,11 @@ def faults_of(size: int, members: str, **words: Any) -> Faults:
         node = int(match[2])
         changes.append(PoolChange(add=node) if match[1] == "add" else PoolChange(remove=node))
     changes += [PoolChange(permits=permits) for permits in words.pop("resizes", [])]
+    for text in words.pop("renames", []):
+        names = tuple(text.split(","))
+        if not words.get("slots") or "" in names or len(set(names)) < len(names):
+            raise Refused(f"--rename takes names of permits, as in 1,2, and --slots, not '{text}'.")
+        changes.append(PoolChange(names=names))
     first = {"all": size, "auto": 0}.get(members)
     if first is None:
         first = int(members)

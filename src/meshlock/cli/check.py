@@ -125,6 +125,14 @@ def check(
             group=CRASHES,
         ),
     ] = None,
+    rename: Annotated[
+        list[str] | None,
+        Option(
+            help="As in 1,2: permits of these names there are to be (at first 0, 1, ...): may be "
+            "proposed with an epoch, once (repeat).",
+            rich_help_panel=CRASHES,
+        ),
+    ] = None,
     cuts: Annotated[
         int | None,
         Option(
@@ -290,6 +298,7 @@ def check(
         "proposers": proposer,
         "member_changes": member_change,
         "resizes": resize,
+        "renames": rename,
         "cuts": cuts,
         "ticks": ticks,
         "slow_ticks": slow_ticks,

@@ -82,15 +82,20 @@ def text(value: Any) -> str:
 
 def set_(
     name: Name,
-    permits: Annotated[str, Option(help="How many there are to be.", metavar="NUMBER")],
+    permits: Annotated[
+        str | None, Option(help="How many there are to be.", metavar="NUMBER")
+    ] = None,
+    slots: Annotated[
+        str | None, Option(help="Their names, with commas between them.", metavar="NAMES")
+    ] = None,
     timeout: Timeout = 30.0,
     socket: Socket = None,
     json: Json = False,
 ) -> None:
-    """Change how many permits a pool with leases has; ask a member's agent.
+    """Change how many permits a pool with leases has, or their names.
 
     Who holds permits keeps them. If more are held than there are to be, nobody gets any before
-    enough came back. Where permits have names there are the first so many of them.
+    enough came back; a name that is taken away is granted to nobody else.
 
     Example: meshlock pool set docks --permits 5
     """
@@ -98,13 +103,20 @@ def set_(
     from meshlock.live.machine import limits
 
     limits.timeout(timeout, "--timeout")
-    if not permits.isdecimal():
+    if (permits is None) == (slots is None):
+        raise Refused("Say how many permits there are to be (--permits), or their names (--slots).")
+    wanted: int | list[str]
+    if slots is not None:
+        wanted = slots.split(",")
+        limits.named_permits(wanted, "--slots")
+    elif permits is None or not permits.isdecimal():
         raise Refused(
-            f"--permits is how many there are to be, not {limits.shown(permits)}: permits are "
-            f"named when their pool is made, and keep their names."
+            f"--permits is how many there are to be, not {limits.shown(permits)}: names are given "
+            f"by --slots."
         )
-    count = limits.permits(int(permits[: limits.SHOWN]), "--permits")
-    wish = {"permits": count, "timeout": timeout}
+    else:
+        wanted = limits.permits(int(permits[: limits.SHOWN]), "--permits")
+    wish = {"permits": wanted, "timeout": timeout}
     there = ask(connected(socket), name, "permits", wish)["permits"]
     tell(json, {"pool": name, "permits": there}, f"{name}: {there} permits")
 

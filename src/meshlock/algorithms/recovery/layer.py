@@ -89,7 +89,9 @@ taken for a later one.
 14. Reasons to propose: see :mod:`.pace`.
 15. If more is out than the new epoch has permits, it is a pause: the token stays with the founder,
     free permits are below 0 and grow with what comes back, and nobody asks inside. When they are
-    not below 0 any more the founder proposes the next epoch.
+    not below 0 any more the founder proposes the next epoch. Where permits have names, an epoch may
+    have others: what is out under a name that is no more stays out until it comes back, and counts;
+    only names that there are and that are not out are granted.
 16. A pool may be *made* by one node: its only member, with a token of no epoch, surrendered at once
     to the first one. No grant of it can exist before, so nothing is waited out. The others know no
     members until they hear of an epoch. Whoever does not know, or has forgotten, does not vote, nor
@@ -396,7 +398,7 @@ class Layer(Quorum):
         token.grants += 1
         token.free -= want
         fence = Fence(token.epoch, token.grants)
-        slots = token.lowest_slots(want) if self.terms.slots else ()
+        slots = token.first_slots(want, self.config) if self.terms.slots else ()
         label = self.label(client)
         token.ledger = (*token.ledger, Entry(self.me, fence, want, False, slots, label))
         if self.leaving.pop(client, 0) > 0:

@@ -344,7 +344,8 @@ class Pace:
             settled = self.minted_at >= 0 and node.adopted == node.promised
             if not settled or now - self.minted_at < self.lease // 3 + 4 * self.turn():
                 return ""
-        return f"the {'permits' if self.wanted.permits > 0 else 'members'} are to change"
+        permits = self.wanted.permits > 0 or len(self.wanted.names) > 0
+        return f"the {'permits' if permits else 'members'} are to change"
 
     def shared_reason(self, now: int) -> str:
         """What others are likely to see as well."""

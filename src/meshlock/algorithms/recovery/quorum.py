@@ -344,7 +344,7 @@ class Quorum(Conclusions):
         """Who the members are is kept by those who know (rule 16)."""
         config = self.config
         if self.forgot:
-            config = Config(NO_EPOCH, (), config.permits, config.lease)
+            config = config._replace(epoch=NO_EPOCH, members=())
         self.out.append(Keep(self.promised, config))
 
     def give_up(self, proposal: Proposal) -> None:

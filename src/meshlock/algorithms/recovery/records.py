@@ -23,28 +23,51 @@ class Fence(NamedTuple):
 
 
 class Config(NamedTuple):
-    """What an epoch goes by."""
+    """What an epoch goes by. ``slots``: which permits there are, if not the first so many.
+    ``names``: what they are called, by slot, also those that there were before: a name keeps its
+    slot for ever, so that grants which share no slot share no name. Empty: as the pool was made."""
 
     epoch: Epoch
     members: tuple[int, ...]
     permits: int
     lease: int
+    slots: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 class Change(NamedTuple):
     """What an epoch does differently from the one before, one thing at a time: a node becomes a
-    member, or a member none, or there are so many permits."""
+    member, or a member none, or there are so many permits, or permits of these names."""
 
     add: int = NOBODY
     remove: int = NOBODY
     permits: int = 0
+    names: tuple[str, ...] = ()
 
     def is_made(self, config: Config) -> bool:
+        if len(self.names) > 0:
+            names = config.names
+            return tuple([names[slot] for slot in config.slots if slot < len(names)]) == self.names
         if self.permits > 0:
             return config.permits == self.permits
         if self.add != NOBODY:
             return self.add in config.members
         return self.remove not in config.members
+
+
+def resized(config: Config, permits: int) -> Config:
+    """Names that there are stay first; then those come back that there were before."""
+    former = [slot for slot in range(len(config.names)) if slot not in config.slots]
+    slots = (*config.slots, *former)[:permits] if len(config.slots) > 0 else ()
+    return config._replace(permits=permits, slots=slots)
+
+
+def renamed(config: Config, names: tuple[str, ...], first: tuple[str, ...]) -> Config:
+    """``first``: as the pool was made."""
+    known = list(config.names if len(config.names) > 0 else first)
+    known += [name for name in names if name not in known]
+    slots = tuple([known.index(name) for name in names])
+    return config._replace(permits=len(names), slots=slots, names=tuple(known))
 
 
 class Entry(NamedTuple):

@@ -20,6 +20,8 @@ from meshlock.algorithms.recovery.records import (
     TokenState,
     Unaccepted,
     majority,
+    renamed,
+    resized,
 )
 from meshlock.algorithms.recovery.state import Proposal, State
 
@@ -48,11 +50,14 @@ class Conclusions(State):
     def config_after(self, proposal: Proposal) -> Config:
         """Of the epoch proposed."""
         latest, change = self.latest(proposal), proposal.change
-        members, permits = latest.members, latest.permits
-        if change is not None and self.may_change(proposal, change):
-            members = changed_members(members, change)
-            permits = change.permits or permits
-        return Config(proposal.epoch, members, permits, self.terms.lease)
+        after = latest._replace(epoch=proposal.epoch, lease=self.terms.lease)
+        if change is None or not self.may_change(proposal, change):
+            return after
+        if len(change.names) > 0:
+            return renamed(after, change.names, self.terms.names)
+        if change.permits > 0:
+            return resized(after, change.permits)
+        return after._replace(members=changed_members(after.members, change))
 
     def may_change(self, proposal: Proposal, change: Change) -> bool:
         """Is it certain that a quorum of the latest members knows that they are the members, and

@@ -56,7 +56,8 @@ class Terms:
     node's ``config`` says. Nobody: the pool is made by one node (``found``), and the others hear
     who the members are. ``wait`` on any clock is not shorter than ``lease`` on any other. ``near``
     gives the neighbours of a node, as far as is known here. ``slots``: a grant says which of the
-    permits it has, not only how many. ``rules``: by which members choose themselves, if they do.
+    permits it has, not only how many; ``names`` are what they are called at first, if anything.
+    ``rules``: by which members choose themselves, if they do.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Terms:
         near: Callable[[int], Iterable[int]],
         slots: bool = False,
         rules: Rules | None = None,
+        names: tuple[str, ...] = (),
     ) -> None:
         self.nodes = nodes
         self.members = members
@@ -82,6 +84,7 @@ class Terms:
         self.near = near
         self.slots = slots
         self.rules = rules
+        self.names = names
 
 
 class Grant:
@@ -136,16 +139,12 @@ class HeldToken:
                 return entry.permits
         return 0
 
-    def lowest_slots(self, want: int) -> tuple[int, ...]:
-        """Of those that are not out. As there are so many free permits, they are below k."""
+    def first_slots(self, want: int, config: Config) -> tuple[int, ...]:
+        """Of those that there are and that are not out. There are so many: of k at most as many
+        are out as permits are."""
         out = {slot for entry in self.ledger for slot in entry.slots}
-        chosen: list[int] = []
-        slot = 0
-        while len(chosen) < want:
-            if slot not in out:
-                chosen.append(slot)
-            slot += 1
-        return tuple(chosen)
+        there = config.slots if len(config.slots) > 0 else range(config.permits)
+        return tuple([slot for slot in there if slot not in out][:want])
 
 
 class Proposal:
@@ -323,7 +322,7 @@ class State(Leased):
             self.boot,
             (self.floor, self.remembered, self.forgot),
             self.promised,
-            self.config[:3],
+            self.config[:3] + self.config[4:],
             self.answered,
             self.adopted,
             self.first,
@@ -379,8 +378,10 @@ class State(Leased):
         self.boot = cast(int, state[0])
         self.floor, self.remembered, self.forgot = cast(tuple[int, Epoch, bool], state[1])
         self.promised = cast(Epoch, state[2])
-        epoch, members, permits = cast(tuple[Epoch, tuple[int, ...], int], state[3])
-        self.config = Config(epoch, members, permits, self.terms.lease)
+        epoch, members, permits, slots, names = cast(
+            tuple[Epoch, tuple[int, ...], int, tuple[int, ...], tuple[str, ...]], state[3]
+        )
+        self.config = Config(epoch, members, permits, self.terms.lease, slots, names)
         self.answered = cast(Epoch, state[4])
         self.adopted = cast(Epoch, state[5])
         self.first = cast(FirstLedger | None, state[6])
@@ -388,8 +389,8 @@ class State(Leased):
         self.quiet_until = cast(int, state[8])
         self.heard = dict(cast(tuple[tuple[int, int], ...], state[9]))
         self.grants = {
-            fence: Grant(client, permits, epoch, until, slots, label)
-            for fence, client, permits, epoch, until, slots, label in cast(
+            fence: Grant(client, want, epoch, until, which, label)
+            for fence, client, want, epoch, until, which, label in cast(
                 tuple[tuple[Fence, int, int, Epoch, int, tuple[int, ...], str], ...], state[10]
             )
         }

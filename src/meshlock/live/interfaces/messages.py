@@ -59,7 +59,7 @@ class ChangeMembers(Asked):
 class ChangePermits(Asked):
     """So many from now on."""
 
-    permits: limits.Permits
+    permits: limits.Permits | list[str]
     timeout: Timeout | None = 30.0
 
 

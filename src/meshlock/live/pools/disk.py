@@ -94,7 +94,7 @@ class Disk:
     def record(self, keep: Keep) -> Promised:
         names = {number: self.members.name(number) for number in keep.config.members}
         epoch, config = Epoch(*keep.promised), keep.config
-        config = Config(Epoch(*config.epoch), config.members, config.permits, config.lease)
+        config = Config(Epoch(*config.epoch), *config[1:])
         return Promised(epoch, config, names, self.members.configuration)
 
     def may_pass(self, effect: Effect) -> bool:

@@ -18,6 +18,7 @@ from meshlock.algorithms.recovery.messages import KINDS
 from meshlock.live.links.frames import UNREADABLE, BadFrame
 from meshlock.live.machine.limits import (
     MEMBERS,
+    MOST_NAMED,
     MOST_NODES,
     Clock,
     Count,
@@ -26,6 +27,7 @@ from meshlock.live.machine.limits import (
     Free,
     Hop,
     Level,
+    Name,
     NodeNumber,
     Note,
     Permits,
@@ -52,6 +54,8 @@ class Config(records.Config):
     members: Annotated[tuple[NodeNumber, ...], msgspec.Meta(max_length=int(MEMBERS.most))]
     permits: Permits
     lease: Count
+    slots: Annotated[tuple[Share, ...], msgspec.Meta(max_length=MOST_NAMED)]
+    names: Annotated[tuple[Name, ...], msgspec.Meta(max_length=MOST_NAMED)]
 
 
 def within(record: type, *types: Any) -> Any:

@@ -55,6 +55,7 @@ class Members:
             self.near,
             slots=bool(configuration.names),
             rules=rules(configuration),
+            names=configuration.names,
         )
         self.node = Layer(pool.meet(pool.me), pool.out, self.terms)
         self.node.willing = pool.willing
@@ -151,7 +152,7 @@ class Members:
 
     def conflict(self, conflict: Conflict) -> str:
         """They ignore each other until somebody mends a configuration."""
-        _, members, permits, lease = conflict.config
+        _, members, permits, lease, *_ = conflict.config
         names = ", ".join(sorted(self.name(number) for number in members))
         other = f"{permits} permits, leases of {lease / (1 - DRIFT) / 1e6:.3g} s, members {names}"
         return (
@@ -174,9 +175,19 @@ class Members:
         self.map_changed()
         return self.names()
 
-    async def resize(self, permits: int) -> None:
+    async def resize(self, permits: int, names: tuple[str, ...]) -> None:
+        """There are to be so many, or those of these names."""
         self.refuse_unless_member()
-        await self.make(Change(permits=permits))
+        await self.make(Change(names=names) if names else Change(permits=permits))
+
+    def slot_names(self) -> tuple[str, ...]:
+        """By slot: what permits are called, and were."""
+        return self.node.config.names or self.configuration.names
+
+    def named(self) -> tuple[str, ...]:
+        """What permits are called now."""
+        config = self.node.config
+        return self.pool.slot_names(config.slots) or self.slot_names()[: config.permits]
 
     def refuse_if_quorum(self) -> None:
         node = self.node

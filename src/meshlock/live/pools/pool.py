@@ -356,31 +356,49 @@ class Pool(AnyPool):
                 except Refused as error:
                     self.fail(waiter, error)
 
-    async def set_permits(self, permits: int, *, timeout: float | None = None) -> int:
-        """Have so many permits from now on; the result is how many there are then.
+    async def set_permits(
+        self, permits: int | list[str] | tuple[str, ...], *, timeout: float | None = None
+    ) -> int:
+        """Have so many permits from now on, or those of these names; the result is how many there
+        are then.
 
         Grants go on. If more are held than there are to be, nobody gets any before enough came
-        back. Where permits have names there are the first so many of them. Call it on a member.
+        back. A name that is taken away stays with whoever holds it until it comes back, and is
+        granted to nobody else. Of a pool with names a number keeps the first so many, or brings
+        names back that there were before. Call it on a member.
         """
-        permits = limits.permits(permits)
+        permits, names = limits.named_permits(permits)
         await self.introduced()
-        names = self.configuration.names if self.configuration is not None else ()
-        if names and permits > len(names):
-            raise Refused(
-                f"Pool {self.name} was made with {len(names)} named permits, {names[0]} to "
-                f"{names[-1]}, and can have no more: make another pool to name {permits}."
-            )
         if self.members is None or self.algorithm is None:
             raise Refused(
                 f"The permits of {self.name} cannot change: it has no leases, so no epochs."
             )
+        self.refuse_names(permits, names, self.members.slot_names())
         refuse_too_many(self.name, permits)
         refuse_impossible(
             self.algorithm, permits=permits, want=1, complete=True, fifo=True, changing=False
         )
         async with asyncio.timeout(limits.timeout(timeout)):
-            await self.members.resize(permits)
+            await self.members.resize(permits, names)
         return permits
+
+    def refuse_names(self, permits: int, names: tuple[str, ...], known: tuple[str, ...]) -> None:
+        """``known``: all names that permits of this pool have or had."""
+        if names and not known:
+            raise Refused(
+                f"The permits of {self.name} have no names: say how many there are to be, or make "
+                f"another pool whose permits have names."
+            )
+        if known and not names and permits > len(known):
+            raise Refused(
+                f"Pool {self.name} has {len(known)} named permits, {known[0]} to {known[-1]}: name "
+                f"all {permits} that there are to be."
+            )
+        if len({*known, *names}) > limits.MOST_NAMED:
+            raise Refused(
+                f"Pool {self.name} has had {len(known)} names, and {limits.MOST_NAMED} are the "
+                f"most: use some of them again, or make another pool."
+            )
 
     async def change_members(
         self, *, add: str | None = None, remove: str | None = None, timeout: float | None = None
@@ -583,8 +601,7 @@ class Pool(AnyPool):
             waiter.future.set_result(grant)
 
     def slot_names(self, slots: tuple[int, ...]) -> tuple[str, ...]:
-        assert self.configuration is not None
-        names = self.configuration.names
+        names = self.members.slot_names() if self.members is not None else ()
         # nobody may have more than were named, but a member can say so: they go by number
         return tuple([names[slot] if slot < len(names) else str(slot) for slot in slots])
 
@@ -788,7 +805,8 @@ class Pool(AnyPool):
         await self.introduced()
         before, members = self.configuration, self.members
         assert before is not None and self.permits is not None
-        configuration = reset(before, self.me, self.permits)
+        names = members.named() if members is not None else ()
+        configuration = reset(before, self.me, self.permits, names)
         floor = 0
         if members is not None:
             members.refuse_if_quorum()
@@ -829,7 +847,7 @@ class Pool(AnyPool):
             "known": True,
             "algorithm": configuration.algorithm,
             "permits": self.permits,
-            "slots": configuration.names,
+            "slots": self.members.named() if self.members is not None else (),
             "founder": configuration.founder,
             "neighbours": sorted(self.peers.near),
             "token_here": core.tokens() > 0,

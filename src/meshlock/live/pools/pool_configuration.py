@@ -181,7 +181,9 @@ def made_now(
     )
 
 
-def reset(before: PoolConfiguration, me: str, permits: int) -> PoolConfiguration:
+def reset(
+    before: PoolConfiguration, me: str, permits: int, names: tuple[str, ...]
+) -> PoolConfiguration:
     """Of the pool that this node makes anew in place of one that cannot go on."""
     if not before.lease and before.members:
         raise Refused(
@@ -203,6 +205,7 @@ def reset(before: PoolConfiguration, me: str, permits: int) -> PoolConfiguration
         identity=secrets.randbits(48),
         members=(),
         replaces=replaced,
+        names=names,
         **rules,
     )
 
