@@ -156,7 +156,10 @@ def test_pools_are_listed_and_shown(agents: tuple[Agent, Agent]) -> None:
     assert meshlock("pool", "list", *socket).stdout.splitlines()[1].split()[:2] == ["docks", "3"]
     shown = json.loads(meshlock("pool", "show", "docks", *socket, "--json").stdout)
     assert shown["permits"] == 3
-    assert "jiang" in meshlock("pool", "show", "docks", *socket).stdout
+    words = meshlock("pool", "show", "docks", *socket).stdout
+    assert "jiang" in words and "token is here" in words and "_" not in words
+    kept = meshlock("pool", "reset", "docks", *socket)  # nobody says yes
+    assert kept.returncode == 1 and "docks was not reset: nothing has changed." in kept.stderr
     missing = meshlock("pool", "show", "dokcs", *socket)
     assert (missing.returncode, missing.stderr) == (
         2,

@@ -66,8 +66,34 @@ def show(name: Name, socket: Socket = None, json: Json = False) -> None:
     if json:
         print_json({"pool": name, **said})
     else:
-        rows = [(key, text(value)) for key, value in said.items() if key not in ("known", "sent")]
-        print_columns([("pool", name), *rows])
+        rows = [(WORDS.get(key, key.replace("_", " ")), text(said[key])) for key in said]
+        print_columns([("pool", name), *[row for row in rows if row[0]]])
+
+
+WORDS = {
+    "known": "",
+    "sent": "",
+    "slots": "names of permits",
+    "founder": "made by",
+    "neighbours": "neighbours in it",
+    "token_here": "token is here",
+    "free_here": "free permits here",
+    "holding": "held here",
+    "waiting": "waiting here",
+    "queued": "requests waiting here",
+    "entries": "grants here",
+    "received": "messages received",
+    "conflict": "conflicting configuration",
+    "recovery": "crash recovery",
+    "lease": "lease (seconds)",
+    "members_reached": "members reachable",
+    "majority": "quorum",
+    "proposer": "epoch proposed by",
+    "suspected": "unreachable",
+    "why": "why requests wait",
+    "unseen": "token not seen for (seconds)",
+}
+"""What people call what is in the status; nothing: they are not shown."""
 
 
 def text(value: Any) -> str:
@@ -134,7 +160,7 @@ def members(
     socket: Socket = None,
     json: Json = False,
 ) -> None:
-    """Show the members of a pool with leases, or add or remove one; ask a member's agent.
+    """Show the members of a pool with leases, or add or remove one.
 
     Example: meshlock pool members docks --add robot-6
     """
@@ -187,9 +213,20 @@ def reset(
         )
         risk = {"name": name, "lost": lost, "permits": permits, "twice": 2 * permits, "then": then}
         click.echo(RISK.format(**risk), err=True, nl=False)
-        click.confirm(f"Reset {name}?", abort=True, err=True)
+        if not confirmed(f"Reset {name}?"):
+            click.echo(f"{name} was not reset: nothing has changed.", err=True)
+            sys.exit(1)
     there = ask(agent, name, "reset", {})["permits"]
     tell(json, {"pool": name, "permits": there}, f"{name}: made anew with {there} permits")
+
+
+def confirmed(question: str) -> bool:
+    """No, if nobody is there to answer."""
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        return False
 
 
 def remove(

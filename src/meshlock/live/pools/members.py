@@ -165,20 +165,26 @@ class Members:
     async def change(self, name: str, added: bool) -> list[str]:
         """Have the members change; done when an epoch goes by the new ones."""
         node, pool = self.node, self.pool
-        self.refuse_unless_member()
         if added and not self.reaches(name):
             raise Refused(f"{name} is not on the map of the mesh: start it, then add it.")
         number = pool.meet(name)
         if not added and node.members == (number,):
             raise Refused(f"{name} is the last member of {pool.name}: one must stay.")
-        await self.make(Change(add=number) if added else Change(remove=number))
+        change = Change(add=number) if added else Change(remove=number)
+        if not node.member:
+            await self.ask(change, **{"add" if added else "remove": name})
+        else:
+            await self.make(change)
         self.map_changed()
         return self.names()
 
     async def resize(self, permits: int, names: tuple[str, ...]) -> None:
         """There are to be so many, or those of these names."""
-        self.refuse_unless_member()
-        await self.make(Change(names=names) if names else Change(permits=permits))
+        change = Change(names=names) if names else Change(permits=permits)
+        if not self.node.member:
+            await self.ask(change, permits=permits, names=names)
+        else:
+            await self.make(change)
 
     def slot_names(self) -> tuple[str, ...]:
         """By slot: what permits are called, and were."""
@@ -198,10 +204,11 @@ class Members:
                 f"which is a quorum: it goes on by itself, and nothing is to be reset."
             )
 
-    def refuse_unless_member(self) -> None:
-        if not self.node.member:
-            names = " or ".join(self.names())
-            raise Refused(f"{self.pool.me} is no member of {self.pool.name}: do this on {names}.")
+    async def ask(self, change: Change, **wish: Any) -> None:
+        """Have a member make this change; done when we know of it, too."""
+        await self.pool.errands.ask(**wish)
+        while not change.is_made(self.node.config):
+            await asyncio.sleep(self.mesh.heartbeat)
 
     async def make(self, change: Change) -> None:
         """Have an epoch make this change; done when one goes by it, and has its token: a ledger

@@ -34,6 +34,7 @@ from meshlock.live.links.mesh import DRIFT, Mesh
 from meshlock.live.links.session import serial
 from meshlock.live.machine import labels, limits
 from meshlock.live.machine.logs import tell
+from meshlock.live.pools.errands import CHANGE, CHANGED, Errands
 from meshlock.live.pools.fields import Shape, shapes
 from meshlock.live.pools.grants import Acquire, AnyPool, Grant, Waiter
 from meshlock.live.pools.looking import LOOK, PATIENCE, SEEN, WITHIN, Looking
@@ -126,6 +127,7 @@ class Pool(AnyPool):
         self.numbers: dict[str, int] = {}  # ... and by name
         self.peers = Peers(self)
         self.looking = Looking(self)
+        self.errands = Errands(self)
         self.pictured: asyncio.Future[dict[str, View]]
         self.pictured_at = -PICTURED_FOR
 
@@ -365,7 +367,7 @@ class Pool(AnyPool):
         Grants go on. If more are held than there are to be, nobody gets any before enough came
         back. A name that is taken away stays with whoever holds it until it comes back, and is
         granted to nobody else. Of a pool with names a number keeps the first so many, or brings
-        names back that there were before. Call it on a member.
+        names back that there were before. A node that is no member asks one.
         """
         permits, names = limits.named_permits(permits)
         await self.introduced()
@@ -405,7 +407,8 @@ class Pool(AnyPool):
     ) -> list[str]:
         """Make another node a member, or a member none; the result are the members then.
 
-        One at a time, by a majority of the members before and after. Call it on a member.
+        One at a time, by a majority of the members before and after. A node that is no member
+        asks one.
         """
         await self.introduced()
         if self.members is None:
@@ -664,6 +667,9 @@ class Pool(AnyPool):
         elif frame.kind in (LOOK, SEEN):
             if frame.identity == self.identity:
                 self.looking.receive(sender, frame.kind, frame.payload)
+        elif frame.kind in (CHANGE, CHANGED):
+            if frame.identity == self.identity:
+                self.errands.receive(sender, frame.kind, frame.payload)
         else:
             raise BadFrame(f"a message {frame.kind[:64]!r}, which its algorithm does not have")
 

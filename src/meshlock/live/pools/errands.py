@@ -1,0 +1,159 @@
+"""Changes of a pool, asked for at any node: whoever is no member asks one.
+
+A wish is routed to a member that can be reached, best effort, and said again until it answers: what
+has been done already is not done twice, since a change that is made is made. Should that member be
+out of reach or be none any more, another one is asked. The answer is nothing, or a sentence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+
+from meshlock.errors import Refused
+from meshlock.live.links.frames import UNREADABLE, BadFrame, Content
+from meshlock.live.machine.limits import MOST_NAMED, Count, Name, Share, Word
+
+if TYPE_CHECKING:
+    from meshlock.live.pools.pool import Pool
+
+CHANGE, CHANGED = "change", "changed"
+
+AGAIN = 1.0
+"""Seconds until a wish is said again."""
+
+LASTS = 5.0
+"""Seconds for which a member works on a wish that is not said again."""
+
+MOST_WISHES = 8
+"""That a member works on at once, for all nodes."""
+
+LONGEST = 1000
+"""Characters of a sentence."""
+
+
+class Wish(msgspec.Struct, array_like=True, frozen=True):
+    """A node to add, or to remove, or so many permits, or permits of these names."""
+
+    question: Count
+    add: Word
+    remove: Word
+    permits: Share
+    names: Annotated[tuple[Name, ...], msgspec.Meta(max_length=MOST_NAMED)] = ()
+
+
+class Answer(msgspec.Struct, array_like=True, frozen=True):
+    """``why`` not, if not. ``elsewhere``: ask another, this is no member."""
+
+    question: Count
+    why: Annotated[str, msgspec.Meta(max_length=LONGEST)]
+    elsewhere: bool
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_wish = msgspec.msgpack.Decoder(Wish).decode
+_answer = msgspec.msgpack.Decoder(Answer).decode
+
+
+class Errands:
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.last = 0
+        self.asked: dict[int, tuple[str, asyncio.Future[Answer]]] = {}  # whom, and what it says
+        self.working: dict[tuple[str, int], asyncio.Timeout] = {}  # by whom and its question
+
+    # -- asking ----------------------------------------------------------------------------
+
+    async def ask(
+        self, add: str = "", remove: str = "", permits: int = 0, names: tuple[str, ...] = ()
+    ) -> None:
+        """Have a member make this change; raises what it says against it."""
+        turn = 0
+        while True:
+            members = self.within_reach()
+            if not members:
+                raise Refused(
+                    f"No member of {self.pool.name} can be reached, and only members change a "
+                    f"pool: see who its members are, and mend their links or start them."
+                )
+            self.last += 1
+            wish = Wish(self.last, add, remove, permits, names)
+            answer = await self.answered(members[turn % len(members)], wish)
+            if answer is not None and not answer.elsewhere:
+                if answer.why:
+                    raise Refused(answer.why)
+                return
+            turn += 1
+
+    def within_reach(self) -> list[str]:
+        pool = self.pool
+        names = pool.members.names() if pool.members is not None else []
+        return [name for name in names if name != pool.me and pool.mesh.link_map.reaches(name)]
+
+    async def answered(self, member: str, wish: Wish) -> Answer | None:
+        """What this member says; None if it cannot be reached any more."""
+        mesh = self.pool.mesh
+        future: asyncio.Future[Answer] = mesh.loop.create_future()
+        self.asked[wish.question] = (member, future)
+        try:
+            while mesh.link_map.reaches(member):
+                self.say(member, CHANGE, _encode(wish))
+                await asyncio.wait([future], timeout=AGAIN)
+                if future.done():
+                    return future.result()
+            return None
+        finally:
+            del self.asked[wish.question]
+
+    def say(self, node: str, kind: str, payload: bytes) -> None:
+        pool = self.pool
+        pool.mesh.router.send(node, Content(pool.name, pool.identity, kind, payload))
+        pool.mesh.flush()
+
+    # -- being asked -----------------------------------------------------------------------
+
+    def receive(self, sender: str, kind: str, payload: bytes) -> None:
+        try:
+            if kind == CHANGE:
+                self.begin(sender, _wish(payload))
+                return
+            answer = _answer(payload)
+        except UNREADABLE as error:
+            raise BadFrame(f"a {kind} with other fields than it has: {error}") from None
+        member, future = self.asked.get(answer.question, ("", None))
+        if future is not None and member == sender and not future.done():
+            future.set_result(answer)
+
+    def begin(self, sender: str, wish: Wish) -> None:
+        mesh = self.pool.mesh
+        limit = self.working.get((sender, wish.question))
+        if limit is not None:
+            limit.reschedule(mesh.loop.time() + LASTS)
+        elif self.pool.members is None or not self.pool.members.node.member:
+            self.answer(sender, Answer(wish.question, "this node is no member", True))
+        elif len(self.working) >= MOST_WISHES:
+            self.answer(sender, Answer(wish.question, "Other changes are under way.", False))
+        else:
+            mesh.start(self.work(sender, wish))
+
+    async def work(self, sender: str, wish: Wish) -> None:
+        key, why = (sender, wish.question), ""
+        try:
+            async with asyncio.timeout(LASTS) as limit:
+                self.working[key] = limit
+                if wish.add or wish.remove:
+                    await self.pool.change_members(add=wish.add or None, remove=wish.remove or None)
+                else:
+                    await self.pool.set_permits(wish.names or wish.permits)
+        except Refused as error:
+            why = str(error)[:LONGEST]
+        except TimeoutError:
+            return
+        finally:
+            self.working.pop(key, None)
+        self.answer(sender, Answer(wish.question, why, False))
+
+    def answer(self, sender: str, answer: Answer) -> None:
+        self.say(sender, CHANGED, _encode(answer))

@@ -1,0 +1,131 @@
+"""Pools are changed at any node; whoever is no member asks one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import virtual
+from virtual import Network
+
+from meshlock import Node, Refused
+from meshlock.live.links.frames import BadFrame
+from meshlock.live.pools import errands
+from meshlock.live.pools.errands import CHANGE, CHANGED, Answer, Wish
+from waiting import a_while, eventually
+
+NAMES = ["a", "b", "c"]
+
+
+@asynccontextmanager
+async def four() -> AsyncIterator[list[Node]]:
+    """a, b and c are members; d is linked to a only."""
+    nodes: list[Node] = []
+    for name in [*NAMES, "d"]:
+        peers = [node.address for node in nodes][: 1 if name == "d" else None]
+        nodes.append(Node(name, peers=peers, state=None, min_links=3 if name != "d" else 1))
+        await nodes[-1].start()
+        nodes[-1].pool("gpus", ["g0", "g1"], members=NAMES, lease=1.0)
+    await eventually(lambda: all(node.status()["pools"]["gpus"]["epoch"] for node in nodes))
+    yield nodes
+    for node in nodes:
+        await node.vanish()
+
+
+def test_who_is_no_member_changes_a_pool_all_the_same() -> None:
+    async def story(_: Network) -> None:
+        async with four() as nodes:
+            pool = nodes[3].pools["gpus"]
+            assert await pool.set_permits(1, timeout=60) == 1
+            assert pool.permits == 1
+            assert await pool.set_permits(["g1", "g2"], timeout=60) == 2
+            assert (await pool.acquire(2, timeout=60)).slots == ("g1", "g2")
+            assert await pool.change_members(remove="b", timeout=60) == ["a", "c"]
+            assert await pool.change_members(add="d", timeout=60) == ["a", "c", "d"]
+            with pytest.raises(Refused, match="nobody is not on the map of the mesh"):
+                await pool.change_members(add="nobody", timeout=60)
+
+    virtual.run(story)
+
+
+def test_what_a_member_says_against_it_is_told() -> None:
+    async def story(_: Network) -> None:
+        async with four() as nodes:
+            pool, member = nodes[3].pools["gpus"], nodes[0].pools["gpus"]
+
+            async def refuses(*_: object, **__: object) -> int:
+                raise Refused("The disk of a is full.")
+
+            member.set_permits = refuses  # type: ignore[method-assign]
+            for other in nodes[1:3]:
+                await other.vanish()
+            await eventually(lambda: not nodes[3].mesh.link_map.reaches("b"))
+            with pytest.raises(Refused, match="The disk of a is full"):
+                await pool.set_permits(1, timeout=60)
+            with pytest.raises(TimeoutError):
+                await pool.change_members(remove="b", timeout=3)  # there is no quorum
+            await nodes[0].vanish()
+            await eventually(lambda: not nodes[3].mesh.link_map.reaches("a"))
+            with pytest.raises(Refused, match="No member of gpus can be reached"):
+                await pool.set_permits(1, timeout=60)
+
+    virtual.run(story)
+
+
+def test_another_member_is_asked_if_the_first_fails_or_is_none_any_more() -> None:
+    async def story(network: Network) -> None:
+        async with four() as nodes:
+            pool = nodes[3].pools["gpus"]
+            nodes[0].pools["gpus"].errands.begin = lambda *_: None  # type: ignore[method-assign]
+            change = asyncio.ensure_future(pool.set_permits(1, timeout=60))
+            await a_while(2.5)
+            assert not change.done()
+            network.kill(nodes[0].mesh)
+            await nodes[0].vanish()
+            assert await change == 1
+            said: list[str] = []
+            nodes[1].pools["gpus"].errands.begin = lambda sender, wish: (  # type: ignore[method-assign]
+                said.append(sender),
+                nodes[1].pools["gpus"].errands.answer(sender, Answer(wish.question, "no", True)),
+            )[0]
+            assert await pool.set_permits(2, timeout=60) == 2
+            assert said == ["d"]
+
+    virtual.run(story)
+
+
+def test_wrong_and_late_answers_change_nothing() -> None:
+    async def story(_: Network) -> None:
+        async with four() as nodes:
+            own = nodes[3].pools["gpus"].errands
+            done = errands._encode(Answer(1, "", False))
+            own.receive("a", CHANGED, done)  # nobody asked
+            future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+            own.asked[1] = ("a", future)
+            own.receive("b", CHANGED, done)  # somebody else was asked
+            assert not future.done()
+            own.receive("a", CHANGED, done)
+            own.receive("a", CHANGED, errands._encode(Answer(1, "No.", False)))  # too late
+            assert future.result().why == ""
+            for kind, payload in ((CHANGE, b"\x93\x01"), (CHANGED, b"\x01"), (CHANGE, done)):
+                with pytest.raises(BadFrame, match="with other fields than it has"):
+                    own.receive("a", kind, payload)
+
+    virtual.run(story)
+
+
+def test_a_member_works_on_few_wishes_at_once_and_not_for_ever() -> None:
+    async def story(_: Network) -> None:
+        async with four() as nodes:
+            for other in nodes[1:3]:
+                await other.vanish()  # nothing can change any more
+            member = nodes[0].pools["gpus"].errands
+            for question in range(20):
+                member.begin("d", Wish(question, "", "", 1))
+            await a_while(0.1)
+            assert len(member.working) <= errands.MOST_WISHES
+            await eventually(lambda: not member.working)
+
+    virtual.run(story)
