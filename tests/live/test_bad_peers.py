@@ -29,10 +29,10 @@ from meshlock.live.links.frames import (
     Here,
     pack,
 )
+from meshlock.live.links.mesh import STORED_OF_EACH
 from meshlock.live.links.refusals import LINES_PER_SECOND
 from meshlock.live.links.security import Security, by_certificate, by_secret, unprotected
 from meshlock.live.links.session import UNACKNOWLEDGED
-from meshlock.live.pools.peers import MOST_WAITING
 from waiting import LIMIT, run
 
 pytest.importorskip("cryptography")
@@ -234,7 +234,7 @@ def test_a_flood_of_messages_is_read_but_not_kept() -> None:
                 stranger.says(carried(number, "LINK", junk, pool="heap"))
             assert await stranger.gone()
             kept = [frame for _, frame in a.pools["heap"].peers.early]
-            assert 100_000 < sum(len(frame.payload) for frame in kept) <= MOST_WAITING
+            assert 100_000 < sum(len(frame.payload) for frame in kept) <= STORED_OF_EACH
 
     run(story)
 

@@ -7,17 +7,51 @@ tampered with, or somebody with its certificate who writes frames by hand.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
+import virtual
 from strangers import Stranger, content, lines
 
 from meshlock import Node
-from meshlock.live.links.frames import Carry, Content, Envelope, Links, Routed, sealed
+from meshlock.algorithms.interface import Message
+from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.recovery.messages import (
+    Accepted,
+    AskLedger,
+    Confirm,
+    Copy,
+    Higher,
+    Ledger,
+    Propose,
+    Refuse,
+    Renew,
+    Return,
+    Suggest,
+)
+from meshlock.algorithms.recovery.records import (
+    GRANTS,
+    Entry,
+    Epoch,
+    Fence,
+    Report,
+    Seal,
+    TokenState,
+    Unaccepted,
+)
+from meshlock.live.links import link_map
+from meshlock.live.links.frames import Carry, Content, Envelope, Frame, Links, Routed, sealed
+from meshlock.live.links.mesh import STORED_OF_EACH
 from meshlock.live.links.security import Security, by_certificate
+from meshlock.live.pools.grants import Grant
+from meshlock.live.pools.peers import CONFIGURATION, News
+from meshlock.live.pools.pool import PULL
+from meshlock.live.pools.pool_configuration import PoolConfiguration
 from waiting import LIMIT, a_while, eventually, run
 
 pytest.importorskip("cryptography")
@@ -57,6 +91,7 @@ class Liar(Stranger):
     """With the certificate of m, and a link to one node."""
 
     identity: Identity
+    number: int  # of its record
 
     @classmethod
     async def links(cls, node: Node, certificates: Path) -> Liar:
@@ -66,7 +101,9 @@ class Liar(Stranger):
         liar.identity = mine.identity
         await liar.joins("m")
         await liar.hears()
-        liar.says(mine.identity.signed(Links("m", 7, 1, (node.name,))))
+        known = node.mesh.link_map.records.get("m")
+        liar.number = known.number + 1 if known is not None else 1
+        liar.says(mine.identity.signed(Links("m", 7, liar.number, (node.name,))))
         await eventually(lambda: node.mesh.link_map.reaches("m"))
         liar.deaf = asyncio.create_task(liar.gone())
         return liar
@@ -207,3 +244,494 @@ def test_a_relay_can_lose_a_message_but_not_change_double_or_keep_it(certificate
             assert not inbox.frames
 
     run(story)
+
+
+# -- what it says of a pool -------------------------------------------------------------------
+
+
+class World:
+    """Three honest members of a pool with one permit, and m, which takes part and is none."""
+
+    def __init__(self, nodes: dict[str, Node]) -> None:
+        self.nodes = nodes
+        self.m = nodes["m"]
+        self.honest = [nodes[name] for name in "abc"]
+        self.before = {node.name: self.layer(node).config.members for node in self.honest}
+
+    def layer(self, node: Node) -> Layer:
+        members = node.pools["docks"].members
+        assert members is not None
+        return members.node
+
+    def number(self, name: str) -> int:
+        return self.m.pools["docks"].numbers[name]
+
+    def ahead(self, name: str = "m", by: int = 1) -> Epoch:
+        """An epoch that nobody has proposed."""
+        counter = max(self.layer(node).promised.counter for node in self.honest)
+        return Epoch(counter + by, self.number(name), self.nodes[name].boot)
+
+    def tells(self, *messages: Message) -> None:
+        """All honest nodes."""
+        docks = self.m.pools["docks"]
+        for node in self.honest:
+            for message in messages:
+                payload = docks.shapes[message.kind].pack(message)
+                what = Content("docks", docks.identity, message.kind, payload)
+                self.m.mesh.router.send(node.name, what)
+        self.m.mesh.flush()
+
+    def refused(self) -> int:
+        return sum(refused(node) for node in self.honest)
+
+    async def serves(self) -> None:
+        """Everybody in turn, and nobody has heard of anything new."""
+        for node in self.honest:
+            async with node.pools["docks"].acquire(timeout=LIMIT):
+                pass
+        for node in self.honest:
+            assert self.layer(node).config.members == self.before[node.name]
+            assert not node.mesh.mishaps.counts
+
+
+@asynccontextmanager
+async def world(
+    certificates: Path, *, auto: bool = False, algorithm: str = "jiang", members: str = "abc"
+) -> AsyncIterator[World]:
+    """a - b - c, and m is linked to a and c. The members are by name, or choose themselves."""
+    rules: dict[str, Any] = {"members": list(members)}
+    if auto:
+        rules = {"promote_after": 0.5, "most_members": 3}
+    async with AsyncExitStack() as stack:
+        nodes: dict[str, Node] = {}
+        for name, peers in (("a", ""), ("b", "a"), ("c", "b"), ("m", "ac")):
+            addresses = [nodes[peer].address for peer in peers]
+            nodes[name] = Node(
+                name, peers=addresses, certificates=certificates, state=None, member=name != "m"
+            )
+            await nodes[name].start()
+            stack.push_async_callback(nodes[name].vanish)
+            if name in members:
+                nodes[name].pool("docks", 1, lease=3.0, algorithm=algorithm, **rules)
+        await eventually(lambda: nodes["c"].pools["docks"].members is not None)
+        for name in "abc":
+            there = nodes[name].pools["docks"].members
+            assert there is not None
+            layer = there.node
+            await eventually(lambda layer=layer: len(layer.members) == len(members))
+            async with nodes[name].pool("docks").acquire(timeout=LIMIT):
+                pass
+        m = nodes["m"].pool("docks")
+        async with m.acquire(timeout=LIMIT):
+            pass
+        async with nodes["a"].pools["docks"].acquire(timeout=LIMIT):
+            pass
+        yield World(nodes)
+
+
+class Lie(NamedTuple):
+    says: Callable[[World], Message]
+    counted: bool = True
+
+
+def begun(world: World, by: str = "m", **other: Any) -> Any:
+    first = world.layer(world.m).first
+    assert first is not None
+    epoch = world.ahead(by)
+    config = first.config._replace(epoch=epoch, members=(world.number("m"),))
+    return first._replace(epoch=epoch, config=config, **other)
+
+
+def config(world: World) -> Any:
+    return world.layer(world.m).config
+
+
+FAR = 2**30 - 2
+LIES = {
+    "an epoch that ends all epochs": Lie(
+        lambda w: Propose(0, w.ahead()._replace(counter=FAR), config(w))
+    ),
+    "an epoch of its own": Lie(lambda w: Propose(0, w.ahead(), config(w))),
+    "an epoch of a member": Lie(lambda w: Propose(0, w.ahead("a"), config(w))),
+    "the last epoch": Lie(lambda w: Higher(0, w.ahead()._replace(counter=FAR))),
+    "a higher epoch": Lie(lambda w: Higher(0, w.ahead("b")), False),
+    "a token of another epoch": Lie(lambda w: Renew(0, w.ahead(), w.m.boot, 1, 0)),
+    "a token of the last epoch": Lie(
+        lambda w: Renew(0, w.ahead()._replace(counter=FAR), w.m.boot, 1, 0)
+    ),
+    "a ledger": Lie(lambda w: Ledger(0, begun(w), w.m.boot, 0)),
+    "the ledger of a member": Lie(lambda w: Ledger(0, begun(w, "b"), w.m.boot, 0)),
+    "a copy of a ledger": Lie(lambda w: Copy(0, begun(w), None, GRANTS, 0)),
+    "a copy of the ledger of a member": Lie(lambda w: Copy(0, begun(w, "b"), None, GRANTS, 0)),
+    "another beginning": Lie(
+        lambda w: Copy(0, begun(w)._replace(epoch=w.layer(w.m).adopted), None, GRANTS, 0)
+    ),
+    "another configuration": Lie(lambda w: Refuse(0, config(w)._replace(lease=7))),
+    "the restart of a member": Lie(lambda w: AskLedger(0, w.number("a"), 77, GRANTS)),
+    "an answer to come": Lie(lambda w: Confirm(0, w.layer(w.m).adopted, 1, 2**60, 1)),
+    "a token that arrived": Lie(lambda w: Accepted(0, w.layer(w.m).adopted, 1), False),
+    "lost permits": Lie(lambda w: Suggest(0, w.layer(w.m).promised, 99, True), False),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_whoever_is_no_member_neither_ends_a_pool_nor_stops_it(
+    lie: str, certificates: Path
+) -> None:
+    async def story(network: virtual.Network) -> None:
+        async with world(certificates) as w:
+            before, epoch = w.refused(), w.layer(w.honest[0]).adopted
+            for _ in range(20):
+                w.tells(LIES[lie].says(w))
+                await a_while(0.2)
+                if LIES[lie].counted:
+                    assert w.refused() >= before + 3
+            await w.serves()
+            assert w.layer(w.honest[0]).adopted.counter <= epoch.counter + 2
+            assert w.layer(w.honest[0]).highest.counter < epoch.counter + 30
+
+    virtual.run(story)
+
+
+@pytest.mark.parametrize("lie", ["a higher epoch", "lost permits", "an epoch of its own"])
+def test_nor_does_it_keep_the_members_from_a_new_epoch(lie: str, certificates: Path) -> None:
+    """The holder is killed, and m goes on lying."""
+
+    async def story(network: virtual.Network) -> None:
+        async with world(certificates) as w:
+            a, b, c = w.honest
+            async with c.pools["docks"].acquire(timeout=LIMIT):
+                pass
+            network.kill(c.mesh)
+            await c.vanish()
+            w.honest = [a, b]
+
+            async def lies() -> None:
+                while True:
+                    w.tells(LIES[lie].says(w))
+                    await asyncio.sleep(0.1)
+
+            lying = asyncio.ensure_future(lies())
+            async with asyncio.timeout(15.0):  # five leases
+                await w.serves()
+            lying.cancel()
+
+    virtual.run(story)
+
+
+def propose(node: Node) -> None:
+    """An epoch for no reason."""
+    docks = node.pools["docks"]
+    docks.before()
+    assert docks.members is not None
+    docks.members.node.propose()
+    docks.carry_out("timer", {})
+    docks.mesh.flush()
+
+
+async def nobody_gets_a_permit(node: Node, grant: Grant) -> None:
+    """While somebody holds the only one."""
+    with pytest.raises(TimeoutError):
+        await node.pools["docks"].acquire(timeout=9.0)
+    assert grant.held and not grant.lost
+
+
+@pytest.mark.parametrize("algorithm", ["jiang", "naimi-trehel"])
+def test_it_cannot_give_back_what_others_hold(algorithm: str, certificates: Path) -> None:
+    async def story(network: virtual.Network) -> None:
+        async with world(certificates, algorithm=algorithm) as w:
+            a, b, c = w.honest
+            grant = await a.pools["docks"].acquire(timeout=LIMIT)
+            before = w.layer(b).adopted
+            propose(b)
+            await eventually(lambda: all(w.layer(one).adopted > before for one in w.honest))
+            await eventually(lambda: w.layer(b).proposal is None)
+            [fence] = w.layer(b).stand_ins
+            refusals = refused(b)
+            for who in ("a", "m"):
+                epoch = w.layer(b).adopted
+                w.tells(Return(0, epoch, fence, 0, w.number(who), GRANTS))
+            await eventually(lambda: refused(b) == refusals + 2)
+            assert refused(a) >= 2
+            await nobody_gets_a_permit(c, grant)
+            grant.release()
+            await w.serves()
+
+    virtual.run(story)
+
+
+@pytest.mark.parametrize("holder", ["alive", "dead"])
+@pytest.mark.parametrize("claim", ["token", "sent", "members", "epoch", "grants"])
+def test_what_it_reports_cannot_make_a_second_permit(
+    claim: str, holder: str, certificates: Path
+) -> None:
+    """a holds the permit, the token is with it or with c; b writes a new ledger, and m lies."""
+
+    async def story(network: virtual.Network) -> None:
+        async with world(certificates) as w:
+            a, b, c = w.honest
+            liar = w.layer(w.m)
+            grant = await a.pools["docks"].acquire(timeout=LIMIT)
+
+            def lies(epoch: Epoch) -> Report:
+                report = truth(epoch)
+                told.append(epoch)
+                state = TokenState(liar.adopted, 10**6, 1, (), 0)
+                sent = Unaccepted(state, w.number("b"), b.boot)
+                high = w.ahead()
+                entry = Entry(w.number("m"), Fence(liar.adopted, 77), 1, False, (), "")
+                changed: dict[str, Any] = {
+                    "token": {"token": state},
+                    "sent": {"unaccepted": sent},
+                    "members": {
+                        "config": config(w)._replace(members=(*config(w).members, 2**62)),
+                    },
+                    "epoch": {"top": high, "config": config(w)._replace(epoch=high)},
+                    "grants": {"grants": (entry,)},
+                }[claim]
+                return report._replace(**changed)
+
+            told: list[Epoch] = []
+            truth = liar.promise
+            liar.promise = lies  # type: ignore[method-assign]
+            if holder == "dead":
+                a.pools["docks"].pull()
+                network.kill(c.mesh)
+                await c.vanish()
+                w.honest = [a, b]
+            before = w.layer(b).adopted
+            propose(b)
+            await eventually(lambda: all(w.layer(one).adopted > before for one in w.honest))
+            await nobody_gets_a_permit(b, grant)
+            assert told and not w.m.mesh.mishaps.counts
+            grant.release()
+            await w.serves()
+
+    virtual.run(story)
+
+
+def news(w: World, what: str) -> News:
+    ours = w.m.pools["docks"].configuration
+    assert ours is not None
+    other = msgspec.structs.replace(ours, identity=1, founder="m", permits=1)
+    if ours.by_name:
+        other = msgspec.structs.replace(other, founder="")
+    if what == "withdrawn":
+        return News(other, True, (ours.identity,))
+    if what == "reset":
+        return News(msgspec.structs.replace(other, replaces=(ours.identity,)), True)
+    return News(other, True)
+
+
+@pytest.mark.parametrize("auto", [False, True])
+@pytest.mark.parametrize("what", ["withdrawn", "reset", "another"])
+def test_it_cannot_say_that_a_pool_is_over(what: str, auto: bool, certificates: Path) -> None:
+    async def story(network: virtual.Network) -> None:
+        async with world(certificates, auto=auto) as w:
+            docks = w.m.pools["docks"]
+            ours = w.honest[0].pools["docks"].identity
+            for peer in "ac":
+                payload = msgspec.msgpack.encode(news(w, what))
+                docks.mesh.send(peer, Content("docks", 0, CONFIGURATION, payload))
+            docks.mesh.flush()
+            shown = [w.nodes[name].pools["docks"] for name in "ac"]
+            await eventually(lambda: all(pool.conflict for pool in shown))
+            await a_while(9.0)
+            if what != "another":
+                assert w.refused() >= 2
+            assert {node.pools["docks"].identity for node in w.honest} == {ours}
+            await w.serves()
+
+    virtual.run(story)
+
+
+NOR_MEMBERS = [
+    "an epoch that ends all epochs",
+    "an epoch of a member",
+    "the last epoch",
+    "a token of the last epoch",
+    "the ledger of a member",
+    "another beginning",
+    "the restart of a member",
+    "an answer to come",
+]
+
+
+@pytest.mark.parametrize("lie", NOR_MEMBERS)
+def test_what_a_member_cannot_say_either(lie: str, certificates: Path) -> None:
+    async def story(network: virtual.Network) -> None:
+        async with world(certificates, members="abcm") as w:
+            before, epoch = w.refused(), w.layer(w.honest[0]).adopted
+            for _ in range(20):
+                w.tells(LIES[lie].says(w))
+                await a_while(0.2)
+                assert w.refused() >= before + 3
+            await w.serves()
+            assert w.layer(w.honest[0]).adopted.counter <= epoch.counter + 2
+
+    virtual.run(story)
+
+
+def test_a_token_that_cannot_be_is_not_taken(certificates: Path) -> None:
+    """m has the token, and hands it on with more permits than there are."""
+
+    async def story(network: virtual.Network) -> None:
+        async with world(certificates) as w:
+            a, b, _ = w.honest
+            layer = w.layer(w.m)
+            grant = await w.m.pools["docks"].acquire(timeout=LIMIT)
+            give, told = layer.give, []
+
+            def lies(message: Message) -> None:
+                token = layer.token
+                assert token is not None
+                token.free += 5
+                told.append(message)
+                give(message)
+
+            layer.give = lies  # type: ignore[method-assign]
+            asked = asyncio.ensure_future(a.pools["docks"].acquire(timeout=LIMIT).__aenter__())
+            grant.release()
+            mine = await asked
+            assert told and w.refused() > 0
+            await nobody_gets_a_permit(b, mine)
+            mine.release()
+            await w.serves()
+
+    virtual.run(story)
+
+
+# -- how much it makes others keep ------------------------------------------------------------
+
+
+def resident() -> float:
+    """Megabytes of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def unknown(number: int) -> Frame:
+    return Carry(number, 0, number, f"pool{number // 16}", 0, "ANYTHING", bytes(60_000))
+
+
+def relayed(number: int) -> Frame:
+    return Envelope("c", "b", 4, b"", bytes(60_000))
+
+
+def of_links(number: int) -> Frame:
+    return Links("m", 7, 0, tuple([f"n{number}x{one}" for one in range(300)]))
+
+
+def of_pools(number: int) -> Frame:
+    configuration = PoolConfiguration(
+        "docks", "jiang", {}, 1, "m", number, lease=10**6, most_members=5
+    )
+    news = News(configuration, True, tuple(range(number * 100, number * 100 + 100)))
+    payload = msgspec.msgpack.encode(news)
+    return Carry(number, 0, 0, "docks", 0, CONFIGURATION, payload)
+
+
+def early(number: int) -> Frame:
+    """Of a pool that nobody has told of, through others."""
+    return Carry(number, 0, 0, "elsewhere", 0, "ANYTHING", bytes(60_000))
+
+
+FLOODS: dict[str, tuple[Callable[[int], Frame], int]] = {
+    "messages of unknown pools": (unknown, 700),
+    "messages for others": (relayed, 700),
+    "records of links": (of_links, 700),
+    "news of pools": (of_pools, 2000),
+    "messages before their pool": (early, 700),
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+def test_floods_are_bounded_in_bytes(
+    flood: str, certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """40 MB, or as much as it gets through before its link is cut, three times."""
+
+    async def story() -> None:
+        async with line(certificates) as nodes:
+            a, c = nodes["a"], nodes["c"]
+            docks = a.pool("docks", permits=1, recovery="none")
+            c.pool("docks")
+            async with c.pools["docks"].acquire(timeout=LIMIT):
+                pass
+            make, count = FLOODS[flood]
+            monkeypatch.setattr(link_map, "PER_SECOND", 50.0)
+            before = resident()
+            for _ in range(3):
+                liar = await Liar.links(a, certificates)
+                for number in range(1, count):
+                    if liar.deaf.done():
+                        break
+                    frame = make(number)
+                    if isinstance(frame, Links):
+                        newer = msgspec.structs.replace(frame, number=liar.number + number)
+                        frame = liar.identity.signed(newer)
+                    liar.says(frame)
+                    if number % 16 == 0:
+                        with suppress(OSError):
+                            await liar.writer.drain()
+                liar.writer.close()
+                await eventually(lambda: "m" not in a.mesh.open)
+            assert resident() - before < 50
+            assert a.mesh.stored.total <= STORED_OF_EACH
+            async with docks.acquire(timeout=LIMIT):
+                pass
+            async with c.pools["docks"].acquire(timeout=LIMIT):
+                pass
+            assert "b" in a.mesh.linked
+
+    run(story)
+
+
+def test_what_comes_before_its_epoch_is_bounded_in_bytes(certificates: Path) -> None:
+    async def story(network: virtual.Network) -> None:
+        async with world(certificates, algorithm="naimi-trehel") as w:
+            docks = w.m.pools["docks"]
+            label = "x" * 128
+            state = TokenState(
+                w.ahead(),
+                1,
+                0,
+                tuple(Entry(5, Fence(w.ahead(), one), 1, False, (), label) for one in range(500)),
+                0,
+            )
+            token = next(one for one in docks.shapes.values() if one.sealed and one.name == "TOKEN")
+            sealed = [(*w.ahead(),), w.honest[0].boot, state, 9, ()]
+            fields = [0] * len(token.names)
+            payload = msgspec.msgpack.encode((sealed, *fields))
+            for _ in range(100):
+                what = Content("docks", docks.identity, "TOKEN", payload, w.m.mesh.clock())
+                w.m.mesh.router.send("a", what)
+                w.m.mesh.flush()
+            await eventually(lambda: refused(w.honest[0]) > 0)
+            stored = w.honest[0].mesh.stored
+            assert 0 < stored.total <= STORED_OF_EACH
+            assert len(payload) * len(w.layer(w.honest[0]).early) <= STORED_OF_EACH
+            await w.serves()
+
+    virtual.run(story)
+
+
+def test_fences_and_farewells_that_never_were_take_no_room(certificates: Path) -> None:
+    async def story(network: virtual.Network) -> None:
+        async with world(certificates) as w:
+            a, docks = w.honest[0], w.m.pools["docks"]
+            layer = w.layer(a)
+            for number in range(200):
+                returns = tuple((Fence(w.ahead(by=7), number * 100 + one), 1) for one in range(100))
+                seal = Seal(layer.adopted, a.boot, None, 0, returns)
+                kind = next(one for one in docks.shapes.values() if one.name == "RELEASE")
+                sealed = (seal.epoch, seal.boot, None, 0, returns)
+                payload = msgspec.msgpack.encode((sealed, *[1] * len(kind.names)))
+                docks.mesh.send("a", Content("docks", docks.identity, "RELEASE", payload))
+                docks.say("a", PULL)
+            docks.mesh.flush()
+            await eventually(lambda: refused(a) >= 200)
+            assert len(layer.pending) <= 2 and len(a.pools["docks"].clients) <= 1
+            await w.serves()
+
+    virtual.run(story)

@@ -2,7 +2,8 @@
 
 The loop's clock stands still while anything can be done, and jumps to the next timer when nothing
 can. Connections are queues in memory with delays from a seeded random number generator. Nodes,
-meshes, sessions and pools are the real ones; not here are sockets, TLS and admission.
+meshes, sessions and pools are the real ones; not here are sockets, TLS and admission. Where nodes
+have certificates, connections tell whose they are, as if TLS had proved it.
 
 ::
 
@@ -130,6 +131,8 @@ class End(asyncio.Transport):
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         if name == "socket":
             return SimpleNamespace(setsockopt=lambda *_: None)
+        if name == "peercert":  # what TLS would have proved
+            return {"subject": ((("commonName", getattr(owner(self.other), "name", "")),),)}
         return self.address if name == "peername" else default
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""How much of something somebody may have."""
+"""How much of something somebody may have: per second, or at a time."""
 
 from __future__ import annotations
 
@@ -20,3 +20,28 @@ class Budget:
 
     def spend(self) -> None:
         self.left -= 1.0
+
+
+class Store:
+    """Bytes that are kept for others: so many for each, and for all together."""
+
+    def __init__(self, of_each: int, of_all: int) -> None:
+        self.of_each = of_each
+        self.of_all = of_all
+        self.total = 0
+        self.kept: dict[str, int] = {}
+
+    def add(self, who: str, size: int) -> bool:
+        """False if there is no room."""
+        mine = self.kept.get(who, 0) + size
+        if mine > self.of_each or self.total + size > self.of_all:
+            return False
+        self.kept[who] = mine
+        self.total += size
+        return True
+
+    def remove(self, who: str, size: int) -> None:
+        self.total -= size
+        self.kept[who] -= size
+        if self.kept[who] == 0:
+            del self.kept[who]

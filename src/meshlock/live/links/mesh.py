@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from meshlock.errors import Refused
 from meshlock.live.links.admission import HANDSHAKE_SECONDS, HURRY, NO_DELAY, Admission
+from meshlock.live.links.budget import Store
 from meshlock.live.links.frames import (
     BadFrame,
     Beat,
@@ -57,6 +58,10 @@ ZENOH = "zenoh/"
 """Addresses that begin so are names in a Zenoh network."""
 
 MOST_PEERS = MOST_NODES
+
+STORED_OF_EACH, STORED_OF_ALL = 1024 * 1024, 16 * 1024 * 1024
+"""Bytes of messages of one peer, and of all, that cannot be read yet: before the configuration of
+their pool, or their epoch."""
 
 FIRST_RETRY, LAST_RETRY = 0.02, 1.0
 NEVER = -(2**62)
@@ -106,6 +111,7 @@ class Mesh:
         self.cuts: dict[str, float] = {}  # links that are cut on purpose: until when
         self.in_doubt = 0  # messages with permits that a restarted peer may have taken along
         self.refusals = Refusals()
+        self.stored = Store(STORED_OF_EACH, STORED_OF_ALL)
         self.loop = asyncio.get_running_loop()
         self.mishaps = Mishaps(self.loop)
         self.router = Router(self)

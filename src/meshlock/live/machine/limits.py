@@ -83,6 +83,9 @@ NAME_LENGTH = Range(1, LONGEST_NAME, "the name of a node or a pool", " character
 
 COUNT = Range(0, 2**53 - 1, "what is counted: messages, grants, hops, fences, boots")
 EPOCH = Range(0, 2 ** (53 - FENCE_BITS) - 1, "an epoch: with its grants it makes a fence")
+EPOCH_AHEAD = Range(
+    0, 2**20, "how far an epoch may be ahead of the seconds that the wall clock counts for it"
+)
 EPOCH_GRANTS = Range(0, 2**FENCE_BITS - 1, "grants in one epoch")
 HOP = Range(-2, 2**53 - 1, "a hop of a token; below 0 there is none")
 HEIGHT = Range(-(2**53), 2**53 - 1, "how high a node is, where nodes have heights")
@@ -117,6 +120,7 @@ DECLARED: dict[str, Range] = {
     "name": NAME_LENGTH,
     "count": COUNT,
     "epoch": EPOCH,
+    "epoch ahead": EPOCH_AHEAD,
     "grants of an epoch": EPOCH_GRANTS,
     "hop": HOP,
     "height": HEIGHT,
@@ -330,7 +334,7 @@ def in_words(error: Exception, *kinds: type) -> str:
 def written(number: int | float) -> str:
     if isinstance(number, float):
         return f"{number:,g}" if number < 1e6 else f"{number:,.0f}"
-    for power in (53, 62, 63, 30, 23, 31):
+    for power in (53, 62, 63, 30, 23, 20, 31):
         for least, text in ((2**power - 1, f"2^{power} - 1"), (2**power, f"2^{power}")):
             if abs(number) == least and power != 31:
                 return text if number > 0 else f"-{text}"

@@ -59,7 +59,7 @@ class Looking:
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self.last = 0
-        self.asked: dict[int, asyncio.Future[Seen]] = {}
+        self.asked: dict[int, tuple[str, asyncio.Future[Seen]]] = {}  # and whom
 
     def here(self, question: int = 0) -> Seen:
         """What this node knows itself."""
@@ -116,7 +116,7 @@ class Looking:
         self.last += 1
         question = self.last
         future: asyncio.Future[Seen] = mesh.loop.create_future()
-        self.asked[question] = future
+        self.asked[question] = (node, future)
         try:
             mesh.router.send(node, Content(pool.name, pool.identity, LOOK, _encode(question)))
             mesh.flush()
@@ -137,6 +137,6 @@ class Looking:
             seen = _seen(payload)
         except UNREADABLE as error:
             raise BadFrame(f"a {kind} with other fields than it has: {error}") from None
-        future = self.asked.get(seen.question)
-        if future is not None and not future.done():
+        asked, future = self.asked.get(seen.question, ("", None))
+        if asked == sender and future is not None and not future.done():
             future.set_result(seen)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from meshlock.algorithms.interface import Algorithm, Conflict, Keep
@@ -20,6 +21,7 @@ from meshlock.errors import Refused
 from meshlock.live.links.mesh import DRIFT
 from meshlock.live.machine.labels import note
 from meshlock.live.pools.disk import Disk
+from meshlock.live.pools.door import Door
 from meshlock.live.pools.pool_configuration import ERA, PoolConfiguration
 from meshlock.live.pools.promises import Promises
 
@@ -43,6 +45,7 @@ class Members:
         self.clock = 0  # of the mesh, when the node was called last
         self.disk = Disk(self, promises)
         self.closed = False
+        self.quorum_at = self.mesh.time()  # when there was one last, or our life began
         members = tuple([pool.meet(name) for name in configuration.members])
         self.terms = Terms(
             members,
@@ -62,6 +65,7 @@ class Members:
         self.node.pace.second = 1_000_000
         self.node.pace.called = self.name
         self.node.label = self.label
+        self.door = Door(pool, self.node)
         self.start(founding, floor)
         self.permits = self.node.config.permits
         self.map_changed()
@@ -126,6 +130,8 @@ class Members:
 
     def close(self) -> None:
         self.closed = True
+        self.node.early = []
+        self.door.clear()
         self.waking.cancel()
         self.disk.close()
 
@@ -134,6 +140,8 @@ class Members:
     def map_changed(self) -> None:
         """Who can be reached, as the mesh sees it now."""
         pool, node, link_map = self.pool, self.node, self.mesh.link_map
+        if self.has_quorum():
+            self.quorum_at = self.mesh.time()
         known = {number: pool.names[number] for number in node.members if number in pool.names}
         pool.forget()
         for name in (pool.me, *known.values(), *pool.peers.near, *link_map.links):
@@ -195,10 +203,21 @@ class Members:
         config = self.node.config
         return self.pool.slot_names(config.slots) or self.slot_names()[: config.permits]
 
+    def has_quorum(self, lost: Collection[str] = ()) -> bool:
+        """Are enough members reachable, other than those?"""
+        node = self.node
+        reached = [one for one in node.pace.reached() if self.name(one) not in lost]
+        return bool(node.members) and len(reached) >= majority(node.members)
+
+    def has_no_quorum(self, lost: Collection[str]) -> bool:
+        """Nor had one a lease ago."""
+        seconds = self.mesh.time() - self.quorum_at
+        return not self.has_quorum(lost) and seconds >= self.configuration.lease / 1e6
+
     def refuse_if_quorum(self) -> None:
         node = self.node
         reached = len(node.pace.reached())
-        if node.members and reached >= majority(node.members):
+        if self.has_quorum():
             raise Refused(
                 f"{reached} of {len(node.members)} members of {self.pool.name} are reachable, "
                 f"which is a quorum: it goes on by itself, and nothing is to be reset."

@@ -6,12 +6,15 @@ nobody has used the one with the lower identity. Only its maker can withdraw a p
 of the rival passes it on, and follows when the maker has withdrawn. Two pools that have both been
 used refuse each other, and say so. What is said is said once per link and news, so that no
 disagreement becomes a storm.
+
+That a pool is over, withdrawn or reset, is not believed of one that was used while we reach a
+quorum of its members, who do not say so themselves, or did a lease ago: nobody else ends a pool.
 """
 
 from __future__ import annotations
 
 from logging import ERROR, INFO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
@@ -28,10 +31,10 @@ if TYPE_CHECKING:
 CONFIGURATION = "configuration"
 """A word between adapters; the kinds of the algorithms' messages are in capitals."""
 
-MOST_WAITING = 1024 * 1024
-"""Bytes of messages that may come before the pool's configuration does."""
-
 MOST_WITHDRAWN = 100
+MOST_NEWS = 200
+"""Over one link, about one pool."""
+
 BETWEEN_LINES = 60.0
 """Seconds between two lines of the log about the same conflict."""
 
@@ -42,7 +45,7 @@ class News(msgspec.Struct, array_like=True, frozen=True):
 
     configuration: PoolConfiguration
     used: bool
-    withdrawn: tuple[Count, ...] = ()
+    withdrawn: Annotated[tuple[Count, ...], msgspec.Meta(max_length=2 * MOST_WITHDRAWN)] = ()
 
 
 Told = tuple[int, bool, tuple[int, ...]]
@@ -60,12 +63,13 @@ class Peers:
         self.leaving: set[str] = set()  # of these: who is about to
         self.informed: dict[str, set[Told]] = {}  # peer: what it was told over this link
         self.conflicts: dict[str, str] = {}  # peer in another pool: what to say of it
+        self.heard: dict[str, int] = {}  # peer: how often it spoke of its pool over this link
+        self.doubted: set[str] = set()  # peers that said our pool was over
         self.shared = False  # has anybody else ever been in our pool?
         self.told_used = False  # somebody who knew has said that our pool is used
         self.withdrawn: list[int] = []
         self.logged: dict[str, float] = {}  # peer: when we logged last that it conflicts
         self.early: list[tuple[str, Carry | Routed]] = []  # came before the configuration
-        self.early_bytes = 0
 
     # -- links -------------------------------------------------------------------------
 
@@ -75,6 +79,8 @@ class Peers:
 
     def down(self, peer: str) -> None:
         self.informed.pop(peer, None)
+        self.heard.pop(peer, None)
+        self.doubted.discard(peer)
         self.conflicts.pop(peer, None)
         self.leaving.discard(peer)
         if peer in self.near:
@@ -102,8 +108,7 @@ class Peers:
         assert self.pool.configuration is not None
         self.withdraw(self.pool.configuration.replaces)
         self.inform_all()
-        early, self.early, self.early_bytes = self.early, [], 0
-        for sender, frame in early:
+        for sender, frame in self.taken():
             try:
                 self.pool.receive(sender, frame)
             except BadFrame as error:  # of whoever sent it, not of whoever told us
@@ -126,11 +131,16 @@ class Peers:
 
     def wait(self, sender: str, frame: Carry | Routed) -> None:
         """It cannot be read before the configuration is known."""
-        size = OVERHEAD + len(frame.payload)
-        if self.early_bytes + size > MOST_WAITING:
+        if not self.mesh.stored.add(sender, OVERHEAD + len(frame.payload)):
             raise BadFrame(f"too many messages of {frame.pool[:64]!r} before its configuration")
-        self.early_bytes += size
         self.early.append((sender, frame))
+
+    def taken(self) -> list[tuple[str, Carry | Routed]]:
+        """What waited, which now waits no more."""
+        early, self.early = self.early, []
+        for sender, frame in early:
+            self.mesh.stored.remove(sender, OVERHEAD + len(frame.payload))
+        return early
 
     def custody(self) -> bool:
         """Waits anything whose sender has been told that it arrived?"""
@@ -139,11 +149,18 @@ class Peers:
 
     def receive(self, peer: str, payload: bytes) -> None:
         pool = self.pool
+        self.heard[peer] = self.heard.get(peer, 0) + 1
+        if self.heard[peer] > MOST_NEWS:
+            raise BadFrame(f"more news of {pool.name!r} than there are")
         try:
             news = _decode(payload)
             refuse_incredible(news.configuration, pool.name)
             news.configuration.number(peer)
-            self.withdraw((*news.withdrawn, *news.configuration.replaces))
+            over = (*news.withdrawn, *news.configuration.replaces)
+            if pool.identity in over and not self.gives_way(peer):
+                self.goes_on(peer, payload)
+                over = tuple([one for one in over if one != pool.identity])
+            self.withdraw(over)
             if pool.configuration is None or pool.configuration.identity in self.withdrawn:
                 self.follow(news)
         except (*UNREADABLE, Refused) as error:
@@ -155,6 +172,28 @@ class Peers:
             self.meets(peer, news)
         else:
             self.inform(peer)
+
+    def gives_way(self, peer: str) -> bool:
+        """May our pool be over because that peer says so?"""
+        members, core = self.pool.members, self.pool.core
+        if not self.used():
+            return True
+        if members is not None:
+            return members.has_no_quorum({peer, *self.conflicts})
+        return core is not None and core.tokens() == 0
+
+    def goes_on(self, peer: str, payload: bytes) -> None:
+        """It does not, but a lease from now it may have to."""
+        name, members = self.pool.name, self.pool.members
+        self.mesh.refusals.note(peer, f"it says that the pool {name} is over, which goes on")
+        if members is not None and peer not in self.doubted:
+            self.doubted.add(peer)
+            lease = members.configuration.lease / 1e6
+            self.mesh.mishaps.later(2 * lease, "pool", self.reconsider, peer, payload)
+
+    def reconsider(self, peer: str, payload: bytes) -> None:
+        if peer in self.mesh.linked and not self.pool.closed:
+            self.receive(peer, payload)
 
     def shares(self, peer: str, news: News) -> None:
         """That peer is in our pool."""

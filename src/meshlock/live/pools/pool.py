@@ -27,6 +27,7 @@ from meshlock.algorithms.interface import (
     Node,
 )
 from meshlock.algorithms.recovery.messages import LINK, RELIABLE, carrier
+from meshlock.algorithms.recovery.records import Seal
 from meshlock.algorithms.registry import find, refuse_impossible
 from meshlock.errors import NodeClosed, NoSuchPool, NotInTime, Refused
 from meshlock.live.links.frames import BadFrame, Carry, Content, Routed
@@ -133,6 +134,7 @@ class Pool(AnyPool):
 
         self.clients: dict[int, Waiter] = {}
         self.last_client = 0
+        self.pulling = 0  # of these: who has the token come for nobody
         self.many_clients = True
         self.serving: Waiter | None = None  # of an algorithm that takes one client at a time
         self.queue = ClientQueue()  # those behind it
@@ -332,7 +334,7 @@ class Pool(AnyPool):
         configuration = self.configuration
         if configuration is None:
             return
-        if self.conflict and not configuration.by_name:  # there a quorum goes on
+        if self.conflict and not self.goes_on():
             raise Refused(self.conflict)
         made = configuration.permits
         if self.asked_permits not in (None, made) and not configuration.replaces:
@@ -343,6 +345,14 @@ class Pool(AnyPool):
         self.refuse_more(want)
         if want > 1 and self.algorithm is not None and self.algorithm.problem != "h-of-k":
             raise Refused(f"{self.algorithm.name} grants one permit at a time: want 1.")
+
+    def goes_on(self) -> bool:
+        """Whatever others say of another pool of this name: a quorum of several does."""
+        members = self.members
+        if members is None or self.configuration is None:
+            return False
+        several = len(members.node.members) > 1
+        return self.configuration.by_name or (several and members.has_quorum(self.peers.conflicts))
 
     def refuse_more(self, want: int) -> None:
         k = self.permits
@@ -530,8 +540,11 @@ class Pool(AnyPool):
 
     def pull(self) -> None:
         """Have the token come here, on behalf of nobody: its holder wants to leave."""
+        if self.pulling in self.clients:
+            return
         waiter = self.new_waiter(1, int(limits.PRIORITY.least), "its node leaves")
         waiter.abandoned = True
+        self.pulling = waiter.number
         self.ask(waiter)
 
     # -- one step: call a handler, carry out its effects, write the trace --------------
@@ -663,7 +676,7 @@ class Pool(AnyPool):
             if frame.identity == self.identity:
                 self.pull()
         elif frame.kind == LEAVING:
-            self.peers.leaving.add(sender)
+            self.peers.leaving |= {sender} & self.peers.near
         elif frame.kind in (LOOK, SEEN):
             if frame.identity == self.identity:
                 self.looking.receive(sender, frame.kind, frame.payload)
@@ -680,18 +693,26 @@ class Pool(AnyPool):
         core = self.before()
         message = shape.message(core.me, frame.payload)
         message.sender = number
-        seal = message.seal
+        seal, size = message.seal, len(frame.payload)
         if seal is not None and seal.state is not None:
             if frame.stamp is None:
                 raise BadFrame(f"a {frame.kind} with a token that does not say how old it is")
             seal.travelled = int(self.mesh.age(frame.stamp) * (1 + 2 * DRIFT)) // 1000 + 1
         self.measures.received += 1
+        door = self.members.door if self.members is not None else None
+        if door is not None and self.is_checked(seal) and not door.admits(sender, message, size):
+            self.carry_out("timer", {})  # it may have led to a question
+            return
         cause = NOTHING
         if self.recording is not None:
             message.serial = self.serial(sender, frame)
             cause = self.recording.delivery(message)
         core.receive(message)
         self.carry_out("deliver", cause)
+
+    def is_checked(self, seal: Seal | None) -> bool:
+        """What the algorithm inside says without the token can do no harm."""
+        return seal is None or seal.state is not None or len(seal.returned) > 0 or self.reliable
 
     def serial(self, sender: str, frame: Carry | Routed) -> int:
         """The message's name in the trace, the same at both ends."""
@@ -898,6 +919,7 @@ class Pool(AnyPool):
         Under a lease that happens when the lease ends that the client knows of: it is told that
         its grant is lost, but may learn of it late, and use it until then."""
         self.closed = True
+        self.peers.taken()
         # those who wait first, so that nobody is granted what would be lost at once
         for waiter in sorted(self.clients.values(), key=lambda waiter: waiter.grant is not None):
             if waiter.grant is None:

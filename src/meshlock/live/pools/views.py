@@ -397,7 +397,7 @@ class Views:
     def learn(self, node: str, question: int, pool: str, view: bytes) -> None:
         collection = self.collections.get(question)
         if collection is not None:
-            collection.add(node, _view(view))
+            collection.add(node, replace(_view(view), name=node))
             return
         asked_about, asked = self.rounds.get(question, ("", 0.0))
         if asked_about != pool or pool not in self.watched:
@@ -406,7 +406,7 @@ class Views:
             return
         heard = self.heard.setdefault(pool, {})
         if node not in heard or heard[node][0] <= asked:  # not overtaken by a later answer
-            heard[node] = (asked, _view(view))
+            heard[node] = (asked, replace(_view(view), name=node))
 
     def close(self) -> None:
         if self.asking is not None:

@@ -1,0 +1,306 @@
+"""What nodes may say of a pool with members, before its layer hears it.
+
+Names are proved (:mod:`meshlock.live.links.identity`), so a node can lie about itself only; here
+is what it may not say although it says so itself. Nothing of this ever happens between nodes that
+follow the protocol, but for those who missed who the members are now: they are told, and ask.
+
+*Epochs* may be ahead of the clock on the wall, or of what was known when this life began and the
+seconds since, by :data:`~meshlock.live.machine.limits.EPOCH_AHEAD` and no more: whoever could use
+up their numbers would end the pool.
+
+*Members* alone propose and begin epochs, each its own. What is not known to have begun is learned
+from members.
+
+*Reports* of nodes that are no members count for what they have, and not for who the members are, or
+which epochs there were. A token that is claimed twice, or whose ledger does not name what others
+hold, is not found: then it is waited for a lease.
+
+What members, and whoever has the token, can do all the same is said in docs/trust.md.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from meshlock.algorithms.interface import Message
+from meshlock.algorithms.recovery.messages import (
+    Accepted,
+    AskLedger,
+    Confirm,
+    Copy,
+    Higher,
+    Ledger,
+    Promise,
+    Propose,
+    Refuse,
+    Renew,
+    Return,
+    Suggest,
+)
+from meshlock.algorithms.recovery.records import GRANTS, NO_EPOCH, Epoch, Report, Seal, TokenState
+from meshlock.live.machine.limits import EPOCH_AHEAD
+from meshlock.live.pools.pool_configuration import ERA
+
+if TYPE_CHECKING:
+    from meshlock.algorithms.recovery.layer import Layer
+    from meshlock.live.pools.pool import Pool
+
+SUGGESTS_AGAIN = 4
+"""Leases, until somebody who is no member may ask for one more epoch."""
+
+
+class Door:
+    def __init__(self, pool: Pool, node: Layer) -> None:
+        self.pool = pool
+        self.node = node
+        self.mesh = pool.mesh
+        self.known = 0  # an epoch's counter, and when we knew it first
+        self.known_at = 0.0
+        self.asked_at = -(2**62)  # by the node's clock: who the members are
+        self.given_up: dict[int, Epoch] = {}  # who made us give up a proposal, in which epoch
+        self.suggested: dict[int, tuple[Epoch, int]] = {}  # who asked for an epoch, in which, when
+        self.early = node.early  # messages for an epoch that is not here yet
+        self.stored: list[tuple[str, int]] = []  # what they take up
+
+    def admits(self, sender: str, message: Message, size: int) -> bool:
+        """``size``: of the message, in bytes."""
+        seal = message.seal
+        why = self.doubts(message) if seal is None else self.doubts_seal(sender, seal, size)
+        if why:
+            self.mesh.refusals.note(sender, f"a {message.kind} of {self.pool.name}: {why}")
+            return False
+        return seal is not None or self.is_of_use(message)
+
+    # -- what recovery says --------------------------------------------------------------------
+
+    def doubts(self, message: Message) -> str:
+        """Why nobody may say this; empty if it may be said."""
+        node, sender = self.node, message.sender
+        if isinstance(message, Renew | Confirm):
+            if message.epoch.counter > node.promised.counter and self.is_beyond(message.epoch):
+                return "its epoch is too far ahead"
+            if isinstance(message, Confirm) and message.sent > node.now:
+                return "it answers what was not asked yet"
+        elif isinstance(message, Propose | Ledger):
+            epoch = message.epoch if isinstance(message, Propose) else message.first.epoch
+            if self.is_beyond(epoch):
+                return "its epoch is too far ahead"
+            if epoch.proposer != sender:
+                return "its epoch is not its own"
+        elif isinstance(message, Copy):
+            if self.is_beyond(message.first.epoch):
+                return "its epoch is too far ahead"
+            if message.first.epoch == node.adopted and message.first != node.first:
+                return "the epoch began with something else"
+        elif isinstance(message, Higher):
+            if self.is_beyond(message.epoch):
+                return "its epoch is too far ahead"
+        elif isinstance(message, Promise):
+            return self.doubts_report(sender, message)
+        elif isinstance(message, Return):
+            if message.fence in node.grants:
+                return "it gives back what we hold"
+            if self.owner(message) not in (None, sender) and message.hop == GRANTS:
+                return "it gives back what others hold"
+        elif isinstance(message, AskLedger) and message.node != sender:
+            if not self.lives(message.node, message.boot):
+                return "it asks for somebody who is no more"
+        elif isinstance(message, Refuse) and sender not in node.members:
+            return "it is no member"
+        return ""
+
+    def is_beyond(self, epoch: Epoch) -> bool:
+        """Further ahead than it can be."""
+        known, wall, now = self.node.promised.counter, int(time.time()) - ERA, self.mesh.time()
+        if self.known == 0:
+            self.known, self.known_at = known, now
+        if wall <= 0 and known == 0:
+            return False  # neither a clock nor a memory: whoever comes first is believed
+        most = max(wall, self.known + int(now - self.known_at)) + int(EPOCH_AHEAD.most)
+        return epoch.counter > most
+
+    def owner(self, message: Return) -> int | None:
+        """Whose grant it is that stands in for itself here."""
+        first = self.node.first
+        if first is not None and message.fence in self.node.stand_ins:
+            for entry in first.kept:
+                if entry.fence == message.fence:
+                    return entry.node
+        return None
+
+    def lives(self, node: int, boot: int) -> bool:
+        """Does that node say so itself, by its record on the map?"""
+        record = self.mesh.link_map.records.get(self.pool.names.get(node, ""))
+        return record is None or record.boot == boot
+
+    # -- what is of no use ---------------------------------------------------------------------
+
+    def is_of_use(self, message: Message) -> bool:
+        """What honest nodes may say, too, when they or we have missed something."""
+        node, sender = self.node, message.sender
+        members = node.members
+        if isinstance(message, Propose):
+            if sender not in members:
+                self.come_along(message)
+                return self.learn(message, message.config.epoch)
+        elif isinstance(message, Ledger | Copy):
+            if message.first.epoch > node.adopted and not self.is_believed(sender):
+                return self.learn(message, message.first.epoch)
+        elif isinstance(message, Renew):
+            if message.epoch > node.adopted and sender not in members:
+                return self.learn(message, message.epoch)
+        elif isinstance(message, Higher):
+            node.highest = max(node.highest, message.epoch)
+            if self.given_up.get(sender) == node.adopted:
+                return False  # who proposes tells us itself
+            if node.proposal is not None and node.proposal.epoch < message.epoch:
+                self.given_up[sender] = node.adopted
+        elif isinstance(message, Return):  # its owner says so itself, too
+            return self.owner(message) in (None, sender)
+        elif isinstance(message, Accepted):
+            return node.unaccepted is not None and node.unaccepted.receiver == sender
+        elif isinstance(message, Suggest) and sender not in members:
+            return self.may_suggest(sender, message)
+        return True
+
+    def is_believed(self, sender: int) -> bool:
+        """Who tells of an epoch that we do not know: a member; or anybody, if we know of none, or
+        none that we know is there any more."""
+        members, gone = self.node.members, self.node.unreachable
+        return sender in members or all(one in gone or one == self.node.me for one in members)
+
+    def learn(self, message: Message, epoch: Epoch) -> bool:
+        """It is no member; or else either we or they do not know who the members are."""
+        node, sender = self.node, self.pool.names.get(message.sender, "?")
+        if len(node.members) > 0:
+            why = f"a {message.kind} of {self.pool.name}, of which it is no member"
+            self.mesh.refusals.note(sender, why)
+        if epoch < node.adopted:
+            node.inform(message.sender)
+        elif epoch > node.adopted and (node.now - self.asked_at) * 6 >= node.terms.lease:
+            self.asked_at = node.now
+            for member in node.members:
+                if member != node.me and member not in node.unreachable:
+                    node.ask_ledger(member)
+        return False
+
+    def come_along(self, propose: Propose) -> None:
+        """Who thinks itself a member has promised its own epoch: it can take part only in one that
+        is higher, and that members propose."""
+        node = self.node
+        higher = propose.epoch.counter > node.promised.counter
+        if node.member and higher and self.may_ask(propose.sender):
+            node.highest = max(node.highest, propose.epoch)
+            node.suggested_until = node.now + node.terms.lease // 2
+
+    def may_suggest(self, sender: int, suggest: Suggest) -> bool:
+        """The same, in the same epoch, it may say again."""
+        promised = self.node.promised
+        epoch, _ = self.suggested.get(sender, (NO_EPOCH, 0))
+        return suggest.epoch != promised or epoch == promised or self.may_ask(sender)
+
+    def may_ask(self, sender: int) -> bool:
+        """For an epoch: now and then."""
+        node = self.node
+        _, since = self.suggested.get(sender, (NO_EPOCH, -(2**62)))
+        if node.now - since < SUGGESTS_AGAIN * node.terms.lease:
+            return False
+        self.suggested[sender] = (node.promised, node.now)
+        return True
+
+    # -- reports -------------------------------------------------------------------------------
+
+    def doubts_report(self, sender: int, promise: Promise) -> str:
+        """Of a proposal of ours. What cannot be told from the truth is taken out of it."""
+        node, report = self.node, promise.report
+        proposal = node.proposal
+        if proposal is None or proposal.closed or promise.epoch != proposal.epoch:
+            return ""
+        said = max(report.top, report.adopted, report.config.epoch)
+        if self.is_beyond(said):
+            return "its epoch is too far ahead"
+        if any(entry.node != sender for entry in report.grants):
+            return "it reports what others hold"
+        if sender not in node.members:
+            told = [one for who, one in proposal.reports.items() if who in node.members]
+            if said > max([max(one.top, one.config.epoch) for one in told], default=NO_EPOCH):
+                return "no member knows its epoch yet"
+            config = node.config._replace(epoch=min(node.config.epoch, report.config.epoch))
+            report = promise.report = report._replace(config=config)
+        reports = {**proposal.reports, sender: report}
+        for who in self.refuted(reports):
+            reports[who] = reports[who]._replace(token=None, unaccepted=None)
+            self.mesh.refusals.note(self.pool.names.get(who, "?"), "a token that cannot be")
+        out = sum([entry.permits for one in reports.values() for entry in one.grants])
+        for who, one in reports.items():
+            if out > node.config.permits and who not in node.members:
+                reports[who] = one._replace(grants=())  # it lapses
+        promise.report = reports.pop(sender)
+        proposal.reports.update(reports)
+        return ""
+
+    def refuted(self, reports: dict[int, Report]) -> list[int]:
+        """Who claims a token that others contradict."""
+        claims = [(who, one.token) for who, one in reports.items() if one.token is not None]
+        for who, one in reports.items():
+            sent = one.unaccepted
+            receiver = reports.get(sent.receiver) if sent is not None else None
+            if sent is not None and receiver is not None and self.node.vouches(receiver, sent):
+                claims.append((who, sent.state))
+        found: list[int] = []
+        for who, token in claims:
+            rivals = [other for other, state in claims if state.epoch == token.epoch]
+            held = [
+                entry.fence
+                for one in reports.values()
+                if one.adopted == token.epoch
+                for entry in one.grants
+            ]
+            named = {entry.fence for entry in token.ledger}
+            if len(rivals) > 1 or self.miscounts(token) or not named.issuperset(held):
+                found.append(who)
+        return found
+
+    def miscounts(self, token: TokenState) -> bool:
+        """Free permits and those in the ledger are all there are."""
+        config = self.node.config
+        out = sum([entry.permits for entry in token.ledger])
+        return token.epoch == config.epoch and token.free + out != config.permits
+
+    # -- messages of the algorithm inside ------------------------------------------------------
+
+    def doubts_seal(self, sender: str, seal: Seal, size: int) -> str:
+        node, state = self.node, seal.state
+        if len(seal.returned) > 0:
+            most = node.config.permits
+            if len(seal.returned) > most or len(node.pending) + len(seal.returned) > 2 * most:
+                return "it gives back more than there is"
+        if state is not None:
+            if state.epoch != seal.epoch or self.miscounts(state):
+                return "its token has other permits than there are"
+            out = {entry.fence: entry.permits for entry in state.ledger}
+            for fence, grant in node.grants.items():
+                lives = grant.epoch == state.epoch and grant.until > node.now
+                if lives and out.get(fence, 0) < grant.permits:
+                    return "its token does not name what we hold"
+        if node.fixed and seal.epoch > node.adopted and seal.boot == node.boot:
+            return self.store(sender, seal, size)
+        return ""
+
+    def store(self, sender: str, seal: Seal, size: int) -> str:
+        """For an epoch that is not here yet."""
+        self.clear()
+        if self.is_beyond(seal.epoch):
+            return "its epoch is too far ahead"
+        if not self.mesh.stored.add(sender, size):
+            return "too many messages before their epoch"
+        self.stored.append((sender, size))
+        return ""
+
+    def clear(self) -> None:
+        if self.early is not self.node.early or len(self.early) == 0:
+            self.early = self.node.early
+            for sender, size in self.stored:
+                self.mesh.stored.remove(sender, size)
+            self.stored = []
