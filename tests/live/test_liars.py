@@ -249,6 +249,10 @@ def test_a_relay_can_lose_a_message_but_not_change_double_or_keep_it(certificate
 # -- what it says of a pool -------------------------------------------------------------------
 
 
+LEASE = 3.0
+"""Virtual seconds."""
+
+
 class World:
     """Three honest members of a pool with one permit, and m, which takes part and is none."""
 
@@ -312,7 +316,7 @@ async def world(
             await nodes[name].start()
             stack.push_async_callback(nodes[name].vanish)
             if name in members:
-                nodes[name].pool("docks", 1, lease=3.0, algorithm=algorithm, **rules)
+                nodes[name].pool("docks", 1, lease=LEASE, algorithm=algorithm, **rules)
         await eventually(lambda: nodes["c"].pools["docks"].members is not None)
         for name in "abc":
             there = nodes[name].pools["docks"].members
@@ -409,10 +413,10 @@ def test_nor_does_it_keep_the_members_from_a_new_epoch(lie: str, certificates: P
             async def lies() -> None:
                 while True:
                     w.tells(LIES[lie].says(w))
-                    await asyncio.sleep(0.1)
+                    await a_while(0.1)
 
             lying = asyncio.ensure_future(lies())
-            async with asyncio.timeout(15.0):  # five leases
+            async with asyncio.timeout(5 * LEASE):
                 await w.serves()
             lying.cancel()
 
