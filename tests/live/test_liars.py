@@ -47,7 +47,7 @@ from meshlock.algorithms.recovery.records import (
 from meshlock.live.links import link_map
 from meshlock.live.links.frames import Carry, Content, Envelope, Frame, Links, Routed, sealed
 from meshlock.live.links.mesh import STORED_OF_EACH
-from meshlock.live.links.security import Security, by_certificate
+from meshlock.live.links.security import Security, by_certificate, by_secret
 from meshlock.live.pools.grants import Grant
 from meshlock.live.pools.peers import CONFIGURATION, News
 from meshlock.live.pools.pool import PULL
@@ -244,6 +244,32 @@ def test_a_relay_can_lose_a_message_but_not_change_double_or_keep_it(certificate
             assert not inbox.frames
 
     run(story)
+
+
+def test_another_authority_proves_nothing(certificates: Path) -> None:
+    mine = security(certificates, "a").identity
+    assert mine is not None
+    record = mine.signed(Links("a", 1, 1, ()))
+    assert mine.doubts(record) == ""
+    foreign = Authority.new()
+    stranger = Identity([foreign.certificate], foreign.certificate, foreign.key)
+    assert "another authority has issued it" in stranger.doubts(record)
+    assert "its certificate is none" in mine.doubts(Links("a", 1, 1, ()))
+
+
+def test_whoever_knows_the_secret_can_take_any_name() -> None:
+    """As the documentation says: it admits, and tells nobody apart."""
+    one, other = (by_secret("only the nodes know this", name).identity for name in "ac")
+    assert one is not None and other is not None
+    assert one.doubts(other.signed(Links("c", 1, 1, ()))) == ""
+    assert "its certificate says 'c'" in one.doubts(other.signed(Links("a", 1, 1, ())))
+    again = by_secret("only the nodes know this", "c").identity
+    assert again is not None
+    assert one.doubts(again.signed(Links("c", 2, 2, ()))) == ""
+    tag = other.tag(one.public, "c", "a", b"content")
+    assert one.proves(other.public, "c", "a", b"content", tag)
+    assert not one.proves(again.public, "c", "a", b"content", tag)  # of another life
+    assert not one.proves(other.public, "a", "c", b"content", tag)
 
 
 # -- what it says of a pool -------------------------------------------------------------------

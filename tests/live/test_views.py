@@ -106,7 +106,8 @@ def test_a_node_without_the_pool_says_so() -> None:
             await eventually(lambda: b.mesh.link_map.reaches("a"))
             a.views.watch("nothing")
             await eventually(lambda: "b" in a.views.watch("nothing"))
-            assert a.views.watch("nothing")["b"][1] == View(False, "this node has not heard of it")
+            said = View(False, "this node has not heard of it", name="b")
+            assert a.views.watch("nothing")["b"][1] == said
 
     run(story)
 
