@@ -6,6 +6,7 @@ import asyncio
 import re
 import secrets
 import socket
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -531,12 +532,25 @@ class Node:
         if not re.fullmatch(limits.NAME, pool):
             raise BadFrame("a message of a pool that cannot be")
         most = int(limits.POOLS.most)
-        if len(self._told_of) >= most:
+        if len(self._told_of) >= most and not self.makes_room(sender):
             why = f"its pool {pool!r} is one too many: {most:,} pools of others are enough"
             self.mesh.refusals.note(sender, why)
             return None
         self._told_of[pool] = sender
         return self.made(pool)
+
+    def makes_room(self, sender: str) -> bool:
+        """Forget a pool of which only its name is known, of whoever spoke of more than others."""
+        tellers = Counter(self._told_of.values())
+        most = max(tellers, key=tellers.__getitem__)
+        if most == sender:
+            return False
+        for name, teller in list(self._told_of.items()):
+            pool = self.pools[name]
+            if teller == most and pool.configuration is None and not pool.peers.custody():
+                self.forget(name)
+                return True
+        return False
 
     # -- what people ask ---------------------------------------------------------------
 

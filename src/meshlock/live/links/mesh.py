@@ -210,11 +210,15 @@ class Mesh:
                 return Refuse(f"another process with the name {peer!r} is linked already")
             if hello.generation < self.sessions[peer].generation:  # said before we were linked
                 return Refuse("we are linked already", mutual=True)
-        if peer not in self.sessions and len(self.sessions) >= MOST_PEERS:
-            self.forget_idle()
-            if len(self.sessions) >= MOST_PEERS:
-                return Refuse(f"{MOST_PEERS} peers are enough")
+        if peer not in self.sessions and not self.has_room():
+            return Refuse(f"{MOST_PEERS} peers are enough")
         return None
+
+    def has_room(self) -> bool:
+        """For one more session."""
+        if len(self.sessions) >= MOST_PEERS:
+            self.forget_idle()
+        return len(self.sessions) < MOST_PEERS
 
     def forget_idle(self) -> None:
         """Drop sessions that are down and never had anything in custody, either way."""

@@ -21,7 +21,7 @@ What members, and whoever has the token, can do all the same is said in docs/tru
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from meshlock.algorithms.interface import Message
 from meshlock.algorithms.recovery.messages import (
@@ -39,12 +39,14 @@ from meshlock.algorithms.recovery.messages import (
     Suggest,
 )
 from meshlock.algorithms.recovery.records import GRANTS, NO_EPOCH, Epoch, Report, Seal, TokenState
-from meshlock.live.machine.limits import EPOCH_AHEAD
+from meshlock.live.machine.limits import EPOCH_AHEAD, MOST_NODES
 from meshlock.live.pools.pool_configuration import ERA
 
 if TYPE_CHECKING:
     from meshlock.algorithms.recovery.layer import Layer
     from meshlock.live.pools.pool import Pool
+
+Value = TypeVar("Value")
 
 SUGGESTS_AGAIN = 4
 """Leases, until somebody who is no member may ask for one more epoch."""
@@ -155,9 +157,11 @@ class Door:
             if self.given_up.get(sender) == node.adopted:
                 return False  # who proposes tells us itself
             if node.proposal is not None and node.proposal.epoch < message.epoch:
-                self.given_up[sender] = node.adopted
+                remember(self.given_up, sender, node.adopted)
         elif isinstance(message, Return):  # its owner says so itself, too
             return self.owner(message) in (None, sender)
+        elif isinstance(message, Confirm):
+            return sender in members
         elif isinstance(message, Accepted):
             return node.unaccepted is not None and node.unaccepted.receiver == sender
         elif isinstance(message, Suggest) and sender not in members:
@@ -206,7 +210,7 @@ class Door:
         _, since = self.suggested.get(sender, (NO_EPOCH, -(2**62)))
         if node.now - since < SUGGESTS_AGAIN * node.terms.lease:
             return False
-        self.suggested[sender] = (node.promised, node.now)
+        remember(self.suggested, sender, (node.promised, node.now))
         return True
 
     # -- reports -------------------------------------------------------------------------------
@@ -234,7 +238,7 @@ class Door:
             self.mesh.refusals.note(self.pool.names.get(who, "?"), "a token that cannot be")
         out = sum([entry.permits for one in reports.values() for entry in one.grants])
         for who, one in reports.items():
-            if out > node.config.permits and who not in node.members:
+            if out > self.most_out() and who not in node.members:
                 reports[who] = one._replace(grants=())  # it lapses
         promise.report = reports.pop(sender)
         proposal.reports.update(reports)
@@ -262,6 +266,13 @@ class Door:
                 found.append(who)
         return found
 
+    def most_out(self) -> int:
+        """So many permits can be in use; more than there are if there were more before."""
+        first, permits = self.node.first, self.node.config.permits
+        if first is None or not first.paused:
+            return permits
+        return max(permits, sum([entry.permits for entry in first.kept]))
+
     def miscounts(self, token: TokenState) -> bool:
         """Free permits and those in the ledger are all there are."""
         config = self.node.config
@@ -273,7 +284,7 @@ class Door:
     def doubts_seal(self, sender: str, seal: Seal, size: int) -> str:
         node, state = self.node, seal.state
         if len(seal.returned) > 0:
-            most = node.config.permits
+            most = self.most_out()
             if len(seal.returned) > most or len(node.pending) + len(seal.returned) > 2 * most:
                 return "it gives back more than there is"
         if state is not None:
@@ -304,3 +315,11 @@ class Door:
             for sender, size in self.stored:
                 self.mesh.stored.remove(sender, size)
             self.stored = []
+
+
+def remember(notes: dict[int, Value], who: int, what: Value) -> None:
+    """The latest, of as many as can be."""
+    notes.pop(who, None)
+    notes[who] = what
+    if len(notes) > MOST_NODES:
+        del notes[next(iter(notes))]
