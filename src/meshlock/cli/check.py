@@ -130,7 +130,7 @@ def check(
         Option(
             help="As in 1,2: permits of these names there are to be (at first 0, 1, ...): may be "
             "proposed with an epoch, once (repeat).",
-            rich_help_panel=CRASHES,
+            group=CRASHES,
         ),
     ] = None,
     cuts: Annotated[
