@@ -286,6 +286,7 @@ class World:
         self.nodes = nodes
         self.m = nodes["m"]
         self.honest = [nodes[name] for name in "abc"]
+        self.epoch = self.layer(self.honest[0]).adopted.counter
         self.before = {node.name: self.layer(node).config.members for node in self.honest}
 
     def layer(self, node: Node) -> Layer:
@@ -326,7 +327,12 @@ class World:
 
 @asynccontextmanager
 async def world(
-    certificates: Path, *, auto: bool = False, algorithm: str = "jiang", members: str = "abc"
+    certificates: Path,
+    *,
+    auto: bool = False,
+    algorithm: str = "jiang",
+    members: str = "abc",
+    permits: int = 1,
 ) -> AsyncIterator[World]:
     """a - b - c, and m is linked to a and c. The members are by name, or choose themselves."""
     rules: dict[str, Any] = {"members": list(members)}
@@ -342,7 +348,7 @@ async def world(
             await nodes[name].start()
             stack.push_async_callback(nodes[name].vanish)
             if name in members:
-                nodes[name].pool("docks", 1, lease=LEASE, algorithm=algorithm, **rules)
+                nodes[name].pool("docks", permits, lease=LEASE, algorithm=algorithm, **rules)
         await eventually(lambda: nodes["c"].pools["docks"].members is not None)
         for name in "abc":
             there = nodes[name].pools["docks"].members
@@ -385,14 +391,16 @@ LIES = {
     "an epoch of a member": Lie(lambda w: Propose(0, w.ahead("a"), config(w))),
     "the last epoch": Lie(lambda w: Higher(0, w.ahead()._replace(counter=FAR))),
     "a higher epoch": Lie(lambda w: Higher(0, w.ahead("b")), False),
-    "a token of another epoch": Lie(lambda w: Renew(0, w.ahead(), w.m.boot, 1, 0)),
+    "a token of another epoch": Lie(lambda w: Renew(0, w.ahead(), w.m.boot, 1, 0), False),
     "a token of the last epoch": Lie(
         lambda w: Renew(0, w.ahead()._replace(counter=FAR), w.m.boot, 1, 0)
     ),
     "a ledger": Lie(lambda w: Ledger(0, begun(w), w.m.boot, 0)),
     "the ledger of a member": Lie(lambda w: Ledger(0, begun(w, "b"), w.m.boot, 0)),
-    "a copy of a ledger": Lie(lambda w: Copy(0, begun(w), None, GRANTS, 0)),
-    "a copy of the ledger of a member": Lie(lambda w: Copy(0, begun(w, "b"), None, GRANTS, 0)),
+    "a copy of a ledger": Lie(lambda w: Copy(0, begun(w), None, GRANTS, 0), False),
+    "a copy of the ledger of a member": Lie(
+        lambda w: Copy(0, begun(w, "b"), None, GRANTS, 0), False
+    ),
     "another beginning": Lie(
         lambda w: Copy(0, begun(w)._replace(epoch=w.layer(w.m).adopted), None, GRANTS, 0)
     ),
@@ -631,6 +639,80 @@ def test_a_token_that_cannot_be_is_not_taken(certificates: Path) -> None:
     virtual.run(story)
 
 
+@pytest.mark.parametrize("algorithm", ["jiang", "direct"])
+@pytest.mark.parametrize("how", ["granted", "kept", "lapsing"])
+def test_it_cannot_release_what_others_hold(how: str, algorithm: str, certificates: Path) -> None:
+    """Two of three permits are out, and the token is with c; m says that they come back."""
+
+    async def story(network: virtual.Network) -> None:
+        async with world(certificates, algorithm=algorithm, permits=3) as w:
+            a, b, c = w.honest
+            grant = await a.pools["docks"].acquire(2, timeout=LIMIT)
+            before = w.layer(b).adopted
+            if how == "kept":
+                propose(b)
+            if how == "lapsing":
+                async with c.pools["docks"].acquire(timeout=LIMIT):
+                    pass
+                network.kill(a.mesh)
+                w.honest = [b, c]
+            if how != "granted":
+                await eventually(lambda: all(w.layer(one).adopted > before for one in w.honest))
+            async with c.pools["docks"].acquire(timeout=LIMIT):
+                pass
+            layer, docks = w.layer(c), w.m.pools["docks"]
+            assert layer.token is not None and layer.inner is not None
+            [entry] = layer.token.ledger
+            assert entry.lapsing == (how == "lapsing")
+            refusals, free = refused(c), layer.token.free
+            fields = (layer.inner.altitude(), 9, 2) if algorithm == "jiang" else (2, 9, 9)
+            for proofs in ((), (bytes(16),), (b"",)):
+                sealed = (layer.adopted, c.boot, None, 0, ((entry.fence, 2),), proofs)
+                payload = msgspec.msgpack.encode((sealed, *fields))
+                what = Content("docks", docks.identity, "RELEASE", payload)
+                docks.mesh.send("c", what, custody=algorithm == "direct")
+                docks.mesh.flush()
+            await eventually(lambda: refused(c) == refusals + 3)
+            assert layer.token.free == free == 1
+            if how != "lapsing":
+                with pytest.raises(TimeoutError):
+                    await b.pools["docks"].acquire(2, timeout=9.0)
+                assert grant.held
+                grant.release()
+            await w.serves()
+
+    virtual.run(story)
+
+
+@pytest.mark.parametrize("algorithm", ["jiang", "direct"])
+def test_what_is_released_in_parts_and_from_afar_comes_back(
+    algorithm: str, certificates: Path
+) -> None:
+    async def story(network: virtual.Network) -> None:
+        async with world(certificates, algorithm=algorithm, permits=3) as w:
+            a, b, c = w.honest
+            for turn in range(8):
+                grant = await a.pools["docks"].acquire(3, timeout=LIMIT)
+                waits = asyncio.ensure_future(
+                    c.pools["docks"].acquire(3, timeout=LIMIT).__aenter__()
+                )
+                if turn == 5:
+                    propose(b)
+                    await a_while(1.0)
+                grant.release(1)
+                await a_while(0.01 * turn)
+                grant.release(1)
+                grant.release()
+                (await waits).release()
+                async with b.pools["docks"].acquire(timeout=LIMIT):
+                    pass
+            await w.serves()
+            assert w.refused() == 0
+            assert w.layer(a).adopted.counter <= w.epoch + 2
+
+    virtual.run(story)
+
+
 # -- how much it makes others keep ------------------------------------------------------------
 
 
@@ -730,7 +812,7 @@ def test_what_comes_before_its_epoch_is_bounded_in_bytes(certificates: Path) -> 
                 0,
             )
             token = next(one for one in docks.shapes.values() if one.sealed and one.name == "TOKEN")
-            sealed = [(*w.ahead(),), w.honest[0].boot, state, 9, ()]
+            sealed = [(*w.ahead(),), w.honest[0].boot, state, 9, (), ()]
             fields = [0] * len(token.names)
             payload = msgspec.msgpack.encode((sealed, *fields))
             for _ in range(100):
@@ -755,7 +837,7 @@ def test_fences_and_farewells_that_never_were_take_no_room(certificates: Path) -
                 returns = tuple((Fence(w.ahead(by=7), number * 100 + one), 1) for one in range(100))
                 seal = Seal(layer.adopted, a.boot, None, 0, returns)
                 kind = next(one for one in docks.shapes.values() if one.name == "RELEASE")
-                sealed = (seal.epoch, seal.boot, None, 0, returns)
+                sealed = (seal.epoch, seal.boot, None, 0, returns, ())
                 payload = msgspec.msgpack.encode((sealed, *[1] * len(kind.names)))
                 docks.mesh.send("a", Content("docks", docks.identity, "RELEASE", payload))
                 docks.say("a", PULL)

@@ -708,7 +708,7 @@ class Layer(Quorum):
         if proposal.usable is None and not self.waited_out(proposal):
             return
         self.proposal = None
-        ledger = proposal.kept + proposal.lapsing
+        ledger = self.minted(proposal.kept + proposal.lapsing)
         free = self.config.permits - sum([entry.permits for entry in ledger])
         self.hop_seen = (proposal.epoch, 0)
         self.holder_hop = 0

@@ -163,6 +163,7 @@ class Seal:
         self.left = left
         self.returned = returned
         self.travelled = travelled
+        self.proofs: tuple[bytes, ...] = ()  # of what is returned, where nodes need some
 
     def freeze(self) -> tuple[object, ...]:
         return (self.epoch, self.boot, self.state, self.left, self.returned, self.travelled)

@@ -269,6 +269,8 @@ class State(Leased):
         self.lapsed_at = NEVER
         # the algorithm inside
         self.label: Callable[[int], str] = unlabelled  # what a client wants to be known by
+        # what a new token's ledger says
+        self.minted: Callable[[tuple[Entry, ...]], tuple[Entry, ...]] = unchanged
         self.inside = Inside(me, terms.algorithm, terms.options)
         self.inner: Node | None = None
         self.serving = NIL  # of an algorithm that takes one client at a time
@@ -466,6 +468,10 @@ class State(Leased):
 
 def unlabelled(client: int) -> str:
     return ""
+
+
+def unchanged(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    return entries
 
 
 def frozen_effect(effect: Effect) -> Frozen:

@@ -13,7 +13,7 @@ import time
 LONGEST = 96
 """Characters."""
 
-LONGEST_NOTE = LONGEST + 32
+LONGEST_NOTE = LONGEST + 64
 
 KNOWN: dict[int, str] = {}
 """By process, for whoever forks."""
@@ -50,15 +50,27 @@ def fitting(label: str) -> str:
     return label[:LONGEST]
 
 
-def note(client: int, label: str) -> str:
-    """Of a grant that is made now."""
-    return f"{client} {int(time.time())} {label}"
+def note(client: int, commitment: str, label: str) -> str:
+    """Of a grant that is made now; the ``commitment`` is without spaces."""
+    return f"{client} {int(time.time())} {commitment} {label}"
 
 
 def read(note: str) -> tuple[int, int, str]:
     """Client, seconds of the wall clock, label; of a node that wrote something else, that."""
     try:
-        client, since, label = note.split(" ", 2)
+        client, since, _, label = note.split(" ", 3)
         return int(client), int(since), label
     except ValueError:
         return 0, 0, note
+
+
+def commitment(note: str) -> str:
+    """Empty if there is none."""
+    words = note.split(" ", 3)
+    return words[2] if len(words) == 4 else ""
+
+
+def committed(note: str, commitment: str) -> str:
+    """The same with another one, if it has one."""
+    words = note.split(" ", 3)
+    return " ".join([*words[:2], commitment, words[3]]) if len(words) == 4 else note

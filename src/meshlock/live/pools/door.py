@@ -38,13 +38,22 @@ from meshlock.algorithms.recovery.messages import (
     Return,
     Suggest,
 )
-from meshlock.algorithms.recovery.records import GRANTS, NO_EPOCH, Epoch, Report, Seal, TokenState
+from meshlock.algorithms.recovery.records import (
+    GRANTS,
+    NO_EPOCH,
+    Entry,
+    Epoch,
+    Report,
+    Seal,
+    TokenState,
+)
 from meshlock.live.machine.limits import EPOCH_AHEAD, MOST_NODES
 from meshlock.live.pools.pool_configuration import ERA
 
 if TYPE_CHECKING:
     from meshlock.algorithms.recovery.layer import Layer
     from meshlock.live.pools.pool import Pool
+    from meshlock.live.pools.proofs import Proofs
 
 Value = TypeVar("Value")
 
@@ -53,9 +62,10 @@ SUGGESTS_AGAIN = 4
 
 
 class Door:
-    def __init__(self, pool: Pool, node: Layer) -> None:
+    def __init__(self, pool: Pool, node: Layer, proofs: Proofs) -> None:
         self.pool = pool
         self.node = node
+        self.proofs = proofs
         self.mesh = pool.mesh
         self.known = 0  # an epoch's counter, and when we knew it first
         self.known_at = 0.0
@@ -175,9 +185,10 @@ class Door:
         return sender in members or all(one in gone or one == self.node.me for one in members)
 
     def learn(self, message: Message, epoch: Epoch) -> bool:
-        """It is no member; or else either we or they do not know who the members are."""
+        """It is no member; or else either we or they do not know who the members are. What honest
+        nodes hand on, or hold, while we have missed an epoch is no refusal."""
         node, sender = self.node, self.pool.names.get(message.sender, "?")
-        if len(node.members) > 0:
+        if len(node.members) > 0 and isinstance(message, Propose | Ledger):
             why = f"a {message.kind} of {self.pool.name}, of which it is no member"
             self.mesh.refusals.note(sender, why)
         if epoch < node.adopted:
@@ -287,6 +298,8 @@ class Door:
             most = self.most_out()
             if len(seal.returned) > most or len(node.pending) + len(seal.returned) > 2 * most:
                 return "it gives back more than there is"
+            if self.is_stolen(seal):
+                return "it gives back what others hold"
         if state is not None:
             if state.epoch != seal.epoch or self.miscounts(state):
                 return "its token has other permits than there are"
@@ -295,9 +308,25 @@ class Door:
                 lives = grant.epoch == state.epoch and grant.until > node.now
                 if lives and out.get(fence, 0) < grant.permits:
                     return "its token does not name what we hold"
+            self.drop_unproved(state.ledger)
         if node.fixed and seal.epoch > node.adopted and seal.boot == node.boot:
             return self.store(sender, seal, size)
         return ""
+
+    def is_stolen(self, seal: Seal) -> bool:
+        """Whoever has the token can tell; the others take it along."""
+        node, proofs = self.node, self.proofs
+        if node.token is None:
+            proofs.learn(seal.returned, seal.proofs)
+            return False
+        return proofs.refutes(node.token.ledger, seal.returned, seal.proofs)
+
+    def drop_unproved(self, ledger: tuple[Entry, ...]) -> None:
+        """The token comes, and would strike out what waits for it here."""
+        if len(self.node.pending) > 0:
+            for fence in self.proofs.unproved(ledger):
+                del self.node.pending[fence]
+                self.mesh.refusals.note("?", f"permits of {self.pool.name} that others hold")
 
     def store(self, sender: str, seal: Seal, size: int) -> str:
         """For an epoch that is not here yet."""

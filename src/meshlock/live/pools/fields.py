@@ -86,8 +86,11 @@ Report = within(
     *(TokenState | None, Unaccepted | None, Config, bool),
 )
 
-SEAL = row(Epoch, Count, TokenState | None, Clock, Returns)
-"""Epoch, the receiver's boot, the token's state, what is left of its lease, what is returned."""
+Proof = Annotated[bytes, msgspec.Meta(max_length=16)]
+
+SEAL = row(Epoch, Count, TokenState | None, Clock, Returns, row(Proof, ...))
+"""Epoch, the receiver's boot, the token's state, what is left of its lease, what is returned, and
+the proofs of that."""
 
 # -- fields by name ---------------------------------------------------------------------------
 
@@ -158,7 +161,7 @@ class Shape:
         seal = message.seal
         if seal is None:
             return _encode(self.values(message))
-        sealed = (seal.epoch, seal.boot, seal.state, seal.left, seal.returned)
+        sealed = (seal.epoch, seal.boot, seal.state, seal.left, seal.returned, seal.proofs)
         return _encode((sealed, *self.values(message)))
 
     def message(self, receiver: int, payload: bytes) -> Message:
@@ -169,7 +172,8 @@ class Shape:
         if not self.sealed:
             return self.kind(receiver, *fields)
         message = self.kind(receiver, *fields[1:])
-        message.seal = records.Seal(*fields[0])
+        message.seal = records.Seal(*fields[0][:5])
+        message.seal.proofs = fields[0][5]
         return message
 
 

@@ -24,6 +24,7 @@ from meshlock.live.pools.disk import Disk
 from meshlock.live.pools.door import Door
 from meshlock.live.pools.pool_configuration import ERA, PoolConfiguration
 from meshlock.live.pools.promises import Promises
+from meshlock.live.pools.proofs import Proofs
 
 if TYPE_CHECKING:
     from meshlock.live.pools.pool import Pool
@@ -65,7 +66,9 @@ class Members:
         self.node.pace.second = 1_000_000
         self.node.pace.called = self.name
         self.node.label = self.label
-        self.door = Door(pool, self.node)
+        self.proofs = Proofs(self.node)
+        self.node.minted = self.proofs.of_ledger
+        self.door = Door(pool, self.node, self.proofs)
         self.start(founding, floor)
         self.permits = self.node.config.permits
         self.map_changed()
@@ -251,7 +254,9 @@ class Members:
     def label(self, client: int) -> str:
         """What the ledger says of a grant that is made now; nothing if nobody waits any more."""
         waiter = self.pool.clients.get(client)
-        return "" if waiter is None else note(client, waiter.label)
+        if waiter is None:
+            return ""
+        return note(client, self.proofs.of_grant(waiter.want), waiter.label)
 
     # -- what people ask ---------------------------------------------------------------
 

@@ -641,6 +641,8 @@ class Pool(AnyPool):
         if peer is None:
             return
         self.measures.sends(kind)
+        if seal is not None and seal.returned and members is not None:
+            seal.proofs = members.proofs.attach(seal.returned)
         payload = self.shapes[kind].pack(message)
         since = boot = 0
         if seal is not None:

@@ -1,0 +1,130 @@
+"""That permits come back from whom they were granted to.
+
+Permits return with messages of the algorithm inside, from node to node, until they meet the token;
+so whoever is on the way could say that a grant is over which is not. Therefore its entry in the
+ledger has a *commitment*: a value, hashed as often as the grant has permits. Giving back some
+means telling a value that is so much nearer to the first one. Nobody else knows it, everybody who
+meets the token can check it, and it is good for nothing but this.
+
+Whoever has a grant commits itself when it is made. What stands in the first ledger of an epoch
+comes back by way of the founder, to whom its owner says so itself: the founder commits itself when
+it mints the token.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from hashlib import blake2b
+
+from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.recovery.records import Entry, Fence, Returns
+from meshlock.live.machine import labels, limits
+
+SIZE = 16
+"""Bytes of a value."""
+
+Proof = bytes
+
+
+class Proofs:
+    def __init__(self, node: Layer) -> None:
+        self.node = node
+        self.key = secrets.randbits(256).to_bytes(32)  # of this life
+        self.told: dict[Fence, Proof] = {}  # of others, which go along with what is pending
+
+    def of_grant(self, want: int) -> str:
+        """The commitment of the grant that is made just now."""
+        token = self.node.token
+        assert token is not None
+        return written(want, self.value(Fence(token.epoch, token.grants), want))
+
+    def of_ledger(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        """Those of the founder, in place of the owners'."""
+        return tuple([self.renamed(entry) for entry in entries])
+
+    def renamed(self, entry: Entry) -> Entry:
+        ours = written(entry.permits, self.value(entry.fence, entry.permits))
+        return entry._replace(label=labels.committed(entry.label, ours))
+
+    def value(self, fence: Fence, left: int) -> Proof:
+        """What shows that no more than so many permits are still held."""
+        epoch = self.node.adopted
+        text = f"{tuple(fence.epoch)} {fence.number} {tuple(epoch)}".encode()
+        return hashed(blake2b(text, key=self.key, digest_size=SIZE).digest(), left)
+
+    # -- on the way ----------------------------------------------------------------------------
+
+    def attach(self, returned: Returns) -> tuple[Proof, ...]:
+        """To a message that brings them back."""
+        return tuple([self.told.pop(fence, b"") or self.own(fence) for fence, _ in returned])
+
+    def own(self, fence: Fence) -> Proof:
+        node = self.node
+        if fence.epoch != node.adopted:
+            return self.value(fence, node.stand_ins.get(fence, (0, 0))[1])
+        grant = node.grants.get(fence)
+        return self.value(fence, grant.permits if grant is not None else 0)
+
+    def learn(self, returned: Returns, proofs: tuple[Proof, ...]) -> None:
+        """They will be pending here."""
+        for (fence, _), proof in zip(returned, proofs, strict=False):
+            self.told[fence] = proof
+        if len(self.told) > 4 * limits.LEASED_PERMITS.most:
+            pending = self.node.pending
+            self.told = {fence: one for fence, one in self.told.items() if fence in pending}
+
+    # -- where the token is --------------------------------------------------------------------
+
+    def refutes(
+        self, ledger: tuple[Entry, ...], returned: Returns, proofs: tuple[Proof, ...]
+    ) -> bool:
+        """Does any of these come back from somebody else than it was granted to?"""
+        if len(proofs) != len(returned):
+            return True
+        entries = {entry.fence: entry for entry in ledger}
+        return any(
+            fence in entries and not self.is_proved(entries[fence], permits, proof)
+            for (fence, permits), proof in zip(returned, proofs, strict=True)
+        )
+
+    def unproved(self, ledger: tuple[Entry, ...]) -> list[Fence]:
+        """What is pending here, would be struck out of this ledger, and may not be."""
+        node = self.node
+        entries = {entry.fence: entry for entry in ledger}
+        return [
+            fence
+            for fence, permits in node.pending.items()
+            if fence in entries
+            and not self.is_proved(entries[fence], permits, self.told.get(fence) or self.own(fence))
+        ]
+
+    def is_proved(self, entry: Entry, permits: int, proof: Proof) -> bool:
+        commitment = labels.commitment(entry.label)
+        if not commitment:
+            return True  # nobody has ever waited for it
+        number, _, value = commitment.partition(".")
+        if not number.isdecimal() or int(number) > limits.LEASED_PERMITS.most:
+            return False
+        all_permits = int(number)
+        over = all_permits - (entry.permits - permits)  # so many are no longer held, it says
+        reached = hashed(proof, max(0, over))
+        for _ in range(max(0, all_permits - over) + 1):
+            if text(reached) == value:
+                return True
+            reached = hashed(reached, 1)
+        return False
+
+
+def hashed(value: bytes, times: int) -> bytes:
+    for _ in range(times):
+        value = blake2b(value, digest_size=SIZE).digest()
+    return value
+
+
+def written(permits: int, value: bytes) -> str:
+    return f"{permits}.{text(value)}"
+
+
+def text(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).decode().rstrip("=")
