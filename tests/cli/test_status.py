@@ -75,8 +75,8 @@ def test_a_screen_of_usual_width() -> None:
         "docks  waits         3      12.3 s  south  bob@cellar                         5",
         "docks  waits         1       0.4 s  south  bob@cellar                         1",
         "",
-        "link   state  address        in custody",
-        "south  up     10.0.0.2:7400           1",
+        "link   state  address        unacknowledged",
+        "south  up     10.0.0.2:7400               1",
         "",
         "node    links away  linked to",
         "north         here  south",
@@ -94,7 +94,7 @@ def test_a_narrow_screen_loses_columns_and_no_figure() -> None:
 
 
 def test_a_holder_that_does_not_answer_leaves_nothing_to_be_said_of_what_is_held() -> None:
-    silent = "whoever has the token does not answer"
+    silent = "the token's holder does not answer"
     unknown = pool(token=None, free=None, held=None, holding=[], waiting=[], queued=0, why=silent)
     lines = drawn(answer(docks=unknown), width=100)
     assert lines[3].split() == ["docks", "3", "?", "?", "?", "0", "1,234"]
@@ -124,10 +124,10 @@ def test_many_clients_leave_room_for_the_rest() -> None:
 
 def test_what_is_wrong_stands_below_in_full() -> None:
     two = "Ann and Bob both founded docks."
-    unknown = {"known": False, "why": "no neighbour has told us of it yet"}
+    unknown = {"known": False, "why": "no neighbour has announced it yet"}
     lines = drawn(answer(docks=pool(conflict=two), seats=unknown))
     assert f"docks: {two}" in lines
-    assert "seats: no neighbour has told us of it yet" in lines
+    assert "seats: no neighbour has announced it yet" in lines
 
 
 def test_a_node_alone_and_without_pools() -> None:

@@ -240,7 +240,7 @@ def test_a_pool_that_nobody_knows(agent: Agent) -> None:
     with meshlock.connect(agent.socket) as found:
         with pytest.raises(Refused, match="No pool 'dokcs'; known: bays, docks"):
             found.pool("dokcs").acquire()
-        with pytest.raises(Refused, match="is no name for a pool"):
+        with pytest.raises(Refused, match="is not a valid name for a pool"):
             found.pool("a b")
         assert found.status()["node"] == "ann"
     with pytest.raises(Refused, match="closed"):
@@ -523,11 +523,11 @@ def test_an_agent_that_is_too_old(tmp_path: Path, answer: bytes) -> None:
         listener.listen()
         thread = threading.Thread(target=serve)
         thread.start()
-        with pytest.raises(Refused, match="is no agent of this version of meshlock: restart"):
+        with pytest.raises(Refused, match="is not an agent of this version of meshlock: restart"):
             meshlock.connect(place)
 
         async def story() -> None:
-            with pytest.raises(Refused, match="is no agent of this version of meshlock"):
+            with pytest.raises(Refused, match="is not an agent of this version of meshlock"):
                 await meshlock.aconnect(place)
 
         run(story)

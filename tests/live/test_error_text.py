@@ -34,7 +34,7 @@ def reason_for(caplog: pytest.LogCaptureFixture, address: str, secret: str | Non
 def test_nobody_and_nowhere(caplog: pytest.LogCaptureFixture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         closed = f"127.0.0.1:{free.getsockname()[1]}"
-    assert reason_for(caplog, closed, None) == "nobody listens there"
+    assert reason_for(caplog, closed, None) == "connection refused: nothing listens there"
     assert reason_for(caplog, "nowhere.invalid:7400", None).startswith("no such host")
 
 
@@ -64,7 +64,7 @@ def test_an_address_that_cannot_be_listened_at() -> None:
         async with meshlock.Node("a", listen=place):
             pass
 
-    with pytest.raises(meshlock.Refused, match=r"Nobody can listen at nowhere.invalid:1: no such"):
+    with pytest.raises(meshlock.Refused, match=r"Cannot listen at nowhere.invalid:1: no such"):
         asyncio.run(listen("nowhere.invalid:1"))
     with pytest.raises(meshlock.Refused, match="ports end at 65535"):
         asyncio.run(listen("127.0.0.1:99999"))

@@ -166,7 +166,7 @@ def test_healthy_and_ready(tmp_path: Path) -> None:
             status, told = await ask("/readyz")
             assert status == 503 and not told["ready"]
             assert told["why"] == [
-                "bays: no neighbour has told us of it yet",
+                "bays: no neighbour has announced it yet",
                 "gates: 1 of 3 members reachable",
             ]
             line.transport.close()
@@ -279,7 +279,7 @@ def test_a_port_in_use_is_a_sentence() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             place = f"127.0.0.1:{taken.getsockname()[1]}"
             async with Node("a") as a:
-                with pytest.raises(ValueError, match=f"Cannot answer at {place}: address already"):
+                with pytest.raises(ValueError, match=f"Cannot listen at {place}: address already"):
                     async with serving_port(Interface(a), place, None):
                         pass
 

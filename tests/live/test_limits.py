@@ -79,7 +79,7 @@ def test_the_library_refuses_what_is_out_of_range(members: list[str]) -> None:
                 async with docks.acquire(2, **given):
                     pass
             for name in ("", "x" * 10_000, "../etc", 7, None):
-                with pytest.raises(Refused, match="is no name for a pool"):
+                with pytest.raises(Refused, match="is not a valid name for a pool"):
                     a.pool(name, permits=1)  # type: ignore[arg-type]
             for permits in (0, 2**40, True, "3", 1.5):
                 with pytest.raises(Refused, match="permits"):
@@ -107,7 +107,7 @@ def test_threads_are_refused_the_same() -> None:
     "given", [{"name": ""}, {"name": "x" * 65}, {"heartbeat": math.nan}, {"dead": 1e9}]
 )
 def test_a_node_refuses_what_is_out_of_range(given: dict[str, Any]) -> None:
-    with pytest.raises(Refused, match=r"no name for a node|is out of range"):
+    with pytest.raises(Refused, match=r"not a valid name for a node|is out of range"):
         Node(**given)
 
 

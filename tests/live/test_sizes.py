@@ -145,11 +145,11 @@ def test_a_pool_that_nobody_knows_is_forgotten_with_the_last_request_for_it(
             for name, (status, said) in zip(names, answers, strict=True):
                 answer = json.loads(said)
                 assert status == 409 and answer["timed_out"]  # a neighbour may yet tell of it
-                assert f"Nobody told us of a pool '{name}'" in answer["why"]
+                assert f"No node announced a pool '{name}'" in answer["why"]
             assert a.pools == {}
             a.pool("kept")  # a program of this process has it, and waits for its founder
             status, said = await asks("kept")
-            why = "Nobody told us of a pool 'kept' within 0.001 s."
+            why = "No node announced a pool 'kept' within 0.001 s."
             assert (status, json.loads(said)) == (409, {"why": why, "timed_out": True})
             assert set(a.pools) == {"kept"}
 

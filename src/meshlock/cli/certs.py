@@ -46,7 +46,7 @@ def node(
     from meshlock.live.machine.limits import name as legal
 
     if legal(name, "node") == "ca":
-        raise Refused("'ca' is no name for a node: the authority's certificate is called so.")
+        raise Refused("A node cannot be called 'ca': the authority's certificate is called so.")
     Authority.load(folder / "ca").issue(name).save(folder / name)
     click.echo(f"{folder / name}.crt and {folder / name}.key go to {name}, with ca.crt.")
 

@@ -102,7 +102,7 @@ def links(known: dict[str, Any]) -> RenderableType:
         if link["left"]:
             state = Text("left", style="dim")
         rows.append([peer, state, link["address"] or "", str(link["in_custody"] or "")])
-    return Narrowing(["link", "state", "address", "in custody>"], rows)
+    return Narrowing(["link", "state", "address", "unacknowledged>"], rows)
 
 
 def pools(found: dict[str, Any], rates: dict[str, float] | None) -> list[RenderableType]:
@@ -158,13 +158,13 @@ def leases(name: str, pool: dict[str, Any]) -> RenderableType:
     from rich.text import Text
 
     epoch = "no epoch yet" if pool["epoch"] is None else f"epoch {pool['epoch']}"
-    reached = f"{pool['members_reached']} of {len(pool['members'])} members reached"
+    reached = f"{pool['members_reached']} of {len(pool['members'])} members reachable"
     text = Text(f"{name}: {epoch}, leases of {pool['lease']:g} s, {reached}")
-    text.append(f" ({pool['majority']} are needed)")
+    text.append(f" (quorum: {pool['majority']})")
     if len(pool["members"]) == 1:
         text.append(f"\n{name}: {pool['recovery']}")
     if pool["suspected"]:
-        text.append(f"; cannot be reached: {', '.join(pool['suspected'])}", style="red")
+        text.append(f"; unreachable: {', '.join(pool['suspected'])}", style="red")
     if pool["why"]:
         text.append(f"\n{name}: waiting, because {pool['why']}", style="yellow")
     return text

@@ -29,7 +29,7 @@ GRACE = 5.0
 """Seconds after the timeout of a request in which the agent must have answered."""
 
 TOO_OLD = (
-    "What answers at {place} is no agent of this version of meshlock: "
+    "What answers at {place} is not an agent of this version of meshlock: "
     "restart the agent after an upgrade, or say where it is with MESHLOCK_SOCKET."
 )
 
@@ -163,7 +163,7 @@ class Connection:
         except TimeoutError:
             raise TimeoutError(f"The agent at {self.place} does not answer.") from None
         except OSError:
-            raise AgentGone("The agent went away.") from None
+            raise AgentGone("The agent closed the connection.") from None
 
     def receive(self) -> tuple[int, bytes]:
         """The answer to what was sent last."""
@@ -174,7 +174,7 @@ class Connection:
                 if head is None or len(data) < head[2]:
                     part = self.socket.recv(16384)
                     if not part:
-                        raise AgentGone("The agent went away.")
+                        raise AgentGone("The agent closed the connection.")
                     data += part
                     if not data.startswith(b"HTTP/1.1 "[: len(data)]):
                         raise Refused(TOO_OLD.format(place=self.place))
@@ -187,7 +187,7 @@ class Connection:
         except TimeoutError:
             raise TimeoutError(f"The agent at {self.place} does not answer.") from None
         except OSError:
-            raise AgentGone("The agent went away.") from None
+            raise AgentGone("The agent closed the connection.") from None
         status, begin, end = head
         if end < 0:
             self.chunks, end = data[begin:], begin
@@ -226,7 +226,7 @@ class Connection:
             except OSError:
                 data = b""
             if not data:
-                raise AgentGone("The agent went away.")
+                raise AgentGone("The agent closed the connection.")
             self.chunks = data
         self.unchunk()
         *whole, self.text = self.text.split(b"\n\n")
@@ -241,7 +241,7 @@ class Connection:
             if end < 0 or len(self.chunks) < end + 2:
                 data = self.socket.recv(65536)
                 if not data:
-                    raise AgentGone("The agent went away.")
+                    raise AgentGone("The agent closed the connection.")
                 self.chunks += data
                 continue
             if end == line + 2:

@@ -90,7 +90,7 @@ class Line(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.over = True
-        self.fail(AgentGone("The agent went away."))
+        self.fail(AgentGone("The agent closed the connection."))
         if self.ended is not None:
             self.ended()
 

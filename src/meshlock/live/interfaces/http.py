@@ -678,7 +678,7 @@ async def serving_socket(interface: Interface, place: str) -> AsyncIterator[None
     try:
         server = await serve_unix(site, place)
     except OSError as error:
-        raise Refused(f"Cannot answer at {place}: {error_text(error)}.") from None
+        raise Refused(f"Cannot listen at {place}: {error_text(error)}.") from None
     path.chmod(0o660)
     try:
         yield
@@ -706,7 +706,7 @@ async def serving_port(
     try:
         server = await serve_port(site, host, port)
     except OSError as error:
-        raise Refused(f"Cannot answer at {address}: {error_text(error)}.") from None
+        raise Refused(f"Cannot listen at {address}: {error_text(error)}.") from None
     try:
         yield
     finally:

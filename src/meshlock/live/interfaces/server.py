@@ -458,7 +458,7 @@ def parsed_headers(text: str) -> Headers:
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not NAME(name):
-            raise HTTPError(400, "A line of the head is no header.")
+            raise HTTPError(400, "A line of the head is not a header.")
         name, value = name.lower(), value.strip(" \t")
         if name in fields:
             if name in ("content-length", "host", "transfer-encoding"):
@@ -478,7 +478,7 @@ def body_length(fields: Mapping[str, str]) -> int | None:
     if length is None:
         return 0
     if not (length.isascii() and length.isdecimal()):
-        raise HTTPError(400, "Content-Length is no number.")
+        raise HTTPError(400, "Content-Length is not a number.")
     if int(length[:20]) > MOST_BODY:
         raise too_long()
     return int(length)
@@ -505,7 +505,7 @@ def parsed(text: str) -> tuple[Request, int | None]:
         target = "/" + target[7:].partition("/")[2]
     path, _, query = target.partition("?")
     if not path.startswith("/") or not target.isascii():
-        raise HTTPError(400, "That is no path.")
+        raise HTTPError(400, "That is not a path.")
     parts = path[1:].split("/")
     if "%" in path:
         try:

@@ -82,7 +82,7 @@ class Identity:
             private = serialization.load_pem_private_key(Path(key).read_bytes(), None)
         except (ValueError, TypeError) as error:
             raise Refused(
-                f"{certificate} and {key} are no certificate and its key: {error}."
+                f"{certificate} and {key} are not a certificate and its key: {error}."
             ) from None
         if not isinstance(private, Signing):
             raise Refused(

@@ -434,7 +434,7 @@ class Mesh:
         try:
             found = await self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError as error:
-            raise Refused(f"Nobody can listen at {host}:{port}: {error_text(error)}.") from None
+            raise Refused(f"Cannot listen at {host}:{port}: {error_text(error)}.") from None
         family, kind, _, _, where = found[0]
         self.refuse_exposure(str(where[0]))
         listener = socket.socket(family, kind)
@@ -444,7 +444,7 @@ class Mesh:
             listener.bind(where)
         except OSError as error:
             listener.close()
-            raise Refused(f"Nobody can listen at {host}:{port}: {error_text(error)}.") from None
+            raise Refused(f"Cannot listen at {host}:{port}: {error_text(error)}.") from None
         self.address = f"{where[0]}:{listener.getsockname()[1]}"
         self.admission.listen(listener)
 
@@ -574,7 +574,7 @@ def split(address: str) -> tuple[str, int]:
     """``host:port``, where the host may be in brackets."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
-        raise Refused(f"'{address}' is no address of a node: write host:port.")
+        raise Refused(f"'{address}' is not an address of a node: write host:port.")
     if int(port) > 65535:
-        raise Refused(f"'{address}' is no address of a node: ports end at 65535.")
+        raise Refused(f"'{address}' is not an address of a node: ports end at 65535.")
     return host.strip("[]"), int(port)

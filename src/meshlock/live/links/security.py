@@ -85,7 +85,7 @@ def by_certificate(
             context.load_cert_chain(str(certificate), str(key))
         except ssl.SSLError as error:
             raise Refused(
-                f"{certificate} and {key} are no certificate and its key: {error}."
+                f"{certificate} and {key} are not a certificate and its key: {error}."
             ) from None
     if knows is None:
         knows = b"".join(sorted(client.get_ca_certs(binary_form=True)))

@@ -23,7 +23,7 @@ def error_text(error: Exception) -> str:
     if isinstance(error, socket.gaierror):
         return f"no such host ({(error.strerror or str(error)).lower()})"
     if isinstance(error, ConnectionRefusedError):
-        return "nobody listens there"
+        return "connection refused: nothing listens there"
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:

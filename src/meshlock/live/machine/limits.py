@@ -245,7 +245,7 @@ def options(given: Mapping[str, str]) -> None:
 def name(value: object, what: str = "pool") -> str:
     """``what`` it is the name of: a node, a pool."""
     if not isinstance(value, str) or not re.fullmatch(NAME, value):
-        raise Refused(f"{shown(value)} is no name for a {what}: {LETTERS}.")
+        raise Refused(f"{shown(value)} is not a valid name for a {what}: {LETTERS}.")
     return value
 
 

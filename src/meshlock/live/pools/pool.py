@@ -72,7 +72,7 @@ again without waiting for anything else would receive nothing and starve all oth
 LOST_AFTER = 10.0
 """Seconds after which a token that nobody has seen is said to be lost; without leases only."""
 
-SILENT = "whoever has the token does not answer"
+SILENT = "the token's holder does not answer"
 
 PICTURED_FOR = 0.1
 """Seconds in which one picture of the mesh is enough."""
@@ -222,7 +222,7 @@ class Pool(AnyPool):
             unknown = self.unknown(self.name)
             if unknown is not None:
                 raise unknown
-            raise NotInTime(f"Nobody has told us of a pool '{self.name}' yet.")
+            raise NotInTime(f"No node has announced a pool '{self.name}' yet.")
         waiter: Waiter | None = None
         end = self.mesh.loop.time() + WITHIN
         try:
@@ -302,7 +302,7 @@ class Pool(AnyPool):
         """In a sentence, why a request was not served in time."""
         waited = f"No permits of {self.name} within {timeout:g} s"
         if waiter is None:
-            return f"Nobody told us of a pool '{self.name}' within {timeout:g} s."
+            return f"No node announced a pool '{self.name}' within {timeout:g} s."
         obstacle = self.obstacle()
         if obstacle:
             return f"{waited}: {obstacle}."
@@ -866,7 +866,7 @@ class Pool(AnyPool):
     def describe(self) -> dict[str, Any]:
         configuration, core = self.configuration, self.core
         if configuration is None or core is None:
-            return {"known": False, "why": "no neighbour has told us of it yet"}
+            return {"known": False, "why": "no neighbour has announced it yet"}
         recovery = self.members.describe() if self.members is not None else {}
         clients = self.clients.values()
         waiting = [one for one in clients if one.grant is None and not one.abandoned]

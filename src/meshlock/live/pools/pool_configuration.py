@@ -85,7 +85,7 @@ class PoolConfiguration(msgspec.Struct, array_like=True, frozen=True):
             return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) >> 1
         if name not in self.members:
             raise Refused(
-                f"{name} is no member of the pool {self.pool}: {self.algorithm} is for fixed "
+                f"{name} is not a member of the pool {self.pool}: {self.algorithm} is for fixed "
                 f"networks, so whoever founds the pool must list it."
             )
         return self.members.index(name)

@@ -165,12 +165,12 @@ function links(view) {
   const key = JSON.stringify([view.allowed, all.map(([peer, link]) => [peer, state(link), link.in_custody])]);
   fill("links", key, () => {
     if (!all.length) return [element("p", { class: "muted", text: "No links." })];
-    const columns = ["peer", "state", "in custody", ...(view.allowed ? [" "] : [])];
+    const columns = ["peer", "state", "unacknowledged", ...(view.allowed ? [" "] : [])];
     return [rowsOf(columns, all.map(([peer, link]) => {
       const cut = link.cut_for !== null;
       const press = cut ? () => act("restore", { peer }) : () => act("cut", { peer, seconds: 30 });
       const text = cut ? "Restore" : "Cut for 30 s";
-      return { peer, state: state(link), "in custody": link.in_custody, " ": element("button", { type: "button", text, "aria-label": `${text}: the link to ${peer}`, "data-key": `link ${peer}`, onclick: press }) };
+      return { peer, state: state(link), "unacknowledged": link.in_custody, " ": element("button", { type: "button", text, "aria-label": `${text}: the link to ${peer}`, "data-key": `link ${peer}`, onclick: press }) };
     }))];
   });
 }
