@@ -49,9 +49,9 @@ def answer(**pools: Any) -> dict[str, Any]:
             "south": {"up": True, "left": False, "address": "10.0.0.2:7400", "in_custody": 1}
         },
         "map": {
-            "north": {"distance": 0, "links": ["south"], "left": False},
-            "south": {"distance": 1, "links": ["north"], "left": False},
-            "attic": {"distance": None, "links": ["south"], "left": False},
+            "north": {"distance": 0, "links": ["south"], "left": False, "only_way": False},
+            "south": {"distance": 1, "links": ["north"], "left": False, "only_way": False},
+            "attic": {"distance": None, "links": ["south"], "left": False, "only_way": False},
         },
         "pools": pools,
     }
@@ -131,7 +131,11 @@ def test_what_is_wrong_stands_below_in_full() -> None:
 
 
 def test_a_node_alone_and_without_pools() -> None:
-    alone = {**answer(), "links": {}, "map": {"north": {"distance": 0, "links": [], "left": False}}}
+    alone = {
+        **answer(),
+        "links": {},
+        "map": {"north": {"distance": 0, "links": [], "left": False, "only_way": False}},
+    }
     assert "no links: this node is alone" in drawn(alone)
     assert "no pools: make one with --pool NAME=PERMITS" in drawn(alone)
 

@@ -77,8 +77,8 @@ COMMANDS: dict[str, str] = {
     # flags
     "polo": "No such command 'polo'. Did you mean 'pool'? See 'meshlock --help'.",
     "pool reste docks": "Did you mean 'reset'? See 'meshlock pool --help'.",
-    "status --sokcet x": "No such option: --sokcet",
-    "exec --pool docks": "Missing argument 'command'. See 'meshlock exec --help'.",
+    "status --sokcet x": "No such option",
+    "exec --pool docks": "Missing argument 'COMMAND...'. See 'meshlock exec --help'.",
     "exec -- true": "Missing option '--pool'.",
     "exec --pool docks --want x -- true": "Invalid value for '--want'",
     # an agent that is not there
@@ -97,7 +97,7 @@ COMMANDS: dict[str, str] = {
     "exec --pool gpus --slots-to A=B -- true": "--slots-to takes the name of a variable",
     "exec --pool docks -- ./nothing": "Cannot run ./nothing: No such file or directory.",
     # pools
-    "pool show": "Missing argument 'name'. See 'meshlock pool show --help'.",
+    "pool show": "Missing argument 'NAME'. See 'meshlock pool show --help'.",
     "pool show doks": "No pool 'doks'; known: docks, gpus, papers.",
     "pool set docks": "Say how many permits there are to be (--permits), or their names (--slots).",
     "pool set docks --permits 0": "--permits 0 is out of range: use 1 to 100,000.",

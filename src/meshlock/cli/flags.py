@@ -60,13 +60,14 @@ class Option(Word):
     def made(self, of: Parameter, kind: Any, many: bool) -> click.Parameter:
         flag = of.name.replace("_", "-")
         required = of.default is Parameter.empty
+        default = {} if required else {"default": of.default}  # None would be one for click
         return click.Option(
             [*(self.names or [f"--{flag}" if kind else f"--{flag}/--no-{flag}"]), of.name],
             type=kind if self.least is None else click.FloatRange(min=self.least),
             is_flag=kind is None,
             multiple=many,
             required=required,
-            default=None if required else of.default,
+            **default,
             show_default=True,
             help=self.help,
             metavar=self.metavar,
