@@ -39,6 +39,27 @@ def test_a_pool_is_born_after_the_quiet_period_and_one_wait_by_one_proposal(insi
 
 
 @inside
+def test_who_has_nothing_to_do_may_sleep_until_a_lease_has_to_be_renewed(inside: str) -> None:
+    machines = born(inside)
+    machines.run(2 * LEASE)
+    (holder,) = machines.holders()
+    for me in range(3):
+        node = machines.at(me)
+        assert node.now < node.pace.rests_until() <= node.now + LEASE // 3
+    node = machines.at(holder)
+    assert node.token is not None and node.pace.rests_until() <= node.token.until - 2 * LEASE // 3
+    machines.ask(holder)  # something is going on
+    assert node.pace.rests_until() == node.now
+    machines.leave(holder)
+    assert node.pace.rests_until() > node.now
+    node.unreachable = {(holder + 1) % 3}
+    assert node.pace.rests_until() == node.now
+    node.unreachable = set()
+    node.pace.change = Change(permits=5)
+    assert node.pace.rests_until() == node.now
+
+
+@inside
 def test_a_killed_holder_is_replaced_within_two_leases_by_one_proposal(inside: str) -> None:
     machines = born(inside, several_permits(inside, 2), size=5)
     machines.ask(3)

@@ -20,6 +20,7 @@ from meshlock import Node, Pool, Refused
 from meshlock.algorithms.recovery.inside import tree
 from meshlock.live.interfaces.http import Interface, serving_socket
 from meshlock.live.machine import clock, limits
+from meshlock.live.pools.members import Members
 from meshlock.trace.audit import Audit
 from meshlock.trace.merge import merge
 from meshlock.trace.reader import Trace
@@ -106,6 +107,29 @@ def test_an_idle_holder_grants_without_a_message() -> None:
                 assert grant is not None
                 assert {**docks.measures.sent, "RENEW": 0} == before
                 grant.release()
+
+    run(story)
+
+
+def test_idle_nodes_are_woken_a_few_times_per_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    wakes = 0
+    wake = Members.wake
+
+    def counted(members: Members) -> None:
+        nonlocal wakes
+        wakes += 1
+        wake(members)
+
+    monkeypatch.setattr(Members, "wake", counted)
+
+    async def story() -> None:
+        nonlocal wakes
+        async with three() as nodes:
+            await eventually(lambda: holds_token(nodes))
+            await a_while(3 * LEASE)
+            wakes = 0
+            await a_while(10 * LEASE)
+            assert 3 * 10 * 3 <= wakes <= 3 * 10 * 8  # of 30 where anything is going on
 
     run(story)
 

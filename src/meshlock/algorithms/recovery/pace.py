@@ -3,7 +3,8 @@
 :mod:`.layer` says what is right at any moment; this says what is wise, and nothing here can make
 anything unsafe. The runner wakes the node when :meth:`Pace.wake_at` says so, some thirty times per
 lease, and earlier if it likes, with ``chance``, a number from 0 to 1 that it draws; and it keeps
-the node's ``unreachable`` up to date.
+the node's ``unreachable`` up to date. One that minds what idle pools cost wakes it three times per
+lease while nothing is going on (:meth:`Pace.rests_until`).
 
 **A lease is renewed** when a third of it is over, by whoever holds something under it, and asked
 for again every sixth while nobody answers. Since the token's holder is among those, members hear
@@ -60,6 +61,8 @@ STEP = 20
 
 WAKES = 30
 """Per lease."""
+RESTING = 3
+"""Parts of a lease: so long a node may sleep while nothing is going on."""
 PATIENCE = 4
 """Leases: so long the members have to confirm a ledger."""
 FEW = "too few members have promised"
@@ -122,6 +125,24 @@ class Pace:
         if due < now:
             due = now
         return self.woken_at + 1 if self.began and due <= self.woken_at else due
+
+    def rests_until(self) -> int:
+        """Nobody asks, holds, gives back, proposes or is unreachable: then a runner may let the
+        node sleep this long, and wakes it when ``unreachable`` or ``change`` is set."""
+        node, token = self.node, self.node.token
+        if len(node.waiting) > 0 or len(node.grants) > 0 or not self.began or node.quiet():
+            return node.now
+        if not node.active() or node.proposal is not None or node.unaccepted is not None:
+            return node.now
+        open_ends = len(node.receipts) + len(node.struck) + len(node.returning) + len(node.former)
+        if open_ends + len(node.lapsing) + len(node.unreachable) + len(self.gone_since) > 0:
+            return node.now
+        if self.reason != "" or self.change is not None or self.wanted is not None:
+            return node.now
+        due = node.now + self.lease // RESTING
+        if token is not None:
+            return min(due, token.until - 2 * self.lease // 3)
+        return min(due, node.heard_at + self.lease) if node.member else due
 
     def wake(self, chance: float) -> None:
         node = self.node

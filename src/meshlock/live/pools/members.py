@@ -71,9 +71,9 @@ class Members:
         self.door = Door(pool, self.node, self.proofs)
         self.start(founding, floor)
         self.permits = self.node.config.permits
-        self.map_changed()
         self.waking_at = self.node.now
         self.waking = self.mesh.mishaps.later(0.0, "leases", self.wake)
+        self.map_changed()
 
     def start(self, founding: bool, above: int) -> None:
         """A life of the node begins; that of the pool as well, if it was made just now. If that is
@@ -110,7 +110,7 @@ class Members:
             self.pool.carry_out("timer", {})
             self.mesh.flush()
         finally:
-            self.waking_at = node.wake_at()
+            self.waking_at = max(node.wake_at(), node.pace.rests_until())
             self.sleep()
 
     def sleep_until_due(self) -> None:
@@ -152,6 +152,8 @@ class Members:
         here = [number for number, name in pool.names.items() if self.reaches(name)]
         self.terms.nodes = tuple(sorted({*here, *node.members}))
         node.unreachable = {number for number in pool.names if number not in here}
+        self.tell_time()
+        self.sleep_until_due()
 
     def reaches(self, name: str) -> bool:
         return name == self.pool.me or self.mesh.link_map.reaches(name)
@@ -240,6 +242,8 @@ class Members:
             raise Refused("Another change of the pool is under way: wait for it.")
         while node.holder_hop < 0 or not change.is_made(node.config):
             pace.change = change
+            self.tell_time()
+            self.sleep_until_due()
             try:
                 await asyncio.sleep(self.mesh.heartbeat)
             finally:
