@@ -71,7 +71,7 @@ AXES = {
     "hold": "time units",
     "patience": "grants",
     "crashes": "time units between crashes",
-    "mobility": "rate, or squares per time unit",
+    "mobility": "squares per time unit",
 }
 """Units of settings."""
 

@@ -50,9 +50,8 @@ def draw(study: Study, plot: Plot, found: list[Summary], path: Path) -> None:
             len(rows), len(plot.measures), figsize=size, squeeze=False, layout="constrained"
         )
         figure.suptitle(plot.title)
-        names = dict.fromkeys(name for row in rows for panel in row for name in panel.series)
-        styles = {name: number for number, name in enumerate(names)}
         for row, axes_row in zip(rows, grid, strict=True):
+            styles = {name: number for number, name in enumerate(row[0].series)}
             for panel, axes in zip(row, axes_row, strict=True):
                 axes.set_title(panel.title, fontsize="medium")
                 if places is None:
@@ -62,8 +61,7 @@ def draw(study: Study, plot: Plot, found: list[Summary], path: Path) -> None:
             if len(styles) > 1:
                 handles = None
                 if bars:
-                    shown = row[-1].series
-                    handles = [Patch(label=name, **bar(styles[name])) for name in shown]
+                    handles = [Patch(label=name, **bar(style)) for name, style in styles.items()]
                 axes_row[-1].legend(
                     handles=handles, fontsize="small", loc="upper left", bbox_to_anchor=(1, 1)
                 )
@@ -82,6 +80,8 @@ def save(figure: Any, path: Path) -> None:
 def draw_curves(
     axes: Any, panel: Panel, places: dict[Value, float], styles: dict[str, int], plot: Plot
 ) -> None:
+    from matplotlib.ticker import LogFormatter
+
     heights = []
     marks: list[tuple[float, float | None, str]] = []
     for name, points in panel.series.items():
@@ -98,7 +98,8 @@ def draw_curves(
                 ys.append(got.mean)
                 halves.append(got.half or 0.0)
             if summary.mark and panel.measure != BROKEN:
-                marks.append((places[at], got.mean if got else None, summary.mark))
+                told = summary.mark if got else f"{name} {summary.mark}".strip()
+                marks.append((places[at], got.mean if got else None, told))
         laws = [(places[at], points[at].laws[panel.measure]) for at in panel.xs
                 if at in points and panel.measure in points[at].laws]  # fmt: skip
         if laws:
@@ -112,12 +113,15 @@ def draw_curves(
     wide_y = bool(heights) and min(heights) > 0 and max(heights) >= WIDE_RANGE * min(heights)
     if "x" in plot.log if plot.log is not None else wide_x:
         axes.set_xscale("log")
-        label_ticks(axes, sorted(places.values()))
+        label_ticks(axes, sorted({places[at] for at in panel.xs}))
     if "y" in plot.log if plot.log is not None else wide_y:
         axes.set_yscale("log")
+        axes.set_ylim(bottom=min(heights) / 1.6)  # an interval may reach below 0
+        for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            which(LogFormatter(labelOnlyBase=False, minor_thresholds=(1.5, 0.5)))
     else:
         axes.set_ylim(bottom=min(0.0, *heights, 0.0))
-    axes.set_xlabel(f"{plot.x}, {AXES[plot.x]}" if plot.x in AXES else plot.x)
+    axes.set_xlabel(axis_title(plot.x, list(places)))
     axes.set_ylabel(unit(panel.measure) or panel.measure)
     axes.grid(alpha=0.3)
     for x, y, mark in marks:
@@ -126,6 +130,13 @@ def draw_curves(
             mark, (x, y if y is not None else 0.03), color=BROKEN_COLOUR, fontsize="x-small",
             ha="center", va="bottom", rotation=90, zorder=5, **place
         )  # fmt: skip
+
+
+def axis_title(axis: str, labels: list[Value]) -> str:
+    """With the unit, if it has one, and the word that all its values begin with."""
+    words = {str(label).partition(":")[0] for label in labels if ":" in str(label)}
+    title = f"{axis}: {words.pop()}" if len(words) == 1 else axis
+    return f"{title}, {AXES[axis]}" if axis in AXES else title
 
 
 def label_ticks(axes: Any, at: list[float]) -> None:
