@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from meshlock.sweep.measures import title
-from meshlock.sweep.study import Plot, Study, Value
+from meshlock.sweep.study import Plot, Study, Value, number_in
 from meshlock.sweep.sweep import Summary
 
 
@@ -31,7 +31,7 @@ def panel(study: Study, plot: Plot, found: list[Summary], measure: str, row: Val
         labels = summary.point.labels
         if plot.panels and labels[plot.panels] != row:
             continue
-        words = [str(labels[axis]) for axis in plot.series if str(labels[axis])]
+        words = [called(axis, labels[axis]) for axis in plot.series if str(labels[axis])]
         x = labels[plot.x] if plot.x else ""
         series.setdefault(", ".join(words), {})[x] = summary
     xs = [
@@ -40,4 +40,9 @@ def panel(study: Study, plot: Plot, found: list[Summary], measure: str, row: Val
         if any(x in s for s in series.values())
     ]
     name = title(measure)
-    return Panel(measure, f"{row}: {name}" if row != "" else name, xs, series)
+    return Panel(measure, f"{called(plot.panels, row)}: {name}" if row != "" else name, xs, series)
+
+
+def called(axis: str, label: Value) -> str:
+    """A number alone says nothing."""
+    return str(label) if number_in(label) is None else f"{axis} {label}"

@@ -85,7 +85,7 @@ def number(value: float) -> str:
 
 
 def plus_minus(mean: float, half: float) -> str:
-    return number(mean) if half == 0 else f"{number(mean)} ± {half:.2g}"
+    return number(mean) if half <= 1e-9 * abs(mean) else f"{number(mean)} ± {half:.2g}"
 
 
 def broken_runs(found: list[Summary]) -> list[str]:
