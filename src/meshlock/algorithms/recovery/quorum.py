@@ -266,9 +266,13 @@ class Quorum(Conclusions):
             self.send(Promise(propose.sender, propose.epoch, self.last_report))
 
     def fits(self, config: Config) -> bool:
-        """Members and permits of an epoch are the same everywhere, but at birth from files."""
+        """Members and permits of an epoch are the same everywhere, but at birth from files. Who
+        knows no members yet has nothing against any: a pool that is made anew waits before its
+        first epoch, and its maker is its member all the while."""
         mine = self.config
-        return config.lease == mine.lease and (config.epoch != mine.epoch or config == mine)
+        if config.epoch == mine.epoch and len(config.members) > 0 and len(mine.members) > 0:
+            return config == mine
+        return config.lease == mine.lease
 
     def receive_refuse(self, refuse: Refuse) -> None:
         self.out.append(Conflict(refuse.sender, refuse.config))
