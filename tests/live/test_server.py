@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import cast
 
 import pytest
@@ -255,7 +255,8 @@ def test_whoever_is_slow_or_asleep_is_hung_up_on(monkeypatch: pytest.MonkeyPatch
     async def story() -> None:
         async with served() as port:
             for begun in (b"GET / HT", get("/body", "Content-Length: 5", method="POST"), b""):
-                assert await said(port, begun) == b""
+                with suppress(ConnectionResetError):  # it was not even read
+                    assert await said(port, begun) == b""
 
     run(story)
 
