@@ -63,6 +63,11 @@ def find(name: str) -> Algorithm:
         from meshlock.algorithms.mutants.catalogue import mutant
 
         return mutant(name).algorithm
+    from meshlock.algorithms.outside import of_package
+
+    found = of_package(name)
+    if found is not None:
+        return found
     close = get_close_matches(name, ALGORITHMS, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"choose one of {', '.join(ALGORITHMS)}."
     raise Refused(f"There is no algorithm '{name}': {hint}")

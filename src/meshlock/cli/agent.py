@@ -101,7 +101,7 @@ def agent(
         Option(help="Seconds that permits are held unless they are renewed.", group=POOLS),
     ] = None,
     algorithm: Annotated[
-        str | None, Option(help="jiang unless another is named.", group=POOLS)
+        str | None, Option(help="jiang unless another is named; or a file.py.", group=POOLS)
     ] = None,
     option: Annotated[
         list[str] | None,
@@ -127,6 +127,7 @@ def agent(
     """
     import sys
 
+    from meshlock.algorithms.outside import load
     from meshlock.cli.output import named_values
     from meshlock.errors import Refused
     from meshlock.live.interfaces import configuration as conf
@@ -165,7 +166,7 @@ def agent(
         "promote_after": promote_after,
         "replace_after": replace_after,
         "lease": lease,
-        "algorithm": algorithm,
+        "algorithm": None if algorithm is None else load(algorithm),
         "options": named_values("--option", option) if option else None,
         "recovery": recovery,
         "founder": founder or None,

@@ -6,6 +6,18 @@ from typing import Annotated
 
 from meshlock.cli.flags import Option
 
+Outside = Annotated[
+    list[str] | None,
+    Option("--algorithm", help="A file.py with algorithms that traces or runs name (repeat)."),
+]
+
+
+def load_all(algorithms: list[str] | None) -> None:
+    from meshlock.algorithms.outside import load
+
+    for text in algorithms or []:
+        load(text)
+
 
 def algorithms(
     json: Annotated[bool, Option("--json", help="One JSON list.")] = False,
@@ -14,10 +26,11 @@ def algorithms(
 
     Example: meshlock algorithms
     """
-    from meshlock.algorithms.registry import ALGORITHMS
+    from meshlock.algorithms.outside import installed
+    from meshlock.algorithms.registry import ALGORITHMS, find
     from meshlock.cli.output import print_columns, print_json
 
-    entries = ALGORITHMS.values()
+    entries = [find(name) for name in [*ALGORITHMS, *installed()]]
     if json:
         print_json(
             [

@@ -30,7 +30,7 @@ def check(
     algorithm: Annotated[
         str | None,
         Option(
-            help="See meshlock algorithms; raymond unless said.",
+            help="See meshlock algorithms; or a file.py. raymond unless said.",
             complete=completion.algorithms,
         ),
     ] = None,

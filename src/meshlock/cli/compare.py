@@ -98,13 +98,19 @@ def study_of(names: list[str], common: dict[str, str | int]) -> Study:
     Settings(common)  # refuses what is no setting, such as what only studies have
     cases: list[dict[str, str | int]] = []
     for name in names:
-        algorithm, _, options = name.partition(":")
+        algorithm, options = split(name)
         own = setting_pairs(name, options.split(",") if options else [])
         if name in [case["name"] for case in cases]:
             raise Refused(f"'{name}' is named twice.")
         cases.append({**own, "algorithm": algorithm, "name": name})
     said = ", ".join(f"{name} {value}" for name, value in common.items() if name != "algorithm")
     return study({**common, AXIS: cases, "measures": DRAWN, "title": said}, "compare")
+
+
+def split(name: str) -> tuple[str, str]:
+    """The algorithm and its options, of ``jiang:moves=silent`` or ``mine.py:name:moves=silent``."""
+    algorithm, _, options = name.rpartition(":")
+    return (algorithm, options) if "=" in options else (name, "")
 
 
 def refuse_if_impossible(path: Path) -> None:

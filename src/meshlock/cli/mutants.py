@@ -56,7 +56,9 @@ def mutants(
 def chosen(algorithm: str | None, mutant: str | None, without: list[str] | None) -> str | None:
     """The name of the algorithm to run, if any of the three flags says it."""
     if mutant is None and without is None:
-        return algorithm
+        from meshlock.algorithms.outside import load
+
+        return algorithm if algorithm is None else load(algorithm)
     from meshlock.algorithms.mutants import catalogue
     from meshlock.algorithms.mutants.jiang_without import PREFIX
     from meshlock.errors import Refused

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from meshlock.cli.algorithms import Outside, load_all
 from meshlock.cli.flags import Argument, Option
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ def replay(
     output: Annotated[
         Path | None, Option("--output", "-o", help="Write it as a scenario file too.")
     ] = None,
+    algorithm: Outside = None,
 ) -> None:
     """Play a recorded run again in the simulator, step by step, and judge it.
 
@@ -27,6 +29,7 @@ def replay(
     from meshlock.cli.output import print_json
     from meshlock.errors import Refused
 
+    load_all(algorithm)
     schedule, entries = read(trace)
     play = schedule.play(strict=True)
     outcome = play.outcome()
@@ -50,6 +53,7 @@ def replay(
 def shrink(
     trace: Annotated[Path, Argument(help="The trace of a run that failed.")],
     output: Annotated[Path, Option("--output", "-o", help="The scenario file to write.")],
+    algorithm: Outside = None,
 ) -> None:
     """Make a failing run small: fewer nodes, requests, changes and steps, the same failure.
 
@@ -57,6 +61,7 @@ def shrink(
     """
     from meshlock.simulate.shrink import shrink as make_small
 
+    load_all(algorithm)
     schedule, _ = read(trace)
     small, wrong = make_small(schedule)
     save(small, f"{small.algorithm.name} violates {', '.join(sorted(wrong))}", output, "finish\n")

@@ -26,7 +26,7 @@ def scenario(
     algorithm: Annotated[
         str | None,
         Option(
-            help="See meshlock algorithms; without it the one that the script names.",
+            help="See meshlock algorithms; or a file.py. Without it the script's.",
             complete=completion.algorithms,
         ),
     ] = None,

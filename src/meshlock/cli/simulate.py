@@ -23,7 +23,7 @@ def simulate(
     ] = None,
     algorithm: Annotated[
         str | None,
-        Option(help="See meshlock algorithms.", complete=completion.algorithms),
+        Option(help="See meshlock algorithms; or a file.py.", complete=completion.algorithms),
     ] = None,
     mutant: Mutant = None,
     without: Without = None,

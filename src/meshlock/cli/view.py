@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from meshlock.cli.algorithms import Outside, load_all
 from meshlock.cli.flags import Argument, Option
 
 
@@ -12,6 +13,7 @@ def view(
     trace: Annotated[Path | None, Argument(help="A trace file to play.")] = None,
     port: Annotated[int, Option(help="Where the page is served; 0: any free port.")] = 8765,
     browser: Annotated[bool, Option(help="Open it in a browser.")] = True,
+    algorithm: Outside = None,
 ) -> None:
     """Play a trace in the browser; without one, drive a small run by hand.
 
@@ -19,4 +21,5 @@ def view(
     """
     from meshlock.web.serving import serve
 
+    load_all(algorithm)
     serve(trace, port, browser)

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 import meshlock
+from meshlock.algorithms.outside import load
 from meshlock.errors import Refused
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.report import figures
@@ -63,11 +64,18 @@ def key_of(values: Values, events: int) -> str:
     return digest.hexdigest()[:32]
 
 
+def settings_of(values: Values) -> Settings:
+    """With an algorithm of a file, that file is loaded, wherever this is."""
+    if "algorithm" in values:
+        values = {**values, "algorithm": load(str(values["algorithm"]))}
+    return Settings(values)
+
+
 def line_of(values: Values, events: int) -> bytes:
     """Make the run; whatever goes wrong in it is said in its line."""
     line = Line(key_of(values, events), values)
     try:
-        settings = Settings(values)
+        settings = settings_of(values)
         run = simulation(settings, None)
         stretch = whole_run(run, lambda: refuse_too_long(run, events))
         if stretch.interrupted:

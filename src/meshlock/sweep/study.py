@@ -25,9 +25,10 @@ from typing import Any
 
 from meshlock.algorithms.registry import ALGORITHMS, find, settle
 from meshlock.errors import Refused
-from meshlock.simulate.settings import DEFAULTS, RECOVERY, Settings
+from meshlock.simulate.settings import DEFAULTS, RECOVERY
 from meshlock.sweep.formula import Formula
 from meshlock.sweep.measures import refuse_unknown
+from meshlock.sweep.runs import settings_of
 
 Value = str | int
 Labels = dict[str, Value]
@@ -295,7 +296,7 @@ def refuse_wrong(points: list[Point]) -> None:
     """Names and options that no run could have, before any run."""
     seen: set[tuple[Value, ...]] = set()
     for point in points:
-        settings = Settings(point.values)
+        settings = settings_of(point.values)
         settle(find(settings.text("algorithm")), settings.options)
         key = tuple(point.labels.values())
         if key in seen:

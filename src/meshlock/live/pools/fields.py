@@ -15,6 +15,7 @@ import msgspec
 from meshlock.algorithms.interface import Algorithm, Message
 from meshlock.algorithms.recovery import records
 from meshlock.algorithms.recovery.messages import KINDS
+from meshlock.errors import Refused
 from meshlock.live.links.frames import UNREADABLE, BadFrame
 from meshlock.live.machine.limits import (
     MEMBERS,
@@ -148,7 +149,14 @@ class Shape:
         self.kind: Callable[..., Message] = kind
         self.name = kind.kind
         self.sealed = sealed
-        fields = [FIELDS.get(f"{algorithm} {name}") or FIELDS[name] for name in kind.fields]
+        fields: list[Any] = []
+        for name in kind.fields:
+            if name not in FIELDS:
+                raise Refused(
+                    f"Live nodes do not know the field '{name}' of {kind.kind}: call it as one of "
+                    f"{', '.join([known for known in FIELDS if ' ' not in known])}."
+                )
+            fields.append(FIELDS.get(f"{algorithm} {name}", FIELDS[name]))
         self.decode: Callable[[bytes], tuple[Any, ...]]
         self.decode = msgspec.msgpack.Decoder(row(*([SEAL] if sealed else []), *fields)).decode
         self.names = kind.fields
