@@ -86,7 +86,7 @@ def test_permits_without_names_have_none_and_names_need_leases() -> None:
                 a.pool("gpus", GPUS, recovery="none")
             with pytest.raises(Refused, match="names 'gpu0' twice"):
                 a.pool("gpus", ["gpu0", "gpu0"])
-            with pytest.raises(Refused, match="no name for a permit"):
+            with pytest.raises(Refused, match="not a valid name for a permit"):
                 a.pool("gpus", ["gpu 0"])
 
     run(story)
