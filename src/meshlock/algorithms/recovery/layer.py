@@ -419,6 +419,7 @@ class Layer(Quorum):
         token = self.token
         assert token is not None
         token.hop += 1
+        token.ledger = self.handed(token.ledger)
         receiver = message.receiver
         boot = self.boot_of(receiver)
         self.token = None

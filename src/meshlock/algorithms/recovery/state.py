@@ -269,8 +269,9 @@ class State(Leased):
         self.lapsed_at = NEVER
         # the algorithm inside
         self.label: Callable[[int], str] = unlabelled  # what a client wants to be known by
-        # what a new token's ledger says
+        # what the ledger says when its token is new, and when it is handed on
         self.minted: Callable[[tuple[Entry, ...]], tuple[Entry, ...]] = unchanged
+        self.handed: Callable[[tuple[Entry, ...]], tuple[Entry, ...]] = unchanged
         self.inside = Inside(me, terms.algorithm, terms.options)
         self.inner: Node | None = None
         self.serving = NIL  # of an algorithm that takes one client at a time

@@ -50,9 +50,12 @@ def fitting(label: str) -> str:
     return label[:LONGEST]
 
 
-def note(client: int, commitment: str, label: str) -> str:
-    """Of a grant that is made now; the ``commitment`` is without spaces."""
-    return f"{client} {int(time.time())} {commitment} {label}"
+NONE_YET = "-"
+
+
+def note(client: int, label: str) -> str:
+    """Of a grant that is made now; its commitment follows when the token leaves."""
+    return f"{client} {int(time.time())} {NONE_YET} {label}"
 
 
 def read(note: str) -> tuple[int, int, str]:
@@ -65,7 +68,7 @@ def read(note: str) -> tuple[int, int, str]:
 
 
 def commitment(note: str) -> str:
-    """Empty if there is none."""
+    """A word; empty where there never is one."""
     words = note.split(" ", 3)
     return words[2] if len(words) == 4 else ""
 

@@ -67,7 +67,8 @@ class Members:
         self.node.pace.called = self.name
         self.node.label = self.label
         self.proofs = Proofs(self.node)
-        self.node.minted = self.proofs.of_ledger
+        self.node.minted = self.proofs.minted
+        self.node.handed = self.proofs.handed
         self.door = Door(pool, self.node, self.proofs)
         self.start(founding, floor)
         self.permits = self.node.config.permits
@@ -258,9 +259,7 @@ class Members:
     def label(self, client: int) -> str:
         """What the ledger says of a grant that is made now; nothing if nobody waits any more."""
         waiter = self.pool.clients.get(client)
-        if waiter is None:
-            return ""
-        return note(client, self.proofs.of_grant(waiter.want), waiter.label)
+        return "" if waiter is None else note(client, waiter.label)
 
     # -- what people ask ---------------------------------------------------------------
 

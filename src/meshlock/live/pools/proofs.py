@@ -6,15 +6,15 @@ ledger has a *commitment*: a value, hashed as often as the grant has permits. Gi
 means telling a value that is so much nearer to the first one. Nobody else knows it, everybody who
 meets the token can check it, and it is good for nothing but this.
 
-Whoever has a grant commits itself when it is made. What stands in the first ledger of an epoch
-comes back by way of the founder, to whom its owner says so itself: the founder commits itself when
-it mints the token.
+Whoever has a grant commits itself when the token leaves: before, nobody else can strike it out.
+What stands in the first ledger of an epoch comes back by way of the founder, to whom its owner says
+so itself: the founder commits itself when it mints the token.
 """
 
 from __future__ import annotations
 
-import base64
 import secrets
+import struct
 from hashlib import blake2b
 
 from meshlock.algorithms.recovery.layer import Layer
@@ -23,6 +23,8 @@ from meshlock.live.machine import labels, limits
 
 SIZE = 16
 """Bytes of a value."""
+
+NUMBERS = struct.Struct("!QQQ")
 
 Proof = bytes
 
@@ -33,25 +35,25 @@ class Proofs:
         self.key = secrets.randbits(256).to_bytes(32)  # of this life
         self.told: dict[Fence, Proof] = {}  # of others, which go along with what is pending
 
-    def of_grant(self, want: int) -> str:
-        """The commitment of the grant that is made just now."""
-        token = self.node.token
-        assert token is not None
-        return written(want, self.value(Fence(token.epoch, token.grants), want))
+    def minted(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        """The founder commits itself in place of the owners."""
+        return tuple([self.committed(entry) for entry in entries])
 
-    def of_ledger(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-        """Those of the founder, in place of the owners'."""
-        return tuple([self.renamed(entry) for entry in entries])
+    def handed(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        """What was granted since the token came here, and goes along with it."""
+        fresh = [entry for entry in entries if labels.commitment(entry.label) == labels.NONE_YET]
+        if len(fresh) == 0:
+            return entries
+        return tuple([self.committed(entry) if entry in fresh else entry for entry in entries])
 
-    def renamed(self, entry: Entry) -> Entry:
-        ours = written(entry.permits, self.value(entry.fence, entry.permits))
+    def committed(self, entry: Entry) -> Entry:
+        ours = f"{entry.permits}.{self.value(entry.fence, entry.permits).hex()}"
         return entry._replace(label=labels.committed(entry.label, ours))
 
     def value(self, fence: Fence, left: int) -> Proof:
         """What shows that no more than so many permits are still held."""
-        epoch = self.node.adopted
-        text = f"{tuple(fence.epoch)} {fence.number} {tuple(epoch)}".encode()
-        return hashed(blake2b(text, key=self.key, digest_size=SIZE).digest(), left)
+        what = NUMBERS.pack(fence.epoch.counter, fence.number, self.node.adopted.counter)
+        return hashed(blake2b(what, key=self.key, digest_size=SIZE).digest(), left)
 
     # -- on the way ----------------------------------------------------------------------------
 
@@ -105,12 +107,12 @@ class Proofs:
             return True  # nobody has ever waited for it
         number, _, value = commitment.partition(".")
         if not number.isdecimal() or int(number) > limits.LEASED_PERMITS.most:
-            return False
+            return False  # or it has never left its owner
         all_permits = int(number)
         over = all_permits - (entry.permits - permits)  # so many are no longer held, it says
         reached = hashed(proof, max(0, over))
         for _ in range(max(0, all_permits - over) + 1):
-            if text(reached) == value:
+            if reached.hex() == value:
                 return True
             reached = hashed(reached, 1)
         return False
@@ -120,11 +122,3 @@ def hashed(value: bytes, times: int) -> bytes:
     for _ in range(times):
         value = blake2b(value, digest_size=SIZE).digest()
     return value
-
-
-def written(permits: int, value: bytes) -> str:
-    return f"{permits}.{text(value)}"
-
-
-def text(value: bytes) -> str:
-    return base64.urlsafe_b64encode(value).decode().rstrip("=")
