@@ -142,7 +142,7 @@ def axis_title(axis: str, labels: list[Value]) -> str:
 def label_ticks(axes: Any, at: list[float]) -> None:
     """The values that were run, if they fit."""
     if len(at) <= 12:
-        axes.set_xticks(at, [f"{x:g}" for x in at])
+        axes.set_xticks(at, [f"{x:g}" if x < 1e5 else f"{x:,.0f}" for x in at])
         axes.set_xticks([], minor=True)
         if len(at) > 7:
             axes.tick_params(axis="x", labelrotation=45)
