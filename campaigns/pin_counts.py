@@ -225,6 +225,8 @@ def crashing() -> list[dict[str, Any]]:
         add(algorithm, "line", 3, ["2"], proposals=1, proposers=[1])
         if algorithm not in ("jiang", "reverse-link"):  # see campaigns/recovery_check.py
             add(algorithm, "line", 3, line, crashes=1)
+    for algorithm in ("naimi-trehel-original", "goscinski", "mueller", "open-cube"):
+        add(algorithm, "line", 3, line, crashes=1)
     add("jiang", "line", 3, ["2"], crashes=1)
     add("jiang", "line", 2, ["1"], cuts=1, resends=1)
     add("jiang", "line", 2, ["1"], cuts=1, proposals=1, proposers=[0])
