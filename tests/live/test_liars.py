@@ -18,7 +18,7 @@ import pytest
 import virtual
 from strangers import Stranger, content, lines
 
-from meshlock import Node
+from meshlock import Node, Refused
 from meshlock.algorithms.interface import Message
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import (
@@ -427,6 +427,21 @@ def test_whoever_is_no_member_neither_ends_a_pool_nor_stops_it(
             await w.serves()
             assert w.layer(w.honest[0]).adopted.counter <= epoch.counter + 2
             assert w.layer(w.honest[0]).highest.counter < epoch.counter + 30
+
+    virtual.run(story)
+
+
+def test_only_members_have_members_change_a_pool(certificates: Path) -> None:
+    async def story(network: virtual.Network) -> None:
+        async with world(certificates) as w:
+            pool = next(iter(w.m.pools.values()))
+            before = pool.permits
+            with pytest.raises(Refused, match="m is not a member of"):
+                await pool.set_permits(1, timeout=60)
+            with pytest.raises(Refused, match="only members change a pool"):
+                await pool.change_members(add="m", timeout=60)
+            assert pool.permits == before and w.refused() >= 2
+            await w.serves()
 
     virtual.run(story)
 

@@ -33,6 +33,8 @@ class Security:
     ``knock`` is the host name that nodes of this mesh ask for in their first packet. Strangers
     do not know it, but whoever reads the network's traffic does: it proves nothing, and only
     decides whose handshake comes first when there are too many (:mod:`.admission`).
+
+    ``tells_apart``: a name is one machine's; whoever knows a join secret can take any.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Security:
         self.server = server
         self.client = client
         self.identity = identity
+        self.tells_apart = False
         self.knock = hashlib.sha256(b"meshlock knock" + knows).hexdigest()[:40].encode()
 
     def vouched(self, transport: BaseTransport) -> str | None:
@@ -87,9 +90,10 @@ def by_certificate(
             raise Refused(
                 f"{certificate} and {key} are not a certificate and its key: {error}."
             ) from None
-    if knows is None:
-        knows = b"".join(sorted(client.get_ca_certs(binary_form=True)))
-    return Security(server, client, knows, Identity.load(authority, certificate, key))
+    known = b"".join(sorted(client.get_ca_certs(binary_form=True))) if knows is None else knows
+    made = Security(server, client, known, Identity.load(authority, certificate, key))
+    made.tells_apart = knows is None
+    return made
 
 
 def by_secret(secret: str, name: str) -> Security:

@@ -3,6 +3,9 @@
 A wish is routed to a member that can be reached, best effort, and said again until it answers: what
 has been done already is not done twice, since a change that is made is made. Should that member be
 out of reach or be none any more, another one is asked. The answer is nothing, or a sentence.
+
+Where certificates tell nodes apart, members do this for each other only: else any node that is
+admitted could take a pool over.
 """
 
 from __future__ import annotations
@@ -86,6 +89,8 @@ class Errands:
                     raise Refused(answer.why)
                 return
             turn += 1
+            if turn % len(members) == 0:
+                await asyncio.sleep(AGAIN)  # nobody is what we take it for: we shall hear
 
     def within_reach(self) -> list[str]:
         pool = self.pool
@@ -132,7 +137,13 @@ class Errands:
         if limit is not None:
             limit.reschedule(mesh.loop.time() + LASTS)
         elif self.pool.members is None or not self.pool.members.node.member:
-            self.answer(sender, Answer(wish.question, "this node is no member", True))
+            self.answer(sender, Answer(wish.question, "This node is not a member.", True))
+        elif mesh.security.tells_apart and sender not in self.pool.members.names():
+            names = ", ".join(self.pool.members.names())
+            why = f"{sender} is not a member of {self.pool.name}, and where nodes have certificates"
+            why += f" only members change a pool: do it at one of {names}."
+            mesh.refusals.note(sender, f"it wants to change {self.pool.name} and is not a member")
+            self.answer(sender, Answer(wish.question, why[:LONGEST], False))
         elif len(self.working) >= MOST_WISHES:
             self.answer(sender, Answer(wish.question, "Other changes are under way.", False))
         else:
