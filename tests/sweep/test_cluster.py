@@ -57,7 +57,7 @@ def cluster(tmp_path_factory):
 
         with Client(address, timeout=LIMIT, set_as_default=False) as client:
             client.wait_for_workers(2, timeout=LIMIT)
-        yield address, processes[1:]
+        yield address, processes
     finally:
         for process in processes:
             process.kill()
@@ -80,7 +80,7 @@ def by(address):
 
 
 def test_the_same_tables_as_local_though_a_worker_is_killed(tmp_path: Path, cluster):
-    address, workers = cluster
+    address, (_, *workers) = cluster
     used = set()
 
     def make(runs, events):
@@ -100,6 +100,20 @@ def test_the_same_tables_as_local_though_a_worker_is_killed(tmp_path: Path, clus
         assert (tmp_path / "cluster" / name).read_bytes() == (
             tmp_path / "local" / name
         ).read_bytes()
+
+
+def test_a_scheduler_that_goes_is_a_sentence(cluster, monkeypatch):
+    address, (scheduler, *_) = cluster
+    monkeypatch.setattr(workers_module, "PATIENCE", 1.0)
+
+    def make(runs, events):
+        for text in on_cluster(runs, events, address):
+            scheduler.kill()
+            yield text
+
+    runs = {"nodes": 20, "requests": 3000, "repetitions": 30}
+    with pytest.raises(Refused, match="Lost the connection to the scheduler"):
+        make_all(study(runs, "s"), make, nobody)
 
 
 def test_no_scheduler_is_a_sentence(monkeypatch):

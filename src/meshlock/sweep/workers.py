@@ -138,15 +138,19 @@ def on_cluster(runs: list[Values], events: int, address: str) -> Iterator[bytes]
             for key, values in expected.items()
         ]
         for future in as_completed(futures):
-            problem = future.exception()
             key = future.key.removeprefix("meshlock-")
-            if problem is None:
-                yield future.result()
-            elif isinstance(problem, CancelledError):
-                raise Refused(f"The scheduler at {address} is gone: the same command goes on.")
-            else:
+            try:
+                problem = future.exception()
+                text: bytes = future.result() if problem is None else b""
+            except (CancelledError, OSError):
+                raise Refused(
+                    f"Lost the connection to the scheduler at {address}: runs that ended are kept, "
+                    f"and the same command goes on when it is back."
+                ) from None
+            if problem is not None:
                 why = f"{type(problem).__name__}: {problem}"
-                yield failed_line(expected[key], events, why)
+                text = failed_line(expected[key], events, why)
+            yield text
             future.release()
     finally:
         client.cancel(futures)
