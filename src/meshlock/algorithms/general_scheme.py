@@ -336,13 +336,13 @@ def make(network: Network, permits: int, options: dict[str, str], out: list[Effe
 
 def instance(name: str, title: str, behaviour: str, source: str, routed: bool) -> Algorithm:
     """A known algorithm as the general scheme with one behaviour."""
+    start = "cube" if behaviour == "open-cube" else "shortest"
 
     def with_behaviour(
         network: Network, permits: int, options: dict[str, str], out: list[Effect]
     ) -> list[Node]:
         return make(network, permits, {"start": start, **options, "behaviour": behaviour}, out)
 
-    start = "cube" if behaviour == "open-cube" else "shortest"
     options: dict[str, tuple[str, ...]] = {"queue": ("fifo", "lift")}
     if behaviour == "gateway":
         options["networks"] = ("2", "<number>")
