@@ -22,6 +22,7 @@ from waiting import a_while, eventually
 MEMBERS = ["a", "b", "c"]
 NAMES = [*MEMBERS, "d", "e"]
 PERMITS = 3
+PATIENCE = 2.0  # of a client, in virtual seconds
 LEASE = 1.0
 
 
@@ -63,7 +64,7 @@ class World:
         while True:
             with suppress(TimeoutError, Refused):
                 want = self.random.randint(1, 2)
-                grant = await pool.acquire(want, timeout=2.0)
+                grant = await pool.acquire(want, timeout=PATIENCE)
                 assert pool.configuration is not None
                 identity = pool.configuration.identity
                 entry = (node.name, identity, grant)

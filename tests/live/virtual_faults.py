@@ -211,7 +211,7 @@ class Faults:
         names = [one for one in run.ports if one != name]
         other, *rest = self.random.sample(names, len(names))
         cut = asyncio.create_task(self.part({name}, self.random.uniform(0.3, LEASE)))
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(LEASE / 20)
         pool = run.pool(other)
         if pool is not None:
             self.acts(pool, "propose")
