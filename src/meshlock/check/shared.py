@@ -297,7 +297,7 @@ class Searching:
         try:
             while True:
                 self.take(unpacked(*inbox.get(seconds > 0, seconds)))
-                seconds = 0
+                seconds = 0.0
         except Empty:
             if os.getppid() != self.parent:
                 os._exit(1)  # nobody wants to know any more
