@@ -1,11 +1,13 @@
 """Hours of chaos in virtual time, with sound nodes or with sabotaged ones.
 
     python campaigns/virtual_chaos.py [--runs N] [--first SEED] [--seconds S]
-    python campaigns/virtual_chaos.py --sabotage all     # or names: until one is caught
+    python campaigns/virtual_chaos.py --sabotage all     # the table of docs/sabotages.md
 
 One seed is one run, so a finding can be run again; nothing must be found without a sabotage, and
-every sabotage must be. Runs, judge and sabotages are those of the tests (tests/live), which run a
-few of them.
+every sabotage must be. A sabotage (``NAME``, or ``NAME@SEED`` to begin there) is tried in so many
+runs of chaos; if these do not notice it, in so many random set-ups of the simulator, where its
+mistake is in recovery; and if that does not either, by the test that is named beside it. Runs,
+judge and sabotages are those of the tests (tests/live), which run a few of them.
 """
 
 from __future__ import annotations
@@ -13,18 +15,31 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import re
 import shutil
 import sys
 import tempfile
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from time import process_time
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "live"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+import pytest
+from recovery_campaign import STORM, setup
 from sabotages import SABOTAGES, Sabotage, sabotaged
+from virtual import FIRST_MOMENT
 from virtual_chaos import chaos
 
+from meshlock.algorithms.mutants.catalogue import MUTANTS
+from meshlock.simulate import layered
+from meshlock.simulate.recovery import RecoverySimulation
+from meshlock.simulate.settings import Settings, simulation
+
+ROOT = Path(__file__).parents[1]
 MEMORY = Path("/dev/shm")
 
 
@@ -56,35 +71,89 @@ def sound(first: int, runs: int, seconds: float) -> int:
     return wrong
 
 
-def caught(sabotage: Sabotage, first: int, runs: int, seconds: float) -> bool:
+# -- sabotages ------------------------------------------------------------------------------------
+
+
+def by_chaos(sabotage: Sabotage, first: int, runs: int, seconds: float) -> str:
     began = process_time()
-    with sabotaged(sabotage):
-        for seed in range(first, first + runs):
-            finding = found(seed, seconds, {})
+    for run in range(runs):
+        finding = found(first + run, seconds, {})
+        if finding:
+            rule = re.match(r"Wrong (\w+): at ([\d.]+)", finding)
+            at = float(rule[2]) - FIRST_MOMENT if rule else seconds
+            what = rule[1] if rule else finding.split(" ", 1)[0]
+            took = f"{run * seconds + at:.0f} s, {process_time() - began:.0f} s of CPU"
+            return f"chaos: *{what}* | {took}, seed {first + run}"
+    return ""
+
+
+def by_simulation(sabotage: Sabotage, most: float) -> str:
+    if sabotage.name not in MUTANTS:
+        return ""
+    made = MUTANTS[sabotage.name].algorithm.layer
+    assert made is not None
+    began, number = process_time(), 0
+    with mock.patch.object(layered, "layer", made):
+        while process_time() - began < most:
+            run = simulation(Settings(setup(number)), None)
+            assert isinstance(run, RecoverySimulation)
+            finding = ""
+            try:
+                run.start()
+                while run.run(2000) and len(run.heap) < STORM and not run.monitor.violated:
+                    pass
+                finding = next(iter(run.monitor.violated), "")
+            except Exception as error:
+                finding = type(error).__name__
             if finding:
-                break
-    after = f"seed {seed}, {process_time() - began:.0f} s" if finding else "no"
-    print(f"{sabotage.name:42} {after:18} {finding[:110]}", flush=True)
-    return finding != ""
+                took = f"{process_time() - began:.0f} s of CPU"
+                return f"simulator: *{finding}* | {number + 1} set-ups, {took}"
+            number += 1
+    return ""
+
+
+def by_test(sabotage: Sabotage) -> str:
+    if sabotage.name in MUTANTS:
+        return f"checker: *{MUTANTS[sabotage.name].breaks}* | {MUTANTS[sabotage.name].steps} steps"
+    if sabotage.test == "":
+        return ""
+    words = ["-x", "-p", "no:cacheprovider", str(ROOT / "tests" / sabotage.test)]
+    with redirect_stdout(StringIO()):
+        if pytest.main(words) != pytest.ExitCode.TESTS_FAILED:
+            return ""
+    file, _, name = sabotage.test.partition("::")
+    return f"test: `{name or Path(file).name}` | at once"
+
+
+def caught(word: str, first: int, runs: int, seconds: float, most: float) -> bool:
+    name, _, seed = word.partition("@")
+    sabotage = SABOTAGES[name]
+    with sabotaged(sabotage):
+        how = by_chaos(sabotage, int(seed or first), runs, seconds)
+        how = how or by_simulation(sabotage, most) or by_test(sabotage)
+    print(f"| {sabotage.name} | {sabotage.what} | {how or '**nobody** | '} |", flush=True)
+    return how != ""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--simulate", type=float, default=60.0, help="seconds of CPU")
     parser.add_argument("--sabotage", nargs="*", default=[])
     given = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":  # else a seed would be another run every time
-        os.execve(
-            sys.executable, [sys.executable, *sys.argv], {**os.environ, "PYTHONHASHSEED": "0"}
-        )
+        known = {**os.environ, "PYTHONHASHSEED": "0"}
+        os.execve(sys.executable, [sys.executable, *sys.argv], known)
     logging.disable(logging.CRITICAL)
     if not given.sabotage:
         return 1 if sound(given.first, given.runs, given.seconds) else 0
-    names = list(SABOTAGES) if given.sabotage == ["all"] else given.sabotage
-    outcomes = [caught(SABOTAGES[one], given.first, given.runs, given.seconds) for one in names]
-    print(f"{sum(outcomes)} of {len(outcomes)} caught")
+    words = list(SABOTAGES) if given.sabotage == ["all"] else given.sabotage
+    print("| sabotage | rule undone | noticed by | after |\n|---|---|---|---|")
+    effort = (given.first, given.runs, given.seconds, given.simulate)
+    outcomes = [caught(word, *effort) for word in words]
+    print(f"\n{sum(outcomes)} of {len(outcomes)} noticed")
     return 0 if all(outcomes) else 1
 
 

@@ -6,15 +6,22 @@ the algorithm: the pool's adapter, its disk, its clock, and the links.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 from unittest import mock
 
+import msgspec
+
 from meshlock.algorithms.interface import Effect, Keep, Lost
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.recovery import layer, pace, quorum, reports
+from meshlock.algorithms.recovery.autopilot import Autopilot
 from meshlock.algorithms.recovery.messages import Renew
+from meshlock.algorithms.recovery.quorum import Quorum
+from meshlock.algorithms.recovery.records import Change
+from meshlock.algorithms.recovery.reports import Conclusions
 from meshlock.live.links.frames import Carry
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.links.session import Session
@@ -26,9 +33,12 @@ from meshlock.live.pools.promises import Promised, Promises
 
 
 class Sabotage(NamedTuple):
+    """``test``: one that fails under it, where chaos and simulations do not notice it."""
+
     name: str
     what: str
     patches: list[tuple[Any, str, Any]]
+    test: str = ""
 
 
 @contextmanager
@@ -86,12 +96,66 @@ def withdraw_nothing(self: Pool, waiter: Any) -> None:
     self.clients.pop(waiter.number, None)
 
 
-def own_clock(self: Members) -> None:
-    """The clock of leases stands still between messages and timers of other pools."""
-    self.clock = self.mesh.clock() // 10**9 * 10**9
-    self.node.now = self.clock // 1000
+def release_the_whole(self: Pool, number: int, permits: int) -> None:
+    """The algorithm is told that all permits are back; the client goes on with the rest."""
+    self.clients[number].want -= permits
+    self.before().release(number)
+    self.carry_out("leave", {"client": number})
 
 
+def release_at_once(self: Pool) -> None:
+    """Clients of a node that leaves may not have heard of it."""
+    honest_close(self)
+    for number in list(self.clients):
+        self.expire(number)
+
+
+def name_the_first(self: Pool, slots: tuple[int, ...]) -> tuple[str, ...]:
+    assert self.configuration is not None
+    return self.configuration.names[: len(slots)]
+
+
+def ask_alike(self: Pool, waiter: Any) -> None:
+    with mock.patch.object(waiter, "priority", 0):
+        honest_submit(self, waiter)
+
+
+def remember_nothing(self: Pool, replaced: int | None = None) -> bool:
+    return False
+
+
+def write_nothing(self: Disk, effects: list[Effect]) -> None:
+    effects[:] = [effect for effect in effects if not isinstance(effect, Keep)]
+
+
+def receive_anything(self: Pool, sender: str, frame: Any) -> None:
+    honest_receive(self, sender, msgspec.structs.replace(frame, identity=self.identity))
+
+
+async def make_in_writing(self: Members, change: Change) -> None:
+    """A change is called made as soon as it is in a ledger, whatever becomes of that."""
+    pace = self.node.pace
+    while not change.is_made(self.node.config):
+        pace.change = change
+        self.tell_time()
+        self.sleep_until_due()
+        try:
+            await asyncio.sleep(self.mesh.heartbeat)
+        finally:
+            pace.change = None
+
+
+async def leave_with_all(self: Pool, heir: str | None) -> None:
+    pass
+
+
+def open_without_lock(self: Promises) -> None:
+    self.folder.mkdir(parents=True, exist_ok=True)
+
+
+honest_close = Pool.close
+honest_submit = Pool.submit
+honest_receive = Pool.receive
 honest_until = Members.until
 honest_write = Promises.write
 honest_pass_on = Disk.pass_on
@@ -111,6 +175,11 @@ def begin_without_custody(self: Session, generation: int, kept: int) -> None:
     self.custody.clear()
     self.custody_bytes = 0
     honest_begin(self, generation, kept)
+
+
+def meet_without_looking(self: Session, boot: int) -> None:
+    """What was for a process that is gone goes to the one that took its place."""
+    self.peer_boot = boot
 
 
 honest_begin = Session.begin
@@ -138,6 +207,20 @@ class NeverTells(layer.Layer):
         self.out[before:] = [one for one in self.out[before:] if not isinstance(one, Lost)]
 
 
+def vote_though_forgetful(self: Quorum) -> bool:
+    return self.member and not self.quiet()
+
+
+def replace_nobody(self: Autopilot, now: int, gone_since: dict[int, int]) -> Change | None:
+    return honest_change(self, now, {})
+
+
+def stay_alone(self: Autopilot, now: int, gone_since: dict[int, int]) -> Change | None:
+    return None
+
+
+honest_change = Autopilot.change
+
 ADAPTERS = [
     Sabotage(
         "tells-no-client",
@@ -156,6 +239,7 @@ ADAPTERS = [
         "waits-for-no-disk",
         "what stands behind a promise leaves before it is on disk",
         [(Disk, "pass_on", wait_for_no_disk)],
+        "live/test_slow_disk.py::test_who_cannot_write_its_promise_down_lets_nobody_in_and_no_fence_comes_again",
     ),
     Sabotage(
         "remembers-the-first",
@@ -166,6 +250,7 @@ ADAPTERS = [
         "full-disk-is-fine",
         "a promise that the disk did not take is sent all the same",
         [(Promises, "write", write_what_fails)],
+        "live/test_slow_disk.py::test_who_cannot_write_its_promise_down_lets_nobody_in_and_no_fence_comes_again",
     ),
     Sabotage(
         "ageless-messages",
@@ -182,15 +267,96 @@ ADAPTERS = [
         "a client that gave up is let in, and nobody releases",
         [(Pool, "withdraw", withdraw_nothing)],
     ),
-    Sabotage(
-        "coarse-clock", "leases are counted in whole seconds", [(Members, "tell_time", own_clock)]
-    ),
     Sabotage("no-drift", "clocks are taken to be right", [(members, "DRIFT", 0.0)]),
-    Sabotage("takes-repeats", "a link takes messages again", [(Session, "take", take_repeats)]),
+    Sabotage(
+        "takes-repeats",
+        "a link takes messages again",
+        [(Session, "take", take_repeats)],
+        "live/test_session.py::test_gaps_and_impossible_acknowledgements_are_faults",
+    ),
     Sabotage(
         "loses-custody",
         "what was in custody is not sent on the next link",
         [(Session, "begin", begin_without_custody)],
+        "live/test_session.py::test_a_token_that_had_not_arrived_comes_when_the_link_returns",
+    ),
+    Sabotage(
+        "gives-the-rest-away",
+        "whoever gives back a part of its permits has given back all",
+        [(Pool, "release_some", release_the_whole)],
+    ),
+    Sabotage(
+        "frees-at-leaving",
+        "a node that leaves gives back what its clients may still use",
+        [(Pool, "close", release_at_once)],
+    ),
+    Sabotage(
+        "names-the-first",
+        "a grant names the first of the permits, not its own",
+        [(Pool, "slot_names", name_the_first)],
+    ),
+    Sabotage(
+        "ignores-priority",
+        "all are as urgent",
+        [(Pool, "submit", ask_alike)],
+        "live/test_order.py",
+    ),
+    Sabotage(
+        "makes-it-again",
+        "a restarted maker makes the pool instead of going on with it",
+        [(Pool, "remember", remember_nothing)],
+        "live/test_new_pools.py::test_the_maker_comes_back_to_what_it_made",
+    ),
+    Sabotage(
+        "grants-before-it-is-made",
+        "a new pool grants before its identity is on disk",
+        [(Disk, "made", write_nothing)],
+        "live/test_new_pools.py::test_the_maker_comes_back_to_what_it_made",
+    ),
+    Sabotage(
+        "reads-other-pools",
+        "messages of another pool of that name are read",
+        [(Pool, "receive", receive_anything)],
+        "live/test_new_pools.py::test_messages_of_another_pool_of_that_name_are_not_read",
+    ),
+    Sabotage(
+        "changed-in-writing",
+        "permits count as changed before anybody has confirmed it",
+        [(Members, "make", make_in_writing)],
+        "live/test_resize.py::test_a_change_that_was_only_written_down_is_not_made_yet",
+    ),
+    Sabotage(
+        "leaves-with-all",
+        "a node that leaves takes the token along",
+        [(Pool, "hand_over", leave_with_all)],
+        "live/test_leases.py::test_a_node_that_leaves_hands_the_token_on",
+    ),
+    Sabotage(
+        "shares-its-disk",
+        "two processes may be the same node",
+        [(Promises, "open", open_without_lock)],
+        "live/test_new_pools.py::test_two_processes_are_not_the_same_node",
+    ),
+    Sabotage(
+        "sends-to-another-life",
+        "what was for a process that is gone goes to its successor",
+        [(Session, "meet", meet_without_looking)],
+        "live/test_session.py::test_a_process_that_forgot_is_not_sent_what_its_former_life_may_have_had",
+    ),
+    Sabotage(
+        "replaces-nobody",
+        "a member that stays away is not replaced",
+        [(Autopilot, "change", replace_nobody)],
+    ),
+    Sabotage("stays-alone", "members never grow", [(Autopilot, "change", stay_alone)]),
+    Sabotage(
+        "counts-who-forgot",
+        "a member that has forgotten who the members are has a vote",
+        [
+            (Quorum, "votes", vote_though_forgetful),
+            (Conclusions, "knows_members", lambda self, report: True),
+        ],
+        "algorithms/test_autopilot.py::test_who_forgot_does_not_help_a_minority_that_is_behind",
     ),
     Sabotage(
         "quorum-too-small",

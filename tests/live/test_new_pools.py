@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import virtual
+from msgspec.structs import replace
 
 from meshlock import Node, Pool, Refused
 from meshlock.live.links.frames import Content
@@ -235,6 +236,33 @@ def test_two_pools_that_were_both_used_refuse_each_other_without_a_storm(
                         await docks(node).acquire()
         assert len(lines) == 2, lines
 
+    run(story)
+
+
+def test_messages_of_another_pool_of_that_name_are_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    receive, frames, read = Pool.receive, list[Any](), list[Any]()
+
+    def receiving(pool: Pool, sender: str, frame: Any) -> None:
+        if pool.me == "a":
+            frames.append(frame)
+        receive(pool, sender, frame)
+
+    async def story() -> None:
+        async with Node("a", state=None) as a, Node("b", peers=[a.address], state=None) as b:
+            pool = docks(a)
+            (await docks(b).acquire(3)).release()
+            await eventually(lambda: any(frame.kind == "ACCEPTED" for frame in frames))
+            frame = next(frame for frame in frames if frame.kind == "ACCEPTED")
+            monkeypatch.setattr(Pool, "deliver", lambda *given: read.append(given))
+            pool.receive("b", replace(frame, identity=frame.identity + 1))
+            assert not read
+            pool.receive("b", frame)
+            assert read
+            monkeypatch.undo()
+
+    monkeypatch.setattr(Pool, "receive", receiving)
     run(story)
 
 

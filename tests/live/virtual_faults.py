@@ -9,7 +9,7 @@ several:
 
 ``squeeze``  whoever was just answered is cut off, and the one that answered begins another epoch
              at once, as if it had known: then all that keeps two from having one permit is the
-             margin for clocks that run at different rates
+             margin for clocks that run at different rates, and that of the first is slower
 ``swap``     one is cut off, another begins an epoch without it; then they change places, and
              whoever was with both restarts: it alone has to remember
 """
@@ -17,9 +17,11 @@ several:
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
+from errno import ENOSPC
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -249,7 +251,9 @@ class Faults:
             return
         token = message.seal is not None and message.seal.state is not None
         ends = [pool.me, pool.names.get(message.receiver, pool.me)]
-        if message.kind == "CONFIRM" and random.random() < 0.01:
+        faster = message.kind == "CONFIRM" and run.rates[ends[0]] > run.rates[ends[1]]
+        holds = faster and any(one.pool.me == ends[1] for one in run.judge.valid)
+        if holds and random.random() < 0.1:
             self.aimed_at = now + random.expovariate(1 / self.calm)
             self.begin(self.squeeze(ends[1], pool, run.network.slowest))
         elif message.kind == "PROMISE" and random.random() < 0.1:
@@ -286,7 +290,11 @@ class Faults:
                 pool.mesh.flush()
 
         def writing(promises: Promises, promised: Promised) -> bool:
-            return promises.folder.name not in self.full and write(promises, promised)
+            full = (
+                OSError(ENOSPC, "the disk is full") if promises.folder.name in self.full else None
+            )
+            with mock.patch.object(os, "fsync", side_effect=full):
+                return write(promises, promised)
 
         def receiving(layer: Layer, promise: Promise) -> None:
             receive(layer, promise)
