@@ -124,12 +124,21 @@ def draw_curves(
     axes.set_xlabel(axis_title(plot.x, list(places)))
     axes.set_ylabel(unit(panel.measure) or panel.measure)
     axes.grid(alpha=0.3)
+    nowhere: dict[float, list[str]] = {}  # marks of points without a height
     for x, y, mark in marks:
-        place = {"xycoords": "data"} if y is not None else {"xycoords": ("data", "axes fraction")}
-        axes.annotate(
-            mark, (x, y if y is not None else 0.03), color=BROKEN_COLOUR, fontsize="x-small",
-            ha="center", va="bottom", rotation=90, zorder=5, **place
-        )  # fmt: skip
+        if y is None:
+            nowhere.setdefault(x, []).append(mark)
+        else:
+            annotate(axes, mark, (x, y), "data")
+    for x, texts in nowhere.items():
+        annotate(axes, ", ".join(texts), (x, 0.03), ("data", "axes fraction"))
+
+
+def annotate(axes: Any, mark: str, at: tuple[float, float], where: str | tuple[str, str]) -> None:
+    axes.annotate(
+        mark, at, xycoords=where, color=BROKEN_COLOUR, fontsize="x-small", ha="center",
+        va="bottom", rotation=90, zorder=5
+    )  # fmt: skip
 
 
 def axis_title(axis: str, labels: list[Value]) -> str:
