@@ -116,6 +116,25 @@ def test_wrong_and_late_answers_change_nothing() -> None:
     virtual.run(story)
 
 
+def test_a_wish_that_comes_late_undoes_nothing() -> None:
+    async def story(_: Network) -> None:
+        async with four() as nodes:
+            pool, member = nodes[3].pools["gpus"], nodes[0].pools["gpus"]
+            heard: list[tuple[str, Wish]] = []
+            begin = member.errands.begin
+            member.errands.begin = lambda *said: (  # type: ignore[method-assign]
+                heard.append(said),
+                begin(*said),
+            )[1]
+            assert await pool.set_permits(1, timeout=60) == 1
+            assert await pool.set_permits(2, timeout=60) == 2
+            begin(*heard[0])  # it was doubled, and held up
+            await a_while(10.0)
+            assert pool.permits == member.permits == 2
+
+    virtual.run(story)
+
+
 def test_a_member_works_on_few_wishes_at_once_and_not_for_ever() -> None:
     async def story(_: Network) -> None:
         async with four() as nodes:
@@ -123,7 +142,7 @@ def test_a_member_works_on_few_wishes_at_once_and_not_for_ever() -> None:
                 await other.vanish()  # nothing can change any more
             member = nodes[0].pools["gpus"].errands
             for question in range(20):
-                member.begin("d", Wish(question, "", "", 1))
+                member.begin("d", Wish(question, member.epoch(), "", "", 1))
             await a_while(0.1)
             assert len(member.working) <= errands.MOST_WISHES
             await eventually(lambda: not member.working)

@@ -42,6 +42,33 @@ async def three(
         yield pools
 
 
+def test_a_change_is_made_when_it_is_on_disk(tmp_path: Path) -> None:
+    """Of the only member; what others confirm is on theirs."""
+
+    async def story() -> None:
+        node = Node("a", state=tmp_path)
+        await node.start()
+        pool = node.pool("docks", 2, lease=LEASE)
+        (await pool.acquire(2)).release()
+        full, disk = True, pool.members
+        assert disk is not None and disk.disk.promises is not None
+        write = disk.disk.promises.write
+        disk.disk.promises.write = lambda it: not full and write(it)  # type: ignore[method-assign]
+        change = asyncio.ensure_future(pool.set_permits(3, timeout=60))
+        await a_while(10 * LEASE)
+        assert not change.done()
+        full = False
+        assert await change == 3
+        await node.vanish()
+        again = Node("a", state=tmp_path)
+        await again.start()
+        docks = again.pool("docks", 2, lease=LEASE)
+        (await docks.acquire(3, timeout=60)).release()
+        await again.vanish()
+
+    run(story)
+
+
 def test_permits_are_more_and_then_fewer_while_clients_go_on(tmp_path: Path) -> None:
     async def story() -> None:
         async with three(1, trace=tmp_path) as (a, b, c):

@@ -68,12 +68,16 @@ class Disk:
             self.on_disk = kept[-1].promised
             effects[:] = [effect for effect in effects if not isinstance(effect, Keep)]
 
+    def is_behind(self) -> bool:
+        """Is there anything that it has not taken yet?"""
+        return self.written is not None or self.unsaved is not None
+
     # -- what the node says ------------------------------------------------------------------
 
     def pass_on(self, effects: list[Effect]) -> list[Effect]:
         """What can be done at once."""
         keeps = [effect for effect in effects if isinstance(effect, Keep)]
-        if not keeps and self.written is None and self.unsaved is None:
+        if not keeps and not self.is_behind():
             return effects
         if self.promises is None:
             return [effect for effect in effects if not isinstance(effect, Keep)]
@@ -81,7 +85,7 @@ class Disk:
         for effect in effects:
             if isinstance(effect, Keep):
                 self.unsaved = self.record(effect)
-            elif (self.written is None and self.unsaved is None) or self.may_pass(effect):
+            elif not self.is_behind() or self.may_pass(effect):
                 at_once.append(effect)
                 if isinstance(effect, Lost):
                     self.forget(effect.client)

@@ -1,8 +1,10 @@
 """Changes of a pool, asked for at any node: whoever is no member asks one.
 
 A wish is routed to a member that can be reached, best effort, and said again until it answers: what
-has been done already is not done twice, since a change that is made is made. Should that member be
-out of reach or be none any more, another one is asked. The answer is nothing, or a sentence.
+has been done already is not done twice, since a change that is made is made. A wish names the epoch
+in which it was said, and counts in no other: what comes late must not undo later changes. Should
+that member be out of reach or be none any more, another one is asked. The answer is nothing, or a
+sentence.
 
 Where certificates tell nodes apart, members do this for each other only: else any node that is
 admitted could take a pool over.
@@ -17,7 +19,7 @@ import msgspec
 
 from meshlock.errors import Refused
 from meshlock.live.links.frames import UNREADABLE, BadFrame, Content
-from meshlock.live.machine.limits import MOST_NAMED, Count, Name, Share, Word
+from meshlock.live.machine.limits import MOST_NAMED, Count, EpochCount, Name, Share, Word
 
 if TYPE_CHECKING:
     from meshlock.live.pools.pool import Pool
@@ -41,6 +43,7 @@ class Wish(msgspec.Struct, array_like=True, frozen=True):
     """A node to add, or to remove, or so many permits, or permits of these names."""
 
     question: Count
+    epoch: EpochCount
     add: Word
     remove: Word
     permits: Share
@@ -82,7 +85,7 @@ class Errands:
                     f"pool: see who its members are, and mend their links or start them."
                 )
             self.last += 1
-            wish = Wish(self.last, add, remove, permits, names)
+            wish = Wish(self.last, 0, add, remove, permits, names)
             answer = await self.answered(members[turn % len(members)], wish)
             if answer is not None and not answer.elsewhere:
                 if answer.why:
@@ -104,13 +107,18 @@ class Errands:
         self.asked[wish.question] = (member, future)
         try:
             while mesh.link_map.reaches(member):
-                self.say(member, CHANGE, _encode(wish))
+                now = msgspec.structs.replace(wish, epoch=self.epoch())
+                self.say(member, CHANGE, _encode(now))
                 await asyncio.wait([future], timeout=AGAIN)
                 if future.done():
                     return future.result()
             return None
         finally:
             del self.asked[wish.question]
+
+    def epoch(self) -> int:
+        assert self.pool.members is not None
+        return self.pool.members.node.adopted.counter
 
     def say(self, node: str, kind: str, payload: bytes) -> None:
         pool = self.pool
@@ -144,6 +152,8 @@ class Errands:
             why += f" only members change a pool: do it at one of {names}."
             mesh.refusals.note(sender, f"it wants to change {self.pool.name} and is not a member")
             self.answer(sender, Answer(wish.question, why[:LONGEST], False))
+        elif wish.epoch != self.epoch():
+            return  # it is said again, if it still holds
         elif len(self.working) >= MOST_WISHES:
             self.answer(sender, Answer(wish.question, "Other changes are under way.", False))
         else:

@@ -237,11 +237,12 @@ class Members:
 
     async def make(self, change: Change) -> None:
         """Have an epoch make this change; done when one goes by it, and has its token: a ledger
-        that was written and not confirmed may be forgotten."""
+        that was written and not confirmed may be forgotten. So may what is not on disk yet: other
+        members confirm when it is, but we may be the only one."""
         node, pace = self.node, self.node.pace
         if pace.change is not None:
             raise Refused("Another change of the pool is under way: wait for it.")
-        while node.holder_hop < 0 or not change.is_made(node.config):
+        while node.holder_hop < 0 or not change.is_made(node.config) or self.disk.is_behind():
             pace.change = change
             self.tell_time()
             self.sleep_until_due()
