@@ -1,5 +1,6 @@
 // Beside the network: the step, who waits, one node, the events around. Text only, never markup.
 
+import { coloured } from "./code.js";
 import { value, words, message } from "./words.js";
 
 export function element(name, properties = {}, ...children) {
@@ -58,10 +59,13 @@ export function stepPane(pane, run, moment) {
 
 function code(part) {
   const list = element("ol");
-  part.lines.forEach((text, place) => {
+  coloured(part.lines).forEach((pieces, place) => {
     const number = part.first + place;
-    const kind = part.lit.includes(number) ? "lit" : /^\s*(#|""")/.test(text) ? "remark" : "";
-    list.append(element("li", { class: kind }, element("b", { text: String(number) }), text));
+    const text = element("span", {}, ...pieces);
+    const deep = part.lines[place].search(/\S|$/) + 2; // what does not fit goes on under its beginning
+    text.style.paddingLeft = `${deep}ch`;
+    text.style.textIndent = `${-deep}ch`;
+    list.append(element("li", { class: part.lit.includes(number) ? "lit" : "" }, element("b", { text: String(number) }), text));
   });
   return element("div", { class: "code", tabindex: "0", role: "group", "aria-label": `${part.name} in ${part.file}` }, element("span", { class: "name", text: `${part.name} · ${part.file}` }), list);
 }
