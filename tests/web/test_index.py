@@ -16,6 +16,7 @@ from meshlock.errors import Refused
 from meshlock.trace.reader import BadTrace
 from meshlock.web.handlers import handlers
 from meshlock.web.index import WINDOW, Index, open_trace
+from meshlock.web.ran import Ran
 from meshlock.web.sequence import Diagram
 from meshlock.web.snapshot import Event, Snapshot
 
@@ -135,6 +136,21 @@ def test_the_handler_of_every_cause_and_message_is_found():
     lit = [receive["lines"][number - receive["first"]].strip() for number in receive["lit"]]
     assert lit == ["self.receive_token(message)", "return"]
     assert handlers("nobody's") == {}
+
+
+def test_the_lines_that_ran_in_a_step_are_found_forwards_and_backwards(trace):
+    index = open_trace(trace)
+    ran = Ran(index)
+    if not ran.step(1):
+        pytest.skip("a compiled algorithm cannot be watched")
+    tokens = [n for n in range(1, 60) if b'"TOKEN"' in index.read(n, n)[0][0]]
+    for step in (tokens[1], tokens[0]):
+        parts = {part["name"]: part for part in ran.step(step)}
+        assert list(parts)[:2] == ["receive", "receive_token"]
+        for part in parts.values():
+            assert part["lit"] and part["first"] < part["lit"][0]
+            assert part["lit"][-1] < part["first"] + len(part["lines"])
+    assert ran.step(index.steps + 1) == ran.step(0) == []
 
 
 def test_nodes_that_recover_show_their_own_handlers():

@@ -13,6 +13,7 @@ from meshlock.web.answers import HEADERS, answer, file, static, told
 from meshlock.web.driving import TOPOLOGIES, PageRun, choices
 from meshlock.web.handlers import handlers
 from meshlock.web.index import WINDOW, Index
+from meshlock.web.ran import Ran
 from meshlock.web.sequence import Diagram
 
 MOST_DRIVEN = 16
@@ -42,6 +43,7 @@ class Desk:
     def __init__(self) -> None:
         self.runs: dict[str, Index] = {}
         self.driven: dict[str, PageRun] = {}  # from the page
+        self.watched: Ran | None = None  # the run whose lines were asked for last
         self.made = 0
         self.opened = ""  # the run to show first, if any
 
@@ -84,6 +86,12 @@ class Desk:
     def source(self, request: Request) -> Response:
         setup = self.find(request).setup
         return told(handlers(str(setup.get("algorithm")), "recovery" in setup))
+
+    def ran(self, request: Request) -> Response:
+        index = self.find(request)
+        if self.watched is None or self.watched.index is not index:
+            self.watched = Ran(index)
+        return told(self.watched.step(number(request, "step", 0)))
 
     def window(self, request: Request) -> Response:
         window = number(request, "number", 0)
@@ -140,6 +148,7 @@ class Desk:
             "/api/runs": self.what,
             run: self.about,
             f"{run}/source": self.source,
+            f"{run}/ran": self.ran,
             f"{run}/window": self.window,
             f"{run}/overview": self.overview,
             f"{run}/find": self.search,

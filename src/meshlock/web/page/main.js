@@ -256,7 +256,10 @@ export class Page {
   panes(moment, step) {
     const { run } = this;
     permitsBar($("permits"), run, moment);
-    if (this.tab === "step") stepPane($("pane-step"), run, moment);
+    if (this.tab === "step") {
+      stepPane($("pane-step"), run, moment);
+      if (step && !this.playing && !run.ran.has(step)) run.watch(step).then(() => { if (this.step === step) this.refresh(); }).catch(() => {});
+    }
     else if (this.tab === "waiting") waitingPane($("pane-waiting"), run, moment, (node) => this.select(node));
     else if (this.tab === "node") nodePane($("pane-node"), run, moment, this.stage.selected, (node) => this.select(node), this.driving);
     else if (this.tab === "events") eventsPane($("pane-events"), run, step, (to) => this.go(to));

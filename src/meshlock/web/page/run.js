@@ -34,7 +34,7 @@ export class Run {
     } else if (Array.isArray(setup.links)) {
       this.links = setup.links.map(([one, other]) => pair(one, other));
     }
-    this.drivinglers = {};
+    this.ran = new Map(); // step: the methods that ran in it, as far as asked for
     this.moment = null; // the one at hand
     this.changed = () => {}; // is called when more is here
   }
@@ -57,6 +57,7 @@ export class Run {
     const from = Math.floor(Math.max(this.steps - 1, 0) / this.width);
     this.renew(about);
     for (const number of this.windows.keys()) if (number >= from) this.windows.delete(number);
+    this.ran.clear();
   }
 
   called(node) {
@@ -122,6 +123,14 @@ export class Run {
     for (let number = window.first; number <= step; number += 1) moment.follow(number, this.lines(number));
     this.moment = moment;
     return moment;
+  }
+
+  // The methods that ran in this step and which of their lines, if that can be found out.
+  async watch(step) {
+    if (this.ran.has(step)) return;
+    this.ran.set(step, []);
+    this.ran.set(step, await ask(`${this.path}/ran?step=${step}`));
+    this.changed();
   }
 
   forget() {

@@ -45,9 +45,10 @@ export function stepPane(pane, run, moment) {
     parts.push(list);
   }
   const key = cause.event === "deliver" ? `deliver ${cause.message}` : cause.event;
-  const ran = run.handlers?.[key]; // they come a little after the run
+  const watched = run.ran.get(step);
+  const ran = watched?.length ? watched : run.handlers?.[key]; // they come a little after the run
   if (ran) {
-    parts.push(element("h3", { text: "the handler that ran" }));
+    parts.push(element("h3", { text: watched?.length ? "the lines that ran" : "the handler that ran" }));
     for (const part of ran) parts.push(code(part));
   }
   pane.replaceChildren(...parts);
