@@ -14,7 +14,7 @@ from meshlock.cli.main import app
 from meshlock.cli.view import view
 from meshlock.errors import Refused
 from meshlock.trace.reader import BadTrace
-from meshlock.web.handlers import handlers
+from meshlock.web.handlers import constants, handlers
 from meshlock.web.index import WINDOW, Index, open_trace
 from meshlock.web.ran import Ran
 from meshlock.web.sequence import Diagram
@@ -135,7 +135,11 @@ def test_the_handler_of_every_cause_and_message_is_found():
     receive = token[1]
     lit = [receive["lines"][number - receive["first"]].strip() for number in receive["lit"]]
     assert lit == ["self.receive_token(message)", "return"]
-    assert handlers("nobody's") == {}
+    assert handlers("nobody's") == constants("nobody's") == {}
+
+
+def test_numbered_constants_have_their_names():
+    assert constants("jiang-printed") == {"state": ["NCS", "ES", "CS"]}
 
 
 def test_the_lines_that_ran_in_a_step_are_found_forwards_and_backwards(trace):

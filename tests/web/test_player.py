@@ -179,6 +179,7 @@ def test_a_counterexample_opens_at_its_start_under_the_name_of_what_is_violated(
         page.click("#verdict button")
         until(page, "meshlock.shown > 10")
         shows(page, "#pane-step", "enters with 1 permit")
+        shows(page, "#pane-step .changes", "CS")  # not a number
         picture(page, "counterexample")
         page.close()
 

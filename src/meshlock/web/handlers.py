@@ -140,3 +140,39 @@ def run_by(
         parts = [known[call].shown([]) for call in calls if call in known]
         shown[f"deliver {kind.kind}"] = [*parts, receive.shown(lit)]
     return shown
+
+
+def constants(name: str) -> dict[str, list[str]]:
+    """Variables that hold one of the file's numbered constants, and what those are called: where
+    the file says ``OUT, IN = 0, 1`` and a node ``self.state = OUT``, ``state`` is OUT or IN."""
+    try:
+        kinds = classes(find(name))
+    except Refused:
+        return {}
+    found: dict[str, list[str]] = {}
+    for kind in kinds:
+        text = source(kind.__module__) if kind not in (object, Node) else None
+        if text is None:
+            continue
+        tree = ast.parse("\n".join(text[1]))
+        rows = [
+            row for part in tree.body if isinstance(part, ast.Assign) and (row := numbered(part))
+        ]
+        for part in ast.walk(tree):
+            if isinstance(part, ast.Assign) and isinstance(part.value, ast.Name):
+                for target in part.targets:
+                    if isinstance(target, ast.Attribute):
+                        for row in rows:
+                            if part.value.id in row:
+                                found[target.attr] = row
+    return found
+
+
+def numbered(part: ast.Assign) -> list[str]:
+    """The names of ``A, B, C = 0, 1, 2``; none for anything else."""
+    target, value = part.targets[0], part.value
+    if not isinstance(target, ast.Tuple) or not isinstance(value, ast.Tuple):
+        return []
+    names = [one.id for one in target.elts if isinstance(one, ast.Name)]
+    numbers = [one.value for one in value.elts if isinstance(one, ast.Constant)]
+    return names if numbers == list(range(len(names))) else []

@@ -11,7 +11,7 @@ from meshlock.live.interfaces.http import Door
 from meshlock.live.interfaces.server import HTTPError, Request, Response, Route, Site
 from meshlock.web.answers import HEADERS, answer, file, static, told
 from meshlock.web.driving import TOPOLOGIES, PageRun, choices
-from meshlock.web.handlers import handlers
+from meshlock.web.handlers import constants, handlers
 from meshlock.web.index import WINDOW, Index
 from meshlock.web.ran import Ran
 from meshlock.web.sequence import Diagram
@@ -85,7 +85,9 @@ class Desk:
 
     def source(self, request: Request) -> Response:
         setup = self.find(request).setup
-        return told(handlers(str(setup.get("algorithm")), "recovery" in setup))
+        name = str(setup.get("algorithm"))
+        shown = {"handlers": handlers(name, "recovery" in setup), "constants": constants(name)}
+        return told(shown)
 
     def ran(self, request: Request) -> Response:
         index = self.find(request)

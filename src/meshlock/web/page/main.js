@@ -56,7 +56,7 @@ export class Page {
     this.kinds();
     this.limits();
     $("pace").value = run.about.bounds && !run.about.driven ? "time" : "steps"; // what moves, moves evenly
-    ask(`${run.path}/source`).then((handlers) => { run.handlers = handlers; this.refresh(); }).catch(() => {});
+    ask(`${run.path}/source`).then((source) => { Object.assign(run, source); this.refresh(); }).catch(() => {});
     this.course();
     const step = /step=(\d+)/.exec(location.hash);
     await this.go(step ? Number(step[1]) : 0);

@@ -1,6 +1,7 @@
 // A run as the server knows it: windows of steps are fetched when they are needed.
 
 import { Moment, pair } from "./model.js";
+import { value } from "./words.js";
 
 export async function ask(path, options) {
   const answer = await fetch(path, options);
@@ -62,6 +63,11 @@ export class Run {
 
   called(node) {
     return String(this.setup.names?.[node] ?? node);
+  }
+
+  // A variable's value as its algorithm calls it.
+  value(name, thing) {
+    return this.constants?.[name]?.[thing] ?? value(thing);
   }
 
   // What was chosen before this step, where the algorithm leaves a choice.

@@ -40,7 +40,7 @@ export function stepPane(pane, run, moment) {
     parts.push(element("h3", { text: `what changed at ${called(cause.node)}` }));
     const list = element("dl", { class: "changes" });
     for (const [name, before, after] of moment.changes) {
-      list.append(element("dt", { text: name }), element("dd", {}, element("del", { text: value(before) }), " → ", element("ins", { text: value(after) })));
+      list.append(element("dt", { text: name }), element("dd", {}, element("del", { text: run.value(name, before) }), " → ", element("ins", { text: run.value(name, after) })));
     }
     parts.push(list);
   }
@@ -121,7 +121,7 @@ export function nodePane(pane, run, moment, node, select, driving) {
   if (state) {
     parts.push(element("h3", { text: "its variables" }));
     const list = element("dl", { class: "changes" });
-    for (const [name, thing] of Object.entries(state)) list.append(element("dt", { text: name }), element("dd", { text: value(thing) }));
+    for (const [name, thing] of Object.entries(state)) list.append(element("dt", { text: name }), element("dd", { text: run.value(name, thing) }));
     parts.push(list);
   } else {
     parts.push(element("p", { class: "small", text: "The trace records no states: write it with --trace-states to see variables, queues and heights." }));
