@@ -59,6 +59,7 @@ def test_a_node_asks_and_enters_a_link_is_cut_a_node_is_dragged_away(page):
     until(page, f"meshlock.stage.moment.links.size === {links - 1}")
     assert not page.evaluate(f"meshlock.stage.moment.links.has('{link}')")
     settled(page)
+    shows(page, "#tip", "the link forms again")  # though the pointer has not moved
 
     page.click("#undo")
     until(page, f"meshlock.stage.moment.links.size === {links}")

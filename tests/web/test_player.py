@@ -82,6 +82,12 @@ def test_load_step_play_and_jump(page, address, trace):
     page.keyboard.press("End")
     until(page, "meshlock.shown === meshlock.run.steps")
     shows(page, "#permits .count", "0 of 3 permits in use")
+    page.click("#first")
+    at(page, 0)
+    page.click("#last")
+    until(page, "meshlock.shown === meshlock.run.steps")
+    page.keyboard.press("Space")  # again, from the start
+    until(page, "meshlock.playing && meshlock.step < 100")
 
 
 def test_a_link_opens_at_its_step_and_the_page_knows_what_the_server_knows(page, address, trace):

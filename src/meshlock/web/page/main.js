@@ -166,6 +166,7 @@ export class Page {
   }
 
   play() {
+    if (!this.run.steps) return;
     if (this.step >= this.run.steps) this.position = 0;
     this.playing = true;
     this.target = null;
@@ -174,7 +175,7 @@ export class Page {
 
   button() {
     $("play").classList.toggle("playing", this.playing);
-    $("play").setAttribute("aria-label", this.playing ? "Pause" : "Play");
+    $("play").setAttribute("aria-label", this.playing ? "Pause" : this.run?.steps && this.step >= this.run.steps ? "Play again from the start" : "Play");
   }
 
   async find(back) {
@@ -228,6 +229,7 @@ export class Page {
     const moment = run.at(step);
     this.stage.moment = moment;
     this.stage.draw(still.matches ? step : this.position);
+    if (this.pointed) this.looks(this.pointed); // what is under the pointer may be another by now
     const passing = `${Math.round((this.position / Math.max(run.steps, 1)) * $("overview").clientWidth)} ${this.shown}`;
     if (!this.playing || passing !== this.passing) this.strip.overview(this.position);
     this.passing = passing;
@@ -269,6 +271,8 @@ export class Page {
     $("clock").textContent = `t = ${round(run.time(step))}`;
     $("back").disabled = $("first").disabled = step === 0;
     $("forward").disabled = $("last").disabled = step >= run.steps;
+    $("play").disabled = !run.steps;
+    this.button();
     const cause = run.lines(step)[0] ?? { event: "end" };
     const said = step ? words(cause, (node) => run.called(node), true) + run.chosen(cause) : "the start";
     $("network").setAttribute("aria-label", `The network after step ${step}: ${said}; ${moment.used()} of ${run.permits} permits in use, ${moment.queue().length} waiting`);
@@ -406,7 +410,7 @@ export class Page {
     document.addEventListener("keydown", (event) => {
       const busy = event.target.closest("input, select, textarea, dialog");
       if (busy || event.ctrlKey || event.metaKey || event.altKey || !this.run) return;
-      if (event.key === " " && event.target.closest("button, a")) return;
+      if (event.key === " " && event.target.closest("button:enabled, a")) return;
       const deed = doing[event.key];
       if (!deed) return;
       event.preventDefault();
@@ -445,14 +449,8 @@ export class Page {
         this.dirty = true;
         return;
       }
-      const over = stage.under(at.x, at.y);
-      const useful = over && (over.node >= 0 || over.message !== undefined || this.driving) ? over : null;
-      canvas.classList.toggle("over", Boolean(useful));
-      if (JSON.stringify(useful) !== JSON.stringify(stage.over)) {
-        stage.over = useful;
-        this.dirty = true;
-      }
-      this.hover(at, useful);
+      this.pointed = at;
+      this.looks(at);
     });
     const release = (event) => {
       if (!held) return;
@@ -465,7 +463,7 @@ export class Page {
     };
     canvas.addEventListener("pointerup", release);
     canvas.addEventListener("pointercancel", () => { held = null; stage.dragged = null; this.dirty = true; });
-    canvas.addEventListener("pointerleave", () => { $("tip").hidden = true; stage.over = null; this.dirty = true; });
+    canvas.addEventListener("pointerleave", () => { this.pointed = null; $("tip").hidden = true; stage.over = null; this.dirty = true; });
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
       const at = spot(event);
@@ -512,6 +510,18 @@ export class Page {
     }, { passive: false });
   }
 
+  looks(at) {
+    const { stage } = this;
+    const over = stage.under(at.x, at.y);
+    const useful = over && (over.node >= 0 || over.message !== undefined || this.driving) ? over : null;
+    $("network").classList.toggle("over", Boolean(useful));
+    if (JSON.stringify(useful) !== JSON.stringify(stage.over)) {
+      stage.over = useful;
+      this.dirty = true;
+    }
+    this.hover(at, useful);
+  }
+
   hover(at, over) {
     const box = $("tip");
     const node = over?.node ?? -1;
@@ -524,8 +534,8 @@ export class Page {
     if (!text) return;
     box.textContent = text;
     const wide = $("stage").clientWidth;
-    box.style.left = `${Math.min(at.x + 14, wide - 220)}px`;
-    box.style.top = `${at.y + 14}px`;
+    box.style.left = `${Math.max(8, Math.min(at.x + 14, wide - box.offsetWidth - 8))}px`;
+    box.style.top = `${at.y + 14 + box.offsetHeight < $("stage").clientHeight ? at.y + 14 : Math.max(8, at.y - 14 - box.offsetHeight)}px`;
   }
 }
 
