@@ -87,10 +87,23 @@ export class Page {
     const verdict = $("verdict");
     verdict.hidden = !bad.length;
     verdict.replaceChildren(...bad.flatMap((found) => [element("span", { text: `${found.property}: ${found.sentence}` }), element("span", { class: "meaning", text: MEANING[found.property] ?? "" }), element("button", { type: "button", text: `step ${found.step}`, onclick: () => this.go(found.step) })]));
-    const legend = [["token", "token"], ["waiting", "waits"], ["inside", "inside"]];
-    if (about.states) legend.push(["arrow", "down to the token"]);
-    if (!setup.balanced) legend.shift();
-    $("legend").replaceChildren(...legend.map(([kind, text]) => element("span", {}, element("i", { class: kind }), text)));
+    const many = setup.permits > 1;
+    const legend = [
+      setup.balanced && ["token", "token", ""],
+      setup.balanced && many && ["free badge", "free with it", String(setup.permits)],
+      ["waiting", "waits", ""],
+      ["asked badge", many ? "2 permits, priority 1" : "priority 1", many ? "2×p1" : "p1"],
+      ["inside", "inside", ""],
+      many && ["held badge", "permits held", "2"],
+      ["message", "message", ""],
+      many && ["message permits", "with permits", ""],
+      ["acts", "acts in this step", ""],
+      about.states && ["arrow", "way to the token", ""],
+      about.driven?.changing && ["cut", "link that is down", ""],
+      (setup.recovery || about.kinds.includes("crash")) && ["gone", "crashed", ""],
+    ].filter(Boolean);
+    $("legend").replaceChildren(...legend.map(([kind, text, inner]) => element("span", {}, element("i", { class: kind, text: inner }), text)));
+    this.stage.foot = undefined; // as high as the legend is now
   }
 
   kinds() {

@@ -54,7 +54,7 @@ export function stepPane(pane, run, moment) {
   pane.replaceChildren(...parts);
   for (const line of pane.querySelectorAll(".code li.lit:first-of-type, .code li:not(.lit) + li.lit")) {
     const box = line.closest(".code");
-    if (!box.scrollTop) box.scrollTop = line.offsetTop - 60;
+    if (!box.scrollTop && line.offsetTop > box.clientHeight - 60) box.scrollTop = line.offsetTop - 60;
   }
 }
 

@@ -4,6 +4,7 @@ import { layout } from "./layout.js";
 import { pair } from "./model.js";
 
 const NAMES = ["ground", "surface", "line", "text", "muted", "accent", "token", "token-soft", "token-text", "inside", "inside-soft", "waiting", "waiting-soft", "bad", "link", "node", "edge", "grid"];
+const HEAD = 40; // pixels above the network, for the permits
 const POINTERS = ["father", "next", "last"]; // variables that name the way to the token
 
 export class Stage {
@@ -47,7 +48,8 @@ export class Stage {
       const ys = this.home.map((p) => p.y);
       this.box = grown([Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)]);
     }
-    this.radius = run.size <= 12 ? 21 : run.size <= 30 ? 17 : run.size <= 80 ? 12 : run.size <= 250 ? 7 : run.size <= 600 ? 4.5 : 3.4;
+    this.apart = run.size > 30 || bounds ? 0 : nearest(this.home); // in the nodes' own measure
+    this.usual = run.size <= 12 ? 21 : run.size <= 30 ? 17 : run.size <= 80 ? 12 : run.size <= 250 ? 7 : run.size <= 600 ? 4.5 : 3.4;
   }
 
   resize() {
@@ -60,15 +62,27 @@ export class Stage {
     this.ratio = ratio;
     this.width = clientWidth;
     this.height = clientHeight;
+    this.foot ??= (document.getElementById("legend")?.offsetHeight ?? 0) + 14; // the legend's
+    this.radius = this.usual;
+    const apart = this.apart * this.fit();
+    if (apart) this.radius = Math.min(Math.max(apart * 0.14, Math.min(this.usual, apart * 0.2)), 38);
+  }
+
+  // How large the whole network may be: pixels for one unit of the nodes' own measure.
+  fit() {
+    const [x1, y1, x2, y2] = this.box;
+    const margin = this.radius + 26;
+    const high = this.height - HEAD - this.foot - 2 * margin;
+    return Math.max(Math.min((this.width - 2 * margin) / (x2 - x1), high / (y2 - y1)), 1e-9);
   }
 
   // The scale of the picture: pixels for one unit of the nodes' own measure.
   scale() {
-    const [x1, y1, x2, y2] = this.box;
-    const margin = this.radius + 34;
-    const top = 30;
-    const fit = Math.min((this.width - 2 * margin) / (x2 - x1), (this.height - 2 * margin - top) / (y2 - y1));
-    return Math.max(fit, 1e-9) * this.view.zoom;
+    return this.fit() * this.view.zoom;
+  }
+
+  get middle() {
+    return (HEAD + this.height - this.foot) / 2;
   }
 
   toScreen(x, y) {
@@ -76,7 +90,7 @@ export class Stage {
     const scale = this.scale();
     return {
       x: this.width / 2 + (x - (x1 + x2) / 2) * scale + this.view.x,
-      y: this.height / 2 + 8 + (y - (y1 + y2) / 2) * scale + this.view.y,
+      y: this.middle + (y - (y1 + y2) / 2) * scale + this.view.y,
     };
   }
 
@@ -85,7 +99,7 @@ export class Stage {
     const scale = this.scale();
     return {
       x: (px - this.width / 2 - this.view.x) / scale + (x1 + x2) / 2,
-      y: (py - this.height / 2 - 8 - this.view.y) / scale + (y1 + y2) / 2,
+      y: (py - this.middle - this.view.y) / scale + (y1 + y2) / 2,
     };
   }
 
@@ -118,7 +132,8 @@ export class Stage {
   draw(position) {
     const began = performance.now();
     const { run, moment, pen } = this;
-    this.resize();
+    if (run) this.resize();
+    this.labels = []; // the boxes of what is written on the canvas
     pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     pen.clearRect(0, 0, this.width, this.height);
     if (!run || !moment) return;
@@ -299,13 +314,15 @@ export class Stage {
     if (name.length <= 3) {
       pen.font = `650 ${Math.round(r * 0.82)}px system-ui, sans-serif`;
       pen.fillText(name, at.x, at.y + 0.5);
+      this.labels.push(boxOf(at.x, at.y, pen.measureText(name).width, r * 0.7, name));
     } else {
       pen.font = "600 12px system-ui, sans-serif";
       pen.fillStyle = colour.text;
       pen.fillText(name, at.x, at.y + r + 13);
+      this.labels.push(boxOf(at.x, at.y + r + 13, pen.measureText(name).width, 12, name));
     }
     pen.globalAlpha = 1;
-    const small = Math.max(10, r * 0.56);
+    const small = Math.min(Math.max(10, r * 0.56), 15);
     pen.font = `650 ${Math.round(small)}px system-ui, sans-serif`;
     if (moment.tokens.has(node) && run.permits > 1) this.badge(at.x + r * 0.86, at.y + r * 0.86, String(moment.free.get(node) ?? 0), colour.token, colour.surface, small);
     if (waits) this.badge(at.x + r * 0.86, at.y - r * 0.86, (waits.want > 1 ? `${waits.want}×` : "") + `p${waits.priority}` + (waits.count > 1 ? ` +${waits.count - 1}` : ""), colour.waiting, colour.surface, small);
@@ -316,6 +333,8 @@ export class Stage {
     const { pen } = this;
     const width = Math.max(size * 1.5, pen.measureText(text).width + size * 0.8);
     const height = size * 1.5;
+    x = Math.min(Math.max(x, width / 2 + 2), this.width - width / 2 - 2);
+    this.labels.push(boxOf(x, y, width, height, text));
     pen.beginPath();
     pen.roundRect(x - width / 2, y - height / 2, width, height, height / 2);
     pen.fillStyle = fill;
@@ -331,14 +350,16 @@ export class Stage {
     const { pen, colour, moment, places, position, run, r } = this;
     this.spots = [];
     const big = r >= 9 && moment.flying.size <= 60;
+    const drawn = [];
     for (const [a, b, way] of this.ways()) {
       const dx = b.x - a.x;
       const dy = b.y - a.y;
       const length = Math.hypot(dx, dy) || 1;
       const gap = Math.min((r + 16) / length, 0.4);
       if (big) spread(way, 17 / (length * (1 - 2 * gap)));
-      way.forEach((one, place) => this.drawMessage(a, { dx, dy, length, gap }, one, place, big));
+      for (const one of way) drawn.push(this.drawMessage(a, { dx, dy, length, gap }, one, big));
     }
+    if (big) for (const one of drawn) this.name(one);
   }
 
   // The messages on their way, by sender and receiver, those in front first.
@@ -364,8 +385,8 @@ export class Stage {
     return ways.values();
   }
 
-  drawMessage(a, { dx, dy, length, gap }, { message, part }, place, big) {
-    const { pen, colour, moment, run } = this;
+  drawMessage(a, { dx, dy, length, gap }, { message, part }, big) {
+    const { pen, colour, moment } = this;
     const along = gap + (1 - 2 * gap) * part;
     const direct = moment.links.has(pair(message.from, message.to));
     const aside = (big ? 9 : 3) + (direct ? 0 : Math.sin(along * Math.PI) * Math.min(40, length * 0.15));
@@ -379,7 +400,7 @@ export class Stage {
     if (!big) {
       pen.arc(x, y, token ? 6 : 2.4, 0, 7);
       pen.fill();
-      return;
+      return null;
     }
     const angle = Math.atan2(dy, dx);
     const size = token ? 9 : 7;
@@ -394,19 +415,41 @@ export class Stage {
     pen.lineWidth = 1.5;
     pen.strokeStyle = this.over?.message === message.id ? colour.text : colour.surface;
     pen.stroke();
+    return { x, y, message, fill, out: [-dy / length, dx / length] };
+  }
+
+  name({ x, y, message, fill, out }) {
+    const { pen, colour, run } = this;
+    const token = message.tokens > 0;
     const text = token && run.permits > 1 ? `${message.message} ${message.permits}` : message.message;
-    const steep = Math.abs(dy) > Math.abs(dx) * 0.7;
-    const out = 14 + (steep ? 0 : place * 11);
-    pen.font = "600 10.5px system-ui, sans-serif";
+    const type = Math.min(Math.max(10.5, this.r * 0.4), 14);
+    pen.font = `600 ${type}px system-ui, sans-serif`;
+    const spot = this.room(x, y, pen.measureText(text).width, type, out, text);
+    if (!spot) return; // no room: the pointer tells
     pen.textBaseline = "middle";
-    pen.textAlign = !steep ? "center" : dy > 0 ? "right" : "left";
-    const lx = x - (dy / length) * out;
-    const ly = y + (dx / length) * (steep ? 4 : out);
+    pen.textAlign = "center";
     pen.lineWidth = 3;
     pen.strokeStyle = colour.surface;
-    pen.strokeText(text, lx, ly);
+    pen.strokeText(text, spot.x, spot.y);
     pen.fillStyle = token ? colour["token-text"] : fill;
-    pen.fillText(text, lx, ly);
+    pen.fillText(text, spot.x, spot.y);
+  }
+
+  // The place for a label beside this one, farther and farther out, where nothing else is written.
+  room(x, y, wide, high, [ox, oy], text) {
+    for (const side of [1, -1]) {
+      for (let ring = 0; ring < 5; ring += 1) {
+        const out = side * (10 + ring * (high + 1));
+        const at = { x: x + ox * out + Math.sign(ox * side) * Math.abs(ox) * (wide / 2), y: y + oy * (out + side * high * 0.4) };
+        const box = boxOf(at.x, at.y, wide, high, text);
+        if (box.left < 2 || box.right > this.width - 2 || box.top < HEAD || box.bottom > this.height - this.foot) continue;
+        const meets = (other) => box.left < other.right && box.right > other.left && box.top < other.bottom && box.bottom > other.top;
+        if (this.labels.some(meets) || this.spots.some((one) => meets(boxOf(one.x, one.y, 12, 10))) || this.places.some((node) => meets(boxOf(node.x, node.y, this.r * 1.8, this.r * 1.8)))) continue;
+        this.labels.push(box);
+        return at;
+      }
+    }
+    return null;
   }
 
   // What is under the pointer: a message, a node or a link.
@@ -445,6 +488,15 @@ function spread(way, apart) {
   }
 }
 
+const boxOf = (x, y, wide, high, text) => ({ left: x - wide / 2, right: x + wide / 2, top: y - high / 2, bottom: y + high / 2, text });
+
+// How far apart the two nearest of these are.
+function nearest(places) {
+  let least = Infinity;
+  places.forEach((one, i) => places.slice(i + 1).forEach((other) => { least = Math.min(least, Math.hypot(one.x - other.x, one.y - other.y)); }));
+  return Number.isFinite(least) ? least : 0;
+}
+
 function linksSeen(run) {
   const links = new Set();
   for (const window of run.windows.values()) {
@@ -456,7 +508,7 @@ function linksSeen(run) {
 function grown([x1, y1, x2, y2]) {
   const dx = x2 - x1 || 1;
   const dy = y2 - y1 || 1;
-  return x2 > x1 || y2 > y1 ? [x1, y2 > y1 ? y1 : y1 - dx * 0.2, x2 > x1 ? x2 : x1 + dy * 0.2, y2 > y1 ? y2 : y1 + dx * 0.2] : [x1 - dx, y1 - dy, x2 + dx, y2 + dy];
+  return x2 > x1 || y2 > y1 ? [x1, y2 > y1 ? y1 : y1 - dx * 0.06, x2 > x1 ? x2 : x1 + dy * 0.06, y2 > y1 ? y2 : y1 + dx * 0.06] : [x1 - dx, y1 - dy, x2 + dx, y2 + dy];
 }
 
 function compare(one, other) {
