@@ -128,6 +128,16 @@ def test_what_a_node_does_is_chosen_or_drawn(page):
     shows(page, "#says", "Step 2: 1 receives REQUEST from 2, transit")
 
 
+def test_what_an_algorithm_leaves_no_choice_of_cannot_be_chosen(page):
+    page.select_option("#try-algorithm", "raymond")
+    assert page.input_value("#try-permits") == "1" and page.locator("#try-permits").is_disabled()
+    shows(page, "#try-note", "It is for one permit")
+    page.click("#try-start")
+    until(page, "meshlock.run.setup.algorithm === 'raymond' && meshlock.shown === 0")
+    page.select_option("#try-algorithm", "jiang")
+    assert page.input_value("#try-permits") == "3" and page.locator("#try-permits").is_enabled()
+
+
 def test_without_a_pointer(page):
     page.focus("#network")
     page.keyboard.press("]")

@@ -151,6 +151,12 @@ def test_whoever_drives_says_what_a_node_does():
         line_of_three().do({"do": "behaviour", "node": 0, "behaviour": "proxy"})
 
 
+def test_an_algorithm_for_one_permit_is_not_silently_given_three():
+    with pytest.raises(Refused, match="raymond is for one permit: say permits 1, not 3"):
+        PageRun({"algorithm": "raymond", "topology": "line", "nodes": 3, "permits": 3})
+    assert PageRun({"algorithm": "raymond", "topology": "line"}).settled.permits == 1
+
+
 def test_no_file_of_this_machine_can_be_named_as_a_network():
     with pytest.raises(Refused):
         PageRun({"topology": "/etc/passwd.json"})

@@ -63,14 +63,19 @@ class Settled:
         if self.algorithm.needs_complete_graph:
             self.topology = "complete"
         self.nodes = whole(asked, "nodes", 8, 2, MOST_NODES)
-        self.permits = whole(asked, "permits", 3, 1, MOST_PERMITS)
-        if self.algorithm.problem == "mutex":
-            self.permits = 1
+        self.permits = whole(asked, "permits", self.usual_permits(), 1, MOST_PERMITS)
+        if self.algorithm.problem == "mutex" and self.permits != 1:
+            raise Refused(
+                f"{self.algorithm.name} is for one permit: say permits 1, not {self.permits}."
+            )
         self.seed = whole(asked, "seed", 1, 0, 1_000_000)
         self.members = whole(asked, "members", 0, 0, self.nodes)
         if self.members:
             refuse_without_token(self.algorithm)
         self.changing = self.algorithm.changing_links or self.members > 0
+
+    def usual_permits(self) -> int:
+        return 1 if self.algorithm.problem == "mutex" else 3
 
     def places(self) -> list[tuple[float, float]]:
         """For a network by radio range: places from which everybody can be reached."""

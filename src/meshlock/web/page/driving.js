@@ -21,7 +21,7 @@ export class Driving {
 
   async start() {
     try {
-      const { run } = await tell("/api/runs", { ...this.chosen, members: this.chosen.members ? this.chosen.nodes : 0 });
+      const { run } = await tell("/api/runs", this.wish());
       this.error = "";
       history.replaceState(null, "", "#step=0");
       await this.open(run);
@@ -29,6 +29,13 @@ export class Driving {
       this.error = error.message;
       this.page.refresh();
     }
+  }
+
+  // What is chosen, as far as the algorithm leaves a choice.
+  wish() {
+    const { chosen, offered } = this;
+    const { mutex, token } = offered.algorithms.find((entry) => entry.name === chosen.algorithm);
+    return { ...chosen, permits: mutex ? 1 : chosen.permits, members: token && chosen.members ? chosen.nodes : 0 };
   }
 
   async open(run) {
@@ -174,6 +181,7 @@ export class Driving {
     const now = step === run.steps;
     const parts = [];
     if (this.error) parts.push(element("p", { class: "wrong", role: "alert", text: this.error }));
+    parts.push(element("h3", { text: "another run" }), this.choice());
     const first = new Set();
     const way = [...moment.flying.values()].map((line) => {
       const lane = `${line.from}-${line.to}`;
@@ -210,27 +218,38 @@ export class Driving {
     if (run.setup.choices) can.push(`Click a node and choose what it does (${run.setup.choices.join(" or ")}); else it is drawn.`);
     can.push("← and → look back; Take back undoes.");
     parts.push(element("ul", { class: "effects" }, ...can.map((text) => element("li", { text }))));
-    parts.push(element("h3", { text: "another run" }), this.choice());
     pane.replaceChildren(...parts);
   }
 
   choice() {
     const { chosen, offered } = this;
     const set = (key, number) => (event) => { chosen[key] = number ? Number(event.target.value) : event.target.value; };
-    const algorithm = element("select", { id: "try-algorithm", onchange: set("algorithm") }, ...offered.algorithms.map((entry) => element("option", { value: entry.name, text: entry.name, title: entry.title })));
-    algorithm.value = chosen.algorithm;
+    const nodes = element("input", { id: "try-nodes", type: "number", min: "2", max: "40", value: String(chosen.nodes), onchange: set("nodes", true) });
+    const permits = element("input", { id: "try-permits", type: "number", min: "1", max: "24", onchange: set("permits", true) });
     const topology = element("select", { id: "try-topology", onchange: set("topology") }, ...offered.topologies.map((name) => element("option", { value: name, text: NAMES[name] ?? name })));
-    topology.value = chosen.topology;
+    const note = element("p", { id: "try-note", class: "small" });
     const members = element("input", { type: "checkbox", id: "try-members" });
-    members.checked = chosen.members > 0;
+    const limits = () => { // what this algorithm leaves no choice of stands there, and cannot be changed
+      const { mutex, complete, token } = offered.algorithms.find((entry) => entry.name === chosen.algorithm);
+      permits.disabled = mutex;
+      permits.value = String(mutex ? 1 : chosen.permits);
+      topology.disabled = complete;
+      topology.value = complete ? "complete" : chosen.topology;
+      members.disabled = !token;
+      members.checked = token && chosen.members > 0;
+      note.textContent = [mutex ? "It is for one permit (k = 1)." : "", complete ? "It is for complete networks." : ""].filter(Boolean).join(" ");
+    };
+    const algorithm = element("select", { id: "try-algorithm", onchange: (event) => { chosen.algorithm = event.target.value; limits(); } }, ...offered.algorithms.map((entry) => element("option", { value: entry.name, text: entry.name, title: entry.title })));
+    algorithm.value = chosen.algorithm;
+    limits();
     members.addEventListener("change", () => { chosen.members = members.checked ? 1 : 0; });
-    return element("div", {},
-      element("div", { class: "fields" },
-        element("label", { class: "wide" }, "algorithm", algorithm),
-        element("label", { class: "wide" }, "topology", topology),
-        element("label", {}, "nodes", element("input", { id: "try-nodes", type: "number", min: "2", max: "40", value: String(chosen.nodes), onchange: set("nodes", true) })),
-        element("label", {}, "permits (k)", element("input", { id: "try-permits", type: "number", min: "1", max: "24", value: String(chosen.permits), onchange: set("permits", true) }))),
+    return element("div", { class: "fields choice" },
+      element("label", { class: "wide" }, "algorithm", algorithm),
+      element("label", { class: "wide" }, "topology", topology),
+      element("label", {}, "nodes", nodes),
+      element("label", {}, "permits (k)", permits),
+      element("button", { type: "button", id: "try-start", class: "primary wide", text: "Start", onclick: () => { document.activeElement?.blur(); this.start(); } }),
       element("label", { class: "check" }, members, "all are members: nodes may crash"),
-      element("div", { class: "row" }, element("button", { type: "button", id: "try-start", class: "primary", text: "Start", onclick: () => { document.activeElement?.blur(); this.start(); } })));
+      note);
   }
 }
