@@ -30,7 +30,7 @@ NAIMI_TREHEL_64 = """simulate --algorithm naimi-trehel --nodes 64 --topology com
     --permits 1 --want 1 --priority 0 --workload serial --requests 20000 --delay 1 --hold 1
     --seed 7"""
 
-CENTRAL = "simulate --algorithm centralized --nodes 3 --requests 5 --trace-states --trace"
+CENTRAL = "simulate --algorithm centralized --nodes 3 --requests 5 --trace"
 
 UNORDERED = """simulate --algorithm general-scheme --nodes 6 --requests 200 --delay exp:1
     --links unordered --verify-determinism"""
@@ -112,7 +112,7 @@ def test_trace_audit_and_convert(tmp_path):
     diagram = files["mermaid"].read_text()
     assert diagram.startswith("sequenceDiagram\n")
     assert diagram.count("note over n1: enters") == 2
-    assert "n1->>n0: REQUEST(1)" in diagram
+    assert "n1->>n0: REQUEST origin=1" in diagram
     with files["csv"].open() as file:
         assert [row["event"] for row in csv.DictReader(file)].count("enter") == 5
     log = files["shiviz"].read_text().splitlines()

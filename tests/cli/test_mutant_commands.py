@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.cli.main import app
+from meshlock.simulate.rerun import with_states
 from meshlock.web.handlers import handlers
-from meshlock.web.rerun import with_states
 
 COMMAND = [sys.executable, "-m", "meshlock"]
 ROOT = Path(__file__).parents[2]

@@ -338,6 +338,11 @@ def test_the_demonstration_is_clean_and_leaves_nothing(tmp_path: Path) -> None:
     assert found["holds"] and found["unserved"] == 0 and found["entries"] > 10
     assert found["checked"] == ["safety", "one-token", "conservation", "order", "served"]
     assert meshlock("audit", str(trace)).returncode == 0
+    again = meshlock("replay", str(trace), "--json")  # each end of a link notices by itself
+    assert json.loads(again.stdout)["good"], again.stderr
+    assert len(json.loads(again.stdout)["entries"]) == found["entries"]
+    states = tmp_path / "demo.itf.json"  # the algorithm run again sends what was sent
+    assert meshlock("convert", str(trace), "--to", "itf", "-o", str(states)).returncode == 0
 
 
 def test_the_demonstration_ends_cleanly_on_ctrl_c(tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ import pytest
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from meshlock.simulate.player import Player
+from meshlock.simulate.rerun import with_states
 from meshlock.simulate.scenario import Scenario
 from meshlock.simulate.schedule import read
 from meshlock.simulate.settings import Settings, simulation
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
-from meshlock.web.rerun import with_states
 
 LINE = "nodes 4\nlinks 0-1 1-2 2-3\n"
 

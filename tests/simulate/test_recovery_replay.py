@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from meshlock.algorithms.recovery import layer
+from meshlock.simulate.rerun import with_states
 from meshlock.simulate.schedule import read
 from meshlock.simulate.settings import Settings, simulation
 from meshlock.simulate.shrink import shrink
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
-from meshlock.web.rerun import with_states
 
 TROUBLE: dict[str, str | int] = {
     "nodes": 5,

@@ -161,14 +161,50 @@ def test_a_run_with_returned_messages_shrinks_to_one_in_a_whole_network(tmp_path
     assert play(str(script), "jiang").good
 
 
-def test_a_run_of_links_with_custody_is_not_played_by_hand(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_a_run_of_links_with_custody_plays_again(tmp_path: Path, seed: int) -> None:
+    """Each end notices by itself; what comes late or is lost does so again."""
     path = tmp_path / "run.jsonl"
-    given = {"nodes": 5, "topology": "ring", "mobility": "flips:1", "requests": 40}
+    given = {"nodes": 5, "topology": "ring", "mobility": "flips:1", "requests": 40, "seed": seed}
     with path.open("wb") as file:
         run = simulation(Settings({**given, "failures": "custody"}), TraceWriter(file, False))
         run.start()
         while run.run(1000):
             pass
         run.finish()
-    with pytest.raises(Refused, match="links with custody cannot be played"):
-        read(Trace(path))
+    schedule, entries = read(Trace(path))
+    assert {"notice", "lose"} <= {deed.verb for deed in schedule.deeds}
+    outcome = schedule.play(strict=True).outcome()
+    assert outcome.entries == entries
+    assert len(entries) == 40
+    assert outcome.good
+    script = tmp_path / "again.txt"
+    script.write_text(schedule.script("again"), encoding="utf-8")
+    assert play(str(script)).entries == entries
+    with pytest.raises(Refused, match="cannot be made smaller"):
+        shrink(schedule)
+
+
+def test_whoever_gave_up_gives_up_again(tmp_path: Path) -> None:
+    """Not the one beside it that has waited longer."""
+    script = tmp_path / "patience.txt"
+    asks = "request 0\nrequest 1 priority 1\nrequest 1 priority 9\nsettle\n"
+    script.write_text(f"nodes 2\n{asks}withdraw 1 2\nrequest 0 priority 5\nfinish\n")
+    path = tmp_path / "run.jsonl"
+    with path.open("wb") as file:
+        assert play(str(script), None, TraceWriter(file, False)).entries == [0, 0, 1]
+    schedule, entries = read(Trace(path))
+    assert "withdraw 1 2" in [deed.text() for deed in schedule.deeds]
+    assert schedule.play(strict=True).outcome().entries == entries
+
+
+def test_one_end_notices_alone_only_with_custody(tmp_path: Path) -> None:
+    script = tmp_path / "alone.txt"
+    script.write_text("nodes 2\nnotice 0->1 down\n")
+    with pytest.raises(Refused, match="Both ends notice at once"):
+        play(str(script))
+    script.write_text("nodes 2\nfailures custody\nrequest 1\nlink down 0-1\nlink up 0-1\nfinish\n")
+    assert play(str(script)).entries == [1]
+    script.write_text("nodes 2\nfailures custody\nnotice 0->1 up\n")
+    with pytest.raises(Refused, match="has noticed that already"):
+        play(str(script))

@@ -62,6 +62,27 @@ def test_order_is_judged_where_all_are_joined(
     assert set(Audit(Trace(merged)).monitor.violated) == ({"order"} if judged else set())
 
 
+def test_nodes_are_numbered_in_the_order_by_which_the_algorithm_knows_them(tmp_path: Path) -> None:
+    sent = {"message": "LINK", "args": {"height": [0, 1, 9], "grants": 9}}
+    parts = [
+        part(tmp_path, 9, [at(1.0, 9, "link-up", peer=4), at(1.0, 9, "send", id=1, to=4, **sent)]),
+        part(
+            tmp_path,
+            4,
+            [at(2.0, 4, "link-up", peer=9), at(2.1, 4, "deliver", **{"from": 9}, id=1, **sent)],
+        ),
+    ]
+    parts[0].write_text(parts[0].read_text().replace('"holder": -1', '"holder": 9'))
+    merged = tmp_path / "merged.jsonl"
+    with merged.open("wb") as file:
+        merge(parts, file, ended=False)
+    trace = Trace(merged)
+    assert trace.setup["names"] == ["n4", "n9"]
+    assert trace.setup["holder"] == 1
+    heights = [event["args"] for event in trace.events() if "args" in event]
+    assert heights == [{"height": [0, 1, 1], "grants": 9}] * 2
+
+
 def test_a_trace_that_was_cut_short_ends_the_merged_one_where_it_is_needed(tmp_path: Path) -> None:
     sent = {"to": 1, "message": "LINK", "args": {}}
     got = {"from": 0, "message": "LINK", "args": {}}

@@ -26,7 +26,7 @@ from meshlock.algorithms import (
     singhal_dynamic,
     suzuki_kasami,
 )
-from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.interface import Algorithm, Effect, Node
 from meshlock.errors import Refused
 
 MODULES = [
@@ -71,6 +71,23 @@ def find(name: str) -> Algorithm:
     close = get_close_matches(name, ALGORITHMS, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"choose one of {', '.join(ALGORITHMS)}."
     raise Refused(f"There is no algorithm '{name}': {hint}")
+
+
+def joined(
+    algorithm: Algorithm,
+    size: int,
+    founder: int,
+    permits: int,
+    options: dict[str, str],
+    out: list[Effect],
+) -> list[Node]:
+    """Nodes without links that have come to a pool, as live nodes do."""
+    if algorithm.join is None:
+        raise Refused(
+            f"{algorithm.name} is for networks that stay: its nodes cannot come without links."
+        )
+    join = algorithm.join
+    return [join(me, me == founder, permits, options, out) for me in range(size)]
 
 
 def settle(algorithm: Algorithm, given: dict[str, str]) -> dict[str, str]:

@@ -20,6 +20,7 @@ def convert(
     Example: meshlock convert run.jsonl --to mermaid -o run.mmd
     """
     from meshlock.errors import Refused
+    from meshlock.simulate.rerun import give_states
     from meshlock.trace.convert import FORMATS
     from meshlock.trace.reader import BadTrace, Trace
 
@@ -27,6 +28,12 @@ def convert(
         raise Refused(f"--to is one of {', '.join(FORMATS)}, not '{to}'.")
     try:
         source = Trace(trace)
+        if to == "itf" and not give_states(source):
+            raise Refused(
+                f"{trace} records no states, and its algorithm run again does not do what it says "
+                f"(is it of a live pool with members, or of another version?): record the run "
+                f"with --trace-states."
+            )
         partial = output.with_name(output.name + ".part")
         try:
             with partial.open("w", encoding="utf-8", newline="") as file:

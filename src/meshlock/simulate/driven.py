@@ -16,6 +16,7 @@ from meshlock.algorithms.interface import NIL, Algorithm, Message, Node
 from meshlock.algorithms.recovery.messages import KINDS
 from meshlock.algorithms.registry import refuse_impossible, settle
 from meshlock.errors import Refused
+from meshlock.properties.sentences import no_link
 from meshlock.simulate.clocks import TICKS
 from meshlock.simulate.layered import LayeredNodes
 from meshlock.simulate.outcome import Outcome
@@ -68,13 +69,24 @@ class DrivenRun(Steps):
         if layer is not None:
             layered = LayeredNodes(layer, algorithm, settled, scenario.permits, self.near)
         super().__init__(
-            algorithm, settled, network, scenario.permits, scenario.seed, trace, layered
+            algorithm,
+            settled,
+            network,
+            scenario.permits,
+            scenario.seed,
+            trace,
+            layered,
+            scenario.founder,
         )
         self.network = network
         self.scenario = scenario
         self.ordered = algorithm.needs_fifo and algorithm.name not in scenario.unordered
         self.refuse_other_tree()
         self.links = set(network.links())
+        self.custody = scenario.failures == "custody"
+        self.sees = {way for a, b in self.links for way in ((a, b), (b, a))}  # as each end sees it
+        if self.custody:
+            self.monitor.changed(self.graph.components == 1)
         self.lost_links: dict[int, list[int]] = {}  # node that has crashed: its neighbours then
         self.on_the_way: list[Message] = []  # in the order in which they were sent
         self.sent_at: dict[int, float] = {}  # of these, where it matters
@@ -171,13 +183,13 @@ class DrivenRun(Steps):
         self.text = "leaves"
         super().release(client)
 
-    def give_up(self, node: int) -> bool:
-        """Whoever has waited longest at this node gives up; False if nobody waits."""
-        for client in self.waiting.values():
-            if client.node == node:
-                break
-        else:
+    def give_up(self, node: int, which: int = 1) -> bool:
+        """Whoever has waited longest at this node gives up, or the one of that number; False if
+        there is none."""
+        here = [client for client in self.waiting.values() if client.node == node]
+        if len(here) < which:
             return False
+        client = here[which - 1]
         self.text = "gives up waiting"
         if not self.withdraw(client):
             raise Impossible(f"{self.algorithm.name} cannot take a request back.")
@@ -316,7 +328,31 @@ class DrivenRun(Steps):
 
     # -- links ------------------------------------------------------------------------------
 
+    def notice(self, me: int, peer: int, up: bool) -> None:
+        """One end learns of a change by itself; what is on its way stays there."""
+        if not self.custody:
+            raise Impossible("Both ends notice at once, unless failures are 'custody'.")
+        if ((me, peer) in self.sees) == up:
+            raise Impossible(f"Node {self.called(me)} has noticed that already.")
+        if up:
+            self.sees.add((me, peer))
+        else:
+            self.sees.discard((me, peer))
+        if {(me, peer), (peer, me)} <= self.sees:
+            self.links.add((min(me, peer), max(me, peer)))
+            self.graph.connect(me, peer)
+        elif self.graph.linked(me, peer):
+            self.unlink(me, peer)
+        agreed = all((b, a) in self.sees for a, b in self.sees)
+        self.monitor.changed(agreed and self.graph.components == 1)
+        self.text = f"sees the link to {self.called(peer)} {'form' if up else 'fail'}"
+        self.link_changes(me, peer, up)
+
     def link_up(self, one: int, other: int) -> None:
+        if self.custody:
+            self.notice(one, other, True)
+            self.notice(other, one, True)
+            return
         self.links.add((min(one, other), max(one, other)))
         self.graph.connect(one, other)
         self.monitor.changed(self.graph.components == 1)
@@ -328,6 +364,10 @@ class DrivenRun(Steps):
         between = f"{self.called(one)}-{self.called(other)}"
         if (min(one, other), max(one, other)) not in self.links:
             raise Impossible(f"There is no link {between}.")
+        if self.custody:
+            self.notice(one, other, False)
+            self.notice(other, one, False)
+            return
         before = self.steps
         while (place := self.first_on_link(one, other)) >= 0:
             if self.steps - before > ENDLESS:  # what arrives is answered, over the same link
@@ -495,7 +535,10 @@ class DrivenRun(Steps):
         message.serial = len(self.lines)  # every message has a line
         said = f"{self.described(message)} to {self.called(other)}"
         self.sent[message.kind] = self.sent.get(message.kind, 0) + 1
-        if self.graph.linked(one, other):
+        if self.custody or self.graph.linked(one, other):
+            kept = message.tokens() > 0 or message.permits() > 0
+            if self.custody and not kept and (one, other) not in self.sees:
+                self.monitor.report("neighbours", self.now, no_link(one, other))
             self.hops += 1
             self.lines.append(f"     sends {said}")
         elif self.layered is not None:

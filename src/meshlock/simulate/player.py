@@ -62,9 +62,12 @@ class Player:
             which = script.whole(number, rest[1]) if len(rest) == 2 else 1
             if not run.leave(script.node(number, rest[0]), which):
                 self.judge(f"leave {rest[0]}", False, "nobody is inside there")
-        elif verb == "withdraw" and len(rest) == 1:
-            if not run.give_up(script.node(number, rest[0])):
+        elif verb == "withdraw" and len(rest) in (1, 2):
+            which = script.whole(number, rest[1]) if len(rest) == 2 else 1
+            if not run.give_up(script.node(number, rest[0]), which):
                 self.judge(f"withdraw {rest[0]}", False, "nobody waits there")
+        elif verb == "notice" and len(rest) == 2 and rest[1] in ("up", "down"):
+            run.notice(*script.link(number, rest[0], "->"), rest[1] == "up")
         elif verb == "behaviour" and rest:
             nodes = [script.node(number, word) for word in rest[:-1]]
             run.behave(nodes or list(range(script.size)), rest[-1])

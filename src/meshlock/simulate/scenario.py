@@ -26,6 +26,9 @@ tree A>B>C ...                   the first tree: B is A's father, C is B's; who 
                                  has the token
 failures drain, failures return  what is on a failing link arrives first (drain), or token and
                                  permits come back to their sender and the rest is lost
+failures custody                 nothing happens to what is on a failing link but what the script
+                                 says: it may arrive late, or be lost (``lose``)
+founder N                        nobody has links yet: N has made the pool, others come to it
 algorithm NAME                   who plays unless the command line says otherwise (jiang)
 option NAME=VALUE                an option, for algorithms that have it
 seed N                           of the draws (1), where nothing says what a node chooses
@@ -43,7 +46,8 @@ unordered NAME                   the authors of algorithm NAME claim to need no 
 request N [want H] [priority P]  a client of node N asks for H permits
 leave N [NUMBER]                 the client that has been inside N longest leaves, or the one
                                  of that number (somebody is expected to be inside)
-withdraw N                       the client that has waited longest at N gives up
+withdraw N [NUMBER]              the client that has waited longest at N gives up, or the one of
+                                 that number
 behaviour N ... WORD             from now on these nodes, or all if none is named, choose
                                  WORD where the algorithm leaves a choice: ``proxy`` or
                                  ``transit`` in the general scheme; ``drawn``: by lot again
@@ -54,6 +58,7 @@ overtake A->B                    the second message from A to B passes the first
 hold A->B, let go A->B           settle leaves this link alone, or no longer does
 settle                           everything on its way arrives, in the order it was sent
 link up A-B, link down A-B       both ends notice, at the same time
+notice A->B up (or down)         with custody: A alone notices that its link to B is up, or down
 crash N                          with members: N is down, and its neighbours see their links fail
 restart N [without disk]         N is up, and so are the links that its crash took; ``without
                                  links``: they are not yet
@@ -94,7 +99,7 @@ from meshlock.topology.graphs import Graph, Rooted
 
 FOLDER = Path(__file__).parent / "scenarios"
 
-FAILURES = ("drain", "return")
+FAILURES = ("drain", "return", "custody")
 
 AUTO = -1
 """In the place of a number of members."""
@@ -112,6 +117,7 @@ class Scenario:
         self.permits = 1
         self.tree: list[int] = []  # everybody's father; empty: not said
         self.failures = "drain"
+        self.founder = NIL  # of a pool to which nodes come without links
         self.algorithm = "jiang"
         self.options: dict[str, str] = {}
         self.seed = 1
@@ -132,7 +138,7 @@ class Scenario:
             raise Refused(f"Scenario {name} has no line 'nodes COUNT'.")
         if not linked:
             self.links = [(a, b) for a in range(self.size) for b in range(a + 1, self.size)]
-        self.changing = any(words[0] == "link" for _, words in self.lines)
+        self.changing = any(words[0] in ("link", "notice") for _, words in self.lines)
         self.wants = [1]
         for number, words in self.lines:
             if words[0] == "request" and "want" in words[:-1]:
@@ -151,8 +157,12 @@ class Scenario:
             self.tree = self.fathers(number, words[1:])
         elif words[0] == "failures" and len(words) == 2:
             if words[1] not in FAILURES:
-                raise self.wrong(number, f"failures are drain or return, not '{words[1]}'.")
+                raise self.wrong(
+                    number, f"failures are drain, return or custody, not '{words[1]}'."
+                )
             self.failures = words[1]
+        elif words[0] == "founder" and len(words) == 2:
+            self.founder = self.node(number, words[1])
         elif words[0] == "algorithm" and len(words) == 2:
             self.algorithm = words[1]
         elif words[0] == "option" and len(words) == 2 and "=" in words[1]:

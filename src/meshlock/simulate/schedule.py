@@ -31,7 +31,7 @@ class Deed:
 
     def text(self) -> str:
         about = f"{self.one}" if self.one >= 0 else ""
-        if self.verb in ("deliver", "overtake", "lose"):
+        if self.verb in ("deliver", "overtake", "lose", "notice"):
             about += f"->{self.other}"
         elif self.verb in ("link up", "link down"):
             about += f"-{self.other}"
@@ -67,6 +67,8 @@ class Deed:
                 if place < 0:
                     return False
             return self.verb != "deliver" or run.arrives(run.on_the_way[place])
+        if self.verb == "notice":
+            return ((self.one, self.other) in run.sees) != (self.rest == "up")
         if self.verb.startswith("link"):
             linked = (min(self.one, self.other), max(self.one, self.other)) in run.links
             return linked == (self.verb == "link down") and up and run.is_up(self.other)
@@ -101,6 +103,10 @@ class Schedule:
     @property
     def leased(self) -> bool:
         return any(line.startswith("members ") for line in self.setup)
+
+    @property
+    def custody(self) -> bool:
+        return "failures custody" in self.setup
 
     def script(self, title: str, deeds: bool = True) -> str:
         """As a scenario file."""
@@ -137,7 +143,9 @@ class Play:
 
     def __init__(self, schedule: Schedule, strict: bool) -> None:
         scenario = Scenario("replay", schedule.script("replay", deeds=False))
-        scenario.changing = any(deed.verb.startswith("link") for deed in schedule.deeds)
+        scenario.changing = any(
+            deed.verb == "notice" or deed.verb.startswith("link") for deed in schedule.deeds
+        )
         player = Player(scenario, schedule.algorithm)
         self.run = player.run
         self.done: list[Deed] = []
@@ -172,16 +180,19 @@ class Reading:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.leased = "recovery" in trace.setup
+        self.live = trace.setup.get("source") == "live"
+        self.custody = self.live or trace.setup.get("failures") == "custody"
         self.pairs = first_links(trace)
         self.links = set(self.pairs)  # as they are now
         self.lines: dict[tuple[int, int], list[int]] = {}  # link: ids of what is on it
         self.sent: set[int] = set()  # ids of what was sent since the last cause
         self.inside: dict[int, list[int]] = {}  # node: clients inside, in the order of entry
+        self.waiting: dict[int, list[int]] = {}  # node: clients that wait, in the order of asking
         self.down: set[int] = set()
         self.now = 0.0
         self.deeds: list[Deed] = []
         self.entries: list[int] = []
-        self.failures = "drain"
+        self.failures = "custody" if self.custody else "drain"
         for event in trace.events():
             self.event(event)
 
@@ -194,9 +205,10 @@ class Reading:
             self.sent.add(number)
         elif kind == "enter":
             self.entries.append(node)
+            went(self.waiting, node, self.trace.whole(event, "client"))
             self.inside.setdefault(node, []).append(self.trace.whole(event, "client"))
         elif kind == "lease-lost":
-            self.went(node, event)
+            went(self.inside, node, self.trace.whole(event, "client"))
         elif kind in ("undelivered", "drop"):
             self.taken_off(self.trace.whole(event, "id"), event["t"])
         elif kind not in ("move", "end", "lease", "recover"):
@@ -207,9 +219,10 @@ class Reading:
         choice = event.get("choice", -1)
         if kind == "request":
             rest = f"want {event.get('want', 1)} priority {event.get('priority', 0)}"
+            self.waiting.setdefault(node, []).append(self.trace.whole(event, "client"))
             self.add(event["t"], Deed("request", node, -1, rest), choice)
         elif kind == "leave":
-            place = self.went(node, event)
+            place = went(self.inside, node, self.trace.whole(event, "client"))
             self.add(event["t"], Deed("leave", node, -1, number_of(place)), choice)
         elif kind == "deliver":
             deed = self.delivered(event["t"], self.trace.whole(event, "from"), node, event)
@@ -220,6 +233,7 @@ class Reading:
             self.add(event["t"], Deed("crash", node))
             self.down.add(node)
             self.inside.pop(node, None)
+            self.waiting.pop(node, None)
             self.links = {pair for pair in self.links if node not in pair}
         elif self.leased and kind == "restart":
             disk = " disk" if event.get("disk") is False else ""
@@ -233,7 +247,8 @@ class Reading:
                 self.add(event["t"], Deed("resize", node, -1, str(event["resize"])))
             self.add(event["t"], Deed("wake", node, -1, f"chance {event.get('chance', 0)!r}"))
         elif kind == "withdraw" and not event.get("crash"):
-            self.add(event["t"], Deed("withdraw", node), choice)
+            place = went(self.waiting, node, self.trace.whole(event, "client"))
+            self.add(event["t"], Deed("withdraw", node, -1, number_of(place)), choice)
         elif not (self.leased and kind in ("start", "withdraw")):
             raise Refused(f"A trace with '{kind}' in it cannot be played again yet.")
 
@@ -246,6 +261,9 @@ class Reading:
 
     def link(self, time: float, node: int, peer: int, up: bool, choice: int) -> None:
         """Both ends have a line; those of a crash, and of the start, are no deeds."""
+        if self.custody:
+            self.add(time, Deed("notice", node, peer, "up" if up else "down"), choice)
+            return
         pair = (min(node, peer), max(node, peer))
         if node > peer or peer in self.down or up == (pair in self.links):
             return
@@ -255,22 +273,14 @@ class Reading:
         else:
             self.links.discard(pair)
 
-    def went(self, node: int, event: dict[str, Any]) -> int:
-        """A client has left: which of those inside was it?"""
-        inside, client = self.inside.get(node, []), self.trace.whole(event, "client")
-        place = inside.index(client) if client in inside else 0
-        if client in inside:
-            inside.remove(client)
-        return place
-
     def taken_off(self, number: int, time: float) -> None:
         """A message comes back or is lost: its link fails next, unless there was none."""
         for (one, other), line in self.lines.items():
             if number in line:
-                if self.leased and number not in self.sent:
+                if self.custody or (self.leased and number not in self.sent):
                     self.add(time, Deed("lose", one, other, number_of(line.index(number))))
                 line.remove(number)
-                if (min(one, other), max(one, other)) in self.links:
+                if not self.custody and (min(one, other), max(one, other)) in self.links:
                     self.failures = "return"
                 return
         raise self.trace.bad(f"message {number} comes back or is lost, but is not on its way")
@@ -282,10 +292,19 @@ class Reading:
             raise self.trace.bad(f"delivers message {number}, which is not on its way")
         place = line.index(number)
         line.remove(number)
-        if place == 1 and not self.leased:
+        if place == 1 and not self.leased and not self.custody:
             self.add(time, Deed("overtake", sender, receiver))
             place = 0
         return Deed("deliver", sender, receiver, number_of(place))
+
+
+def went(clients: dict[int, list[int]], node: int, client: int) -> int:
+    """A client is inside, or waits, no more: which of them was it?"""
+    here = clients.get(node, [])
+    place = here.index(client) if client in here else 0
+    if client in here:
+        here.remove(client)
+    return place
 
 
 def number_of(place: int) -> str:
@@ -318,10 +337,15 @@ def layer_lines(trace: Trace) -> list[str]:
 def read(trace: Trace) -> tuple[Schedule, list[int]]:
     """The schedule that a trace records, and the nodes whose clients entered, in order."""
     setup = trace.setup
-    if setup.get("failures") == "custody":
-        raise Refused("A trace of links with custody cannot be played again yet.")
-    reading = Reading(trace)
+    if setup.get("source") == "live" and "recovery" in setup:
+        raise Refused(
+            "Of a live pool with members only its clients are recorded, not its messages: "
+            "meshlock audit judges it, but it cannot be played again."
+        )
     lines = [f"permits {setup['permits']}", *layer_lines(trace)]
+    reading = Reading(trace)
+    if reading.live:
+        lines.append(f"founder {setup['holder']}")
     if reading.failures != "drain" and not reading.leased:
         lines.append(f"failures {reading.failures}")
     lines += [f"option {name}={value}" for name, value in dict(setup.get("options", {})).items()]

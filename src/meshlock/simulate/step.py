@@ -11,6 +11,7 @@ from typing import Any
 
 from meshlock.algorithms.clients import ClientQueue
 from meshlock.algorithms.interface import (
+    NIL,
     Algorithm,
     Effect,
     Enter,
@@ -20,6 +21,7 @@ from meshlock.algorithms.interface import (
     Network,
     Node,
 )
+from meshlock.algorithms.registry import joined
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import promises
 from meshlock.simulate.layered import LayeredNodes
@@ -31,7 +33,7 @@ NOTHING: dict[str, Any] = {}
 
 class Steps:
     """The nodes of a run and their clients. With ``layered``, its nodes are run instead of the
-    algorithm's own."""
+    algorithm's own; with a ``founder``, others have come to its pool."""
 
     def __init__(
         self,
@@ -42,6 +44,7 @@ class Steps:
         seed: int,
         trace: TraceWriter | None,
         layered: LayeredNodes | None = None,
+        founder: int = NIL,
     ) -> None:
         self.algorithm = algorithm
         self.options = options
@@ -51,7 +54,10 @@ class Steps:
         self.promises = promises(algorithm, options)
         if layered is None:
             self.out: list[Effect] = []
-            self.nodes = algorithm.make(network, permits, options, self.out)
+            if founder == NIL:
+                self.nodes = algorithm.make(network, permits, options, self.out)
+            else:
+                self.nodes = joined(algorithm, network.size, founder, permits, options, self.out)
             self.monitor = Monitor(permits, self.promises)
         else:
             self.out = layered.out

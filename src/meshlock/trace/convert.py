@@ -1,4 +1,4 @@
-"""Turn a trace into what other tools show: Mermaid, ShiViz, CSV."""
+"""Turn a trace into what other tools show: Mermaid, ShiViz, CSV, ITF."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ def words(event: dict[str, Any]) -> str:
     """An event in a few words."""
     kind = event["event"]
     if "message" in event:
-        values = ", ".join(str(value) for value in event.get("args", {}).values())
         whom = f" to {event['to']}" if "to" in event else f" from {event.get('from')}"
-        return f"{kind} {event['message']}({values}){whom}"
+        return f"{kind} {message(event)}{whom}"
     if kind == "request":
         return f"request {event.get('want')} with priority {event.get('priority')}"
     if kind in ("enter", "leave"):
@@ -31,12 +30,24 @@ def words(event: dict[str, Any]) -> str:
     return str(kind)
 
 
+def message(event: dict[str, Any]) -> str:
+    """What is sent or arrives, its fields by name, as in the transcript of a scenario."""
+    fields = [f"{name}={shown(value)}" for name, value in event.get("args", {}).items()]
+    return " ".join([event["message"], *fields])
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, list):
+        return "(" + ",".join([shown(part) for part in value]) + ")"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def mermaid(trace: Trace, out: TextIO) -> str:
     """A sequence diagram, arrows in the order of delivery."""
     out.write("sequenceDiagram\n")
-    shown = min(trace.nodes, 40)
-    for node in range(shown):
-        out.write(f"    participant n{node} as {node}\n")
+    names = trace.setup.get("names", range(trace.nodes))
+    for node in range(min(trace.nodes, 40)):
+        out.write(f"    participant n{node} as {names[node]}\n")
     arrows = 0
     for event in trace.events():
         kind, node = event["event"], event.get("node", 0)
@@ -44,9 +55,8 @@ def mermaid(trace: Trace, out: TextIO) -> str:
             out.write(f"    note over n0: only the first {MERMAID_ARROWS} messages are shown\n")
             return f"only the first {MERMAID_ARROWS} messages are shown"
         if kind == "deliver":
-            values = ", ".join(str(value) for value in event.get("args", {}).values())
             arrow = "->>" if event.get("message") != "TOKEN" else "-)"
-            out.write(f"    n{event['from']}{arrow}n{node}: {event['message']}({values})\n")
+            out.write(f"    n{event['from']}{arrow}n{node}: {message(event)}\n")
             arrows += 1
         elif kind == "request":
             out.write(f"    note over n{node}: wants {event['want']} @ {event['priority']}\n")
@@ -116,11 +126,8 @@ def table(trace: Trace, out: TextIO) -> str:
 
 
 def itf(trace: Trace, out: TextIO) -> str:
-    """Apalache's JSON: the state of every node after every step (needs recorded states)."""
-    states = trace.setup.get("states")
-    if not isinstance(states, list):
-        raise trace.bad("records no states: write the trace with --trace-states")
-    nodes: list[dict[str, Any]] = [dict(state) for state in states]
+    """Apalache's JSON: the state of every node after every step, of a trace that has states."""
+    nodes: list[dict[str, Any]] = [dict(state) for state in trace.setup["states"]]
     names = [f"node{i}" for i in range(trace.nodes)]
     variables = msgspec.json.encode(["step", *names]).decode()
     meta = msgspec.json.encode({"format": "ITF", "description": "meshlock"}).decode()

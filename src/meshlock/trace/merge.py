@@ -3,7 +3,8 @@
 Each node wrote its own steps in order. Between nodes the clock decides (on one machine it
 is the same for all), except that nothing is delivered before it was sent: where clocks
 disagree, the message is right. Nodes, clients and messages get numbers of their own in the
-merged trace.
+merged trace; those of nodes keep the order of the numbers by which the algorithm knew them, for
+that is all it looks at.
 
 A trace may be cut short by a full disk or a killed node. The merged trace ends where it would need
 what is missing.
@@ -20,6 +21,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from meshlock.algorithms.registry import ALGORITHMS
 from meshlock.errors import Refused
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.trace.reader import LONGEST_LINE
@@ -108,7 +110,7 @@ def merge(paths: Iterable[Path], sink: BinaryIO, ended: bool) -> int:
     The result is how many messages with a token or permits were sent and never arrived: what
     these traces cannot tell from lost.
     """
-    parts = [Part(path) for path in sorted(paths)]
+    parts = sorted([Part(path) for path in paths], key=lambda part: part.node)
     if not parts:
         raise Refused("There are no traces to merge.")
     merger = Merger(parts)
@@ -120,6 +122,9 @@ class Merger:
     def __init__(self, parts: list[Part]) -> None:
         self.parts = parts
         self.names = {part.node: place for place, part in enumerate(parts)}
+        algorithm = ALGORITHMS.get(parts[0].setup["algorithm"])
+        kinds = algorithm.kinds if algorithm is not None else ()
+        self.heights = {kind.kind: kind.heights for kind in kinds}
         self.delivered = {
             message(step[0])
             for part in parts
@@ -217,6 +222,8 @@ class Merger:
                 self.last_client += 1
                 self.clients[who] = self.last_client
             line["client"] = self.clients[who]
+        if "args" in event:
+            line["args"] = self.renamed(event["args"], self.heights.get(event["message"], ()))
         if "until" in event:
             line["until"] = event["until"] - self.start
         if "peer" in event:
@@ -241,6 +248,14 @@ class Merger:
             line["id"] = self.sent[message(event)]
             line["from"] = self.names[event["from"]]
         return line
+
+    def renamed(self, args: Event, heights: tuple[str, ...]) -> Event:
+        """With the nodes in heights numbered as they are here."""
+        said = dict(args)
+        for field in set(heights) & set(args):
+            *above, node = args[field]
+            said[field] = [*above, self.names.get(node, node)]
+        return said
 
     def place(self, node: int) -> int:
         """A node's number in the merged trace."""

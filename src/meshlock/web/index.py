@@ -21,9 +21,9 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from meshlock.simulate.rerun import with_states
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import BadTrace, Trace
-from meshlock.web.rerun import with_states
 from meshlock.web.snapshot import Event, Snapshot
 
 WINDOW = 256

@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 
 from meshlock.algorithms.interface import Effect, Enter, Keep, Message
-from meshlock.algorithms.registry import find, settle
+from meshlock.algorithms.registry import find, joined, settle
 from meshlock.simulate.layered import LayeredNodes, recorded_layer
 from meshlock.topology.graphs import Complete, Graph, Rooted, Topology
+from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
 
 Line = dict[str, Any]
@@ -48,6 +49,11 @@ class Rerun:
             )
             self.out = self.layered.out
             self.nodes = self.layered.nodes
+        elif setup.get("source") == "live":
+            self.out = []
+            self.nodes = joined(
+                algorithm, size, setup["holder"], setup["permits"], options, self.out
+            )
         else:
             self.out = []
             self.nodes = algorithm.make(network, setup["permits"], options, self.out)
@@ -168,3 +174,13 @@ def with_states(setup: Line, lines: Iterable[bytes]) -> list[bytes] | None:
     except Exception:  # whatever an algorithm makes of a trace that is not its own
         return None
     return written
+
+
+def give_states(trace: Trace) -> bool:
+    """Of a trace that has been opened and not read: does it have states now?"""
+    if "states" in trace.setup:
+        return True
+    lines = with_states(trace.setup, trace.lines)
+    if lines is not None:
+        trace.setup, trace.lines = msgspec.json.decode(lines[0]), iter(lines[1:])
+    return lines is not None
