@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -208,3 +209,20 @@ def test_one_end_notices_alone_only_with_custody(tmp_path: Path) -> None:
     script.write_text("nodes 2\nfailures custody\nnotice 0->1 up\n")
     with pytest.raises(Refused, match="has noticed that already"):
         play(str(script))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"algorithm": "raymond"}, "raymond is for networks that stay"),
+        ({"algorithm": "jiang", "recovery": {"members": [0]}}, "only its clients are recorded"),
+    ],
+)
+def test_live_traces_that_do_not_tell_enough_are_refused(
+    tmp_path: Path, more: dict[str, object], said: str
+) -> None:
+    path = tmp_path / "merged.jsonl"
+    setup = {"meshlock": "trace", "format": 1, "source": "live", "nodes": 2, "permits": 1}
+    path.write_text(json.dumps({**setup, "links": [], "holder": 1, **more}) + "\n")
+    with pytest.raises(Refused, match=said):
+        read(Trace(path))[0].play(strict=True)

@@ -33,6 +33,7 @@ app = Commands(
     {
         "algorithms": "algorithms:algorithms",
         "mutants": "mutants:mutants",
+        "riddle": "riddle:riddle",
         "simulate": "simulate:simulate",
         "compare": "compare:compare",
         "sweep": "sweep:sweep",

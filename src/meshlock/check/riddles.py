@@ -1,0 +1,192 @@
+"""Mutants as riddles: an algorithm is broken, and a schedule that shows it is to be found.
+
+A riddle is a mutant's own small set-up as a scenario without deeds. Whoever plays writes the deeds;
+the driven run judges them as it judges every run, and the checker says what the shortest schedule
+is. Steps are runs of handlers, counted in the same way for both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from meshlock import __version__
+from meshlock.algorithms.mutants.catalogue import MUTANTS
+from meshlock.algorithms.mutants.jiang_without import PREFIX
+from meshlock.algorithms.mutants.mutant import Mutant
+from meshlock.check.mutants import setup_of
+from meshlock.check.questions import judged
+from meshlock.check.story import pages, write_trace
+from meshlock.check.system import System
+from meshlock.check.verdict import checking
+from meshlock.errors import Refused
+from meshlock.properties.monitor import NAMES
+from meshlock.properties.sentences import broken_off
+from meshlock.simulate.player import Player
+from meshlock.simulate.scenario import Scenario
+from meshlock.simulate.schedule import read
+from meshlock.trace.reader import Trace
+
+MOST = 500_000
+"""States that the checker looks at; every riddle's are fewer."""
+
+
+class Finding:
+    """What came of a schedule: nothing is ``violated`` where it shows no mistake."""
+
+    def __init__(self, violated: dict[str, str], steps: int, transcript: str) -> None:
+        self.violated = violated
+        self.transcript = transcript
+        # every step takes one unit of time, and sentences begin with "at 3:"
+        times = [int(sentence.split()[1].rstrip(":")) for sentence in violated.values()]
+        self.steps = min(times, default=steps)  # until the first of them was violated
+
+
+class Riddle:
+    def __init__(self, number: int, mutant: Mutant) -> None:
+        self.number = number
+        self.mutant = mutant
+        self.algorithm = mutant.origin.name
+
+    @cached_property
+    def wishes(self) -> list[str]:
+        """What clients may ask for, as deeds; each once."""
+        found = []
+        for wish in setup_of(self.mutant, self.mutant.algorithm).wishes:
+            found.append(f"request {wish.node} want {wish.want} priority {wish.priority}")
+        return found
+
+    @cached_property
+    def changes(self) -> list[str]:
+        """What may become of links, in this order."""
+        return [f"link {change}" for change in self.mutant.case.changes]
+
+    def script(self) -> str:
+        """The set-up as a scenario, with what may be done as comments."""
+        case = self.mutant.case
+        links = setup_of(self.mutant, self.mutant.algorithm).network.links()
+        lines = [
+            f"# Riddle {self.number}: this {self.algorithm} is broken. Find the schedule.",
+            f"nodes {case.nodes}",
+            "links " + " ".join([f"{one}-{other}" for one, other in links]),
+            f"permits {case.permits}",
+        ]
+        lines += [f"option {name}={value}" for name, value in case.options.items()]
+        lines += ["", "# Each of these may happen once, whenever you like:"]
+        lines += [f"#   {wish}" for wish in self.wishes]
+        if self.changes:
+            lines += ["# and of these some, in this order:"]
+            lines += [f"#   {change}" for change in self.changes]
+        moves = "deliver A->B, leave N" if self.ordered else "deliver A->B, overtake A->B, leave N"
+        lines.append(f"# In between: {moves}; or settle, finish.")
+        return "\n".join(lines) + "\n"
+
+    @property
+    def ordered(self) -> bool:
+        return self.mutant.algorithm.needs_fifo
+
+    def hidden(self, text: str) -> str:
+        """The mutant's name would tell its mistake."""
+        return text.replace(self.mutant.name, self.algorithm)
+
+    # -- the referee -----------------------------------------------------------------------
+
+    def judge(self, text: str) -> Finding:
+        """Play the deeds of a schedule, up to where something is violated."""
+        given = Scenario("of yours", self.script())
+        if not any(line.split()[:1] == ["nodes"] for line in text.splitlines()):
+            text = self.script() + text
+        scenario = Scenario("of yours", text)
+        for part in ("size", "links", "permits", "tree", "failures", "options", "members", "first"):
+            if getattr(scenario, part) != getattr(given, part):
+                raise Refused("The set-up belongs to the riddle: leave it as it was given.")
+        self.refuse_others(scenario)
+        scenario.changing = bool(self.changes)
+        try:
+            return self.played(scenario)
+        except Refused as error:
+            raise Refused(self.hidden(str(error))) from None
+
+    def refuse_others(self, scenario: Scenario) -> None:
+        asked: Counter[str] = Counter()
+        changed: list[str] = []
+        for number, words in scenario.lines:
+            if words[0] == "request" and len(words) > 1:
+                given = dict(zip(words[2::2], words[3::2], strict=False))
+                want, priority = given.get("want", "1"), given.get("priority", "0")
+                asked[f"request {words[1]} want {want} priority {priority}"] += 1
+            elif words[0] == "link":
+                changed.append(" ".join(words))
+            elif words[0] in ("lose", "withdraw", "notice"):
+                raise scenario.wrong(number, f"'{words[0]}' does not happen in this riddle.")
+        for wish in asked - Counter(self.wishes):
+            raise Refused(f"'{wish}' is not in this riddle, or not so often.")
+        if changed != self.changes[: len(changed)]:
+            raise Refused(f"Links change in this order only: {', '.join(self.changes) or 'never'}.")
+
+    def played(self, scenario: Scenario) -> Finding:
+        player = Player(scenario, self.mutant.algorithm)
+        run, monitor = player.run, player.run.monitor
+        try:
+            for number, words in scenario.lines:
+                run.lines.append(f"> {' '.join(words)}")
+                player.act(number, words)
+                if monitor.violated:
+                    break
+        except Refused:
+            raise
+        except Exception as error:  # a handler of a broken algorithm
+            monitor.report("handlers", run.now, broken_off(error))
+        over = not run.on_the_way and not run.inside and monitor.connected
+        outcome = run.end() if over and not monitor.violated else run.so_far()
+        return Finding(dict(outcome.violated), run.steps, self.hidden(outcome.transcript))
+
+    # -- the checker -------------------------------------------------------------------------
+
+    @cached_property
+    def solution(self) -> tuple[str, list[str]]:
+        """A shortest schedule, and its story."""
+        check = checking(setup_of(self.mutant, self.mutant.algorithm), judged([]), MOST)
+        while not check.explorer.violations and check.run(1):
+            pass
+        found = check.violations()[0]
+        assert isinstance(check.model, System)  # there are no crashes in riddles
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "way.jsonl"
+            with path.open("wb") as file:
+                write_trace(check.model, found, file, __version__)
+            schedule, _ = read(Trace(path))
+        deeds = "\n".join(schedule.deeds_with_choices()) + "\n"
+        return deeds, [self.hidden(line) for line in pages(check.model, found)]
+
+    def shortest(self) -> int:
+        return self.judge(self.solution[0]).steps
+
+
+def solvable(mutant: Mutant) -> bool:
+    """Can a schedule of a few lines show what it breaks? (Repairs undone are jiang's own story.)"""
+    case = mutant.case
+    simple = not (case.faults or case.repeat or case.lead or case.stay or mutant.large)
+    known = mutant.breaks in NAMES and case.failures == "drain"
+    return simple and known and not mutant.algorithm.restless and PREFIX not in mutant.name
+
+
+def riddles() -> list[Riddle]:
+    """From the easiest on: by the steps of the shortest way; of equal mistakes Raymond's,
+    or the first."""
+    mistakes: dict[str, Mutant] = {}
+    for mutant in MUTANTS.values():
+        known = mutant.mistake in mistakes and mutant.origin.name != "raymond"
+        if solvable(mutant) and not known:
+            mistakes[mutant.mistake] = mutant
+    ranked = sorted(mistakes.values(), key=lambda mutant: (mutant.steps, mutant.name))
+    return [Riddle(number, mutant) for number, mutant in enumerate(ranked, start=1)]
+
+
+def riddle(number: int) -> Riddle:
+    every = riddles()
+    if not 1 <= number <= len(every):
+        raise Refused(f"Riddles are numbered 1 to {len(every)}: meshlock riddle lists them.")
+    return every[number - 1]

@@ -1,0 +1,103 @@
+"""meshlock riddle: find the schedule that shows what is broken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import click
+
+from meshlock.cli.flags import Argument, Option
+
+if TYPE_CHECKING:
+    from meshlock.check.riddles import Riddle
+
+
+def riddle(
+    number: Annotated[
+        int | None, Argument(help="Of the riddle; without it all are listed.")
+    ] = None,
+    schedule: Annotated[
+        Path | None, Argument(help="Your schedule, as a scenario writes it; -: from the input.")
+    ] = None,
+    hint: Annotated[bool, Option("--hint", help="Say which property can be violated.")] = False,
+    solution: Annotated[
+        bool, Option("--solution", help="Tell the mistake and the shortest way to see it.")
+    ] = False,
+    json: Annotated[bool, Option("--json", help="One JSON list or object.")] = False,
+) -> None:
+    """A broken algorithm: find a schedule in which a property is violated.
+
+    Example: meshlock riddle 5 > mine.txt; add deeds; meshlock riddle 5 mine.txt
+    """
+    from meshlock.check import riddles
+
+    if number is None:
+        listing(riddles.riddles(), json)
+        return
+    chosen = riddles.riddle(number)
+    if schedule is not None:
+        referee(chosen, schedule, json)
+    elif hint:
+        click.echo(f"It breaks {chosen.mutant.breaks}.")
+    elif solution:
+        deeds, story = chosen.solution
+        click.echo(f"{chosen.mutant.name}: {chosen.mutant.mistake}.\n")
+        click.echo("\n".join(story))
+        click.echo(f"\nAs a schedule:\n\n{deeds}", nl=False)
+    else:
+        click.echo(chosen.script(), nl=False)
+
+
+def listing(every: list[Riddle], json: bool) -> None:
+    from meshlock.cli.output import print_columns, print_json
+
+    if json:
+        print_json(
+            [
+                {
+                    "riddle": each.number,
+                    "algorithm": each.algorithm,
+                    "nodes": each.mutant.case.nodes,
+                    "steps": each.mutant.steps,
+                }
+                for each in every
+            ]
+        )
+        return
+    rows = [("riddle", "steps", "nodes", "a broken")]
+    for each in every:
+        case = each.mutant.case
+        rows.append((str(each.number), str(each.mutant.steps), str(case.nodes), each.algorithm))
+    print_columns(rows)
+
+
+def referee(chosen: Riddle, schedule: Path, json: bool) -> None:
+    import sys
+
+    from meshlock.cli.output import print_json
+    from meshlock.errors import Refused
+
+    try:
+        text = sys.stdin.read() if str(schedule) == "-" else schedule.read_text(encoding="utf-8")
+    except OSError as error:
+        raise Refused(f"Cannot read {schedule}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise Refused(f"{schedule} is not a text.") from None
+    finding = chosen.judge(text)
+    found = bool(finding.violated)
+    shortest = chosen.shortest() if found else None
+    if json:
+        verdict = {"riddle": chosen.number, "found": found, "violated": finding.violated}
+        print_json({**verdict, "steps": finding.steps, "shortest": shortest})
+    else:
+        click.echo(finding.transcript)
+        for name, sentence in finding.violated.items():
+            click.echo(f"{name} VIOLATED {sentence}")
+        if shortest is None:
+            click.echo("Not found: nothing is violated so far.")
+        elif finding.steps > shortest:
+            click.echo(f"Found, in {finding.steps} steps; the shortest way has {shortest}.")
+        else:
+            click.echo(f"Found, in {finding.steps} steps: no way is shorter.")
+    raise click.exceptions.Exit(0 if found else 1)
