@@ -16,9 +16,9 @@ import msgspec
 from meshlock.algorithms.interface import Node
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
+from meshlock.simulate.rerun import Rerun
 from meshlock.web.handlers import LAYER, Method, classes, source
 from meshlock.web.index import Index
-from meshlock.web.rerun import Rerun
 
 FARTHEST = 5_000
 """Steps that are run again for one answer."""
