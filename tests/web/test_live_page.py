@@ -301,6 +301,28 @@ def test_what_nodes_tell_is_text_and_the_page_fits_a_phone_in_the_dark(browser):
             picture(page, "live-phone")
 
 
+OPPOSITE = """async () => {
+  const { pictureOf } = await import('/page/map.js');
+  const node = (other, age) => ({ links: [other], distance: 0, age, holds: 0, left: false,
+    news: { known: true, towards: other, token_here: false, waits: 0, free_here: 0 } });
+  const svg = document.getElementById('map').cloneNode();
+  pictureOf(svg, { node: 'a', nodes: { a: node('b', 0), b: node('a', 0.8) } }, 3);
+  return svg.querySelectorAll('.tip').length;
+}"""
+
+
+def test_a_link_has_one_arrow_and_the_page_a_switch_for_light_and_dark(browser):
+    with running(False) as mesh, opened(browser, mesh) as page:
+        assert page.evaluate(OPPOSITE) == 1  # news of different ages: the younger counts
+        dark = "document.documentElement.classList.contains('dark')"
+        page.click("#theme")
+        until(page, dark)
+        page.reload()
+        until(page, f"{dark} && !document.getElementById('shown').hidden")
+        page.click("#theme")
+        until(page, f"!{dark}")
+
+
 def test_the_way_to_the_token_is_known():
     async def pair():
         async with meshlock.Node("a") as a, meshlock.Node("b", peers=[a.address]) as b:

@@ -3,6 +3,7 @@
 import { pictureOf } from "./map.js";
 import { element } from "./side.js";
 import { Figures, chart } from "./figures.js";
+import { theme } from "./theme.js";
 
 const $ = (id) => document.getElementById(id);
 const EVERY = 500; // milliseconds
@@ -12,7 +13,7 @@ let kept = JSON.parse(sessionStorage.getItem("meshlock-errands") ?? "[]"); // wh
 let token = sessionStorage.getItem("meshlock-token") ?? "";
 let chosen = "";
 
-if (window.matchMedia("(prefers-color-scheme: dark)").matches) document.documentElement.classList.add("dark");
+theme($("theme"));
 
 // Only what has changed is made anew, so that whoever is on a button stays there.
 function fill(id, key, make) {
@@ -152,7 +153,7 @@ function permits(view, told) {
 
 function rowsOf(columns, rows) {
   return element("table", {}, element("thead", {}, element("tr", {}, ...columns.map((text) => element("th", { scope: "col", text })))),
-    element("tbody", {}, ...rows.slice(0, 200).map((row) => element("tr", {}, ...columns.map((key) => (row[key] instanceof Node ? element("td", {}, row[key]) : element("td", { class: key, text: String(row[key] ?? "–") })))))));
+    element("tbody", {}, ...rows.slice(0, 200).map((row) => element("tr", {}, ...columns.map((key) => (row[key] instanceof Node ? element("td", {}, row[key]) : element("td", { class: key, "data-name": key, text: String(row[key] ?? "–") })))))));
 }
 
 function table(id, rows, none) {

@@ -4,6 +4,7 @@ import { Run, ask } from "./run.js";
 import { Stage } from "./stage.js";
 import { Strip } from "./strip.js";
 import { Driving } from "./driving.js";
+import { theme } from "./theme.js";
 import { words } from "./words.js";
 import { element, eventsPane, nodePane, permitsBar, stepPane, tip, waitingPane } from "./side.js";
 
@@ -22,7 +23,7 @@ const still = window.matchMedia("(prefers-reduced-motion: reduce)");
 
 export class Page {
   constructor() {
-    this.theme(localStorage.getItem("meshlock-theme"));
+    theme($("theme"), () => this.recolour());
     this.stage = new Stage($("network"));
     this.strip = new Strip($("overview"), $("gantt"), this.stage.colour);
     this.run = null;
@@ -298,15 +299,11 @@ export class Page {
 
   // -- controls -------------------------------------------------------------------------------
 
-  theme(name) {
-    const dark = name ? name === "dark" : window.matchMedia("(prefers-color-scheme: dark)").matches;
-    document.documentElement.classList.toggle("dark", dark);
-    if (this.stage) {
-      this.stage.recolour();
-      this.strip.colour = this.stage.colour;
-      this.refresh();
-    }
-    return dark;
+  recolour() {
+    if (!this.stage) return;
+    this.stage.recolour();
+    this.strip.colour = this.stage.colour;
+    this.refresh();
   }
 
   choose(tab) {
@@ -332,12 +329,6 @@ export class Page {
     $("scrub").addEventListener("input", () => { this.pause(); this.go(Number($("scrub").value)); });
     $("find-next").addEventListener("click", () => this.find(false));
     $("find-back").addEventListener("click", () => this.find(true));
-    $("theme").addEventListener("click", () => {
-      const dark = document.documentElement.classList.contains("dark");
-      localStorage.setItem("meshlock-theme", dark ? "light" : "dark");
-      this.theme(dark ? "light" : "dark");
-    });
-    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.theme(localStorage.getItem("meshlock-theme")));
     $("share").addEventListener("click", async () => {
       const link = new URL(this.link(this.step), location.href).href;
       try {

@@ -62,6 +62,8 @@ export function pictureOf(svg, view, old) {
   for (const name of names) {
     const { news, distance } = view.nodes[name];
     if (!news?.towards || distance === null || !there.get(pair(name, news.towards))) continue;
+    const other = view.nodes[news.towards];
+    if (other.news?.token_here === false && other.news.towards === name && younger(other, view.nodes[name], news.towards < name)) continue; // one of them has old news
     const [from, to] = [at.get(name), at.get(news.towards)];
     const turn = (Math.atan2(to.y - from.y, to.x - from.x) * 180) / Math.PI;
     parts.push(drawn("path", { d: counted ? "M9 0 -6 -7 -6 7z" : "M4 0 -3 -3 -3 3z", class: "tip", transform: `translate(${from.x * 0.45 + to.x * 0.55} ${from.y * 0.45 + to.y * 0.55}) rotate(${turn})` }));
@@ -88,6 +90,12 @@ export function pictureOf(svg, view, old) {
   const far = names.filter((name) => view.nodes[name].distance === null);
   const holder = names.find((name) => view.nodes[name].news?.token_here);
   svg.setAttribute("aria-label", `${names.length} nodes, ${[...there.values()].filter(Boolean).length} links${holder ? `, the token at ${holder}` : ""}${far.length ? `, out of reach: ${far.join(", ")}` : ""}. The table of nodes says the same.`);
+}
+
+// Was this told later than that?
+function younger(one, other, first) {
+  const [age, elder] = [one.age ?? Infinity, other.age ?? Infinity];
+  return age < elder || (age === elder && first);
 }
 
 function noted(node, old) {
