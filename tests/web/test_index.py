@@ -4,7 +4,9 @@ import gzip
 import json
 import socket
 from contextlib import suppress
+from itertools import pairwise
 from random import Random
+from xml.etree import ElementTree
 
 import msgspec
 import pytest
@@ -164,6 +166,36 @@ def test_nodes_that_recover_show_their_own_handlers():
     assert [part["name"] for part in shown["deliver RENEW"]] == ["receive_renew", "receive"]
     assert shown["deliver TOKEN"] == handlers("jiang")["deliver TOKEN"]
     assert shown["timer"][0]["name"] == "wake"
+
+
+def labels(diagram):
+    """What is written in the picture, and about where: left, right, height of its line."""
+    for text in ElementTree.fromstring(diagram.svg()).iter("{http://www.w3.org/2000/svg}text"):
+        x, y, wide = float(text.get("x")), float(text.get("y")), 6.3 * len(text.text)
+        left = x - {"end": wide, "middle": wide / 2}.get(text.get("text-anchor"), 0)
+        yield left, left + wide, y, text.text
+
+
+def test_labels_of_a_diagram_do_not_meet_and_every_step_has_its_number(trace):
+    diagram = Diagram(open_trace(trace), 96, 125)
+    written = sorted(labels(diagram), key=lambda label: label[2])
+    for (left, right, y, one), (start, end, below, other) in pairwise(written):
+        assert below - y >= 8 or right <= start or end <= left, (one, other)
+    words = {text for *_, text in written}
+    assert {str(step) for step in range(96, 126)} <= words
+    assert any(text.endswith("no part in these steps.") for text in words)
+    assert not any("1 permits" in text or ".0" in text for text in words)
+
+
+def test_a_diagram_marks_what_is_violated(tmp_path):
+    path = tmp_path / "bad.jsonl"
+    words = "check --algorithm jiang-printed --nodes 3 --topology line --permits 1 "
+    words += "--request 2:1@5 --request 1:1@6 --request 0:1@1"
+    assert CliRunner().invoke(app, [*words.split(), "--trace", str(path)]).exit_code == 1
+    index = open_trace(path)
+    diagram = Diagram(index, 1, index.steps)
+    assert "order is violated" in {text for *_, text in labels(diagram)}
+    assert "order is violated" in diagram.mermaid()
 
 
 def test_a_diagram_cannot_be_made_to_say_markup(tmp_path):
