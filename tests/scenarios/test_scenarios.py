@@ -96,7 +96,7 @@ WRONG = [
     ("nodes 2\nlinks 0-1\nexpect rain", "cannot expect 'rain'"),
     ("nodes 2\nlinks 0-1\nrequest 0 want 2", "can never be served"),
     ("links 0-1\nnodes 2", "line 1: say first how many nodes there are"),
-    ("nodes 2\nfailures explode", "line 2: failures are drain or return, not 'explode'"),
+    ("nodes 2\nfailures explode", "line 2: failures are drain, return or custody, not 'explode'"),
     ("nodes 3\ntree 0>1>0 2>1", "line 2: node 0 is its own forefather|one node without a father"),
     ("nodes 4\ntree 1>0 3>2>3", "line 2: node 2 is its own forefather"),
     ("nodes 3\ntree 1>0", "one node without a father, not 2: 0 2"),

@@ -8,7 +8,6 @@ is. Steps are runs of handlers, counted in the same way for both.
 from __future__ import annotations
 
 from collections import Counter
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -49,24 +48,18 @@ class Riddle:
         self.number = number
         self.mutant = mutant
         self.algorithm = mutant.origin.name
-
-    @cached_property
-    def wishes(self) -> list[str]:
-        """What clients may ask for, as deeds; each once."""
-        found = []
-        for wish in setup_of(self.mutant, self.mutant.algorithm).wishes:
-            found.append(f"request {wish.node} want {wish.want} priority {wish.priority}")
-        return found
-
-    @cached_property
-    def changes(self) -> list[str]:
-        """What may become of links, in this order."""
-        return [f"link {change}" for change in self.mutant.case.changes]
+        self.setup = setup_of(mutant, mutant.algorithm)
+        # what clients may ask for, as deeds, each once; what may become of links, in this order
+        self.wishes = [
+            f"request {wish.node} want {wish.want} priority {wish.priority}"
+            for wish in self.setup.wishes
+        ]
+        self.changes = [f"link {change}" for change in mutant.case.changes]
 
     def script(self) -> str:
         """The set-up as a scenario, with what may be done as comments."""
         case = self.mutant.case
-        links = setup_of(self.mutant, self.mutant.algorithm).network.links()
+        links = self.setup.network.links()
         lines = [
             f"# Riddle {self.number}: this {self.algorithm} is broken. Find the schedule.",
             f"nodes {case.nodes}",
@@ -145,10 +138,9 @@ class Riddle:
 
     # -- the checker -------------------------------------------------------------------------
 
-    @cached_property
     def solution(self) -> tuple[str, list[str]]:
         """A shortest schedule, and its story."""
-        check = checking(setup_of(self.mutant, self.mutant.algorithm), judged([]), MOST)
+        check = checking(self.setup, judged([]), MOST)
         while not check.explorer.violations and check.run(1):
             pass
         found = check.violations()[0]
@@ -162,7 +154,7 @@ class Riddle:
         return deeds, [self.hidden(line) for line in pages(check.model, found)]
 
     def shortest(self) -> int:
-        return self.judge(self.solution[0]).steps
+        return self.judge(self.solution()[0]).steps
 
 
 def solvable(mutant: Mutant) -> bool:

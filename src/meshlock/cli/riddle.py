@@ -41,7 +41,7 @@ def riddle(
     elif hint:
         click.echo(f"It breaks {chosen.mutant.breaks}.")
     elif solution:
-        deeds, story = chosen.solution
+        deeds, story = chosen.solution()
         click.echo(f"{chosen.mutant.name}: {chosen.mutant.mistake}.\n")
         click.echo("\n".join(story))
         click.echo(f"\nAs a schedule:\n\n{deeds}", nl=False)
