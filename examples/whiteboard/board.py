@@ -296,7 +296,13 @@ def three(asked: argparse.Namespace) -> None:
     """Three boards on this machine, each linked to both others; they end with us."""
     boards: list[multiprocessing.Process] = []
     asked.member = ["ann", "bob", "cleo"]
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    told: list[int] = []  # to end; an exception may be lost while a process is forked
+
+    def end(number: int, _: object) -> None:
+        told.append(number)
+        sys.exit(0)
+
+    signal.signal(signal.SIGTERM, end)
     try:
         for place, name in enumerate(asked.member):
             ours, theirs = multiprocessing.Pipe()
@@ -306,6 +312,8 @@ def three(asked: argparse.Namespace) -> None:
             boards.append(board)
             board.start()
             theirs.close()
+            if told:
+                return
             node, ink = ours.recv()
             asked.peer, asked.ink_peer = [*asked.peer, node], [*asked.ink_peer, ink]
         for board in boards:

@@ -112,7 +112,6 @@ def test_a_whiteboard_that_is_told_to_end_leaves_no_child(boards: int) -> None:
     for _ in range(boards):
         assert "http://127.0.0.1:" in process.stdout.readline()
     process.terminate()
-    process.stdout.read()  # until the last of them is gone: all write to it
-    process.wait(LIMIT)
+    process.communicate(timeout=LIMIT)  # until the last of them is gone: all write to it
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
