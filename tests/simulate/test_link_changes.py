@@ -20,7 +20,7 @@ from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
 
 if not (link_changes.__file__ or "").endswith(".py"):
-    pytest.skip("the talkers cannot inherit from a compiled node", allow_module_level=True)
+    pytest.skip("the talk extends Duration, which is compiled", allow_module_level=True)
 
 from talk import Play, Talker, Word, constant
 

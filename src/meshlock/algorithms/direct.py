@@ -40,6 +40,7 @@ from typing import ClassVar
 
 from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
 from meshlock.algorithms.queues import Entry, Ranked
+from meshlock.algorithms.subclassing import mypyc_attr
 
 Asked = tuple[int, int, int, int, int]
 """Node, the number of its request, want, priority, rank."""
@@ -102,6 +103,7 @@ class Release(Message):
         return self.count
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class DirectNode(Node):
     no_state: ClassVar = ("weight",)
 

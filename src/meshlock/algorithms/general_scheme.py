@@ -57,6 +57,7 @@ from meshlock.algorithms.interface import (
     TokenMessage,
 )
 from meshlock.algorithms.queues import Fifo, Lift
+from meshlock.algorithms.subclassing import mypyc_attr
 
 PROXY, TRANSIT = 0, 1
 
@@ -149,6 +150,7 @@ class Chosen(Behaviour):
         return node.chosen == TRANSIT
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SchemeNode(Node):
     no_state: ClassVar = ("behaviour", "chosen")
     names: ClassVar = ("father", "lender", "mandator", "waiting")

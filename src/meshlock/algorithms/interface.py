@@ -21,6 +21,7 @@ from operator import attrgetter
 from typing import ClassVar, Final
 
 from meshlock.algorithms.recovery.records import Config, Epoch, Seal
+from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.algorithms.variables import Variables, parameters
 
 NIL = -1
@@ -30,6 +31,7 @@ Frozen = tuple[object, ...]
 """A node's or a message's state as a small hashable value."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Effect:
     """What a handler asks of the world."""
 
@@ -82,6 +84,7 @@ class Conflict(Effect):
         self.config = config
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Message(Effect):
     """What one node says to another; each kind is a subclass.
 
@@ -138,6 +141,7 @@ class Message(Effect):
         return self.contents(self)[1:]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class TokenMessage(Message):
     """The token on its way, and with it the only permit."""
 
@@ -152,6 +156,7 @@ VARIABLES: Final[dict[type, Variables]] = {}
 """Of each kind of node that has been asked for its state."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Node:
     """One participant: its variables, its handlers, and the list for its effects.
 
@@ -304,6 +309,7 @@ class Node:
         self.out.append(Enter(client, fence))
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Leased(Node):
     """A node whose permits are under leases, so that it may crash: it needs a clock and a disk.
 

@@ -71,6 +71,7 @@ from typing import ClassVar
 from meshlock.algorithms.interface import NIL, Algorithm, Effect, Frozen, Message, Network, Node
 from meshlock.algorithms.queues import Entry, Ranked
 from meshlock.algorithms.reverse_link import Height, first_heights
+from meshlock.algorithms.subclassing import mypyc_attr
 
 STAMPED, PRINTED, UNAGED = 0, 1, 2
 QUIET, BROADCAST, SILENT = 0, 1, 2
@@ -173,6 +174,7 @@ class Rules:
         self.backfill = int(options["backfill-most"]) if options["backfill"] == "on" else 0
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class JiangNode(Node):
     no_state: ClassVar[tuple[str, ...]] = ("rules", "asking", "lower")
     heights: ClassVar = ("height", "views", "forming")

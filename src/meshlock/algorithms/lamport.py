@@ -36,6 +36,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
+from meshlock.algorithms.subclassing import mypyc_attr
 
 
 class Stamped(Message):
@@ -58,6 +59,7 @@ class Release(Stamped):
     """The sender has left."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LamportNode(Node):
     no_state: ClassVar = ("size",)
 

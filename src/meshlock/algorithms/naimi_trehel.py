@@ -39,6 +39,7 @@ from meshlock.algorithms.interface import (
     Node,
     TokenMessage,
 )
+from meshlock.algorithms.subclassing import mypyc_attr
 
 
 class Request(Message):
@@ -53,6 +54,7 @@ class Token(TokenMessage):
     """TOKEN."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class NaimiTrehelNode(Node):
     def __init__(self, me: int, out: list[Effect], father: int) -> None:
         super().__init__(me, out)

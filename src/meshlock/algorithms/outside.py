@@ -85,7 +85,8 @@ def of_file(path: Path) -> ModuleType:
     except Exception as error:
         if "cannot inherit from compiled" in str(error):
             raise Refused(
-                f"{path} extends classes that are compiled in this meshlock: install it uncompiled."
+                f"{path} extends a class that is compiled in this meshlock ({error}): extend Node, "
+                f"Message or TokenMessage, or install it uncompiled."
             ) from error
         raise Refused(f"{path} does not run: {said(error, path)}.") from error
     return module

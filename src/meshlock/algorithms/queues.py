@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Final, cast
 
+from meshlock.algorithms.subclassing import mypyc_attr
+
 NO_NEIGHBOUR: Final = -1
 """The interface's NIL, which is made of these."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Queue:
     """Part of a node's state: it is frozen and thawed with the node."""
 
@@ -20,6 +23,7 @@ class Queue:
         raise NotImplementedError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Fifo(Queue):
     """First in, first out, in constant time however many wait.
 

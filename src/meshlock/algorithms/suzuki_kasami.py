@@ -43,6 +43,7 @@ from meshlock.algorithms.interface import (
     Node,
     TokenMessage,
 )
+from meshlock.algorithms.subclassing import mypyc_attr
 
 
 class Request(Message):
@@ -62,6 +63,7 @@ class Token(TokenMessage):
         self.served = served
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SuzukiKasamiNode(Node):
     no_state: ClassVar = ("size",)
 

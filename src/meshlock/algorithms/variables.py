@@ -65,12 +65,10 @@ class Variables:
 
 def attributes(node: object) -> list[str]:
     """In the order in which they are declared, those of the base class first."""
-    if hasattr(node, "__dict__"):
-        return list(vars(node))
     names: list[str] = []
     for kind in reversed(type(node).__mro__):  # compiled: each class lists its own, then its bases'
         names += [name for name in vars(kind).get("__mypyc_attrs__", ()) if name not in names]
-    return names
+    return names + list(getattr(node, "__dict__", ()))
 
 
 def parameters(kind: Any) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 
+from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.check.model import AT_REST, Fault, Model
 
 
@@ -24,6 +25,7 @@ class Violation:
         self.loop = -1  # where the way comes round again, for ever
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Explorer:
     def __init__(self, model: Model, most: int, graph: bool = False) -> None:
         self.model = model

@@ -8,6 +8,8 @@ from __future__ import annotations
 from math import ceil
 from random import Random
 
+from meshlock.algorithms.subclassing import mypyc_attr
+
 TICKS = 1000
 """To the time unit."""
 
@@ -15,6 +17,7 @@ MILLION = 1_000_000
 """Rates of clocks are counted in millionths."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Clocks:
     """``lease`` in time units; rates differ from true time by at most ``skew`` millionths. ``wait``
     on any clock is longer than ``lease`` on any other, the rounding of both to ticks included."""

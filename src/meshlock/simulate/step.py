@@ -22,6 +22,7 @@ from meshlock.algorithms.interface import (
     Node,
 )
 from meshlock.algorithms.registry import joined
+from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import promises
 from meshlock.simulate.layered import LayeredNodes
@@ -31,6 +32,7 @@ from meshlock.trace.writer import TraceWriter, arrival, came_back
 NOTHING: dict[str, Any] = {}
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Steps:
     """The nodes of a run and their clients. With ``layered``, its nodes are run instead of the
     algorithm's own; with a ``founder``, others have come to its pool."""

@@ -138,6 +138,7 @@ from meshlock.algorithms.recovery.records import (
     fence_number,
 )
 from meshlock.algorithms.recovery.state import Grant, HeldToken, Proposal, Terms
+from meshlock.algorithms.subclassing import mypyc_attr
 
 MOST_EARLY = 1000
 AT_ONCE = 500
@@ -151,6 +152,7 @@ def layer(me: int, out: list[Effect], terms: Terms) -> Layer:
     return made
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Layer(Quorum):
     def __init__(self, me: int, out: list[Effect], terms: Terms) -> None:
         super().__init__(me, out, terms)

@@ -35,8 +35,10 @@ from meshlock.algorithms.recovery.records import (
 )
 from meshlock.algorithms.recovery.reports import Conclusions
 from meshlock.algorithms.recovery.state import HeldToken, Proposal
+from meshlock.algorithms.subclassing import mypyc_attr
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Quorum(Conclusions):
     # -- a life begins -------------------------------------------------------------------------
 

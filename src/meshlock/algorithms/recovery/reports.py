@@ -24,8 +24,10 @@ from meshlock.algorithms.recovery.records import (
     resized,
 )
 from meshlock.algorithms.recovery.state import Proposal, State
+from meshlock.algorithms.subclassing import mypyc_attr
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Conclusions(State):
     def may_close(self) -> bool:
         proposal = self.proposal

@@ -33,6 +33,7 @@ from meshlock.algorithms.recovery.records import (
     TokenState,
     Unaccepted,
 )
+from meshlock.algorithms.subclassing import mypyc_attr
 
 Waiting = tuple[int, int, int, int]
 """A client that waits: want, priority, for how many grants it had waited when this epoch began,
@@ -229,6 +230,7 @@ VARIABLES = (
 """In the order in which they freeze; ``floor`` with what the disk knew, and forgot."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class State(Leased):
     """The variables. Their values freeze with all times relative to now, so not as others do."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from meshlock.algorithms.subclassing import mypyc_attr
+
 
 class Change:
     """Something about the network is different from this time on.
@@ -34,6 +36,7 @@ class Move(Change):
         self.y = y
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Changes:
     """Changes in order of time, made one by one.
 
