@@ -1,0 +1,74 @@
+"""What the compiled flavour needs of the source, seen without compiling it."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "meshlock"
+OPEN = "mypyc_attr(allow_interpreted_subclasses=True)"
+
+if not SOURCE.is_dir():
+    pytest.skip("the source is not here", allow_module_level=True)
+
+
+def hook() -> dict[str, list[str]]:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return settings["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["mypyc"]
+
+
+def among(path: str, patterns: list[str]) -> bool:
+    return any(path.startswith(f"{each}/") or fnmatch(path, each) for each in patterns)
+
+
+def is_compiled(path: Path) -> bool:
+    name = path.relative_to(ROOT).as_posix()
+    return among(name, hook()["include"]) and not among(name, hook()["exclude"])
+
+
+FILES = {
+    f"meshlock.{'.'.join(path.relative_to(SOURCE).with_suffix('').parts)}": path
+    for path in sorted(SOURCE.rglob("*.py"))
+}
+TREES = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in FILES.items()}
+
+
+def closed_bases(module: str) -> list[str]:
+    """Of the classes here: what they extend that lies in a compiled file and is not open."""
+    homes = {
+        alias.asname or alias.name: (node.module or "", alias.name)
+        for node in ast.walk(TREES[module])
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    found = []
+    for kind in ast.walk(TREES[module]):
+        for base in kind.bases if isinstance(kind, ast.ClassDef) else []:
+            home, name = homes.get(ast.unparse(base), ("", ""))
+            if home in FILES and is_compiled(FILES[home]) and not is_open(home, name):
+                found.append(f"{module}: {kind.name} extends {home}.{name}")
+    return found
+
+
+def is_open(module: str, name: str) -> bool:
+    return any(
+        OPEN in [ast.unparse(decorator) for decorator in kind.decorator_list]
+        for kind in TREES[module].body
+        if isinstance(kind, ast.ClassDef) and kind.name == name
+    )
+
+
+def test_what_is_left_to_python_extends_only_compiled_classes_that_are_open() -> None:
+    """Others cannot be extended by Python: importing the file would fail, once compiled."""
+    python = [module for module, path in FILES.items() if not is_compiled(path)]
+    assert [each for module in python for each in closed_bases(module)] == []
+
+
+def test_every_file_that_is_left_to_python_exists() -> None:
+    for name in hook()["exclude"][1:]:
+        assert (ROOT / name).exists(), name
