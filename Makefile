@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test coverage test-compiled bench studies docs clean
+.PHONY: demo test coverage wheel test-compiled bench studies docs clean
 
 demo: $(VENV)/base
 	$(BIN)/meshlock demo
@@ -30,17 +30,29 @@ $(VENV)/dev: $(VENV)/base
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[plot,live,discovery,web,zenoh,fast]' --group dev
 	touch $@
 
-# The compiled flavour is built from a copy, so that no .so ever lies in src/.
-.venv-compiled/done: pyproject.toml $(shell git ls-files 'src/*.py' 2>/dev/null)
-	$(PYTHON) -m venv .venv-compiled
-	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1' hatchling hatch-mypyc simpy
-	rm -rf build/compiled && mkdir -p build/compiled
+# The compiled wheel is built from a copy, so that no .so ever lies in src/. CFLAGS are Python's
+# own without warnings about C that nobody wrote, which take a fifth of the time.
+wheel: dist/compiled
+
+$(VENV)/build: $(VENV)/base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'hatchling>=1.25' 'hatch-mypyc>=0.16' 'mypy>=1.18'
+	touch $@
+
+dist/compiled: $(VENV)/build pyproject.toml README.md LICENSE $(shell git ls-files src 2>/dev/null)
+	rm -rf build/compiled dist && mkdir -p build/compiled dist
 	cp -r src pyproject.toml README.md LICENSE build/compiled/
 	find build/compiled -name '*.so' -delete
-	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check '.[plot,live,discovery,web]' --group dev
-	cd build/compiled && HATCH_BUILD_HOOK_ENABLE_MYPYC=1 ../../.venv-compiled/bin/python -m hatchling build -t wheel -d wheel
-	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps build/compiled/wheel/*.whl
+	HATCH_BUILD_HOOK_ENABLE_MYPYC=1 CFLAGS='-DNDEBUG -fwrapv -Wno-all' \
+		$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir dist ./build/compiled
 	rm -rf build/compiled
+	ls dist/*.whl
+	touch $@
+
+.venv-compiled/done: dist/compiled
+	$(PYTHON) -m venv .venv-compiled
+	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1' simpy
+	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check '.[plot,live,discovery,web]' --group dev
+	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/*.whl
 	touch $@
 
 test-compiled: .venv-compiled/done
