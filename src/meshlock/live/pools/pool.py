@@ -968,7 +968,11 @@ class Pool(AnyPool):
                         return
                     await asyncio.sleep(self.mesh.heartbeat / 10)
         except TimeoutError:
-            tell(ERROR, "left without handing over", node=self.me, pool=self.name)
+            if self.members is not None and not self.members.has_token():
+                # grants that a client may use until their lease ends, which can be longer
+                tell(WARNING, "left while permits are out", node=self.me, pool=self.name)
+            else:
+                tell(ERROR, "left without handing over", node=self.me, pool=self.name)
 
     def dissolve(self) -> None:
         """With the only node that was ever in it the pool is over."""
