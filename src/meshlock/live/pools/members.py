@@ -296,8 +296,7 @@ class Members:
         return bool(held or node.receipts or node.struck or self.disk.waiting)
 
     def has_token(self) -> bool:
-        """Or gave it to somebody who has not said that it came."""
-        return self.node.token is not None or self.node.unaccepted is not None
+        return self.node.token is not None
 
     def describe(self) -> dict[str, Any]:
         node = self.node

@@ -969,7 +969,7 @@ class Pool(AnyPool):
                     await asyncio.sleep(self.mesh.heartbeat / 10)
         except TimeoutError:
             if self.members is not None and not self.members.has_token():
-                # grants that a client may use until their lease ends, which can be longer
+                # what a client may use until its lease ends, or was for somebody who has died
                 tell(WARNING, "left while permits are out", node=self.me, pool=self.name)
             else:
                 tell(ERROR, "left without handing over", node=self.me, pool=self.name)
