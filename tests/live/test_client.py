@@ -24,6 +24,7 @@ from meshlock import BlockingClientPool, BlockingGrant, BlockingPool, ClientPool
 from meshlock.live.interfaces import asking, client
 from meshlock.live.interfaces.asking import Connection
 from meshlock.live.interfaces.async_client import Client
+from meshlock.live.machine import clock
 from meshlock.live.pools.grants import Acquire
 from waiting import A_MOMENT, LIMIT, eventually, run, sooner_or_later
 
@@ -470,6 +471,73 @@ def test_after_a_restart_the_same_with_an_event_loop(tmp_path: Path) -> None:
             late.release()
             async with pool.acquire(3, timeout=LIMIT):
                 pass
+
+    run(story)
+    agent.stop()
+
+
+@pytest.mark.parametrize("look", ["wait", "lost", "lease"])
+def test_an_agent_that_is_stopped_cannot_keep_a_lease_from_ending(
+    tmp_path: Path, look: str
+) -> None:
+    agent = Agent(tmp_path)
+    with meshlock.connect(agent.socket) as found:
+        grant = found.pool("bays").acquire(2, timeout=LIMIT)
+        kept = found.pool("docks").acquire()
+        agent.process.send_signal(signal.SIGSTOP)
+        if look == "wait":
+            assert grant.wait_lost(LIMIT)
+        elif look == "lost":
+            sooner_or_later(lambda: grant.lost)
+        else:
+            sooner_or_later(lambda: not grant.lease)
+        assert grant.lost and not grant.held and grant.lease is None
+        assert kept.held, "no lease, no end"
+        agent.process.send_signal(signal.SIGCONT)
+        with found.pool("bays").acquire(2, timeout=LIMIT):
+            assert grant.lost and kept.held
+    agent.stop()
+
+
+def test_an_agent_that_is_stopped_the_same_with_an_event_loop(tmp_path: Path) -> None:
+    agent = Agent(tmp_path)
+
+    async def story() -> None:
+        async with meshlock.aconnect(agent.socket) as found:
+            grant = await found.pool("bays").acquire(2, timeout=LIMIT)
+            kept = await found.pool("docks").acquire()
+            agent.process.send_signal(signal.SIGSTOP)
+            assert await grant.wait_lost() and grant.lost and grant.lease is None
+            assert kept.held, "no lease, no end"
+            agent.process.send_signal(signal.SIGCONT)
+            async with found.pool("bays").acquire(2, timeout=LIMIT):
+                assert grant.lost and kept.held
+
+    try:
+        run(story)
+    finally:
+        agent.process.send_signal(signal.SIGCONT)
+    agent.stop()
+
+
+def test_a_program_that_was_stopped_keeps_what_its_agent_renewed(tmp_path: Path) -> None:
+    """Its own clock says that the lease which it knows of is over; the agent knows better."""
+    agent = Agent(tmp_path)
+    with meshlock.connect(agent.socket) as found:
+        grant = found.pool("bays").acquire(timeout=LIMIT)
+        end = grant.deadline
+        assert end is not None
+        sooner_or_later(lambda: clock.seconds() > end)
+        assert grant.held and not grant.lost and (grant.deadline or 0) > end
+
+    async def story() -> None:
+        async with meshlock.aconnect(agent.socket) as found:
+            grant = await found.pool("bays").acquire(timeout=LIMIT)
+            end = grant.deadline
+            assert end is not None
+            sooner_or_later(lambda: clock.seconds() > end)  # and nothing is heard meanwhile
+            await eventually(lambda: (grant.deadline or 0) > end)
+            assert grant.held and not grant.lost
 
     run(story)
     agent.stop()

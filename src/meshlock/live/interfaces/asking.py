@@ -145,12 +145,18 @@ class Connection:
             raise no_agent(self.place, error) from None
 
     def call(
-        self, method: str, path: str, body: str = "", timeout: float | None = None, more: str = ""
+        self,
+        method: str,
+        path: str,
+        body: str = "",
+        timeout: float | None = None,
+        more: str = "",
+        grace: float = GRACE,
     ) -> tuple[int, bytes]:
         """The status and the body of the answer. With ``timeout``, the answer must come soon after
         that; if not, or if this is interrupted, the connection must not be used again."""
         if timeout is not None:
-            self.socket.settimeout(timeout + GRACE)
+            self.socket.settimeout(timeout + grace)
         self.send(method, path, body, more)
         found = self.receive()
         if timeout is not None:

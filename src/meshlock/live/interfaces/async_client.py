@@ -2,7 +2,7 @@
 
 Pools and grants are used like those of a :class:`meshlock.Node`. One session holds the permits;
 the agent says on it what becomes of them. Questions go over other connections, one for each task
-that waits.
+that waits. If nothing is said of a lease it ends by the clock, as for the client that blocks.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from meshlock.live.interfaces.asking import (
     wish,
     wish_for_permits,
 )
-from meshlock.live.interfaces.client import PATIENCE, RETRY
-from meshlock.live.machine import limits
+from meshlock.live.interfaces.client import NO_END, PATIENCE, RETRY, third
+from meshlock.live.machine import clock, limits
 from meshlock.live.machine.labels import default as default_label
 from meshlock.live.pools.grants import Acquire, AnyPool, Grant
 
@@ -147,13 +147,19 @@ class Line(asyncio.BufferedProtocol):
 class Holding:
     """A grant of this client, and what the agent calls it."""
 
-    __slots__ = ("grant", "name", "session", "until")
+    __slots__ = ("asked", "grant", "name", "session", "third", "until")
 
-    def __init__(self, grant: Grant, name: str, session: Session, until: float | None) -> None:
+    def __init__(self, grant: Grant, session: Session, given: dict[str, Any]) -> None:
         self.grant = grant
-        self.name = name
         self.session = session
-        self.until = until
+        self.name: str = given["grant"]
+        self.until: float | None = given["until"]  # as far as the agent has said
+        self.third = third(given["lease"])
+        self.asked = False  # the agent, whether it has renewed the lease
+
+    def left(self) -> float:
+        """Seconds of the lease that we know of; none has no end."""
+        return NO_END if self.until is None else self.until - clock.seconds()
 
 
 class Session:
@@ -164,6 +170,7 @@ class Session:
         self.name = ""
         self.over = False
         self.holding: dict[str, Holding] = {}
+        self.timer: asyncio.TimerHandle | None = None
 
     async def open(self) -> Session:
         line = await self.line.open()
@@ -196,6 +203,8 @@ class Session:
 
     def end(self) -> None:
         self.over = True
+        if self.timer is not None:
+            self.timer.cancel()
         lost = list(self.holding.values())
         self.holding.clear()
         for holding in lost:
@@ -381,12 +390,51 @@ class Client:
         slots = tuple(given["slots"])
         grant = Grant(pool, number, given["want"], given["priority"], given["fence"], slots)
         pool.permits = given["permits"]
-        self.holding[number] = Holding(grant, name, session, given["until"])
-        session.holding[name] = self.holding[number]
+        holding = self.holding[number] = session.holding[name] = Holding(grant, session, given)
         grant.at_end(lambda: self.holding.pop(number))
         if session.over:
             grant.revoke()
+        elif holding.until is not None and session.timer is None:
+            self.watch(session)
         return grant
+
+    def watch(self, session: Session) -> None:
+        """Ask for each lease of which a third is left; one timer for all."""
+        session.timer = None
+        next_look = NO_END
+        for holding in session.holding.values():
+            left = holding.left() - holding.third
+            if left > 0:
+                next_look = min(next_look, left)
+            elif not holding.asked:
+                holding.asked = True
+                self.begin(self.ask_until(holding))
+        if next_look < NO_END:
+            later = asyncio.get_running_loop().call_later
+            session.timer = later(next_look, self.watch, session)
+
+    async def ask_until(self, holding: Holding) -> None:
+        """An agent that does not answer before the lease is over cannot renew it either."""
+        path = f"/v1/grants/{holding.name}"
+        while holding.grant.held and holding.left() <= holding.third:
+            status, said = 200, b""
+            try:
+                async with asyncio.timeout(holding.third):
+                    status, said = await self.call("GET", path)
+            except TimeoutError:
+                pass
+            except (AgentGone, NoAgent):
+                status = 404
+            if status == 200 and said:
+                holding.until = understood(said)["until"]
+            if holding.grant.held and (status != 200 or holding.left() <= 0):
+                holding.session.holding.pop(holding.name, None)
+                holding.grant.revoke()
+                self.say(path)  # whatever the agent thinks of it
+            await asyncio.sleep(holding.third / 8)
+        holding.asked = False
+        if holding.session.timer is None and not holding.session.over:
+            self.watch(holding.session)
 
     def release(self, number: int) -> None:
         """At once, if there is a connection at rest, as there is where nobody waits."""

@@ -4,6 +4,9 @@ Permits belong to a *session*, a connection that the client keeps open: if the p
 come back at once. Questions go over other connections, one for each thread that waits. A child
 process made by fork has nothing of its parent: its client makes connections of its own.
 
+An agent may be stopped, or too busy to speak. So a grant ends with the lease that its client knows
+of, unless the agent says in time that it was renewed: it is asked while a third is left.
+
 Pools and grants are used like those of a :class:`meshlock.BlockingNode`. Imports little, so that
 programs start quickly.
 """
@@ -17,6 +20,7 @@ from weakref import WeakSet
 
 from meshlock.errors import NotInTime, Refused
 from meshlock.live.interfaces.asking import (
+    GRACE,
     LATER,
     TOO_OLD,
     AgentGone,
@@ -28,6 +32,7 @@ from meshlock.live.interfaces.asking import (
     understood,
     wish_for_permits,
 )
+from meshlock.live.machine import clock
 from meshlock.live.machine.labels import default as default_label
 from meshlock.live.pools.grants import AnyBlockingPool, BlockingGrant, part
 
@@ -155,13 +160,18 @@ class BlockingClient:
         return session
 
     def call(
-        self, method: str, path: str, body: str = "", timeout: float | None = None
+        self,
+        method: str,
+        path: str,
+        body: str = "",
+        timeout: float | None = None,
+        grace: float = GRACE,
     ) -> tuple[int, bytes]:
         """Over a connection that nobody uses. One that is interrupted is closed: then the agent
         takes back what it has granted or would."""
         line = self.idle()
         try:
-            found = line.call(method, path, body, timeout)
+            found = line.call(method, path, body, timeout, grace=grace)
         except BaseException:
             line.close()
             raise
@@ -298,7 +308,7 @@ class BlockingClientPool(AnyBlockingPool):
 
 
 class ClientGrant(BlockingGrant):
-    __slots__ = ("_client", "_held", "_lost", "_name", "_session")
+    __slots__ = ("_client", "_held", "_lost", "_name", "_session", "_third", "_until")
 
     def __init__(self, client: BlockingClient, session: Session, given: dict[str, Any]) -> None:
         slots = tuple(given["slots"])
@@ -308,6 +318,8 @@ class ClientGrant(BlockingGrant):
         self._name: str = given["grant"]
         self._held = True
         self._lost = False
+        self._until: float | None = given["until"]  # as far as the agent has said
+        self._third = third(given["lease"])
         session.grants[self._name] = self
         if session.over:
             self.end(lost=True)
@@ -319,31 +331,57 @@ class ClientGrant(BlockingGrant):
     @property
     def held(self) -> bool:
         if self._held:
-            self._session.hear()
+            self.look()
         return self._held
 
     @property
     def lost(self) -> bool:
         if self._held:
-            self._session.hear()
+            self.look()
         return self._lost
 
     @property
     def deadline(self) -> float | None:
-        if not self._held:
-            return None
+        if self._held:
+            self.look(now=True)
+        return self._until if self._held else None
+
+    def look(self, now: bool = False) -> None:
+        """Hear what the agent says; if it must, have it say until when the lease was renewed."""
+        self._session.hear()
+        if self._held and self._until is not None and (now or self.left() <= self._third):
+            self.ask_until()
+
+    def left(self) -> float:
+        """Seconds of the lease that we know of."""
+        return NO_END if self._until is None else self._until - clock.seconds()
+
+    def ask_until(self) -> None:
+        """An agent that does not answer before the lease is over cannot renew it either."""
+        path = f"/v1/grants/{self._name}"
+        status, said = 200, b""
         try:
-            return self._client.ask("GET", f"/v1/grants/{self._name}")["until"]  # type: ignore[no-any-return]
-        except Refused:
-            return None
+            status, said = self._client.call("GET", path, timeout=self._third, grace=0.0)
+        except TimeoutError:
+            pass
+        except (AgentGone, NoAgent):
+            self._client.gone()
+            status = 404
+        if status == 200 and said:
+            self._until = understood(said)["until"]
+        if self._held and (status != 200 or self.left() <= 0):
+            self.end(lost=True)
+            self._session.grants.pop(self._name, None)
+            self.give_back()  # whatever the agent thinks of it
 
     def wait_lost(self, timeout: float | None = None) -> bool:
         end = None if timeout is None else time.monotonic() + timeout
         while self._held:
-            left = LISTEN if end is None else min(LISTEN, end - time.monotonic())
-            if left <= 0:
+            wait = LISTEN if end is None else min(LISTEN, end - time.monotonic())
+            if wait <= 0:
                 break
-            self._session.hear(left)
+            self._session.hear(min(wait, max(self.left() - self._third, self._third / 8)))
+            self.look()
         return self._lost
 
     def release(self, permits: int | None = None) -> None:
@@ -367,5 +405,12 @@ class ClientGrant(BlockingGrant):
             self._client.gone()
 
 
+def third(lease: float | None) -> float:
+    """Of a lease: for so long an agent has time to say that it was renewed."""
+    return max(0.1, (lease or 0.0) / 3)
+
+
 LISTEN = 0.25
 """Seconds after which whoever waits for a loss looks whether the grant was released elsewhere."""
+
+NO_END = float("inf")
