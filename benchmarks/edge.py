@@ -410,7 +410,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kind", nargs="*", default=list(SIZES))
     parser.add_argument("--most", type=int, default=10**9, help="no more of anything than this")
-    parser.add_argument("--write", action="store_true", help="into docs/live.md and its picture")
+    parser.add_argument("--write", action="store_true", help="into docs/, and its picture")
     given = parser.parse_args()
     found: dict[str, dict[int, dict[str, float]]] = {}
     for kind in given.kind:
@@ -425,7 +425,7 @@ def main() -> None:
     tables = "\n\n".join(table(kind, rows) for kind, rows in found.items())
     print(tables)
     if given.write:
-        page = DOCS / "live.md"
+        page = DOCS / "how-it-works" / "measurements.md"
         before, _, after = page.read_text().split(MARK)
         page.write_text(f"{before}{MARK}\n{tables}\n{MARK}{after}")
         picture(found, DOCS / "pictures" / "edge.svg")

@@ -14,7 +14,7 @@ Every client is a process of its own. It notes when it asked, entered and left; 
 fairness and violations are found from those stamps, whoever made them.
 
     python benchmarks/peers.py                      # everything once, about five minutes
-    python benchmarks/peers.py --rounds 3 --docs    # medians; writes docs/live.md, picture too
+    python benchmarks/peers.py --rounds 3 --docs    # medians; writes its page in docs/, picture too
     python benchmarks/peers.py --only meshlock redis --phase held contended
 
 Phases: uncontended (one client), contended (8, k = 1), held (3 clients, 5 ms each: the machine
@@ -503,7 +503,7 @@ ROWS = [  # of the table in the documentation
 ]
 UNITS = {"cpu_us_per_entry": "{:,.0f} us"}
 LESS_IS_BETTER = ("us", "hops", "seconds")
-PAGE = Path(__file__).parents[1] / "docs" / "live.md"
+PAGE = Path(__file__).parents[1] / "docs" / "how-it-works" / "measurements.md"
 BEGIN, END = "<!-- peers: begin -->\n", "<!-- peers: end -->"
 
 
@@ -582,7 +582,7 @@ class Figures:
             lines.append(f"| {title} | " + " | ".join(cells) + " |")
         lines += [f"\n{name}: {reason}." for name, reason in self.missing.items()]
         return "\n".join(
-            [*lines, "", "![entries per second and CPU per entry](pictures/peers.svg)"]
+            [*lines, "", "![entries per second and CPU per entry](../pictures/peers.svg)"]
         )
 
     def draw(self, path: Path) -> None:
@@ -617,7 +617,7 @@ class Figures:
         PAGE.write_text(
             f"{head}{BEGIN}{self.markdown(rounds, scale)}\n{END}{tail}", encoding="utf-8"
         )
-        self.draw(PAGE.parent / "pictures" / "peers.svg")
+        self.draw(PAGE.parents[1] / "pictures" / "peers.svg")
 
 
 def main() -> None:
@@ -629,7 +629,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1, help="so often all over again")
     parser.add_argument("--scale", type=float, default=1.0, help="times the length of a phase")
     parser.add_argument("--out", type=Path, help="write the figures to this file too")
-    parser.add_argument("--docs", action="store_true", help="write docs/live.md and its picture")
+    parser.add_argument("--docs", action="store_true", help="write into docs/, and its picture")
     given = parser.parse_args()
     figures = Figures(given.only)
     with contextlib.ExitStack() as stack:

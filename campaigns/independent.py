@@ -7,7 +7,8 @@
     python campaigns/independent.py --table --write          # which mutants are caught
 
 Every run draws its set-up and its steps from its number, so a finding is named by its number and
-the options of the command. Exit 1 if anything was found. See docs/independent-judge.md.
+the options of the command. Exit 1 if anything was found.
+See docs/how-it-works/independent-judge.md.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 
-PAGE = Path(__file__).parents[1] / "docs" / "independent-judge.md"
+PAGE = Path(__file__).parents[1] / "docs" / "how-it-works" / "independent-judge.md"
 BEGIN, END = (
     "<!-- campaigns/independent.py: begin -->\n",
     "<!-- campaigns/independent.py: end -->\n",

@@ -75,7 +75,7 @@ def upward(package: str, may_import: dict[str, set[str]], for_all: set[str]) -> 
     ]
 
 
-PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
+PAGE = Path(__file__).parents[1] / "docs" / "how-it-works" / "architecture.md"
 
 
 def packages_in(folder: Path) -> set[str]:

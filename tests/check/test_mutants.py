@@ -15,7 +15,7 @@ from meshlock.check.mutants import setup_of
 from meshlock.check.questions import judged
 from meshlock.check.verdict import checking
 
-LIST = Path(__file__).parents[2] / "docs" / "mutants.md"
+LIST = Path(__file__).parents[2] / "docs" / "how-it-works" / "mutants.md"
 
 SMALL = [mutant for mutant in MUTANTS.values() if not mutant.large]
 DEADLY = [mutant for mutant in SMALL if mutant.breaks]

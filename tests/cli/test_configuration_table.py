@@ -10,7 +10,7 @@ import pytest
 from meshlock.cli.main import app
 from meshlock.live.interfaces.configuration import PoolSettings, Settings, keys
 
-PAGE = Path(__file__).parents[2] / "docs" / "agent.md"
+PAGE = Path(__file__).parents[2] / "docs" / "operate" / "agent.md"
 BEGIN, END = "<!-- keys: begin -->\n", "<!-- keys: end -->"
 SINGULAR = {"peers": "peer", "http-names": "http-name", "options": "option", "links": "link"}
 """Flags that are repeated name one of what the key lists."""

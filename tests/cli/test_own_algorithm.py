@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[2] / "docs/how-to/own-algorithm.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/laboratory/own-algorithm.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 
 

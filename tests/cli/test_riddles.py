@@ -13,7 +13,7 @@ from meshlock.check.riddles import Riddle, riddles
 from meshlock.cli.main import app
 from meshlock.errors import Refused
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "riddles.md"
+PAGE = Path(__file__).parents[2] / "docs" / "laboratory" / "riddles.md"
 BLOCKS = re.compile(r"^```(text|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 EVERY = riddles()

@@ -263,7 +263,7 @@ def test_the_unit_and_the_configuration_fit_together() -> None:
 
 
 def test_the_page_on_systemd_shows_these_files() -> None:
-    page = (ROOT / "docs" / "how-to" / "systemd.md").read_text()
+    page = (ROOT / "docs" / "operate" / "systemd.md").read_text()
     assert f"```ini\n{UNIT.read_text()}```" in page
     assert f"```toml\n{(DEPLOY / 'systemd' / 'agent.toml').read_text()}```" in page
 

@@ -26,7 +26,7 @@ from meshlock.live.interfaces.exposition import Figures, exposition
 LIMIT = 120.0
 """Seconds after which what must happen will never happen."""
 
-WATCH = Path(__file__).parents[2] / "docs" / "how-to" / "watch.md"
+WATCH = Path(__file__).parents[2] / "docs" / "operate" / "observe.md"
 
 
 async def until(true: Callable[[], bool]) -> None:

@@ -430,6 +430,6 @@ async def holder_and_other(pools: list[Any]) -> tuple[Any, Any]:
 
 
 def test_the_documentation_lists_the_ranges() -> None:
-    text = (DOCS / "live.md").read_text(encoding="utf-8")
+    text = (DOCS / "reference" / "limits.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([^`]+)` \| (.+) \| (.+) \|$", text.partition("## Limits\n")[2], re.M)
     assert rows == [(name, found.meaning, str(found)) for name, found in limits.DECLARED.items()]

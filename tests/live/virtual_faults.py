@@ -49,7 +49,7 @@ class Faults:
     def __init__(self, run: Chaos) -> None:
         self.run = run
         self.random = random = run.random
-        # Members by name that lose their disks must not have changed: see docs/recovery.md.
+        # Members by name that lose their disks must not have changed: docs/how-it-works/recovery.md
         self.forgetting = not run.auto and random.random() < 0.4
         self.disks = random.choice([(0.0,), (0.0, 0.1), (0.0, 0.3, 1.0, 4.0)])  # what a write takes
         self.calm = random.choice([5.0, 10.0, 20.0])  # seconds between faults, about

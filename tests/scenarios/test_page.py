@@ -1,4 +1,4 @@
-"""docs/what-is-wrong.md shows what the scenarios of the errata give, how-to/scenarios.md how to."""
+"""what-is-wrong.md shows what scenarios give, laboratory/scenarios.md how to run them."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ OURS = {"R10": "jiang/without-R10", "R10b": "jiang/without-R10", "R11": "jiang/w
 """Errors of our own: the scenario, and the algorithm as it was."""
 
 PAGES = Path(__file__).parents[2] / "docs"
-PAGE = (PAGES / "what-is-wrong.md").read_text(encoding="utf-8")
+PAGE = (PAGES / "algorithms" / "what-is-wrong.md").read_text(encoding="utf-8")
 
 
 def section(name):
@@ -54,7 +54,7 @@ def test_the_command_gives_what_is_written_behind_it(name, flags, algorithm):
 
 
 def test_the_scripts_of_the_how_to_can_be_played():
-    page = PAGES / "how-to" / "scenarios.md"
+    page = PAGES / "laboratory" / "scenarios.md"
     blocks = re.findall(r"(?:^(?:    .*)?\n)+", page.read_text(encoding="utf-8"), re.MULTILINE)
     scripts = [dedent(block) for block in blocks if "    nodes " in block]
     assert len(scripts) == 3
@@ -65,5 +65,5 @@ def test_the_scripts_of_the_how_to_can_be_played():
 
 
 def test_the_how_to_names_every_scenario():
-    page = (PAGES / "how-to" / "scenarios.md").read_text(encoding="utf-8")
+    page = (PAGES / "laboratory" / "scenarios.md").read_text(encoding="utf-8")
     assert [name for name in names() if name not in page and not name.startswith("J")] == []

@@ -2,7 +2,8 @@
 
 Jiang, *Prioritized h-out of-k resource allocation for mobile ad hoc networks and
 distributed systems*, built on Reverse Link by Walter, Welch and Vaidya (Wireless
-Networks 7, 2001). As printed it deadlocks (:mod:`.jiang_printed`, docs/what-is-wrong.md).
+Networks 7, 2001). As printed it deadlocks (:mod:`.jiang_printed`,
+docs/algorithms/what-is-wrong.md).
 
 **Problem.** k permits; a client asks for h of them with a priority; the highest goes
 first, nobody starves, and links may form and fail meanwhile.
@@ -37,7 +38,7 @@ forming, formHeight    forming           links just formed: our height when we a
 **The holder decides in one place**, :meth:`~JiangNode.decide`, and a node without the
 token keeps its request right in one place, :meth:`~JiangNode.pursue`, whatever changed.
 
-Repairs, each marked where it acts (numbers as in docs/what-is-wrong.md):
+Repairs, each marked where it acts (numbers as in docs/algorithms/what-is-wrong.md):
 R1 waiting is a state and is looked at again when permits come back; R2 a waiting holder
 yields only to a higher request and keeps its own in the queue, and the token stays where
 it is while no permit is free; R3 one entry per neighbour, in order; R4 every rise *and

@@ -4,7 +4,7 @@ Jiang, *Prioritized h-out of-k Resource Allocation for Mobile Ad Hoc Networks an
 Distributed Systems*, long version with appendix.
 
 **This edition is an object of study.** It is safe, but it loses requests; the edition to
-use is ``jiang``. docs/what-is-wrong.md shows each fault in a schedule one can play.
+use is ``jiang``. docs/algorithms/what-is-wrong.md shows each fault in a schedule one can play.
 
 **Problem.** k identical permits; a client asks for h of them with a priority; the highest
 is to be served first and everybody in the end.

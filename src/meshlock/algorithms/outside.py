@@ -64,7 +64,7 @@ def offered(module: ModuleType, where: str) -> list[Algorithm]:
     if not isinstance(found, list) or not found:
         raise Refused(
             f"{where} has no list of algorithms: end it with ALGORITHMS = [Algorithm(...)], as in "
-            f"docs/how-to/own-algorithm.md."
+            f"docs/laboratory/own-algorithm.md."
         )
     for entry in found:
         if not isinstance(entry, Algorithm):

@@ -30,7 +30,7 @@ class Act:
 
     def __init__(self, node: int, event: str) -> None:
         self.node = node
-        self.event = event  # as in docs/trace-format.md
+        self.event = event  # as in docs/reference/trace-format.md
         self.client = 0
         self.want = 0
         self.priority = 0

@@ -15,8 +15,8 @@ FORMAT = 1
 
 @dataclass(kw_only=True)
 class TraceSetup:
-    """Of simulator, checker, scenarios and live nodes alike: the keys of docs/trace-format.md in
-    the order of the line. What is None is left out."""
+    """Of simulator, checker, scenarios and live nodes alike: the keys of
+    docs/reference/trace-format.md in the order of the line. What is None is left out."""
 
     version: str = __version__
     source: str

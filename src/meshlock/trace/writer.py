@@ -1,4 +1,4 @@
-"""Write a run as it happens; docs/trace-format.md says what the lines mean."""
+"""Write a run as it happens; docs/reference/trace-format.md says what the lines mean."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Jiang's algorithm with some of its repairs undone: what each of them is good for.
 
 R1 to R11 are the repairs that :mod:`meshlock.algorithms.jiang` marks where they act and
-docs/what-is-wrong.md explains. Any set of them can be undone at once; what remains is then as
-printed, or, for R9 to R11, as it was before the repair was found.
+docs/algorithms/what-is-wrong.md explains. Any set of them can be undone at once; what remains
+is then as printed, or, for R9 to R11, as it was before the repair was found.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ answer means: *at that time or later I had promised nothing higher*. The lease r
 majority-th latest of these times; no rounds need to be numbered, and an answer cannot be
 taken for a later one.
 
-**The rules**, each marked where it acts. The numbers are those of docs/recovery.md.
+**The rules**, each marked where it acts. The numbers are those of docs/how-it-works/recovery.md.
 
 1.  The token's state and lease belong to the layer and go with every message that carries the
     token of the algorithm inside.

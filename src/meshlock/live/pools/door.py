@@ -15,7 +15,7 @@ from members.
 which epochs there were. A token that is claimed twice, or whose ledger does not name what others
 hold, is not found: then it is waited for a lease.
 
-What members, and whoever has the token, can do all the same is said in docs/trust.md.
+What members, and whoever has the token, can do all the same is said in docs/operate/trust.md.
 """
 
 from __future__ import annotations
