@@ -198,6 +198,8 @@ def test_a_quorum_that_lives_after_all_is_what_the_warning_is_about(
         world.heal()
         old_members = [world.nodes[name].pools["docks"] for name in ("b", "c")]
         await eventually(lambda: all(pool.conflict for pool in old_members))  # nobody is silent
+        new_members = [world.nodes[name].pools["docks"] for name in ("a", "d", "e")]
+        await eventually(lambda: all(pool.conflict for pool in new_members))
         await a_while(5 * LEASE)
         assert world.most_in_all <= 2 * PERMITS
         await world.end()

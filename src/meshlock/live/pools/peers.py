@@ -35,6 +35,15 @@ MOST_WITHDRAWN = 100
 MOST_NEWS = 200
 """Over one link, about one pool."""
 
+RECONSIDERS = 2
+"""Leases after which a pool that is said to be over looks again whether its quorum lives."""
+
+FOLLOWS = 3
+"""Leases after which a peer that was told so is in our pool, or will not be."""
+
+A_SECOND = 1_000_000
+"""In units of leases; pools without any follow as well."""
+
 BETWEEN_LINES = 60.0
 """Seconds between two lines of the log about the same conflict."""
 
@@ -65,6 +74,7 @@ class Peers:
         self.conflicts: dict[str, str] = {}  # peer in another pool: what to say of it
         self.heard: dict[str, int] = {}  # peer: how often it spoke of its pool over this link
         self.doubted: set[str] = set()  # peers that said our pool was over
+        self.replaced: dict[str, PoolConfiguration] = {}  # peer in a pool that ours replaces: which
         self.shared = False  # has anybody else ever been in our pool?
         self.told_used = False  # somebody who knew has said that our pool is used
         self.withdrawn: list[int] = []
@@ -81,6 +91,7 @@ class Peers:
         self.informed.pop(peer, None)
         self.heard.pop(peer, None)
         self.doubted.discard(peer)
+        self.replaced.pop(peer, None)
         self.conflicts.pop(peer, None)
         self.leaving.discard(peer)
         if peer in self.near:
@@ -172,6 +183,21 @@ class Peers:
             self.meets(peer, news)
         else:
             self.inform(peer)
+            self.expect(peer, news.configuration)
+
+    def expect(self, peer: str, theirs: PoolConfiguration) -> None:
+        """It is told that its pool is over. If that goes on, so does ours beside it."""
+        ours = self.pool.configuration
+        if ours is not None and peer not in self.replaced:
+            self.replaced[peer] = theirs
+            seconds = FOLLOWS * max(theirs.lease, ours.lease, A_SECOND) / 1e6
+            self.mesh.mishaps.later(seconds, "pool", self.has_followed, peer, theirs)
+
+    def has_followed(self, peer: str, theirs: PoolConfiguration) -> None:
+        ours = self.pool.configuration
+        if ours is not None and self.replaced.get(peer) is theirs:  # over the same link
+            del self.replaced[peer]
+            self.conflict(peer, ours, theirs)
 
     def gives_way(self, peer: str) -> bool:
         """May our pool be over because that peer says so?"""
@@ -189,7 +215,7 @@ class Peers:
         if members is not None and peer not in self.doubted:
             self.doubted.add(peer)
             lease = members.configuration.lease / 1e6
-            self.mesh.mishaps.later(2 * lease, "pool", self.reconsider, peer, payload)
+            self.mesh.mishaps.later(RECONSIDERS * lease, "pool", self.reconsider, peer, payload)
 
     def reconsider(self, peer: str, payload: bytes) -> None:
         if peer in self.mesh.linked and not self.pool.closed:
@@ -201,6 +227,7 @@ class Peers:
             self.told_used = True
             self.inform_all()
         self.inform(peer)
+        self.replaced.pop(peer, None)
         self.conflicts.pop(peer, None)
         if peer not in self.near:
             self.near.add(peer)
@@ -214,6 +241,7 @@ class Peers:
     def reset(self) -> None:
         """What neighbours said of our pool was of one that is no more."""
         self.near.clear()
+        self.replaced.clear()
         self.conflicts.clear()
         self.told_used = False
 
