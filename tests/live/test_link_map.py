@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import signal
 import subprocess
 import sys
@@ -37,6 +38,29 @@ def map_of(node: Node) -> LinkMap:
 
 def sees(node: Node, links: dict[str, set[str]]) -> bool:
     return map_of(node).links == links
+
+
+def test_a_map_that_is_drawn_change_by_change_is_the_one_drawn_at_once() -> None:
+    async def story(network: virtual.Network) -> None:
+        async with Node("a", state=None) as node:
+            drawn, chance, names = map_of(node), random.Random(7), "abcdefgh"
+            for number in range(2, 300):
+                name = chance.choice(names[1:])
+                if chance.random() < 0.1 and name in drawn.records:
+                    drawn.forget(name)
+                else:
+                    peers = tuple(chance.sample(names, chance.randrange(len(names))))
+                    drawn.put(Links(name, 7, number, peers))
+                    drawn.stale = True
+                if chance.random() < 0.5:
+                    says = {name: set(record.peers) for name, record in drawn.records.items()}
+                    at_once = {
+                        name: {peer for peer in peers if name in says.get(peer, ())}
+                        for name, peers in says.items()
+                    }
+                    assert drawn.links == at_once
+
+    virtual.run(story)
 
 
 def test_a_line_is_known_to_all_and_so_are_its_cut_and_its_healing() -> None:

@@ -54,7 +54,11 @@ PER_SECOND = 1000.0
 AT_ONCE = 4.0
 
 BREATH = 0.01
-"""Seconds between two drawings of the map, so that many changes cost little."""
+"""Seconds between two drawings of the map, so that many changes cost little; of a large one ..."""
+BREATH_PER_NODE = 0.0002
+"""... for each node on it."""
+
+NOBODY: frozenset[str] = frozenset()
 
 
 class LinkMap:
@@ -69,7 +73,9 @@ class LinkMap:
         self.fresh: dict[str, str] = {}  # records to hand on, and who told us
         self.owed: dict[str, set[str]] = {}  # neighbour: names whose records it must be told
         self.ways: dict[str, tuple[int, str]] = {}  # node: distance and first step
+        self.says: dict[str, frozenset[str]] = {}  # node: its peers, as the map was drawn last
         self.drawn: dict[str, frozenset[str]] = {}
+        self.undrawn: set[str] = {self.me}  # whose records are others than then
         self.stale = True
         self.closed = False
         self.told: tuple[Any, ...] = ()  # of the owner: the map it has been told of
@@ -176,6 +182,7 @@ class LinkMap:
         before = self.records.get(record.name)
         self.named += len(record.peers) - (len(before.peers) if before is not None else 0)
         self.records[record.name] = record
+        self.undrawn.add(record.name)
 
     def signed(self, number: int, peers: tuple[str, ...], addresses: tuple[str, ...] = ()) -> Links:
         """Our own record."""
@@ -205,21 +212,15 @@ class LinkMap:
         if not self.stale:
             return
         self.stale = False
-        says = {name: frozenset(record.peers) for name, record in self.records.items()}
-        nobody: frozenset[str] = frozenset()
-        self.drawn = {
-            name: frozenset([peer for peer in peers if name in says.get(peer, nobody)])
-            for name, peers in says.items()
-        }
+        self.draw_links()
         self.ways = {self.me: (0, self.me)}
         line = deque([self.me])
         while line:
             name = line.popleft()
             distance, step = self.ways[name]
-            for peer in sorted(self.drawn[name]):
-                if peer not in self.ways:
-                    self.ways[peer] = (distance + 1, peer if name == self.me else step)
-                    line.append(peer)
+            for peer in sorted(self.drawn[name].difference(self.ways)):
+                self.ways[peer] = (distance + 1, peer if name == self.me else step)
+                line.append(peer)
         now = self.mesh.time()
         for name in self.records:
             if name not in self.ways:
@@ -229,10 +230,31 @@ class LinkMap:
         if self.unreachable and self.forgetting is None and not self.closed:
             self.forgetting = self.mesh.mishaps.later(FORGET_AFTER, "map", self.forget_old)
 
+    def draw_links(self) -> None:
+        """Those that both ends name; of whoever said something else since the last time, and of
+        whom they named then or name now."""
+        says, records, nobody = self.says, self.records, NOBODY
+        touched = set(self.undrawn)
+        for name in self.undrawn:
+            touched |= says.pop(name, nobody)
+            if name in records:
+                says[name] = frozenset(records[name].peers)
+                touched |= says[name]
+        self.undrawn = set()
+        drawn = dict(self.drawn)  # the owner compares it with the one before
+        for name in touched:
+            if name in says:
+                named = [peer for peer in says[name] if name in says.get(peer, nobody)]
+                drawn[name] = frozenset(named)
+            else:
+                drawn.pop(name, None)
+        self.drawn = drawn
+
     def soon(self) -> None:
         """Many changes at once are one."""
         if self.settling is None and not self.closed:
-            wait = self.last + BREATH - self.mesh.time()
+            breath = max(BREATH, BREATH_PER_NODE * len(self.records))
+            wait = self.last + breath - self.mesh.time()
             self.settling = self.mesh.mishaps.later(max(0.0, wait), "map", self.settle)
 
     def settle(self) -> None:
@@ -293,6 +315,7 @@ class LinkMap:
         if name in self.mesh.sessions and self.left(name):
             self.departed.add(name)
         self.named -= len(self.records.pop(name).peers)
+        self.undrawn.add(name)
         self.unreachable.pop(name, None)
         self.fresh.pop(name, None)
         self.stale = True

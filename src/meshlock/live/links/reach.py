@@ -29,6 +29,7 @@ import ssl
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from ipaddress import ip_address
 from logging import WARNING
 from pathlib import Path
@@ -63,6 +64,11 @@ MOST_REMEMBERED, REMEMBERED_FOR = 256, 86_400.0
 """Nodes, and seconds since they could be reached."""
 
 WRITE_EVERY = 10.0
+LEARN_EVERY = 60.0
+"""Seconds, while the map stays as it is."""
+
+KEPT = 8192
+"""Names and hosts of which it is kept what was found out."""
 
 
 class Wait(NamedTuple):
@@ -95,6 +101,10 @@ class Reach:
         self.waits: dict[str, Wait] = {}
         self.budget = Budget(PER_SECOND, mesh.time())
         self.closed = False
+        # of the last review: the map, our friends, when to learn again, and was nothing wanted?
+        self.reviewed: tuple[dict[str, frozenset[str]], set[str]] = ({}, set())
+        self.learn_at = 0.0
+        self.content = False
         self.timer: asyncio.TimerHandle | None = None
         if least:
             self.read()
@@ -121,10 +131,19 @@ class Reach:
     # -- who is to be dialled ------------------------------------------------------------
 
     def review(self) -> None:
+        """Where many nodes are, their map costs something to go through: once for every change."""
         self.timer = self.mesh.mishaps.later(self.pause(), "reach", self.review)
-        self.learn()
-        for name in self.wanted():
-            if not self.budget.has(self.mesh.time()):
+        links, friends, now = self.mesh.link_map.links, self.mesh.owner.friends(), self.mesh.time()
+        same = links is self.reviewed[0] and friends == self.reviewed[1]
+        if not same or now >= self.learn_at:
+            self.learn_at = now + LEARN_EVERY
+            self.learn()
+        if same and self.content and not self.waits:
+            return
+        self.reviewed, self.content = (links, friends), True
+        for name in self.wanted(friends):
+            self.content = False
+            if not self.budget.has(now):
                 return
             self.budget.spend()
             self.dial(name)
@@ -132,7 +151,7 @@ class Reach:
     def pause(self) -> float:
         return BETWEEN * (0.5 + random.random())
 
-    def wanted(self) -> Iterator[str]:
+    def wanted(self, friends: set[str]) -> Iterator[str]:
         """Whom to dial now."""
         mesh, me = self.mesh, self.mesh.name
         there = [name for name in mesh.link_map.ways if name != me and self.can(name)]
@@ -140,8 +159,7 @@ class Reach:
         after = next((name for name in circle if self.may(name)), None)
         if after is not None and not self.has(after):
             yield after  # (1)
-        friends = sorted(set(mesh.owner.friends()).intersection(there), key=self.rank)
-        for name in friends[:MOST_FRIENDS]:
+        for name in sorted(friends.intersection(there), key=self.rank)[:MOST_FRIENDS]:
             if not self.has(name) and self.may(name):
                 yield name  # (2)
         before = next((name for name in reversed(circle) if self.may(name)), None)
@@ -223,13 +241,19 @@ class Reach:
     def learn(self) -> None:
         """Who can be reached is known; who left, or was not seen for long, is forgotten."""
         link_map, now = self.mesh.link_map, time.time()
-        for name, record in link_map.records.items():
-            if name != self.mesh.name and name in link_map.ways and record.addresses:
-                self.known.pop(name, None)
-                self.known[name] = Known(record.addresses, now)
+        for name in link_map.ways:
+            addresses, known = link_map.records[name].addresses, self.known.get(name)
+            if known is not None and addresses == known.addresses:
+                known.seen = now
+            elif addresses and name != self.mesh.name:
+                self.known[name] = Known(addresses, now)
         for name, known in list(self.known.items()):
-            too_many = len(self.known) > MOST_REMEMBERED
-            if too_many or now - known.seen > REMEMBERED_FOR or link_map.left(name):
+            over = now - known.seen > REMEMBERED_FOR
+            if name not in link_map.ways and (over or link_map.left(name)):
+                del self.known[name]
+        if len(self.known) > MOST_REMEMBERED:
+            oldest = sorted(self.known, key=lambda name: self.known[name].seen)
+            for name in oldest[:-MOST_REMEMBERED]:
                 del self.known[name]
         for name in list(self.waits):
             if name in self.mesh.linked or not (name in self.known or name in link_map.records):
@@ -279,6 +303,7 @@ def advertised(text: str) -> str:
     return text if parts[2] else f"{text}:"
 
 
+@lru_cache(KEPT)
 def place(name: str) -> int:
     """In the circle of all names."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
@@ -299,5 +324,6 @@ def is_address(host: str) -> bool:
         return False
 
 
+@lru_cache(KEPT)
 def is_local(host: str) -> bool:
     return host == "localhost" or (is_address(host) and ip_address(host).is_loopback)
