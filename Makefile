@@ -70,7 +70,7 @@ studies: $(VENV)/dev
 
 docs: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) .venv-compiled build dist site .coverage* .mypy_cache .pytest_cache .ruff_cache .hypothesis
