@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -541,6 +542,65 @@ def test_a_program_that_was_stopped_keeps_what_its_agent_renewed(tmp_path: Path)
 
     run(story)
     agent.stop()
+
+
+@pytest.fixture
+def agents_that_go_one_after_the_other(tmp_path: Path) -> Iterator[tuple[str, Callable[[], float]]]:
+    """Two hang up on whoever waits, each after a long time; the third refuses. Where they answer,
+    and the time, of which more passes than does."""
+    place, passed = str(tmp_path / "agents"), 0.0
+    real = time.monotonic
+
+    def serve() -> None:
+        nonlocal passed
+        for last in (False, False, True):
+            with listener.accept()[0] as session:
+                session.recv(65536)
+                said = b'{"session":"s","node":"ann","version":"1"}'
+                session.sendall(b"HTTP/1.1 201 Created\r\nContent-Length: 42\r\n\r\n" + said)
+                session.recv(65536)
+                session.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+                with listener.accept()[0] as line:
+                    line.recv(65536)
+                    if last:
+                        said = b'{"why":"There are three."}'
+                        head = b"HTTP/1.1 409 Conflict\r\nContent-Length: 26\r\n\r\n"
+                        line.sendall(head + said)
+                        line.recv(1)  # until the client hangs up
+                    passed += 2 * client.PATIENCE
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(place)
+        listener.listen()
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield place, lambda: real() + passed
+        thread.join(LIMIT)
+
+
+def test_patience_counts_from_when_the_last_agent_went(
+    agents_that_go_one_after_the_other: tuple[str, Callable[[], float]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place, now = agents_that_go_one_after_the_other
+    monkeypatch.setattr(time, "monotonic", now)
+    with meshlock.connect(place) as found, pytest.raises(Refused, match="There are three"):
+        found.pool("docks").acquire()
+
+
+def test_patience_the_same_with_an_event_loop(
+    agents_that_go_one_after_the_other: tuple[str, Callable[[], float]],
+) -> None:
+    place, now = agents_that_go_one_after_the_other
+
+    async def story() -> None:
+        async with meshlock.aconnect(place) as found:
+            monkeypatch.setattr(asyncio.get_running_loop(), "time", now)
+            with pytest.raises(Refused, match="There are three"):
+                await found.pool("docks").acquire()
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        asyncio.run(story())
 
 
 def test_without_an_agent_one_waits_no_longer_than_one_has_time(tmp_path: Path) -> None:

@@ -339,6 +339,7 @@ class Client:
                 session = self._session
                 if session is None or session.over:
                     session = await self.session()
+                lost = None
                 self._last_request += 1
                 name = self._waiting[request] = f"r{self._last_request}-{session.name}"
                 urgent = request.priority

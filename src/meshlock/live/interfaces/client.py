@@ -232,6 +232,7 @@ class BlockingClient:
             left = None if end is None else max(0.0, end - time.monotonic())
             try:
                 session = self.session()
+                lost = None
                 body = wish_for_permits(want, priority, left, name, session.name)
                 status, said = self.call("POST", f"/v1/pools/{pool}/acquire", body, left)
                 if status == 503:
