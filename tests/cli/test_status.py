@@ -130,6 +130,20 @@ def test_what_is_wrong_stands_below_in_full() -> None:
     assert "seats: no neighbour has announced it yet" in lines
 
 
+def test_members_and_who_is_missing_stand_together() -> None:
+    def shown(**more: Any) -> str:
+        leased = {"lease": 3.0, "epoch": 7, "majority": 1, "suspected": [], **more}
+        return "\n".join(drawn(answer(docks={**pool(**leased), "why": ""}), 120))
+
+    alone = {"members": ["south"], "members_reached": 1, "recovery": "south is the only member"}
+    assert (
+        "docks: epoch 7, leases of 3 s, 1 of 1 members reachable (quorum: 1); unreachable: attic\n"
+        "docks: south is the only member\n"
+    ) in shown(**alone, suspected=["attic"])
+    said = "docks: no epoch yet, leases of 3 s, members not known yet\n"
+    assert said in shown(members=[], members_reached=0, epoch=None)
+
+
 def test_a_node_alone_and_without_pools() -> None:
     alone = {
         **answer(),

@@ -158,13 +158,14 @@ def leases(name: str, pool: dict[str, Any]) -> RenderableType:
     from rich.text import Text
 
     epoch = "no epoch yet" if pool["epoch"] is None else f"epoch {pool['epoch']}"
-    reached = f"{pool['members_reached']} of {len(pool['members'])} members reachable"
-    text = Text(f"{name}: {epoch}, leases of {pool['lease']:g} s, {reached}")
-    text.append(f" (quorum: {pool['majority']})")
-    if len(pool["members"]) == 1:
-        text.append(f"\n{name}: {pool['recovery']}")
+    members, reached = len(pool["members"]), pool["members_reached"]
+    quorum = f"{reached} of {members} members reachable (quorum: {pool['majority']})"
+    text = Text(f"{name}: {epoch}, leases of {pool['lease']:g} s, ")
+    text.append(quorum if members else "members not known yet")
     if pool["suspected"]:
         text.append(f"; unreachable: {', '.join(pool['suspected'])}", style="red")
+    if members == 1:
+        text.append(f"\n{name}: {pool['recovery']}")
     if pool["why"]:
         text.append(f"\n{name}: waiting, because {pool['why']}", style="yellow")
     return text

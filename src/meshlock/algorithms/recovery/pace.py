@@ -413,6 +413,8 @@ class Pace:
         """Why nobody is served here, whoever it is; empty if the token may come."""
         node = self.node
         members, reached = node.members, self.reached()
+        if len(members) == 0:
+            return "who its members are is not known yet"
         if len(reached) < majority(members):
             return f"quorum lost: {len(reached)} of {len(members)} members reachable"
         proposal = node.proposal

@@ -564,6 +564,8 @@ def unready(pool: dict[str, Any]) -> str:
     """Why no permits of this pool can be had here; nothing, if they can."""
     if not pool["known"] or pool["conflict"]:
         return str(pool["why"] if not pool["known"] else pool["conflict"])
+    if pool.get("members") == []:
+        return "who its members are is not known yet"
     if "members" in pool and pool["members_reached"] < pool["majority"]:
         return f"{pool['members_reached']} of {len(pool['members'])} members reachable"
     return ""
