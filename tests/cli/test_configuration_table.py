@@ -49,7 +49,7 @@ def test_every_key_has_a_meaning_and_a_flag(settings: type[Settings] | type[Pool
 
 
 def test_the_table_in_the_documentation_is_that_of_the_code() -> None:
-    rows = ["| key | flag | unless said | |", "|---|---|---|---|"]
+    rows = ["| key | flag | default | |", "|---|---|---|---|"]
     rows += [*table("", Settings), *table("pools.NAME.", PoolSettings)]
     written = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
     assert written == "\n".join(rows) + "\n"

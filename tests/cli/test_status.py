@@ -94,18 +94,18 @@ def test_a_narrow_screen_loses_columns_and_no_figure() -> None:
 
 
 def test_a_holder_that_does_not_answer_leaves_nothing_to_be_said_of_what_is_held() -> None:
-    silent = "the token's holder does not answer"
+    silent = "the holder of the token does not answer"
     unknown = pool(token=None, free=None, held=None, holding=[], waiting=[], queued=0, why=silent)
     lines = drawn(answer(docks=unknown), width=100)
     assert lines[3].split() == ["docks", "3", "?", "?", "?", "0", "1,234"]
-    assert f"docks: who holds its permits cannot be told: {silent}" in lines
-    assert "nobody holds or waits, as far as is known" in lines
+    assert f"docks: holders unknown: {silent}" in lines
+    assert "no holders and no waiting clients are known" in lines
 
 
 def test_a_pool_that_was_made_smaller_does_not_show_more_than_there_is() -> None:
     lines = drawn(answer(docks=pool(permits=1, free=0, held=1, surplus=2, waiting=[], queued=0)))
     assert lines[3].split() == ["docks", "1", "south", "0", "1", "0", "1,234"]
-    assert "docks was made smaller: 2 more to come back before any is free" in lines
+    assert "docks was made smaller: 2 to be released before any is free" in lines
 
 
 def test_what_nobody_renews_any_more_is_shown_to_lapse() -> None:
@@ -119,7 +119,7 @@ def test_many_clients_leave_room_for_the_rest() -> None:
     lines = drawn(answer(docks=many), most_clients=5)
     assert sum(" waits " in line for line in lines) == 3
     assert "... and 47 more" in lines
-    assert "... and those who hold 6 more permits" in lines
+    assert "... and holders of 6 more permits" in lines
 
 
 def test_what_is_wrong_stands_below_in_full() -> None:

@@ -72,7 +72,7 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Agent, Ag
         agent.process.terminate()
         assert agent.process.wait(LIMIT) == 0
         assert not Path(agent.socket).exists()
-    assert "left without handing over" not in ann.log.read_text() + bob.log.read_text()
+    assert "left without handing over the token" not in ann.log.read_text() + bob.log.read_text()
 
 
 def test_a_command_runs_with_its_permits_and_its_code_comes_back(
@@ -159,7 +159,7 @@ def test_pools_are_listed_and_shown(agents: tuple[Agent, Agent]) -> None:
     words = meshlock("pool", "show", "docks", *socket).stdout
     assert "jiang" in words and "token is here" in words and "_" not in words
     kept = meshlock("pool", "reset", "docks", *socket)  # nobody says yes
-    assert kept.returncode == 1 and "docks was not reset: nothing has changed." in kept.stderr
+    assert kept.returncode == 1 and "docks was not reset. Nothing has changed." in kept.stderr
     missing = meshlock("pool", "show", "dokcs", *socket)
     assert (missing.returncode, missing.stderr) == (
         2,
@@ -182,8 +182,7 @@ def test_a_pool_is_resized(agents: tuple[Agent, Agent]) -> None:
     names = meshlock("pool", "set", "docks", "--permits", "gpu0,gpu1", *socket)
     assert (names.returncode, names.stderr) == (
         2,
-        "meshlock: --permits is how many there are to be, not 'gpu0,gpu1': names are given by "
-        "--slots.\n",
+        "meshlock: --permits takes a number, not 'gpu0,gpu1': use --slots for names.\n",
     )
 
 
@@ -253,7 +252,10 @@ def test_metrics_on_the_socket(agents: tuple[Agent, Agent]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--want", "9", "--", "true"], "Pool docks has 3 permits; 9 can never be granted."),
+        (
+            ["--want", "9", "--", "true"],
+            "Cannot grant 9 permits: pool docks has 3. Use want 3 or less.",
+        ),
         (["--", "/no/such/command"], "Cannot run /no/such/command: No such file or directory."),
     ],
 )

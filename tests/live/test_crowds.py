@@ -166,7 +166,9 @@ def test_more_permits_than_fit_are_refused_when_the_pool_is_made() -> None:
     async def story(_: Network) -> None:
         async with meshlock.Node("a") as node:
             node.pool("berths", most, members=["a"])
-            with pytest.raises(Refused, match="with members 1,000 are the most: let one permit"):
+            with pytest.raises(
+                Refused, match="and 1,000 is the limit with members: let one permit"
+            ):
                 node.pool("docks", most + 1, members=["a"])
             node.pool("plain", 100_000, recovery="none")
 

@@ -41,8 +41,8 @@ def test_nobody_and_nowhere(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize(
     ("theirs", "said"),
     [
-        (SECRETS[1], "another secret or authority than ours"),
-        (None, "it does not speak TLS: is it started with a secret?"),
+        (SECRETS[1], "the peer has another secret or authority"),
+        (None, "the peer does not use TLS: does it have a secret or certificates?"),
     ],
 )
 def test_another_secret_and_none(
@@ -54,7 +54,7 @@ def test_another_secret_and_none(
 
 
 def test_what_has_no_words_is_at_least_named() -> None:
-    assert error_text(ConnectionResetError()) == "the other side hung up"
+    assert error_text(ConnectionResetError()) == "connection closed by peer"
     assert error_text(OSError(28, "whatever")) == "no space left on device"
     assert error_text(ValueError()) == "ValueError"
 
@@ -66,6 +66,6 @@ def test_an_address_that_cannot_be_listened_at() -> None:
 
     with pytest.raises(meshlock.Refused, match=r"Cannot listen at nowhere.invalid:1: no such"):
         asyncio.run(listen("nowhere.invalid:1"))
-    with pytest.raises(meshlock.Refused, match="ports end at 65535"):
+    with pytest.raises(meshlock.Refused, match="the port must be at most 65535"):
         asyncio.run(listen("127.0.0.1:99999"))
     assert split("[::1]:65535") == ("::1", 65535)

@@ -201,7 +201,7 @@ def story(north: Terminal, south: Terminal, east: Terminal) -> None:
         assert again.slots == uses["north"].slots
     with step("its command was told to end"):
         assert uses["north"].process.wait(LIMIT) == 128 + signal.SIGTERM
-        told = "meshlock: the agent is gone; the command is stopped.\n"
+        told = "meshlock: the agent closed the connection; the command is stopped.\n"
         assert north.errors.read_text() == told
     with step("the others go on, and give back"):
         for use in (uses["south"], uses["east"], again):

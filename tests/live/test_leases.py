@@ -287,8 +287,8 @@ def test_permits_and_lease_must_be_the_same_everywhere() -> None:
             await eventually(lambda: mine.conflict)
             assert described(a)["conflict"] == (
                 "b has a conflicting configuration of the pool docks (2 permits under leases of "
-                "0.6 s, jiang; ours: 1 permits under leases of 0.6 s, jiang): give the same "
-                "everywhere."
+                "0.6 s, jiang; here: 1 permits under leases of 0.6 s, jiang): use the same "
+                "at all nodes."
             )
         async with Node("a") as a:
             with pytest.raises(Refused, match=r"lease 0.01 is out of range"):
@@ -307,9 +307,9 @@ def test_permits_and_lease_must_be_the_same_everywhere() -> None:
         ({"options": {"nonsense": "x"}}, "jiang has no option 'nonsense'"),
         ({"options": {"patience": "0"}}, "--patience takes a whole number above 0"),
         ({"recovery": "hope"}, "recovery is 'none' or left out, not 'hope'"),
-        ({"founder": True}, "leave out founder"),
+        ({"founder": True}, 'founder is only for pools with recovery = "none"'),
         ({"members": "most"}, "members is 'auto' or a list of names, not 'most'"),
-        ({"links": [("a", "b")]}, "leave out links for docks"),
+        ({"links": [("a", "b")]}, 'links is only for pools with recovery = "none"'),
         ({"algorithm": "raymond", "lease": 3.0, "recovery": "none"}, "there are no leases"),
         (
             {"members": [], "algorithm": "direct", "recovery": "none"},
@@ -469,7 +469,7 @@ def test_members_come_and_go() -> None:
                 pass  # a and d are two of three
             with pytest.raises(Refused, match="one at a time"):
                 await docks.change_members(add="b", remove="d")
-            with pytest.raises(Refused, match="not on the map"):
+            with pytest.raises(Refused, match="not on the link map"):
                 await docks.change_members(add="nobody")
 
     run(story)
@@ -514,7 +514,7 @@ def test_exec_stops_its_command_before_the_lease_ends(tmp_path: Path) -> None:
                     await asyncio.sleep(0.005)
                 _, said = await child.communicate()
                 assert child.returncode == 128 + 9
-                assert b"the lease of the permits cannot be renewed" in said
+                assert b"the lease was not renewed" in said
                 heard = float(told.read_text().split()[1])
                 assert deadline - long / 2 < heard < deadline - long / 6
                 assert float(alive.read_text() or 0) < deadline

@@ -283,7 +283,7 @@ def test_one_with_an_impossible_name_is_never_a_neighbour(
             assert await stranger.gone()
 
     run(story)
-    assert "'<x>' is no name of a node" in lines(caplog)
+    assert "'<x>' is not a valid node name" in lines(caplog)
 
 
 def test_invented_nodes_are_bounded_and_make_way_for_others() -> None:

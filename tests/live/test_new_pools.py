@@ -139,7 +139,7 @@ def test_two_processes_are_not_the_same_node() -> None:
     async def story() -> None:
         async with Node("a") as a, Node("a") as double:
             docks(a)
-            with pytest.raises(Refused, match="Another process has its state in"):
+            with pytest.raises(Refused, match="Another process uses the state folder"):
                 docks(double)
 
     run(story)
@@ -230,7 +230,7 @@ def test_two_pools_that_were_both_used_refuse_each_other_without_a_storm(
                 assert sent.count("configuration") <= 4, sent
                 for node in (a, b):
                     text = node.status()["pools"]["docks"]["conflict"]
-                    assert "Two separate pools have the name docks" in text
+                    assert "Two separate pools have the same name, docks" in text
                     assert "'docks.promised'" in text
                     with pytest.raises(Refused, match="Two separate pools"):
                         await docks(node).acquire()
@@ -307,7 +307,7 @@ def test_nodes_that_stay_become_members_by_twos() -> None:
             await a_while(10.0)
             assert members(nodes["b"]) == ["a"]  # two would survive no more than one
             told = nodes["b"].status()["pools"]["docks"]["recovery"]
-            assert told.startswith("a is the only member: while it is down, nobody gets permits")
+            assert told.startswith("a is the only member: while it is down, no permits are granted")
         async with mesh("abcd") as nodes:
             await eventually(lambda: len(members(nodes["d"])) == 3)
             await a_while(10.0)

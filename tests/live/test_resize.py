@@ -102,9 +102,9 @@ def test_whoever_waits_for_more_than_there_are_is_told() -> None:
             waits = asyncio.ensure_future(asyncio.wait_for(b.acquire(3), 60))
             await asyncio.sleep(LEASE)
             await c.set_permits(2, timeout=60)
-            with pytest.raises(Refused, match="Pool docks has 2 permits; 3 can never be granted"):
+            with pytest.raises(Refused, match="Cannot grant 3 permits: pool docks has 2"):
                 await waits
-            with pytest.raises(Refused, match="docks has 2 permits; 3 can never be granted"):
+            with pytest.raises(Refused, match="Cannot grant 3 permits: pool docks has 2"):
                 await b.acquire(3)
             one.release()
             async with asyncio.timeout(60):
@@ -156,7 +156,7 @@ def test_of_named_permits_there_are_the_first_so_many() -> None:
             await gpus.set_permits(2, timeout=60)
             async with gpus.acquire(2) as two:
                 assert two.slots == ("gpu0", "gpu1")
-            why = "has 3 named permits, gpu0 to gpu2: name all 4"
+            why = "has 3 named permits, gpu0 to gpu2: give all 4"
             with pytest.raises(Refused, match=why):
                 await gpus.set_permits(4)
             await gpus.set_permits(3, timeout=60)
@@ -171,7 +171,7 @@ def test_what_cannot_change_is_refused() -> None:
     async def story() -> None:
         async with Node("a") as a:
             free = a.pool("free", 2, recovery="none")
-            with pytest.raises(Refused, match="has no leases, so no epochs"):
+            with pytest.raises(Refused, match="cannot be changed: the pool has no leases"):
                 await free.set_permits(3)
             one = a.pool("one", 1, members=["a"], lease=LEASE, algorithm="raymond")
             with pytest.raises(Refused, match="raymond shares one permit, not 3"):
@@ -237,11 +237,11 @@ def test_names_that_cannot_be() -> None:
             docks, gpus = a.pool("docks", 2), a.pool("gpus", ["g0", "g1"])
             with pytest.raises(Refused, match="The permits of docks have no names"):
                 await docks.set_permits(["x", "y"])
-            with pytest.raises(Refused, match="gpus has 2 named permits, g0 to g1: name all 3"):
+            with pytest.raises(Refused, match="gpus has 2 named permits, g0 to g1: give all 3"):
                 await gpus.set_permits(3)
             with pytest.raises(Refused, match="names 'x' twice"):
                 await gpus.set_permits(["x", "x"])
-            with pytest.raises(Refused, match="gpus has had 2 names, and 1000 are the most"):
+            with pytest.raises(Refused, match="gpus has had 2 names, and 1000 is the limit"):
                 await gpus.set_permits([f"n{number}" for number in range(999)])
 
     run(story)
@@ -289,7 +289,7 @@ def test_a_pool_whose_quorum_is_gone_is_made_anew(tmp_path: Path) -> None:
             docks = pools[0]
             old = await docks.acquire(1)
             await pools[1].set_permits(3, timeout=60)
-            with pytest.raises(Refused, match="3 of 3 members of docks are reachable, which is a"):
+            with pytest.raises(Refused, match="Cannot reset docks: 3 of 3 members are reachable"):
                 await docks.reset()
             theirs = await pools[1].acquire(1)
             await b.vanish()
@@ -325,7 +325,7 @@ def test_a_pool_without_leases_whose_token_is_lost_is_made_anew() -> None:
             mine = a.pool("docks", 2, recovery="none")
             theirs = b.pool("docks")
             await theirs.acquire(2)
-            with pytest.raises(Refused, match="The token of docks is here: nothing is lost"):
+            with pytest.raises(Refused, match="Cannot reset docks: its token is at this node"):
                 await theirs.reset()
             await b.vanish()
             assert await mine.reset() == 2
@@ -340,12 +340,15 @@ def test_a_pool_that_nobody_else_has_is_removed(tmp_path: Path) -> None:
         async with Node("a", state=tmp_path) as a:
             docks = a.pool("docks", 2)
             grant = await docks.acquire()
-            with pytest.raises(Refused, match="Programs of this node use docks"):
+            with pytest.raises(
+                Refused,
+                match="Cannot remove docks: programs of this node hold or wait for its permits",
+            ):
                 a.remove("docks")
             grant.release()
             async with Node("b", peers=[a.address]) as b:
                 await b.pool("docks").acquire()
-                with pytest.raises(Refused, match="b has the pool docks as well"):
+                with pytest.raises(Refused, match="Cannot remove docks: it is also a pool of b"):
                     a.remove("docks")
             await eventually(lambda: not docks.peers.near)
             a.remove("docks")
@@ -363,9 +366,9 @@ def test_a_pool_without_leases_says_that_its_token_is_lost() -> None:
             await b.pool("docks").acquire(2)
             assert a.status()["pools"]["docks"]["why"] == ""
             await b.vanish()
-            with pytest.raises(TimeoutError, match=r"Nobody has seen the token of docks for 1\d s"):
+            with pytest.raises(TimeoutError, match=r"The token of docks was not seen for 1\d s"):
                 await mine.acquire(timeout=18)
-            assert "Nobody has seen" in a.status()["pools"]["docks"]["why"]
+            assert "The token of docks was not seen" in a.status()["pools"]["docks"]["why"]
             await mine.reset()
             await eventually(lambda: a.status()["pools"]["docks"]["why"] == "")
 

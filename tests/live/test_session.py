@@ -162,7 +162,7 @@ def test_what_waits_is_bounded_in_bytes_and_a_receipt_makes_room() -> None:
     greet(ann, bob)
     long = "x" * (FRAME_LIMIT // 2)
     ann.session.end()
-    with pytest.raises(Overflow, match="already wait for bob"):
+    with pytest.raises(Overflow, match="wait for bob already"):
         for _ in range(1000):
             ann.say(long, custody=True)
     assert ann.session.custody_bytes < MOST_BYTES + FRAME_LIMIT

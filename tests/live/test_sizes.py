@@ -73,7 +73,9 @@ def test_a_program_that_makes_too_many_pools_is_told() -> None:
         async with Node("a") as a:
             for name in ("x", "y", "z", "x"):
                 a.pool(name, permits=1)
-            with pytest.raises(Refused, match="This node has 3 pools, and no room for 'more': "):
+            with pytest.raises(
+                Refused, match="Cannot add the pool 'more': this node has 3 pools already"
+            ):
                 a.pool("more", permits=1)
             async with a.pool("z").acquire():
                 pass
@@ -107,7 +109,7 @@ def test_peers_cannot_use_up_the_pools_of_a_node(caplog: pytest.LogCaptureFixtur
                 pass
 
     run(story)
-    assert "its pool 'pool-3' is one too many: 3 pools of others are enough" in lines(caplog)
+    assert "its pool 'pool-3' exceeds the limit of 3 pools of others" in lines(caplog)
 
 
 def test_a_pool_that_a_distant_node_spoke_of_is_forgotten_when_it_is_unreachable() -> None:

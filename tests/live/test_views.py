@@ -106,7 +106,7 @@ def test_a_node_without_the_pool_says_so() -> None:
             await eventually(lambda: b.mesh.link_map.reaches("a"))
             a.views.watch("nothing")
             await eventually(lambda: "b" in a.views.watch("nothing"))
-            said = View(False, "this node has not heard of it", name="b")
+            said = View(False, "this node does not know it", name="b")
             assert a.views.watch("nothing")["b"][1] == said
 
     run(story)
@@ -166,7 +166,7 @@ def test_answers_to_nobody_from_nobody_or_without_sense_are_not_kept(
             stranger.writer.close()
 
     run(story)
-    assert "it sent a view that cannot be read" in lines(caplog)
+    assert "it sent an invalid view" in lines(caplog)
 
 
 def test_what_goes_round_in_circles_ends(travelling: list[Frame]) -> None:

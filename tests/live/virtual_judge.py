@@ -131,7 +131,7 @@ class Judge:
         if self.order is not None:
             self.order.goes_by(now, fence >> FENCE_BITS)
             for _, priority in self.order.enters(request, set(reached())):
-                self.blame("order", f"one with priority {priority} waits, and is passed again")
+                self.blame("order", f"one with priority {priority} waits, and is overtaken again")
 
     def count(self, now: float) -> None:
         """A grant may become known late, so they are added up in the order in which they were

@@ -236,7 +236,7 @@ def test_permits_and_links_can_be_asked_for_where_that_is_allowed(browser):
         shows(page, "#mode", "actions allowed")
         page.fill("#want", "4")
         page.click("#ask button")
-        until(page, f"{text_of('refused')}.includes('4 can never be granted')")
+        until(page, f"{text_of('refused')}.includes('Cannot grant 4 permits')")
         page.fill("#want", "2")
         page.fill("#priority", "9")
         page.click("#ask button")

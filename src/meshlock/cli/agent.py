@@ -1,4 +1,4 @@
-"""meshlock agent: the daemon."""
+"""meshlock agent: run a node as a daemon."""
 
 from __future__ import annotations
 
@@ -10,19 +10,25 @@ from meshlock.cli.flags import Argument, Option
 if TYPE_CHECKING:
     from meshlock.live.interfaces.configuration import Settings
 
-POOLS = "Of the pools that --pool names"
+POOLS = "Settings of the pools that --pool names"
 
 
 def agent(
     configuration: Annotated[
-        Path | None, Argument(help="A configuration file (TOML); flags override it.")
+        Path | None, Argument(help="Read settings from this file (TOML). Flags override it.")
     ] = None,
-    name: Annotated[str | None, Option(help="Of this node; the host's name if left out.")] = None,
-    listen: Annotated[str | None, Option(help="host:port where others may link to us.")] = None,
-    peer: Annotated[list[str] | None, Option(help="host:port of a node to link to.")] = None,
-    secret_file: Annotated[str | None, Option(help="File with the join secret.")] = None,
+    name: Annotated[
+        str | None, Option(help="Set the name of this node. Default: the host's name.")
+    ] = None,
+    listen: Annotated[
+        str | None, Option(help="Accept links of other nodes at this host:port.")
+    ] = None,
+    peer: Annotated[
+        list[str] | None, Option(help="Link to the node at this host:port. May be repeated.")
+    ] = None,
+    secret_file: Annotated[str | None, Option(help="Read the join secret from this file.")] = None,
     certificates: Annotated[
-        str | None, Option(help="Folder with ca.crt, NAME.crt and NAME.key.")
+        str | None, Option(help="Read ca.crt, NAME.crt and NAME.key from this folder.")
     ] = None,
     discover: Annotated[
         bool, Option("--discover", help="Find peers on the local network by zeroconf.")
@@ -30,96 +36,114 @@ def agent(
     pool: Annotated[
         list[str] | None,
         Option(
-            help="NAME=PERMITS joins or makes a pool, NAME=SLOT,SLOT,... one whose permits have "
-            "names, NAME joins one."
+            help="Join or make a pool: NAME=PERMITS, or NAME=SLOT,SLOT,... for permits "
+            "with names. NAME alone joins a pool. May be repeated."
         ),
     ] = None,
-    socket: Annotated[str | None, Option(help="Unix socket for programs here.")] = None,
-    http: Annotated[str | None, Option(help="host:port for HTTP and the page.")] = None,
+    socket: Annotated[
+        str | None, Option(help="Listen at this Unix socket for programs of this machine.")
+    ] = None,
+    http: Annotated[str | None, Option(help="Serve HTTP and the page at this host:port.")] = None,
     http_token_file: Annotated[
-        str | None, Option(help="File with the bearer token of the HTTP interface.")
+        str | None, Option(help="Read the bearer token of the HTTP interface from this file.")
     ] = None,
     http_name: Annotated[
-        list[str] | None, Option(help="A host name by which browsers may ask for us.")
+        list[str] | None,
+        Option(help="Accept this host name in requests of browsers. May be repeated."),
     ] = None,
     allow_actions: Annotated[
         bool,
         Option("--allow-actions", help="Let the page acquire permits and cut links."),
     ] = False,
-    trace: Annotated[str | None, Option(help="Folder to write traces to.")] = None,
+    trace: Annotated[str | None, Option(help="Write traces to this folder.")] = None,
     trace_limit: Annotated[
-        int | None, Option(help="Bytes of trace to keep of each pool (1 GB if left out).")
+        int | None, Option(help="Keep at most this many bytes of trace per pool. Default: 1 GB.")
     ] = None,
     state: Annotated[
         str | None,
         Option(
-            help="Folder for what the node must remember; 'none': nothing. "
-            "Unless given, where the platform has such folders."
+            help="Keep what the node must remember in this folder, or 'none'. Default: "
+            "the platform's folder for state."
         ),
     ] = None,
     member: Annotated[
         bool,
-        Option("--member/--no-member", help="May this node become a member by itself?"),
+        Option("--member/--no-member", help="Let this node become a member by itself, or not."),
     ] = True,
     min_links: Annotated[
         int | None,
-        Option(help="Links to keep to nodes that others know of; 0: to --peer only."),
+        Option(
+            help="Keep at least this many links, also to nodes that others know. 0: only to --peer."
+        ),
     ] = None,
     advertise: Annotated[
         str | None,
-        Option(help="host or host:port where others can dial us, if they cannot see that."),
+        Option(
+            help="Announce this host or host:port to other nodes, if they cannot see it themselves."
+        ),
     ] = None,
     heartbeat: Annotated[
-        float | None, Option(help="Seconds after which a silent link is used.")
+        float | None, Option(help="Send a heartbeat after this many seconds without a message.")
     ] = None,
     dead: Annotated[
-        float | None, Option(help="Seconds of silence after which a link has failed.")
+        float | None,
+        Option(help="Count a link as failed after this many seconds without a message."),
     ] = None,
     clock_rate: Annotated[
-        float | None, Option(help="For tests only: how fast the clock of leases runs.")
+        float | None, Option(help="Set how fast the clock of leases runs. For tests only.")
     ] = None,
     zenoh: Annotated[
-        str | None, Option(help="Settings of a Zenoh network to join, as JSON.")
+        str | None, Option(help="Join the Zenoh network with these settings (JSON).")
     ] = None,
     members: Annotated[
         str | None,
-        Option(help="'auto', or names with commas between them.", group=POOLS),
+        Option(
+            help="Name the members, separated by commas, or 'auto': they choose themselves.",
+            group=POOLS,
+        ),
     ] = None,
     most_members: Annotated[
-        int | None, Option(help="Of those that choose themselves.", group=POOLS)
+        int | None,
+        Option(help="Let at most this many nodes become members by themselves.", group=POOLS),
     ] = None,
     promote_after: Annotated[
         float | None,
-        Option(help="Seconds after which a node becomes a member.", group=POOLS),
+        Option(help="Let a node become a member after this many seconds.", group=POOLS),
     ] = None,
     replace_after: Annotated[
         float | None,
-        Option(help="Seconds after which an unreachable member is replaced.", group=POOLS),
+        Option(help="Replace an unreachable member after this many seconds.", group=POOLS),
     ] = None,
     lease: Annotated[
         float | None,
-        Option(help="Seconds that permits are held unless they are renewed.", group=POOLS),
+        Option(
+            help="Set the lease: for how many seconds permits are held unless they are renewed.",
+            group=POOLS,
+        ),
     ] = None,
     algorithm: Annotated[
-        str | None, Option(help="jiang unless another is named; or a file.py.", group=POOLS)
+        str | None,
+        Option(help="Run this algorithm: a name or a file.py. Default: jiang.", group=POOLS),
     ] = None,
     option: Annotated[
         list[str] | None,
-        Option(help="NAME=VALUE, of the algorithm (repeat).", group=POOLS),
+        Option(help="Set an option of the algorithm as NAME=VALUE. May be repeated.", group=POOLS),
     ] = None,
     recovery: Annotated[
         str | None,
-        Option(help="'none': no leases, as in the papers.", group=POOLS),
+        Option(help="Choose 'none' to have no leases, as in the papers.", group=POOLS),
     ] = None,
     founder: Annotated[
         bool,
-        Option("--founder", help="Without recovery: this node makes them.", group=POOLS),
+        Option("--founder", help="Make the pools at this node, without recovery.", group=POOLS),
     ] = False,
     link: Annotated[
         list[str] | None,
-        Option(help="A,B: without recovery, of a fixed network (repeat).", group=POOLS),
+        Option(help="Link A,B in a fixed network, without recovery. May be repeated.", group=POOLS),
     ] = None,
-    log_level: Annotated[str, Option(help="debug, info, warning or error.")] = "info",
+    log_level: Annotated[
+        str, Option(help="Log events of this level and above: debug, info, warning or error.")
+    ] = "info",
 ) -> None:
     """Run a node for all programs of this machine.
 
@@ -173,13 +197,15 @@ def agent(
         "links": [text.split(",") for text in link] if link else None,
     }
     if not pool and any(value is not None for value in of_pools.values()):
-        raise Refused("These flags are of the pools that --pool names: add --pool NAME=PERMITS.")
+        raise Refused("A flag for pools was given, but no pool: add --pool NAME=PERMITS.")
     settings.pools.update(conf.pool_flag(text, of_pools) for text in pool or [])
     if settings.trace is not None:
         try:
             Path(settings.trace).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise Refused(f"No traces in {settings.trace}: {error_text(error)}.") from None
+            raise Refused(
+                f"Cannot write traces to {settings.trace}: {error_text(error)}."
+            ) from None
     set_up(sys.stderr, log_level)
     run(serve(settings))
 

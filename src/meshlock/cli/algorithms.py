@@ -8,7 +8,11 @@ from meshlock.cli.flags import Option
 
 Outside = Annotated[
     list[str] | None,
-    Option("--algorithm", help="A file.py with algorithms that traces or runs name (repeat)."),
+    Option(
+        "--algorithm",
+        help="Load algorithms from this file.py, for traces or runs that name them. "
+        "May be repeated.",
+    ),
 ]
 
 
@@ -20,7 +24,7 @@ def load_all(algorithms: list[str] | None) -> None:
 
 
 def algorithms(
-    json: Annotated[bool, Option("--json", help="One JSON list.")] = False,
+    json: Annotated[bool, Option("--json", help="Print one JSON list.")] = False,
 ) -> None:
     """List the algorithms.
 

@@ -15,13 +15,12 @@ def audit(
         list[Path],
         Argument(
             metavar="TRACE...",
-            help="A trace file (.jsonl, or .gz of one), or those that the nodes of one pool wrote.",
+            help="Judge this trace (.jsonl or .jsonl.gz), or all traces that the nodes of "
+            "one pool wrote.",
         ),
     ],
-    merged: Annotated[
-        Path | None, Option(help="Where to keep what several traces make together.")
-    ] = None,
-    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
+    merged: Annotated[Path | None, Option(help="Write the merged trace to this file.")] = None,
+    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Judge a trace: safety, one token, conservation, order, everybody served.
 

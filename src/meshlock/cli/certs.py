@@ -11,11 +11,11 @@ from meshlock.cli.flags import Argument, Commands, Option
 
 certs = Commands(
     "certs",
-    "Make what protects links: a private authority and node certificates, or a secret.",
+    "Make a private certificate authority and node certificates, or a join secret.",
     {"authority": "certs:authority", "node": "certs:node", "secret": "certs:secret"},
 )
 
-Folder = Annotated[Path, Option(help="Where the files are.")]
+Folder = Annotated[Path, Option(help="Keep the files in this folder.")]
 
 
 def authority(folder: Folder = Path("certs")) -> None:
@@ -34,7 +34,7 @@ def authority(folder: Folder = Path("certs")) -> None:
 
 
 def node(
-    name: Annotated[str, Argument(help="The node's name.")],
+    name: Annotated[str, Argument(help="Issue a certificate to the node of this name.")],
     folder: Folder = Path("certs"),
 ) -> None:
     """Make the certificate and key of one node, signed by the authority.
@@ -52,7 +52,7 @@ def node(
 
 
 def secret() -> None:
-    """Print a new join secret, to be given to every node in place of certificates.
+    """Print a new join secret, which every node needs in place of certificates.
 
     Example: meshlock certs secret > secret
     """

@@ -20,29 +20,43 @@ NEWS = 8
 
 
 def chaos(
-    nodes: Annotated[int, Option(help="Agents; all are members of the pool.")] = 5,
+    nodes: Annotated[int, Option(help="Run this many agents. All are members of the pool.")] = 5,
     members: Annotated[
-        str, Option(help="all: by name; auto: the first makes the pool, members grow.")
+        str,
+        Option(
+            help="Choose the members: all (by name), or auto (the first agent makes the "
+            "pool, others become members)."
+        ),
     ] = "all",
-    permits: Annotated[int, Option(help="Of the pool.")] = 3,
-    lease: Annotated[float, Option(help="Seconds.")] = 3.0,
-    seconds: Annotated[float, Option(help="Of faults; start and quiet end are extra.")] = 120,
-    seed: Annotated[int, Option(help="Of the plan and of what clients want.")] = 1,
+    permits: Annotated[int, Option(help="Set the number of permits of the pool.")] = 3,
+    lease: Annotated[float, Option(help="Set the lease in seconds.")] = 3.0,
+    seconds: Annotated[
+        float, Option(help="Inject faults for this many seconds. Start and quiet end are extra.")
+    ] = 120,
+    seed: Annotated[int, Option(help="Set the seed of the plan and of the workload.")] = 1,
     topology: Annotated[
-        str, Option(help="chords (a ring with links across), or as in simulate.")
+        str,
+        Option(
+            help="Link the agents as chords (a ring with links across), or as in "
+            "'meshlock simulate'."
+        ),
     ] = "chords",
-    clients_per_node: Annotated[int, Option(help="Programs that use the permits.")] = 2,
+    clients_per_node: Annotated[
+        int, Option(help="Run this many programs that use the permits.")
+    ] = 2,
     within: Annotated[
         float | None,
-        Option(help="Seconds within which service must resume; three leases if left out."),
+        Option(
+            help="Require a grant within this many seconds after a fault. Default: three leases."
+        ),
     ] = None,
     keep: Annotated[
         Path | None, Option(help="Keep plan, record and logs in this new folder.")
     ] = None,
     plan: Annotated[
-        Path | None, Option(help="Carry out this plan; all other settings are in it.")
+        Path | None, Option(help="Carry out this plan. It has all other settings.")
     ] = None,
-    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
+    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Kill, pause, partition and restart real agents by a seeded plan, and judge what happens.
 
@@ -194,8 +208,8 @@ def summary(found: dict[str, Any], verdict: Verdict, keep: Path | None) -> Rende
         f"\n{found['kills']} kills, {found['pauses']} pauses, {found['partitions']} partitions, "
         f"{found['restarts']} restarts ({found['restarts_without_memory']} without memory), "
         f"{found['grants']:,} grants in {found['seconds']:.0f} s, "
-        f"{found['leases_lost']} of them lost before they were given back\n"
-        f"Longest stall {seconds_of(found['longest_stall'])} with a majority and free permits, "
+        f"{found['leases_lost']} of them revoked before they were released\n"
+        f"Longest stall {seconds_of(found['longest_stall'])} with a quorum and free permits, "
         f"{seconds_of(found['longest_without_grant'])} whatever the reason\n"
         f"Permits back after {seconds_of(client['median'])}, at worst "
         f"{seconds_of(client['worst'])}, if a client was killed; after "

@@ -30,171 +30,196 @@ def check(
     algorithm: Annotated[
         str | None,
         Option(
-            help="See meshlock algorithms; or a file.py. raymond unless said.",
+            help="Check this algorithm: a name (see 'meshlock algorithms') or a file.py. "
+            "Default: raymond.",
             complete=completion.algorithms,
         ),
     ] = None,
     mutant: Mutant = None,
     without: Without = None,
-    nodes: Annotated[int | None, Option(help="How many nodes.")] = None,
+    nodes: Annotated[int | None, Option(help="Set the number of nodes.")] = None,
     topology: Annotated[
-        str | None, Option(help="As in meshlock simulate; complete unless said.")
+        str | None, Option(help="Link the nodes as in 'meshlock simulate'. Default: complete.")
     ] = None,
-    permits: Annotated[
-        int | None, Option(help="k, how many permits there are; 1 unless said.")
-    ] = None,
+    permits: Annotated[int | None, Option(help="Set k, the number of permits. Default: 1.")] = None,
     request: Annotated[
         list[str] | None,
-        Option(help="NODE:WANT@PRIORITY, again and again; else every node asks once."),
+        Option(
+            help="Make this request: NODE:WANT@PRIORITY. May be repeated. Default: one of "
+            "each node."
+        ),
     ] = None,
     change: Annotated[
         list[str] | None,
-        Option(help="'down 0-2' or 'up 0-2', again and again; they come in this order."),
+        Option(
+            help="Change a link: 'down 0-2' or 'up 0-2'. May be repeated; changes happen "
+            "in this order."
+        ),
     ] = None,
     changes: Annotated[
-        int, Option(help="So many changes of any links that keep the network whole.")
+        int, Option(help="Allow this many changes of any links that do not partition the network.")
     ] = 0,
     partitions: Annotated[
-        bool, Option("--partitions", help="Let --changes cut the network in two.")
+        bool, Option("--partitions", help="Let --changes partition the network.")
     ] = False,
-    links: Annotated[str | None, Option(help="fifo (unless said) or unordered.")] = None,
+    links: Annotated[
+        str | None,
+        Option(
+            help="Choose whether links keep the order of messages: fifo or unordered. "
+            "Default: fifo."
+        ),
+    ] = None,
     failures: Annotated[
         str | None,
         Option(
-            help="What is on a failing link: drain (arrives first; unless said), return, or "
-            "custody (as live)."
+            help="Choose what becomes of messages on a failing link: drain (delivered "
+            "first), return (to their sender) or custody (as between live nodes). "
+            "Default: drain."
         ),
     ] = None,
     clients: Annotated[
-        int | None, Option(help="Requests of a node at a time; 1 unless said.")
+        int | None,
+        Option(help="Set how many requests of a node may be open at a time. Default: 1."),
     ] = None,
     stay: Annotated[
-        list[int] | None, Option(help="Clients of this node never leave (repeat).")
+        list[int] | None, Option(help="Let clients of this node never release. May be repeated.")
     ] = None,
     withdrawals: Annotated[
-        bool, Option("--withdrawals", help="Let whoever waits give up, at any time.")
+        bool,
+        Option("--withdrawals", help="Let waiting clients withdraw their requests, at any time."),
     ] = False,
     repeat: Annotated[
-        bool, Option("--repeat", help="Nodes ask their requests again and again.")
+        bool, Option("--repeat", help="Let nodes repeat their requests without end.")
     ] = False,
     capacity: Annotated[
-        int, Option(help="Look at no state with more messages on one link. 0: any number.")
+        int, Option(help="Skip states with more messages than this on one link. 0: no limit.")
     ] = 0,
     option: Annotated[
-        list[str] | None, Option(help="An option of the algorithm as NAME=VALUE.")
+        list[str] | None,
+        Option(help="Set an option of the algorithm as NAME=VALUE. May be repeated."),
     ] = None,
     members: Annotated[
         str | None,
         Option(
-            help="Let nodes recover from crashes: all of them are members, or so many; "
-            "auto: node 0 has made the pool.",
+            help="Let nodes recover from crashes, with these members: all, a number, or "
+            "auto (node 0 has made the pool).",
             group=CRASHES,
         ),
     ] = None,
     crashes: Annotated[
         int | None,
-        Option(help="So many crashes; each may restart.", group=CRASHES),
+        Option(help="Allow this many crashes. Each crashed node may restart.", group=CRASHES),
     ] = None,
     crashing: Annotated[
         list[int] | None,
-        Option(help="Only this node crashes (repeat).", group=CRASHES),
+        Option(help="Let only this node crash. May be repeated.", group=CRASHES),
     ] = None,
     forgets: Annotated[
         int | None,
-        Option(help="So many restarts may be without disk.", group=CRASHES),
+        Option(help="Allow this many restarts without the disk.", group=CRASHES),
     ] = None,
     proposals: Annotated[
         int | None,
-        Option(help="So many epochs are proposed, at any time.", group=CRASHES),
+        Option(help="Allow this many proposals of an epoch, at any time.", group=CRASHES),
     ] = None,
     proposer: Annotated[
         list[int] | None,
-        Option(help="Only this node proposes (repeat).", group=CRASHES),
+        Option(help="Let only this node propose. May be repeated.", group=CRASHES),
     ] = None,
     member_change: Annotated[
         list[str] | None,
         Option(
-            help="'add N' or 'remove N': may be proposed with an epoch, once (repeat).",
+            help="Allow one proposal with this change of members: 'add N' or 'remove N'. "
+            "May be repeated.",
             group=CRASHES,
         ),
     ] = None,
     resize: Annotated[
         list[int] | None,
         Option(
-            help="So many permits there are to be: may be proposed with an epoch, once (repeat).",
+            help="Allow one proposal with this number of permits. May be repeated.",
             group=CRASHES,
         ),
     ] = None,
     rename: Annotated[
         list[str] | None,
         Option(
-            help="As in 1,2: permits of these names there are to be (at first 0, 1, ...): may be "
-            "proposed with an epoch, once (repeat).",
+            help="Allow one proposal with permits of these names, such as 1,2 (at first "
+            "0, 1, ...). May be repeated.",
             group=CRASHES,
         ),
     ] = None,
     cuts: Annotated[
         int | None,
         Option(
-            help="So many links fail, and may come back; in fixed networks that is a delay.",
+            help="Allow this many failures of links, which may return. In fixed networks "
+            "a failure is a delay.",
             group=CRASHES,
         ),
     ] = None,
     ticks: Annotated[
         int | None,
-        Option(help="At most so much time; unbounded unless said.", group=CRASHES),
+        Option(help="Let at most this many ticks pass. Default: no limit.", group=CRASHES),
     ] = None,
     slow_ticks: Annotated[
         int | None,
-        Option(help="So many ticks that one clock misses.", group=CRASHES),
+        Option(help="Let one clock miss this many ticks.", group=CRASHES),
     ] = None,
     doubles: Annotated[
         int | None,
-        Option(help="So many messages of recovery arrive twice.", group=CRASHES),
+        Option(help="Let this many messages of recovery arrive twice.", group=CRASHES),
     ] = None,
     losses: Annotated[
         int | None,
-        Option(help="So many are lost; without, late for ever is the same.", group=CRASHES),
+        Option(
+            help="Lose this many messages of recovery. (One that is late for ever is the "
+            "same to the others.)",
+            group=CRASHES,
+        ),
     ] = None,
     resends: Annotated[
         int | None,
-        Option(help="So often a node repeats what nobody acted upon.", group=CRASHES),
+        Option(help="Let a node resend this often what nobody acted upon.", group=CRASHES),
     ] = None,
     lease: Annotated[
         int | None,
-        Option(help="Ticks that a lease lasts; 2 unless said.", group=CRASHES),
+        Option(help="Set how many ticks a lease lasts. Default: 2.", group=CRASHES),
     ] = None,
     wait: Annotated[
         int | None,
-        Option(help="Ticks after which a lease is over; as --lease.", group=CRASHES),
+        Option(
+            help="Set after how many ticks a lease is surely over. Default: as --lease.",
+            group=CRASHES,
+        ),
     ] = None,
     renewals: Annotated[
         str | None,
         Option(
-            help="meet (question and answer in one step; unless said) or travel.",
+            help="Choose how leases are renewed: meet (question and answer in one step) "
+            "or travel. Default: meet.",
             group=CRASHES,
         ),
     ] = None,
     handshakes: Annotated[
         str | None,
         Option(
-            help="HELLO and LINK arrive at once (eager; unless said), or at any time.",
+            help="Choose when HELLO and LINK arrive: eager (at once) or any. Default: eager.",
             group=CRASHES,
         ),
     ] = None,
     birth: Annotated[
         bool,
-        Option("--birth", help="Begin before the first epoch is made.", group=CRASHES),
+        Option("--birth", help="Begin before the first epoch.", group=CRASHES),
     ] = False,
     idle: Annotated[
         bool,
-        Option("--idle", help="Nobody asks until faults stop.", group=CRASHES),
+        Option("--idle", help="Make no request before faults stop.", group=CRASHES),
     ] = False,
     no_wall_clock: Annotated[
         bool,
         Option(
             "--no-wall-clock",
-            help="Who lost its disk has no clock to number epochs by.",
+            help="Let nodes that lost their disk have no wall clock to number epochs by.",
             group=CRASHES,
         ),
     ] = False,
@@ -202,27 +227,27 @@ def check(
         bool,
         Option(
             "--stale",
-            help="Keep messages for lives and epochs that are over, for nodes with mistakes.",
+            help="Keep messages for past boots and epochs, to check nodes with mistakes.",
             group=CRASHES,
         ),
     ] = False,
     slots: Annotated[
         bool,
-        Option("--slots", help="Grants say which permits they have.", group=CRASHES),
+        Option("--slots", help="Give grants the names of their permits.", group=CRASHES),
     ] = False,
     parts: Annotated[
         bool,
         Option(
             "--parts",
-            help="Whoever holds several permits may give one back at a time.",
+            help="Let clients release one of several permits at a time.",
             group=CRASHES,
         ),
     ] = False,
     lead: Annotated[
         list[str] | None,
         Option(
-            help="A step on the way in, such as 'crash 1' or 'tick' (repeat): the search begins "
-            "behind them.",
+            help="Take this step before the search begins, such as 'crash 1' or 'tick'. "
+            "May be repeated.",
             group=CRASHES,
         ),
     ] = None,
@@ -230,26 +255,32 @@ def check(
         list[str] | None,
         Option(
             "--property",
-            help="safety, one-token, conservation, order, neighbours, served, liveness, downhill, "
-            "scheme-1, scheme-2, scheme-3 or oriented, with --members also fences, ledger "
-            "and slots; again and again; else all.",
+            help="Judge only this property: safety, one-token, conservation, order, "
+            "neighbours, served, liveness, downhill, scheme-1, scheme-2, scheme-3 or "
+            "oriented, with --members also fences, ledger and slots. May be "
+            "repeated. Default: all.",
         ),
     ] = None,
     reduction: Annotated[
-        str, Option(help="none, or por: take steps that commute in one order only.")
+        str,
+        Option(
+            help="Choose a reduction: none, or por (take steps that commute in one order only)."
+        ),
     ] = "none",
     symmetry: Annotated[
-        bool, Option("--symmetry", help="Of states alike but for names, keep one.")
+        bool,
+        Option("--symmetry", help="Keep one of the states that differ only in the names of nodes."),
     ] = False,
-    workers: Annotated[int, Option(help="Processes that search together, on as many cores.")] = 1,
-    max_states: Annotated[int, Option(help="Stop after so many states.")] = 5_000_000,
+    workers: Annotated[int, Option(help="Search with this many processes, on as many cores.")] = 1,
+    max_states: Annotated[int, Option(help="Stop after this many states.")] = 5_000_000,
     manifest: Annotated[
         bool,
         Option(
-            "--manifest", help="Rerun all pinned set-ups of up to --max-states; ignores the rest."
+            "--manifest",
+            help="Rerun all pinned set-ups of up to --max-states; other flags are ignored.",
         ),
     ] = False,
-    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
+    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
     trace: Annotated[
         Path | None, Option(help="Write the (first) counterexample to this file.")
     ] = None,

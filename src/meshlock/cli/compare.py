@@ -38,19 +38,22 @@ def compare(
     names: Annotated[
         list[str],
         Argument(
-            help="Algorithms, each with options if need be: jiang, jiang:moves=broadcast, "
-            "general-scheme:behaviour=proxy,queue=lift ...",
+            help="Compare these algorithms, with options where needed: jiang, "
+            "jiang:moves=broadcast, general-scheme:behaviour=proxy,queue=lift ...",
             complete=completion.algorithms,
         ),
     ],
     scenario: Annotated[
-        Path | None, Option(help="A scenario file (TOML) with what they have in common.")
+        Path | None,
+        Option(help="Read the settings that they have in common from this file (TOML)."),
     ] = None,
     setting: Annotated[
         list[str] | None,
-        Option("--set", help="A setting of meshlock simulate as NAME=VALUE (repeat)."),
+        Option(
+            "--set", help="Set a setting of 'meshlock simulate' as NAME=VALUE. May be repeated."
+        ),
     ] = None,
-    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
+    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
     plot: Annotated[Path | None, Option(help="Draw the figures to this file.")] = None,
 ) -> None:
     """Run several algorithms on the same scenario and print their measures side by side.

@@ -11,9 +11,9 @@ from meshlock.cli.flags import Argument, Option
 
 
 def convert(
-    trace: Annotated[Path, Argument(help="A trace file.")],
-    to: Annotated[str, Option("--to", help="mermaid, shiviz, itf or csv.")],
-    output: Annotated[Path, Option("--output", "-o", help="The file to write.")],
+    trace: Annotated[Path, Argument(help="Convert this trace.")],
+    to: Annotated[str, Option("--to", help="Write this format: mermaid, shiviz, itf or csv.")],
+    output: Annotated[Path, Option("--output", "-o", help="Write to this file.")],
 ) -> None:
     """Convert a trace to a Mermaid sequence diagram, ShiViz log, ITF states or CSV.
 

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def demo(
-    seconds: Annotated[float, Option(help="How long the nodes share.")] = 9.0,
-    seed: Annotated[int, Option(help="Of who wants what, and which links are cut.")] = 1,
-    trace: Annotated[Path | None, Option(help="Keep the merged trace in this file.")] = None,
-    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
+    seconds: Annotated[float, Option(help="Run for this many seconds.")] = 9.0,
+    seed: Annotated[int, Option(help="Set the seed of the workload and of the cuts.")] = 1,
+    trace: Annotated[Path | None, Option(help="Write the merged trace to this file.")] = None,
+    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Six real processes share three permits over TLS while links between them are cut.
+    """Run six real processes that share three permits over TLS while links are cut.
 
     Example: meshlock demo
     """

@@ -29,33 +29,36 @@ LAST_MOMENT = 0.05
 
 
 def execute(
-    command: Annotated[list[str], Argument(help="The command and its arguments, after --.")],
-    pool: Annotated[str, Option(help="The pool.", complete=completion.pools)],
-    want: Annotated[int, Option(help="How many permits.")] = 1,
-    priority: Annotated[int, Option(help="Larger is more urgent.")] = 0,
+    command: Annotated[list[str], Argument(help="Run this command with its arguments, after --.")],
+    pool: Annotated[str, Option(help="Use this pool.", complete=completion.pools)],
+    want: Annotated[int, Option(help="Request this many permits.")] = 1,
+    priority: Annotated[int, Option(help="Set the priority. Larger is more urgent.")] = 0,
     timeout: Annotated[
         float | None,
-        Option(help="Seconds to wait for the permits; for ever if left out. 0: now or not at all."),
+        Option(help="Wait this many seconds for the permits. 0: do not wait. Default: no limit."),
     ] = None,
     label: Annotated[
         str | None,
-        Option(help="What others see; user, host, command and process unless said."),
+        Option(
+            help="Set what others see of this command. Default: user, host, command and process."
+        ),
     ] = None,
     slots_to: Annotated[
         str | None,
         Option(
             metavar="VARIABLE",
-            help="Where to put the names of the permits, too, such as CUDA_VISIBLE_DEVICES.",
+            help="Put the names of the permits into this variable, too, such as "
+            "CUDA_VISIBLE_DEVICES.",
         ),
     ] = None,
-    socket: Annotated[str | None, Option(help="The agent's unix socket.")] = None,
+    socket: Annotated[str | None, Option(help="Use the agent at this Unix socket.")] = None,
 ) -> None:
-    """Run a command while holding permits; they go back when it ends, however it ends.
+    """Run a command while holding permits, which are released when it ends, however it ends.
 
     The exit code is the command's (128 + N if signal N ended it), or 75 if there were no
-    permits in time. If the permits are under a lease that cannot be renewed, the command is
-    told to end (SIGTERM) while a third of it is left, and is killed before it ends. It finds
-    MESHLOCK_POOL, MESHLOCK_WANT, MESHLOCK_FENCE and MESHLOCK_SLOTS in its environment.
+    permits in time. If the lease of the permits is not renewed, the command gets SIGTERM while a
+    third of the lease is left, and SIGKILL before the lease ends. Its environment has
+    MESHLOCK_POOL, MESHLOCK_WANT, MESHLOCK_FENCE and MESHLOCK_SLOTS.
 
     Example: meshlock exec --pool docks --want 2 --priority 9 --timeout 30 -- ./unload.sh
     """
@@ -144,18 +147,18 @@ class Permits:
             while True:
                 for news in session.line.events(None):
                     if news["event"] == "lost":
-                        self.stop("the permits are lost")
+                        self.stop("the permits were revoked")
                         return
                     self.until = news["until"]
         except AgentGone:
-            self.stop("the agent is gone")
+            self.stop("the agent closed the connection")
 
     def watch_the_clock(self) -> None:
         from time import sleep
 
         while self.left() > self.notice:
             sleep(min(self.left() - self.notice, 1.0))
-        self.stop("the lease of the permits cannot be renewed")
+        self.stop("the lease was not renewed")
 
     def left(self) -> float:
         from meshlock.live.machine import clock

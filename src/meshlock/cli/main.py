@@ -60,7 +60,7 @@ app = Commands(
             is_eager=True,
             expose_value=False,
             callback=version,
-            help="Version and flavour.",
+            help="Print the version and whether it is compiled.",
         ),
         click.Option(
             ["--show-completion"],

@@ -11,18 +11,20 @@ Mutant = Annotated[
     str | None,
     Option(
         "--mutant",
-        help="Run an algorithm with a mistake: see mutants.",
+        help="Run this mutant, an algorithm with one mistake (see 'meshlock mutants').",
         complete=completion.mutants,
     ),
 ]
 Without = Annotated[
     list[str] | None,
-    Option("--without", help="Undo repairs of jiang: R1 to R11, as R4 or R4,R10 (repeat)."),
+    Option(
+        "--without", help="Undo repairs of jiang: R1 to R11, such as R4 or R4,R10. May be repeated."
+    ),
 ]
 
 
 def mutants(
-    json: Annotated[bool, Option("--json", help="One JSON list.")] = False,
+    json: Annotated[bool, Option("--json", help="Print one JSON list.")] = False,
 ) -> None:
     """List the mutants: algorithms with one mistake each, and what the mistake breaks.
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 pool = Commands(
     "pool",
-    "Look at the pools that the agent of this machine knows, and change them.",
+    "Show and change the pools that the agent of this machine knows.",
     {
         "list": "pool:list_",
         "show": "pool:show",
@@ -26,10 +26,10 @@ pool = Commands(
     },
 )
 
-Name = Annotated[str, Argument(help="The pool.", complete=completion.pools)]
-Socket = Annotated[str | None, Option(help="The agent's unix socket.")]
-Json = Annotated[bool, Option("--json", help="One JSON object.")]
-Timeout = Annotated[float, Option(help="Seconds to wait for the majority.")]
+Name = Annotated[str, Argument(help="Use this pool.", complete=completion.pools)]
+Socket = Annotated[str | None, Option(help="Use the agent at this Unix socket.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
+Timeout = Annotated[float, Option(help="Wait this many seconds for a quorum.")]
 
 
 def list_(socket: Socket = None, json: Json = False) -> None:
@@ -56,7 +56,7 @@ def row(name: str, said: dict[str, Any]) -> tuple[str, ...]:
 
 
 def show(name: Name, socket: Socket = None, json: Json = False) -> None:
-    """Show all that the agent knows of a pool.
+    """Show everything that the agent knows about a pool.
 
     Example: meshlock pool show docks
     """
@@ -109,19 +109,20 @@ def text(value: Any) -> str:
 def set_(
     name: Name,
     permits: Annotated[
-        str | None, Option(help="How many there are to be.", metavar="NUMBER")
+        str | None, Option(help="Set the number of permits.", metavar="NUMBER")
     ] = None,
     slots: Annotated[
-        str | None, Option(help="Their names, with commas between them.", metavar="NAMES")
+        str | None,
+        Option(help="Set the names of the permits, separated by commas.", metavar="NAMES"),
     ] = None,
     timeout: Timeout = 30.0,
     socket: Socket = None,
     json: Json = False,
 ) -> None:
-    """Change how many permits a pool with leases has, or their names.
+    """Change the number or the names of the permits of a pool with leases.
 
-    Who holds permits keeps them. If more are held than there are to be, nobody gets any before
-    enough came back; a name that is taken away is granted to nobody else.
+    Grants stay valid. If more permits are held than the new number, nothing is granted until
+    enough are released. A name that was removed is not granted again.
 
     Example: meshlock pool set docks --permits 5
     """
@@ -130,15 +131,14 @@ def set_(
 
     limits.timeout(timeout, "--timeout")
     if (permits is None) == (slots is None):
-        raise Refused("Say how many permits there are to be (--permits), or their names (--slots).")
+        raise Refused("Nothing to set: give --permits NUMBER or --slots NAMES, one of them.")
     wanted: int | list[str]
     if slots is not None:
         wanted = slots.split(",")
         limits.named_permits(wanted, "--slots")
     elif permits is None or not permits.isdecimal():
         raise Refused(
-            f"--permits is how many there are to be, not {limits.shown(permits)}: names are given "
-            f"by --slots."
+            f"--permits takes a number, not {limits.shown(permits)}: use --slots for names."
         )
     else:
         wanted = limits.permits(int(permits[: limits.SHOWN]), "--permits")
@@ -175,7 +175,7 @@ def members(
     if add is None and remove is None:
         said = found(agent, name)
         if "members" not in said:
-            raise Refused(f"The pool {name} has no members: only pools with leases have.")
+            raise Refused(f"The pool {name} has no members: it was made without leases.")
         names = said["members"]
     else:
         wish = {"add": add, "remove": remove, "timeout": timeout}
@@ -184,19 +184,19 @@ def members(
 
 
 RISK = """\
-Reset {name} only if {lost} gone for ever. This node makes it anew, alone, under a new identity.
-If others still run it where this node does not reach them, both grant permits until they meet: up
-to {twice} of {permits}. {then}
+Reset {name} only if {lost} lost for good. This node makes the pool again, alone, under a new
+identity. If unreachable nodes still run the old pool, both grant permits until they are linked: up
+to {twice} instead of {permits}. {then}
 """
 
 
 def reset(
     name: Name,
-    yes: Annotated[bool, Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Reset without asking.")] = False,
     socket: Socket = None,
     json: Json = False,
 ) -> None:
-    """Make a pool anew whose quorum, or without leases whose token, is gone for ever.
+    """Make a pool again that has lost its quorum, or without leases its token, for good.
 
     Example: meshlock pool reset docks
     """
@@ -207,17 +207,17 @@ def reset(
         leased = "members" in said
         lost = "the quorum of its members is" if leased else "its token is"
         then = (
-            "It grants when all leases of the old pool must be over."
+            "It grants when all leases of the old pool are surely over."
             if leased
-            else "It grants at once, whoever still uses permits of the old pool."
+            else "It grants at once, even if permits of the old pool are still in use."
         )
         risk = {"name": name, "lost": lost, "permits": permits, "twice": 2 * permits, "then": then}
         click.echo(RISK.format(**risk), err=True, nl=False)
         if not confirmed(f"Reset {name}?"):
-            click.echo(f"{name} was not reset: nothing has changed.", err=True)
+            click.echo(f"{name} was not reset. Nothing has changed.", err=True)
             sys.exit(1)
     there = ask(agent, name, "reset", {})["permits"]
-    tell(json, {"pool": name, "permits": there}, f"{name}: made anew with {there} permits")
+    tell(json, {"pool": name, "permits": there}, f"{name}: reset, {there} permits")
 
 
 def confirmed(question: str) -> bool:
@@ -234,7 +234,7 @@ def remove(
     socket: Socket = None,
     json: Json = False,
 ) -> None:
-    """Forget a pool that nobody else has and nobody uses.
+    """Remove a pool that no other node has and no program uses.
 
     Example: meshlock pool remove docks
     """

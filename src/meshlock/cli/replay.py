@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def replay(
-    trace: Annotated[Path, Argument(help="A trace of the checker or the simulator.")],
-    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
+    trace: Annotated[Path, Argument(help="Play this trace of the checker or the simulator.")],
+    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
     output: Annotated[
-        Path | None, Option("--output", "-o", help="Write it as a scenario file too.")
+        Path | None, Option("--output", "-o", help="Write the run to this scenario file, too.")
     ] = None,
     algorithm: Outside = None,
 ) -> None:
@@ -51,11 +51,13 @@ def replay(
 
 
 def shrink(
-    trace: Annotated[Path, Argument(help="The trace of a run that failed.")],
-    output: Annotated[Path, Option("--output", "-o", help="The scenario file to write.")],
+    trace: Annotated[Path, Argument(help="Shrink the run in this trace.")],
+    output: Annotated[
+        Path, Option("--output", "-o", help="Write the result to this scenario file.")
+    ],
     algorithm: Outside = None,
 ) -> None:
-    """Make a failing run small: fewer nodes, requests, changes and steps, the same failure.
+    """Shrink a failing run to fewer nodes, requests, changes and steps with the same failure.
 
     Example: meshlock shrink failed.jsonl -o small.txt
     """

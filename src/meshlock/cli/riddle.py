@@ -15,18 +15,20 @@ if TYPE_CHECKING:
 
 def riddle(
     number: Annotated[
-        int | None, Argument(help="Of the riddle; without it all are listed.")
+        int | None, Argument(help="Show the riddle of this number. Default: list all.")
     ] = None,
     schedule: Annotated[
-        Path | None, Argument(help="Your schedule, as a scenario writes it; -: from the input.")
+        Path | None,
+        Argument(help="Play this schedule, written as a scenario. -: read standard input."),
     ] = None,
-    hint: Annotated[bool, Option("--hint", help="Say which property can be violated.")] = False,
+    hint: Annotated[bool, Option("--hint", help="Show which property can be violated.")] = False,
     solution: Annotated[
-        bool, Option("--solution", help="Tell the mistake and the shortest way to see it.")
+        bool,
+        Option("--solution", help="Show the mistake and the shortest schedule in which it shows."),
     ] = False,
-    json: Annotated[bool, Option("--json", help="One JSON list or object.")] = False,
+    json: Annotated[bool, Option("--json", help="Print one JSON list or object.")] = False,
 ) -> None:
-    """A broken algorithm: find a schedule in which a property is violated.
+    """Find a schedule in which a broken algorithm violates a property.
 
     Example: meshlock riddle 5 > mine.txt; add deeds; meshlock riddle 5 mine.txt
     """

@@ -19,14 +19,15 @@ def scenario(
     name: Annotated[
         str | None,
         Argument(
-            help="J1, J1b, J2 ... (see --list), or a script (.txt).",
+            help="Play this scenario: J1, J1b, J2 ... (see --list), or a file (.txt).",
             complete=completion.scenarios,
         ),
     ] = None,
     algorithm: Annotated[
         str | None,
         Option(
-            help="See meshlock algorithms; or a file.py. Without it the script's.",
+            help="Run this algorithm: a name (see 'meshlock algorithms') or a file.py. "
+            "Default: the scenario's.",
             complete=completion.algorithms,
         ),
     ] = None,
@@ -34,16 +35,19 @@ def scenario(
     without: Without = None,
     option: Annotated[
         list[str] | None,
-        Option(help="An option of the algorithm as NAME=VALUE; overrides the script's."),
+        Option(
+            help="Set an option of the algorithm as NAME=VALUE; overrides the scenario's. "
+            "May be repeated."
+        ),
     ] = None,
     seed: Annotated[
-        int | None, Option(help="Draw with this seed what the script leaves to chance.")
+        int | None, Option(help="Use this seed for what the scenario leaves to chance.")
     ] = None,
     list_: Annotated[bool, Option("--list", help="List the scenarios.")] = False,
-    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
+    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
     trace: Annotated[Path | None, Option(help="Write every event to this file.")] = None,
 ) -> None:
-    """Play a scripted schedule and show who was served and who was not.
+    """Play a scenario and show which clients were served.
 
     Example: meshlock scenario J1 --algorithm jiang-printed
     """

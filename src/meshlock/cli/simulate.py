@@ -19,111 +19,148 @@ if TYPE_CHECKING:
 
 def simulate(
     scenario: Annotated[
-        Path | None, Argument(help="A scenario file (TOML); flags override it.")
+        Path | None, Argument(help="Read settings from this file (TOML). Flags override it.")
     ] = None,
     algorithm: Annotated[
         str | None,
-        Option(help="See meshlock algorithms; or a file.py.", complete=completion.algorithms),
+        Option(
+            help="Run this algorithm: a name (see 'meshlock algorithms') or a file.py.",
+            complete=completion.algorithms,
+        ),
     ] = None,
     mutant: Mutant = None,
     without: Without = None,
-    nodes: Annotated[int | None, Option(help="How many nodes.")] = None,
+    nodes: Annotated[int | None, Option(help="Set the number of nodes.")] = None,
     topology: Annotated[
         str | None,
         Option(
-            help="line, ring, star, tree, grid:RxC, complete, edges:0-1,1-2, random:P, "
-            "links:COUNT, geometric:RANGE, or a file (.graphml, .edgelist, .json)."
+            help="Link the nodes as line, ring, star, tree, grid:RxC, complete, "
+            "edges:0-1,1-2, random:P, links:COUNT, geometric:RANGE, or as a file "
+            "says (.graphml, .edgelist, .json)."
         ),
     ] = None,
-    permits: Annotated[int | None, Option(help="k, how many permits there are.")] = None,
-    want: Annotated[str | None, Option(help="h, asked for at a time: 2 or 1-3.")] = None,
+    permits: Annotated[int | None, Option(help="Set k, the number of permits.")] = None,
+    want: Annotated[
+        str | None,
+        Option(help="Set how many permits a request asks for: 2, or 1-3 for a random number."),
+    ] = None,
     priority: Annotated[
         str | None,
-        Option(help="Larger is more urgent: 5 or 1-9; or deadline:TIME, earliest first."),
+        Option(
+            help="Set the priority of requests (larger is more urgent): 5, or 1-9 for a "
+            "random one, or deadline:TIME, earliest first."
+        ),
     ] = None,
     workload: Annotated[
-        str | None, Option(help="serial, saturated or poisson:RATE (per client).")
+        str | None,
+        Option(help="Choose when clients request: serial, saturated or poisson:RATE (per client)."),
     ] = None,
-    requests: Annotated[int | None, Option(help="How many requests in all.")] = None,
-    clients: Annotated[int | None, Option(help="Clients per node.")] = None,
-    delay: Annotated[str | None, Option(help="Per link: a time, uniform:A,B or exp:MEAN.")] = None,
-    hold: Annotated[str | None, Option(help="How long a client stays inside.")] = None,
-    links: Annotated[str | None, Option(help="fifo or unordered.")] = None,
+    requests: Annotated[int | None, Option(help="Stop after this many requests in all.")] = None,
+    clients: Annotated[int | None, Option(help="Set the number of clients per node.")] = None,
+    delay: Annotated[
+        str | None,
+        Option(help="Set how long a message takes on a link: a time, uniform:A,B or exp:MEAN."),
+    ] = None,
+    hold: Annotated[
+        str | None, Option(help="Set how long a client holds its permits: as --delay.")
+    ] = None,
+    links: Annotated[
+        str | None,
+        Option(help="Choose whether links keep the order of messages: fifo or unordered."),
+    ] = None,
     mobility: Annotated[
         str | None,
         Option(
-            help="none, flips:RATE, waypoint:SPEED,RANGE, walk:..., gauss-markov:..., "
-            "manhattan:..., or a file (.ns_movements, .movements[.gz], .tsv)."
+            help="Change links over time: none, flips:RATE, waypoint:SPEED,RANGE, "
+            "walk:..., gauss-markov:..., manhattan:..., or a file (.ns_movements, "
+            ".movements[.gz], .tsv)."
         ),
     ] = None,
     radio_range: Annotated[
-        str | None, Option("--range", help="Radio range, for files of movements.")
+        str | None, Option("--range", help="Set the radio range, for files of movements.")
     ] = None,
     partitions: Annotated[
-        str | None, Option(help="prevented, allowed, or healed at the end of changes.")
+        str | None,
+        Option(
+            help="Choose whether the network may be partitioned: prevented, allowed, or "
+            "healed at the end of changes."
+        ),
     ] = None,
     failures: Annotated[
         str | None,
         Option(
-            help="What is on a failing link: drain (delivered first), return (to its sender) or "
-            "custody (late, as live nodes have it)."
+            help="Choose what becomes of messages on a failing link: drain (delivered "
+            "first), return (to their sender) or custody (those with permits arrive "
+            "late, as between live nodes)."
         ),
     ] = None,
     notice: Annotated[
         str | None,
-        Option(help="With custody: time until an end of a link learns of a change."),
+        Option(
+            help="Set how long an end of a link takes to notice a change, with --failures custody."
+        ),
     ] = None,
-    changes_until: Annotated[str | None, Option(help="No link changes after this time.")] = None,
-    seed: Annotated[int | None, Option(help="Same seed, same run.")] = None,
+    changes_until: Annotated[str | None, Option(help="Stop changes of links at this time.")] = None,
+    seed: Annotated[
+        int | None, Option(help="Set the seed. The same seed gives the same run.")
+    ] = None,
     behaviour: Annotated[
         str | None,
         Option(
-            help="Of general-scheme: proxy, transit, raymond, random, shortcut, open-cube, gateway."
+            help="Choose how nodes of general-scheme behave: proxy, transit, raymond, "
+            "random, shortcut, open-cube, gateway."
         ),
     ] = None,
     queue: Annotated[
-        str | None, Option(help="Of the general scheme's nodes: fifo or lift.")
+        str | None, Option(help="Choose how nodes of general-scheme order requests: fifo or lift.")
     ] = None,
     option: Annotated[
         list[str] | None,
-        Option(help="Any algorithm option as NAME=VALUE; see meshlock algorithms --json."),
+        Option(
+            help="Set an option of the algorithm as NAME=VALUE (see 'meshlock algorithms "
+            "--json'). May be repeated."
+        ),
     ] = None,
     members: Annotated[
         str | None,
         Option(
-            help="Nodes may crash and the network may part: a quorum of these members (auto, all, "
-            "or how many) renews leases and replaces a lost token. With any token algorithm."
+            help="Survive crashes and partitions, with any token algorithm: a quorum of "
+            "these members (auto, all, or a number) renews leases and replaces a "
+            "lost token."
         ),
     ] = None,
     lease: Annotated[
         str | None,
-        Option(help="How long permits are good without renewal; in the unit of --delay."),
+        Option(help="Set how long a lease lasts, in the unit of --delay."),
     ] = None,
     crashes: Annotated[
         str | None,
-        Option(help="EVERY[,DOWN]: mean time between crashes of any node, and until it is back."),
+        Option(
+            help="Crash nodes: EVERY[,DOWN], the mean time between two crashes, and until "
+            "a restart."
+        ),
     ] = None,
     disks_lost: Annotated[
-        str | None, Option(help="Share of crashes that take the disk as well, as 0.1.")
+        str | None, Option(help="Lose the disk in this share of crashes, such as 0.1.")
     ] = None,
     cuts: Annotated[
         str | None,
-        Option(help="EVERY,LASTS: the network is cut in two at random, mean times."),
+        Option(help="Cut the network in two at random: EVERY,LASTS, mean times."),
     ] = None,
     permits_change: Annotated[
         str | None,
-        Option(help="TIME:K[,TIME:K...]: with --members, there are K permits from then on."),
+        Option(help="Change the number of permits, with --members: TIME:K[,TIME:K...]."),
     ] = None,
     clock_skew: Annotated[
-        str | None, Option(help="Share by which clocks may run fast or slow, as 0.01.")
+        str | None, Option(help="Let clocks run fast or slow by up to this share, such as 0.01.")
     ] = None,
     until: Annotated[
-        str | None, Option(help="With --members: stop at this time whoever waits.")
+        str | None, Option(help="Stop at this time even if clients wait, with --members.")
     ] = None,
-    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
+    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
     trace: Annotated[Path | None, Option(help="Write every event to this file.")] = None,
     trace_states: Annotated[
-        bool, Option("--trace-states", help="Also write what each step changed.")
+        bool, Option("--trace-states", help="Write what each step changed, too.")
     ] = False,
     verify_determinism: Annotated[
         bool,

@@ -24,10 +24,10 @@ LONGEST = 36
 
 
 def status(
-    socket: Annotated[str | None, Option(help="The agent's unix socket.")] = None,
-    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
+    socket: Annotated[str | None, Option(help="Use the agent at this Unix socket.")] = None,
+    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Show pools, who holds their permits and who waits in the whole mesh, and the agent's links.
+    """Show the pools, their holders and waiting clients in the whole mesh, and the agent's links.
 
     Example: meshlock status
     """
@@ -135,12 +135,10 @@ def pools(found: dict[str, Any], rates: dict[str, float] | None) -> list[Rendera
             row.append(f"{rates[name]:.1f}" if name in rates else "")
         rows.append(row)
         if who["why"]:
-            unknown = f"{name}: who holds its permits cannot be told: {who['why']}"
+            unknown = f"{name}: holders unknown: {who['why']}"
             remarks.append(Text(unknown, style="yellow"))
         if who["surplus"]:
-            surplus = (
-                f"{name} was made smaller: {who['surplus']} more to come back before any is free"
-            )
+            surplus = f"{name} was made smaller: {who['surplus']} to be released before any is free"
             remarks.append(Text(surplus, style="yellow"))
         if pool["conflict"]:
             remarks.append(Text(f"{name}: {pool['conflict']}", style="red"))
@@ -167,7 +165,7 @@ def leases(name: str, pool: dict[str, Any]) -> RenderableType:
     if members == 1:
         text.append(f"\n{name}: {pool['recovery']}")
     if pool["why"]:
-        text.append(f"\n{name}: waiting, because {pool['why']}", style="yellow")
+        text.append(f"\n{name}: requests wait: {pool['why']}", style="yellow")
     return text
 
 
@@ -196,7 +194,7 @@ def clients(found: dict[str, Any], most: int) -> RenderableType:
             out = who["held"] + who["surplus"]
             unlisted_permits += out - sum(one["want"] for one in who["holding"])
     if not rows:
-        return Text("nobody holds or waits, as far as is known", style="dim")
+        return Text("no holders and no waiting clients are known", style="dim")
     headings = ["pool", "client", "permits>", "for>", "node", "label", "slots", "priority>"]
     rest = []
     if len(rows) + (unlisted + unlisted_permits > 0) > most:
@@ -205,7 +203,7 @@ def clients(found: dict[str, Any], most: int) -> RenderableType:
     if unlisted:
         rest.append(f"... and {unlisted} more")
     if unlisted_permits:
-        rest.append(f"... and those who hold {unlisted_permits} more permits")
+        rest.append(f"... and holders of {unlisted_permits} more permits")
     return Group(Narrowing(headings, rows), *[Text(line, style="dim") for line in rest])
 
 

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def sweep(
-    study: Annotated[Path, Argument(help="A study file (TOML): a list in it is an axis.")],
+    study: Annotated[Path, Argument(help="Run this study (TOML). A list in the file is an axis.")],
     out: Annotated[
-        Path | None, Option(help="Folder for the results. [default: STUDY.sweep]")
+        Path | None, Option(help="Write the results to this folder. [default: STUDY.sweep]")
     ] = None,
     workers: Annotated[
-        int | None, Option(help="Processes on this machine. [default: one per core]")
+        int | None, Option(help="Use this many processes of this machine. [default: one per core]")
     ] = None,
     dask: Annotated[
         str | None,
@@ -31,7 +31,7 @@ def sweep(
             metavar="ADDRESS", help="Run on the cluster of this dask scheduler: tcp://HOST:8786."
         ),
     ] = None,
-    json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
+    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Run every point of a study with every seed, and write tables, plots and a report.
 

@@ -1,4 +1,4 @@
-"""meshlock top: the same as status, again and again."""
+"""meshlock top: the same as status, refreshed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ WINDOW = 5.0
 
 
 def top(
-    socket: Annotated[str | None, Option(help="The agent's unix socket.")] = None,
-    every: Annotated[float, Option(least=0.05, help="Seconds between two looks.")] = 0.5,
+    socket: Annotated[str | None, Option(help="Use the agent at this Unix socket.")] = None,
+    every: Annotated[float, Option(least=0.05, help="Refresh every so many seconds.")] = 0.5,
 ) -> None:
-    """Watch links, pools, who holds and who waits; q or Ctrl-C ends it.
+    """Watch pools, holders, waiting clients and links; q or Ctrl-C ends it.
 
     Example: meshlock top
     """

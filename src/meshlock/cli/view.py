@@ -10,12 +10,12 @@ from meshlock.cli.flags import Argument, Option
 
 
 def view(
-    trace: Annotated[Path | None, Argument(help="A trace file to play.")] = None,
-    port: Annotated[int, Option(help="Where the page is served; 0: any free port.")] = 8765,
-    browser: Annotated[bool, Option(help="Open it in a browser.")] = True,
+    trace: Annotated[Path | None, Argument(help="Play this trace.")] = None,
+    port: Annotated[int, Option(help="Serve the page at this port. 0: any free port.")] = 8765,
+    browser: Annotated[bool, Option(help="Open the page in a browser.")] = True,
     algorithm: Outside = None,
 ) -> None:
-    """Play a trace in the browser; without one, drive a small run by hand.
+    """Play a trace in the browser; without one, drive a small run step by step.
 
     Example: meshlock view run.jsonl
     """

@@ -180,7 +180,9 @@ def overtaken(record: Sequence[AnyLine], set_up: SetUp) -> Iterator[Violation]:
             for number, priority in order.enters(clients[line.c], reached):
                 name = [client for client, one in clients.items() if one == number]
                 yield Violation(
-                    "order", time, f"{name[0]} waits with priority {priority} and is passed again"
+                    "order",
+                    time,
+                    f"{name[0]} waits with priority {priority} and is overtaken again",
                 )
         elif isinstance(line, Released | Lost | Expired | NotServed | Died) and line.c in clients:
             order.stops(clients[line.c])
@@ -267,8 +269,9 @@ def too_long(found: list[Stall], within: float) -> Iterator[Violation]:
     for stall in found:
         if stall.inexcusable > within:
             sentence = (
-                f"no grant for {stall.inexcusable:.1f} s (promised: {within:g} s) although "
-                f"{', '.join(stall.waiting)} waited, permits were free and a majority was awake"
+                f"no grant for {stall.inexcusable:.1f} s (promised: {within:g} s) "
+                f"although {', '.join(stall.waiting)} waited, permits were free and a "
+                "quorum was up"
             )
             yield Violation("resumed", stall.end, sentence)
 
@@ -292,7 +295,7 @@ def not_returned(record: Sequence[AnyLine], nodes: list[str]) -> Iterator[Violat
         if isinstance(line, End):
             missing = [node for node in nodes if node not in line.took_all]
             if missing:
-                sentence = f"at {', '.join(missing)} nobody was given all permits in the end"
+                sentence = f"at {', '.join(missing)} no request for all permits was granted"
                 yield Violation("returned", line.t, sentence)
 
 

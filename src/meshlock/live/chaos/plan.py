@@ -135,7 +135,7 @@ def make(
     auto: bool = False,
 ) -> Plan:
     if nodes < 3:
-        raise Refused(f"With {nodes} nodes none can be missed: use --nodes 3 or more.")
+        raise Refused(f"{nodes} nodes have no quorum without one of them: use --nodes 3 or more.")
     if permits < 1 or clients_per_node < 1:
         raise Refused("There must be permits and clients: raise --permits or --clients-per-node.")
     if not (lease >= 1.0 and seconds > 0.0):
@@ -178,7 +178,10 @@ def load(path: Path) -> Plan:
     for event in plan.events:
         named = {*event.nodes, *(event.link or ())}.union(*event.sides)
         if event.fault not in DECK or not named <= known:
-            raise Refused(f"{path} asks for '{event.fault}' of {sorted(named)}: there is no such.")
+            raise Refused(
+                f"{path} has a fault '{event.fault}' for {sorted(named)}, which do not "
+                "exist: correct the plan."
+            )
     return plan
 
 

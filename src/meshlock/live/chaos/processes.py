@@ -42,7 +42,7 @@ def end_with_parent() -> Callable[[], None] | None:
 
 def last_line(log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines()
-    return lines[-1] if lines else "it said nothing."
+    return lines[-1] if lines else "it wrote no error."
 
 
 class Child:

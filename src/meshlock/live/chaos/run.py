@@ -181,7 +181,7 @@ class Chaos:
             await asyncio.sleep(FOUND_OUT)
             if not await cluster.holders():
                 kind = "holder killed"
-        wiped = ", its memory wiped" if event.wiped else ""
+        wiped = ", without its disk" if event.wiped else ""
         self.note(kind, t, f"{name} for {event.seconds:.1f} s{wiped}", held)
         await asyncio.sleep(event.seconds)
         await self.restart(name, event.wiped)
@@ -264,7 +264,7 @@ class Chaos:
         nodes = [name for name in event.nodes if name in cluster.awake()]
         links = across(self.plan.links, event.sides) if event.sides else []
         how = "cut apart" if links else "paused" if event.silent else "killed"
-        self.note("no majority", now(), f"{how} for {event.seconds:.1f} s")
+        self.note("quorum lost", now(), f"{how} for {event.seconds:.1f} s")
         if links:
             cluster.cut(links, event.silent)
         for name in nodes:
@@ -287,7 +287,7 @@ class Chaos:
         """Nothing is done any more: who waits must be served, and all permits be there."""
         cluster, plan = self.cluster, self.plan
         cluster.record.write(Quiet(t=now()))
-        self.tell("all is well from now on")
+        self.tell("no more faults")
         await asyncio.sleep(plan.lease)
         for slot in cluster.slots:
             if slot.child is not None:
@@ -323,7 +323,7 @@ class Chaos:
 
     def skip(self, event: Event) -> None:
         self.skipped += 1
-        self.tell(f"{event.fault} left out: there is nobody whom it could befall")
+        self.tell(f"{event.fault} skipped: no node or client is up for it")
 
     def tell(self, news: str) -> None:
         self.news.append(f"{monotonic() - self.began:6.1f} s  {news}")

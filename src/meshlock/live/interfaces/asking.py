@@ -29,8 +29,8 @@ GRACE = 5.0
 """Seconds after the timeout of a request in which the agent must have answered."""
 
 TOO_OLD = (
-    "What answers at {place} is not an agent of this version of meshlock: "
-    "restart the agent after an upgrade, or say where it is with MESHLOCK_SOCKET."
+    "{place} is not the socket of an agent of this version of meshlock: "
+    "restart the agent after an upgrade, or set MESHLOCK_SOCKET."
 )
 
 
@@ -61,12 +61,12 @@ def no_agent(place: str, error: OSError) -> Refused:
         except OSError:
             pass
         return Refused(
-            f"You may not use the agent at {place}{whose}: join the group of its socket, or start "
-            f"an agent of your own."
+            f"Permission denied to use the agent at {place}{whose}: join the group of "
+            "its socket, or start an agent of your own."
         )
     return NoAgent(
         f"No agent answers at {place} ({error.strerror or error}): start one with "
-        f"'meshlock agent', or say where with --socket or MESHLOCK_SOCKET."
+        "'meshlock agent', or set --socket or MESHLOCK_SOCKET."
     )
 
 
@@ -167,7 +167,7 @@ class Connection:
         try:
             self.socket.sendall(request(method, path, body, more))
         except TimeoutError:
-            raise TimeoutError(f"The agent at {self.place} does not answer.") from None
+            raise TimeoutError(f"The agent at {self.place} did not answer in time.") from None
         except OSError:
             raise AgentGone("The agent closed the connection.") from None
 
@@ -191,7 +191,7 @@ class Connection:
                     break
                 head = split_head(data)
         except TimeoutError:
-            raise TimeoutError(f"The agent at {self.place} does not answer.") from None
+            raise TimeoutError(f"The agent at {self.place} did not answer in time.") from None
         except OSError:
             raise AgentGone("The agent closed the connection.") from None
         status, begin, end = head
@@ -251,7 +251,7 @@ class Connection:
                 self.chunks += data
                 continue
             if end == line + 2:
-                raise AgentGone("The session is over.")
+                raise AgentGone("The session has ended.")
             self.text += self.chunks[line + 2 : end]
             self.chunks = self.chunks[end + 2 :]
 

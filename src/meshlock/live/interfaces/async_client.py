@@ -267,7 +267,7 @@ class Client:
         if session is None or session.over:
             async with self._opening:
                 if self.closed:
-                    raise Refused("This client of the agent is closed.")
+                    raise Refused("This client is closed.")
                 session = self._session
                 if session is None or session.over:
                     line = Line(self.place)
@@ -303,7 +303,7 @@ class Client:
         except BaseException as error:
             line.transport.abort()
             if isinstance(error, TimeoutError):
-                raise TimeoutError(f"The agent at {self.place} does not answer.") from None
+                raise TimeoutError(f"The agent at {self.place} did not answer in time.") from None
             raise
         self._idle.append(line)
         return found

@@ -153,7 +153,7 @@ class BlockingClient:
         if session is None or session.over:
             with self._lock:
                 if self.closed:
-                    raise Refused("This client of the agent is closed.")
+                    raise Refused("This client is closed.")
                 session = self._session
                 if session is None or session.over:
                     session = self._session = Session(self.place)

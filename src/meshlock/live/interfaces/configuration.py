@@ -53,35 +53,42 @@ def said(text: str) -> msgspec.Meta:
 class PoolSettings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     permits: Annotated[
         Permits | list[str] | None,
-        said("how many there are, or their names; without it the pool is only joined"),
+        said("number of permits, or their names; without it the pool is only joined"),
     ] = None
     members: Annotated[
         list[str] | Literal["auto"],
-        said("the nodes that renew leases, the same everywhere; auto: they choose themselves"),
+        said(
+            "the nodes whose quorum renews leases, the same list at every node; "
+            "auto: they choose themselves"
+        ),
     ] = "auto"
-    most_members: Annotated[int, MEMBERS.meta, said("of those that choose themselves")] = 5
+    most_members: Annotated[
+        int, MEMBERS.meta, said("how many nodes may become members by themselves")
+    ] = 5
     promote_after: Annotated[
-        float, STAY.meta, said("seconds that a node must have been there to become a member")
+        float, STAY.meta, said("seconds after which a node may become a member")
     ] = 10.0
     replace_after: Annotated[
         float, STAY.meta, said("seconds after which an unreachable member is replaced")
     ] = 30.0
     lease: Annotated[
         Annotated[float, LEASE.meta] | None,
-        said("seconds that permits are held unless they are renewed; 3 if nothing is said"),
+        said("seconds for which permits are held unless they are renewed; default: 3"),
     ] = None
-    algorithm: Annotated[str | None, said("jiang if nothing is said")] = None
-    options: Annotated[dict[str, str], said("of the algorithm")] = {}
+    algorithm: Annotated[str | None, said("algorithm that the pool runs; default: jiang")] = None
+    options: Annotated[dict[str, str], said("options of the algorithm")] = {}
     recovery: Annotated[str | None, said('"none": no leases, as in the papers')] = None
-    founder: Annotated[bool | None, said("without recovery: this node makes the pool")] = None
+    founder: Annotated[bool | None, said("make the pool at this node, without recovery")] = None
     links: Annotated[
-        list[tuple[str, str]] | None, said("without recovery: of a network that does not change")
+        list[tuple[str, str]] | None, said("links of a fixed network, without recovery")
     ] = None
 
 
 class Settings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
-    name: Annotated[str | None, said("of this node; the host's if nothing is said")] = None
-    listen: Annotated[str | None, said("host:port where others may link to us")] = "127.0.0.1:0"
+    name: Annotated[str | None, said("name of this node; default: the host's name")] = None
+    listen: Annotated[str | None, said("host:port at which this node accepts links")] = (
+        "127.0.0.1:0"
+    )
     peers: Annotated[list[str], said("host:port of nodes to link to")] = []
     secret_file: Annotated[str | None, said("file with the join secret")] = None
     certificates: Annotated[
@@ -89,35 +96,42 @@ class Settings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     ] = None
     discover: Annotated[bool, said("find peers on the local network by zeroconf")] = False
     heartbeat: Annotated[
-        float, HEARTBEAT.meta, said("seconds after which a silent link is used")
+        float, HEARTBEAT.meta, said("seconds without a message after which a heartbeat is sent")
     ] = 0.1
-    dead: Annotated[float, DEAD.meta, said("seconds of silence after which a link has failed")] = (
-        0.5
-    )
+    dead: Annotated[
+        float, DEAD.meta, said("seconds without a message after which a link has failed")
+    ] = 0.5
     clock_rate: Annotated[
-        float, CLOCK_RATE.meta, said("for tests only: how fast the clock of leases runs")
+        float, CLOCK_RATE.meta, said("how fast the clock of leases runs; for tests only")
     ] = 1.0
-    socket: Annotated[str | None, said("Unix socket for programs here")] = None
+    socket: Annotated[str | None, said("Unix socket for programs of this machine")] = None
     http: Annotated[str | None, said("host:port for HTTP and the page")] = None
     http_token_file: Annotated[
         str | None, said("file with the bearer token of the HTTP interface")
     ] = None
-    http_names: Annotated[list[str], said("host names by which browsers may ask for us")] = []
-    allow_actions: Annotated[bool, said("may the page acquire permits and cut links?")] = False
-    trace: Annotated[str | None, said("folder to write traces to")] = None
-    trace_limit: Annotated[int, TRACE_LIMIT.meta, said("bytes of trace to keep of each pool")] = (
-        10**9
+    http_names: Annotated[
+        list[str], said("host names that are accepted in requests of browsers")
+    ] = []
+    allow_actions: Annotated[bool, said("whether the page may acquire permits and cut links")] = (
+        False
     )
+    trace: Annotated[str | None, said("folder to write traces to")] = None
+    trace_limit: Annotated[int, TRACE_LIMIT.meta, said("bytes of trace to keep per pool")] = 10**9
     state: Annotated[
-        str, said("folder for what the node must remember; none: nothing; auto: the platform's")
+        str, said("folder for what the node must remember; none: no folder; auto: the platform's")
     ] = "auto"
     min_links: Annotated[
-        int, MIN_LINKS.meta, said("links to keep to nodes that others know of; 0: to peers only")
+        int,
+        MIN_LINKS.meta,
+        said("number of links to keep, also to nodes that others know; 0: only to peers"),
     ] = 3
     advertise: Annotated[
-        str | None, said("host or host:port where others can dial us, if they cannot see that")
+        str | None,
+        said(
+            "host or host:port that is announced to other nodes, if they cannot see it themselves"
+        ),
     ] = None
-    member: Annotated[bool, said("may this node become a member of pools by itself?")] = True
+    member: Annotated[bool, said("whether this node may become a member of pools by itself")] = True
     zenoh: Annotated[
         dict[str, Any] | None, said("settings of a Zenoh network to join, as JSON")
     ] = None
@@ -145,7 +159,7 @@ def read(path: Path) -> Settings:
         raise Refused(f"{path} is not TOML: {error}.") from None
     except msgspec.ValidationError as error:
         why = limits.in_words(error, Settings, PoolSettings)
-        raise Refused(f"{path} is not a configuration of an agent: {why}.") from None
+        raise Refused(f"{path} is not an agent's configuration: {why}.") from None
 
 
 def with_flags(settings: Settings, flags: dict[str, Any]) -> Settings:
@@ -182,7 +196,9 @@ def pool_flag(text: str, more: dict[str, Any]) -> tuple[str, PoolSettings]:
     try:
         return name, msgspec.convert(given, PoolSettings)
     except msgspec.ValidationError as error:
-        raise Refused(f"The pool {name} cannot be so: {limits.in_words(error)}.") from None
+        raise Refused(
+            f"The settings of pool {name} are not valid: {limits.in_words(error)}."
+        ) from None
 
 
 def secret(path: str | None) -> str | None:

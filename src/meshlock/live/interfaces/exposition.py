@@ -38,7 +38,7 @@ OF_NODE: dict[str, tuple[str, Callable[[Status], float]]] = {
         lambda status: sum(link["up"] for link in status["links"].values()),
     ),
     "meshlock_nodes": (
-        "Nodes on the link map, those that left not counted.",
+        "Nodes on the link map, without those that left.",
         lambda status: sum(not node["left"] for node in status["map"].values()),
     ),
     "meshlock_nodes_unreachable": (
@@ -61,7 +61,7 @@ OF_POOL: dict[str, tuple[str, Callable[[Status, Measures], float | None]]] = {
         lambda pool, _: pool["queued"],
     ),
     "meshlock_longest_wait_seconds": (
-        "Seconds for which the oldest of them waits; 0 if nobody does.",
+        "Seconds for which the oldest of them has waited; 0 if none waits.",
         lambda pool, _: max((one["seconds"] for one in pool["waiting"]), default=0.0),
     ),
     "meshlock_held": (
@@ -77,7 +77,7 @@ OF_POOL: dict[str, tuple[str, Callable[[Status, Measures], float | None]]] = {
         lambda pool, _: bool(pool["conflict"]),
     ),
     "meshlock_token_lost": (
-        "1 if nobody in the mesh has seen the token of a pool without recovery for 10 s.",
+        "1 if no node has seen the token of a pool without recovery for 10 s.",
         lambda pool, _: bool(pool["why"]) if "unseen" in pool else None,
     ),
     "meshlock_members": (

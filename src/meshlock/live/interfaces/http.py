@@ -177,42 +177,57 @@ class Interface:
         grant, session = "/v1/grants/{grant}", "/v1/sessions/{session}"
         return [
             Operation(
-                *("GET", "/healthz", self.healthy, "Is the agent alive?"),
+                *("GET", "/healthz", self.healthy, "Report whether the agent is alive."),
                 {200: messages.Healthy},
                 open=True,
             ),
             Operation(
-                *("GET", "/readyz", self.ready, "Can the agent grant permits of its pools?"),
+                *(
+                    "GET",
+                    "/readyz",
+                    self.ready,
+                    "Report whether the agent can grant permits of its pools.",
+                ),
                 {200: messages.Ready, 503: messages.Ready},
                 open=True,
             ),
             Operation(
-                *("GET", "/metrics", self.metrics, "Figures for Prometheus."),
+                *("GET", "/metrics", self.metrics, "Return the metrics for Prometheus."),
                 {200: "text/plain", 501: why},
             ),
             Operation(
-                *("GET", "/v1/status", self.status, "Everything that the agent knows."),
+                *("GET", "/v1/status", self.status, "Return everything that the agent knows."),
                 {200: messages.Status},
             ),
             Operation(
-                *("GET", pool, self.show_pool, "One pool, as this node sees it, or its changes."),
+                *(
+                    "GET",
+                    pool,
+                    self.show_pool,
+                    "Return one pool as this node sees it, or stream its changes.",
+                ),
                 {200: messages.PoolShown, 400: why, 404: why},
                 query=messages.OfPool,
                 streams=True,
             ),
             Operation(
-                *("GET", f"{pool}/who", self.who, "Who holds permits and who waits, everywhere."),
+                *(
+                    "GET",
+                    f"{pool}/who",
+                    self.who,
+                    "Return the holders and waiting clients of a pool at all nodes.",
+                ),
                 {200: messages.Picture, 400: why, 404: why},
             ),
             Operation(
-                *("POST", f"{pool}/acquire", self.acquire, "Wait for permits."),
+                *("POST", f"{pool}/acquire", self.acquire, "Request permits, and wait for them."),
                 {200: messages.Granted, 400: why, 404: why, 409: not_now, 413: why, 503: why},
                 body=messages.Acquire,
                 links=["show_grant", "renew", "release"],
             ),
             Operation(
                 *("POST", "/v1/requests/{request}/priority", self.change_priority),
-                "Change how urgent a request is that waits.",
+                "Change the priority of a waiting request.",
                 {200: messages.Urgent, 400: why, 404: why, 413: why},
                 body=messages.ChangePriority,
             ),
@@ -222,33 +237,48 @@ class Interface:
                 body=messages.ChangeMembers,
             ),
             Operation(
-                *("POST", f"{pool}/permits", self.change_permits, "Change how many permits."),
+                *(
+                    "POST",
+                    f"{pool}/permits",
+                    self.change_permits,
+                    "Change the number or names of the permits.",
+                ),
                 {200: messages.Permits, 400: why, 404: why, 409: not_now, 413: why},
                 body=messages.ChangePermits,
             ),
             Operation(
-                *("POST", f"{pool}/reset", self.reset_pool, "Make a pool anew."),
+                *("POST", f"{pool}/reset", self.reset_pool, "Reset a pool."),
                 {200: messages.Permits, 400: why, 404: why, 409: not_now, 413: why},
             ),
             Operation(
-                *("POST", f"{pool}/remove", self.remove_pool, "Forget a pool that nobody has."),
+                *(
+                    "POST",
+                    f"{pool}/remove",
+                    self.remove_pool,
+                    "Remove a pool that no other node has.",
+                ),
                 {200: messages.Removed, 400: why, 404: why, 409: not_now, 413: why},
             ),
             Operation(
-                *("GET", grant, self.show_grant, "A grant that is held."),
+                *("GET", grant, self.show_grant, "Return a grant."),
                 {200: messages.Held, 404: why},
             ),
             Operation(
-                *("DELETE", grant, self.release, "Give the permits back, or some of them."),
+                *("DELETE", grant, self.release, "Release the permits, or some of them."),
                 {204: None, 400: why, 404: why, 409: not_now},
                 query=messages.OfRelease,
             ),
             Operation(
-                *("POST", f"{grant}/renew", self.renew, "Hold the permits for another ttl."),
+                *("POST", f"{grant}/renew", self.renew, "Renew a grant for another ttl."),
                 {200: messages.Renewed, 404: why, 409: not_now},
             ),
             Operation(
-                *("POST", "/v1/sessions", self.open_session, "Open a session, until hung up."),
+                *(
+                    "POST",
+                    "/v1/sessions",
+                    self.open_session,
+                    "Open a session, which ends with the connection.",
+                ),
                 {201: messages.Opened},
             ),
             Operation(
@@ -256,7 +286,7 @@ class Interface:
                     "GET",
                     f"{session}/events",
                     self.session_events,
-                    "What becomes of grants.",
+                    "Return or stream what happens to the grants of a session.",
                 ),
                 {200: messages.Events, 400: why, 404: why},
                 query=messages.OfSession,
@@ -403,7 +433,7 @@ class Interface:
                 raise impossible(error) from None
         if request.connection.closed or (session is not None and session.over):
             grant.release()
-            raise HTTPError(409, "The session is over.")
+            raise HTTPError(409, "The session has ended.")
         return self.granted(request, wish, session, pool, grant)
 
     @contextlib.contextmanager
@@ -412,7 +442,7 @@ class Interface:
             yield
             return
         if name in self.requests:
-            raise HTTPError(409, f"A request called {name} waits already.")
+            raise HTTPError(409, f"A request with the name {name} waits already: use another name.")
         self.requests[name] = asked
         try:
             yield
@@ -423,7 +453,9 @@ class Interface:
         wish = limits.decoded(request.body or b"{}", messages.ChangePriority)
         name = limits.name(request.parameters["request"], "request")
         if name not in self.requests:
-            raise HTTPError(404, f"No request called {name} waits.")
+            raise HTTPError(
+                404, f"No request with the name {name} waits: it was granted or withdrawn."
+            )
         self.requests[name].priority = wish.priority
         return answer(messages.Urgent(name, wish.priority))
 
@@ -481,7 +513,7 @@ class Interface:
         name = request.parameters["grant"]
         grant = self.grants.get(name)
         if grant is None:
-            raise HTTPError(404, "This grant is not held any more.")
+            raise HTTPError(404, "There is no such grant: it was released or revoked.")
         return name, grant
 
     def show_grant(self, request: Request) -> Response:
@@ -507,7 +539,7 @@ class Interface:
         name, grant = self.held(request)
         leased = self.leased.get(name)
         if leased is None:
-            raise HTTPError(409, "This grant lasts as long as its session: it has no ttl.")
+            raise HTTPError(409, "This grant has no ttl: it lasts as long as its session.")
         leased.renew()
         return answer(messages.Renewed(leased.ttl, grant.lease))
 
@@ -526,7 +558,7 @@ class Interface:
 
     def session(self, name: str) -> Session:
         if name not in self.sessions:
-            raise HTTPError(404, "There is no such session any more.")
+            raise HTTPError(404, "There is no such session: it has ended. Open a new one.")
         return self.sessions[name]
 
     async def session_events(self, request: Request) -> Response:
@@ -624,7 +656,7 @@ class Door:
         except ValueError:
             host = ""
         if not ours(host, self.bound, self.names):
-            why = f"This agent is not called '{host[:100]}': if it is, name it in http-names."
+            why = f"The host '{host[:100]}' is not a name of this agent: add it to http-names."
             raise HTTPError(403, why)
         origin = request.headers.get("origin")
         if request.method not in ("GET", "HEAD") and origin is not None:
@@ -633,7 +665,7 @@ class Door:
             except ValueError:
                 same = False
             if not same:
-                raise HTTPError(403, "Pages of other sites may not ask this agent for anything.")
+                raise HTTPError(403, "Pages of other sites may not use this agent.")
 
     def guarded(self, handler: Handler) -> Handler:
         """The same, for those who have the token."""
@@ -673,7 +705,10 @@ async def serving_socket(interface: Interface, place: str) -> AsyncIterator[None
         with contextlib.suppress(OSError):
             _, writer = await asyncio.open_unix_connection(place)
             writer.close()
-            raise Refused(f"An agent answers at {place} already: stop it, or use --socket.")
+            raise Refused(
+                f"Socket already in use by another agent ({place}): stop that agent, or "
+                "use --socket."
+            )
         path.unlink()  # of an agent that was killed
     failed = interface.node.mesh.mishaps.note
     site = Site(routes(interface.operations(), None), failed=lambda: failed("agent"))

@@ -134,7 +134,7 @@ class Node:
         limits.real(limits.CLOCK_RATE, clock_rate, "clock-rate")
         limits.whole(limits.TRACE_LIMIT, trace_limit, "trace-limit")
         if heartbeat >= dead:
-            raise Refused("A heartbeat must be shorter than the time after which a link is dead.")
+            raise Refused("heartbeat must be less than dead: lower heartbeat or raise dead.")
         for address in self.peers:
             if not address.startswith(ZENOH):
                 split(address)
@@ -308,13 +308,13 @@ class Node:
             )
         if founder is not None:
             raise Refused(
-                f"Whoever says how many permits the pool {name} has joins or makes it: leave out "
-                f'founder, which is for recovery = "none".'
+                'founder is only for pools with recovery = "none": leave it out for '
+                f"{name}, which is joined or made by any node."
             )
         if links is not None:
             raise Refused(
-                f"Pools that survive crashes use whatever links there are: leave out links for "
-                f'{name}, or say recovery = "none".'
+                'links is only for pools with recovery = "none": leave it out for '
+                f'{name}, or set recovery = "none".'
             )
         lasting = LEASE if lease is None else lease
         if by_name:
@@ -352,7 +352,7 @@ class Node:
     ) -> Pool:
         """One without recovery."""
         if lease is not None:
-            raise Refused(f"Without recovery there are no leases: leave out lease for {name}.")
+            raise Refused(f"lease is only for pools with recovery: leave it out for {name}.")
         for member in members:
             limits.name(member, "node")
         chosen(algorithm, False, options or {})
@@ -406,7 +406,8 @@ class Node:
             most = int(limits.POOLS.most)
             if len(self.pools) - len(self._told_of) >= most:
                 raise Refused(
-                    f"This node has {most:,} pools, and no room for '{name}': use one of them."
+                    f"Cannot add the pool '{name}': this node has {most:,} pools already. "
+                    "Remove one, or use one of them."
                 )
             self._told_of.pop(name, None)
         return self.made(name) if pool is None else pool
@@ -465,11 +466,14 @@ class Node:
         others = sorted(pool.peers.near)
         if others:
             raise Refused(
-                f"{', '.join(others)} {'has' if len(others) == 1 else 'have'} the pool {name} as "
-                f"well: stop them first, or stop using it."
+                f"Cannot remove {name}: it is also a pool of {', '.join(others)}. Stop these nodes "
+                f"first."
             )
         if pool.clients:
-            raise Refused(f"Programs of this node use {name} or wait for it: stop them first.")
+            raise Refused(
+                f"Cannot remove {name}: programs of this node hold or wait for its "
+                "permits. Stop them first."
+            )
         pool.stop()
         if self.promises is not None:
             self.promises.forget(name)
@@ -530,10 +534,10 @@ class Node:
         if self._closing:
             return None
         if not re.fullmatch(limits.NAME, pool):
-            raise BadFrame("a message of a pool that cannot be")
+            raise BadFrame("a message with an invalid pool name")
         most = int(limits.POOLS.most)
         if len(self._told_of) >= most and not self.makes_room(sender):
-            why = f"its pool {pool!r} is one too many: {most:,} pools of others are enough"
+            why = f"its pool {pool!r} exceeds the limit of {most:,} pools of others"
             self.mesh.refusals.note(sender, why)
             return None
         self._told_of[pool] = sender

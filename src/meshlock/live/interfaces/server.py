@@ -177,12 +177,12 @@ class Site:
             if branch is None:
                 break
         if branch is None or not branch.methods:
-            raise HTTPError(404, "There is nothing here: /openapi.json says what there is.")
+            raise HTTPError(404, "There is nothing at this path: see /openapi.json for all paths.")
         methods = branch.methods
         found = methods.get("GET" if request.method == "HEAD" else request.method)
         if found is None:
             allowed = sorted({*methods, *(["HEAD"] if "GET" in methods else [])})
-            why = f"{limits.shown(request.method)} is not possible here: use {allowed[0]}."
+            why = f"{limits.shown(request.method)} is not allowed at this path: use {allowed[0]}."
             raise HTTPError(405, why, {"Allow": ", ".join(allowed)})
         handler, names = found
         request.parameters = dict(zip(names, given, strict=True))
@@ -200,7 +200,7 @@ class Site:
             raise error
         except Exception:
             self.failed()
-        why = f"The agent failed on this request ({error!r}): its log says more."
+        why = f"The agent failed on this request ({error!r}): see its log."
         return answer({"why": why}, 500)
 
 
@@ -235,7 +235,7 @@ class Connection(asyncio.BufferedProtocol):
         self.writable.set()
         self.server.connections.add(self)
         if len(self.server.connections) > MOST_CONNECTIONS:
-            self.refuse(HTTPError(503, "Too many programs ask at once: try again later."))
+            self.refuse(HTTPError(503, "Too many connections: try again later."))
 
     def connection_lost(self, error: Exception | None) -> None:
         self.closed = True
@@ -301,7 +301,7 @@ class Connection(asyncio.BufferedProtocol):
                 self.data = data[2:]  # some clients end a body with an empty line
                 return self.next_request() if self.data else None
             if end > LONGEST_HEAD or (end < 0 and len(data) > LONGEST_HEAD):
-                raise HTTPError(431, "The head of this request is too long.")
+                raise HTTPError(431, "The header section of this request is too long.")
             if end < 0:
                 return None
             self.request, self.length = parsed(data[:end].decode("latin-1"))
@@ -453,16 +453,16 @@ def parsed_headers(text: str) -> Headers:
     lines = text.split("\r\n") if text else []
     ends = max(0, len(lines) - 1)
     if text.count("\n") != ends or text.count("\r") != ends or "\0" in text:
-        raise HTTPError(400, "A line of the head ends in the wrong way.")
+        raise HTTPError(400, "A header line does not end in CRLF.")
     fields: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not NAME(name):
-            raise HTTPError(400, "A line of the head is not a header.")
+            raise HTTPError(400, "A header line has no name and value.")
         name, value = name.lower(), value.strip(" \t")
         if name in fields:
             if name in ("content-length", "host", "transfer-encoding"):
-                raise HTTPError(400, f"There are two headers '{name}'.")
+                raise HTTPError(400, f"The header '{name}' occurs twice: send it once.")
             value = f"{fields[name]}, {value}"
         fields[name] = value
     last = "close" in fields.get("connection", "").lower()
@@ -473,7 +473,9 @@ def body_length(fields: Mapping[str, str]) -> int | None:
     coding, length = fields.get("transfer-encoding"), fields.get("content-length")
     if coding is not None:
         if coding.lower() != "chunked" or length is not None:
-            raise HTTPError(400, "Say how long the body is, or send it in chunks, but not both.")
+            raise HTTPError(
+                400, "Both Content-Length and Transfer-Encoding are given: send one of them."
+            )
         return None
     if length is None:
         return 0
@@ -488,24 +490,24 @@ def parsed(text: str) -> tuple[Request, int | None]:
     """The head of a request, and the length of its body (None: it comes in chunks)."""
     line, _, rest = text.partition("\r\n")
     if "\r" in line or "\n" in line or "\0" in line:
-        raise HTTPError(400, "A line of the head ends in the wrong way.")
+        raise HTTPError(400, "A header line does not end in CRLF.")
     first = line.split(" ")
     if len(first) != 3 or not NAME(first[0]) or not first[2].startswith("HTTP/"):
-        raise HTTPError(400, "That is not HTTP.")
+        raise HTTPError(400, "The request line is not HTTP.")
     method, target, version = first
     if version not in ("HTTP/1.1", "HTTP/1.0"):
         raise HTTPError(505, "Use HTTP/1.1.")
     headers = parsed_headers(rest)
     newest = version == "HTTP/1.1"
     if newest and "host" not in headers.fields:
-        raise HTTPError(400, "There is no header 'Host'.")
+        raise HTTPError(400, "The header 'Host' is missing.")
     if headers.length is None and not newest:
         raise HTTPError(400, "HTTP/1.0 has no chunks.")
     if target.startswith("http://"):
         target = "/" + target[7:].partition("/")[2]
     path, _, query = target.partition("?")
     if not path.startswith("/") or not target.isascii():
-        raise HTTPError(400, "That is not a path.")
+        raise HTTPError(400, "The path is not valid.")
     parts = path[1:].split("/")
     if "%" in path:
         try:
@@ -523,11 +525,11 @@ def unchunked(data: bytes) -> tuple[bytes, int] | None:
         end = data.find(b"\r\n", place, place + 100)
         if end < 0:
             if len(data) - place > 100:
-                raise HTTPError(400, "A chunk does not say how long it is.")
+                raise HTTPError(400, "A chunk has no valid length.")
             return None
         size = data[place:end].partition(b";")[0].strip()
         if not re.fullmatch(rb"[0-9A-Fa-f]{1,8}", size):
-            raise HTTPError(400, "A chunk does not say how long it is.")
+            raise HTTPError(400, "A chunk has no valid length.")
         length, place = int(size, 16), end + 2
         if len(body) + length > MOST_BODY:
             raise too_long()

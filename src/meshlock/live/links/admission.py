@@ -278,7 +278,7 @@ class Admission:
             if self.tls is not None:
                 arrival.standing = Standing.PROVED
         except (OSError, ssl.SSLError) as error:
-            what = "no TLS handshake" if self.tls is not None else "no connection"
+            what = "TLS handshake failed" if self.tls is not None else "connection failed"
             self.drop(arrival, f"{what}: {error_text(error)}")
 
     def over(self, arrival: Arrival, linked: bool) -> None:
@@ -303,7 +303,7 @@ class Admission:
 
     def tick(self, now: float) -> None:
         for arrival in self.silent.older_than(now - HANDSHAKE_SECONDS):
-            self.drop(arrival, "it did not finish the handshake in time")
+            self.drop(arrival, "handshake timed out")
 
     def close(self) -> None:
         if self.listener is not None:
@@ -311,7 +311,7 @@ class Admission:
             self.listener.close()
             self.listener = None
         for arrival in self.silent.older_than(float("inf")):
-            self.drop(arrival, "we are leaving")
+            self.drop(arrival, "this node is leaving")
 
 
 def refusal(first: bytes) -> str:
@@ -321,4 +321,4 @@ def refusal(first: bytes) -> str:
     if b"\x16\x03".startswith(first[:2]) and first[5:6] in (b"", b"\x01"):
         return ""
     http = first[:4] in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI")
-    return f"no TLS handshake: {TLS['HTTP_REQUEST' if http else 'WRONG_VERSION_NUMBER']}"
+    return f"TLS handshake failed: {TLS['HTTP_REQUEST' if http else 'WRONG_VERSION_NUMBER']}"

@@ -84,8 +84,7 @@ class Authority(Issued):
             )
         except FileNotFoundError as error:
             raise Refused(
-                f"There is no authority here ({error.filename}): make one with "
-                f"'meshlock certs authority'."
+                f"No authority found ({error.filename}): make one with 'meshlock certs authority'."
             ) from None
         assert isinstance(key, ec.EllipticCurvePrivateKey)
         return cls(key, certificate)

@@ -224,7 +224,7 @@ def unsealed(content: bytes) -> Routed:
     try:
         return _routed.decode(content)
     except UNREADABLE as error:
-        raise BadFrame(f"an envelope without a message: {error}") from None
+        raise BadFrame(f"an envelope without a valid message: {error}") from None
 
 
 class Splitter:
@@ -244,12 +244,12 @@ class Splitter:
         while end - place >= 4:
             (length,) = LENGTH.unpack_from(data, place)
             if length > self.limit:
-                raise BadFrame(f"a frame of {length} bytes, and {self.limit} are allowed")
+                raise BadFrame(f"a frame of {length} bytes; at most {self.limit} are allowed")
             if end - place - 4 < length:
                 break
             place += 4 + length
             try:
                 yield _decoder.decode(data[place - length : place])
             except UNREADABLE as error:
-                raise BadFrame(f"bytes that are no frame: {error}") from None
+                raise BadFrame(f"an invalid frame: {error}") from None
         self.buffer = data[place:]

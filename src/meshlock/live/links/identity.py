@@ -109,9 +109,9 @@ class Identity:
         try:
             name, key, until = self.vouched.get(record.certificate) or self.check(record)
             if name != record.name:
-                return f"its certificate says {name[:64]!r}"
+                return f"its certificate names {name[:64]!r}"
             if datetime.now(UTC) > until:
-                return "its certificate has run out"
+                return "its certificate has expired"
             if isinstance(key, ec.EllipticCurvePublicKey):
                 key.verify(record.signature, stated(record), HASHED)
             else:
@@ -119,7 +119,7 @@ class Identity:
         except InvalidSignature:
             return "it is not signed by that node"
         except (ValueError, TypeError) as error:
-            return f"its certificate is none: {error}"
+            return f"its certificate is invalid: {error}"
         return ""
 
     def check(self, record: Links) -> tuple[str, Verifying, datetime]:
@@ -134,7 +134,7 @@ class Identity:
                     continue
                 break
         else:
-            raise ValueError("another authority has issued it")
+            raise ValueError("it was issued by another authority")
         if datetime.now(UTC) < found.not_valid_before_utc:
             raise ValueError("it is not valid yet")
         key = found.public_key()

@@ -192,7 +192,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close(f"it sent {error}", Ending.BAD_FRAME)
         except Exception:
             keeper.mishaps.note("frame")
-            self.close("we failed on what it sent")
+            self.close("internal error on a message of the peer")
         if keeper.dirty:
             keeper.mishaps.run("flush", keeper.flush)
 
@@ -206,7 +206,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         if not self.reason:
-            self.reason = str(error) if error else "it hung up"
+            self.reason = str(error) if error else "connection closed by peer"
         self.keeper.mishaps.run("link", self.keeper.lost, self, self.reason)
         if not self.decided.done():
             self.decided.set_result(False)
@@ -218,15 +218,15 @@ class Connection(asyncio.BufferedProtocol):
     def in_handshake(self, frame: Frame) -> None:
         if isinstance(frame, Refuse):
             ending = Ending.MUTUAL if frame.mutual else Ending.BROKEN
-            self.close(f"it refuses: {frame.reason[:200]}", ending)
+            self.close(f"refused by peer: {frame.reason[:200]}", ending)
         elif self.dialled and isinstance(frame, Here) and frame.boot == self.keeper.boot:
-            self.write(pack(Refuse("this is our own address", mutual=True)))
-            self.close("this is our own address", Ending.OURSELVES)
+            self.write(pack(Refuse("this is the node's own address", mutual=True)))
+            self.close("this is the node's own address", Ending.OURSELVES)
         elif self.dialled and isinstance(frame, Here) and self.hello is None:
             self.recognise(frame.version, frame.name)
             self.seen = frame.seen
             if not self.reason and self.keeper.has_link(frame):
-                self.refuse(Refuse("we are linked already", mutual=True))
+                self.refuse(Refuse("linked already", mutual=True))
             elif not self.reason:
                 self.hello = self.keeper.session(self).hello(self.host)
                 self.write(pack(self.hello))
@@ -234,7 +234,7 @@ class Connection(asyncio.BufferedProtocol):
             session = self.keeper.session(self)
             ended = session.obey(frame, self.hello)
             if ended is None:
-                self.close("we have come together otherwise")
+                self.close("linked by another connection")
             else:
                 self.open(session, frame.resumed, frame.received, ended)
         elif not self.dialled and isinstance(frame, Hello):
@@ -271,17 +271,17 @@ class Connection(asyncio.BufferedProtocol):
         assert self.transport is not None
         proved = self.keeper.proved(self.transport)
         if version != VERSION:
-            self.refuse(Refuse(f"it speaks version {version} of the protocol, we speak {VERSION}"))
+            self.refuse(Refuse(f"protocol version {version}, expected {VERSION}"))
         elif proved is not None and proved != name:
             self.refuse(
-                Refuse(f"it calls itself {name[:64]!r}, but its certificate says {proved!r}")
+                Refuse(f"it uses the name {name[:64]!r}, but its certificate names {proved!r}")
             )
         elif not re.fullmatch(NAME, name):
-            self.refuse(Refuse(f"{name[:64]!r} is no name of a node"))
+            self.refuse(Refuse(f"{name[:64]!r} is not a valid node name"))
         elif name == self.keeper.name:
-            self.refuse(Refuse(f"it has our own name, {name!r}; names must differ"))
+            self.refuse(Refuse(f"it has this node's name, {name!r}; names must differ"))
         elif self.keeper.barred(name):
-            self.refuse(Refuse("this link was cut on purpose, for a while"))
+            self.refuse(Refuse("the link is cut on purpose for a while"))
         self.peer = name
 
     def open(self, session: Session, resumed: bool, received: int, ended: bool) -> None:

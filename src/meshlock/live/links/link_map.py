@@ -170,12 +170,12 @@ class LinkMap:
         if budget is None:
             budget = self.budgets[peer] = Budget(PER_SECOND, self.mesh.time(), AT_ONCE)
         if not budget.has(self.mesh.time()):
-            raise BadFrame("more records of links than a mesh has")
+            raise BadFrame("more link records than a mesh may have")
         budget.spend()
         identity = self.mesh.security.identity
         doubts = identity.doubts(record) if identity is not None else ""
         if doubts:
-            self.mesh.refusals.note(peer, f"it told of the links of {record.name}: {doubts}")
+            self.mesh.refusals.note(peer, f"it sent a link record of {record.name}: {doubts}")
         return not doubts
 
     def put(self, record: Links) -> None:

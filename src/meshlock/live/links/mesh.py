@@ -143,12 +143,12 @@ class Mesh:
             frame = session.carry(content, custody)
         except Overflow as error:
             self.refusals.note(peer, str(error))
-            why = "it does not take what we send"
+            why = "too many unacknowledged messages"
             self.loop.call_soon(self.mishaps.run, "link", self.fail, peer, why)
             return
         except Exception:
             # To the algorithms a link carries everything or has failed.
-            why = "we could not write what was to be sent"
+            why = "internal error while sending"
             self.loop.call_soon(self.mishaps.run, "link", self.fail, peer, why)
             raise
         if session.up:
@@ -203,15 +203,15 @@ class Mesh:
         peer = hello.name
         ours = self.dialling.get(peer)
         if ours is not None and not ours.reason and self.name < peer:
-            return Refuse("we are dialling each other, and mine counts", mutual=True)
+            return Refuse("both nodes dialled, and the other connection is kept", mutual=True)
         before = self.open.get(peer)
         if before is not None and self.time() - before.heard < self.dead:
             if self.sessions[peer].peer_boot != hello.boot:
                 return Refuse(f"another process with the name {peer!r} is linked already")
             if hello.generation < self.sessions[peer].generation:  # said before we were linked
-                return Refuse("we are linked already", mutual=True)
+                return Refuse("linked already", mutual=True)
         if peer not in self.sessions and not self.has_room():
-            return Refuse(f"{MOST_PEERS} peers are enough")
+            return Refuse(f"more than {MOST_PEERS} peers")
         return None
 
     def has_room(self) -> bool:
@@ -233,11 +233,11 @@ class Mesh:
         self.settled(connection)
         before = self.open.get(peer)
         if before is not None:
-            before.abort("a newer connection took over")
+            before.abort("replaced by a newer connection")
         self.open[peer] = connection
         connection.beat()
         if ended:
-            self.tell_down(peer, "it had given us up")
+            self.tell_down(peer, "the peer had ended the link")
         self.report_forsaken(peer)
         if not resumed:
             tell(INFO, "link up", peer=peer, address=connection.address)
@@ -257,7 +257,7 @@ class Mesh:
     def parting(self, connection: Connection) -> None:
         """The peer is leaving: it is no neighbour any more, but what is under way counts."""
         self.reach.spare(connection.peer)
-        self.tell_down(connection.peer, "it leaves")
+        self.tell_down(connection.peer, "the peer left")
         if not connection.parting:
             self.part(connection)
 
@@ -313,14 +313,14 @@ class Mesh:
         self.mishaps.run("accept", self.admission.tick, now)
         for connection in list(self.handshakes):
             if now - connection.began > HANDSHAKE_SECONDS:
-                connection.abort("it did not finish the handshake in time")
+                connection.abort("handshake timed out")
 
     def notice_silence(self, now: float) -> None:
         for peer in list(self.linked):
             connection = self.open.get(peer)
             heard = connection.heard if connection is not None else self.heard[peer]
             if now - heard > self.dead:
-                self.fail(peer, f"nothing heard for {now - heard:.2f} s")
+                self.fail(peer, f"no message for {now - heard:.2f} s")
 
     def fail(self, peer: str, reason: str) -> None:
         """The link has failed: whatever comes next is a new generation."""
@@ -394,13 +394,13 @@ class Mesh:
     def cut(self, peer: str, seconds: float) -> None:
         """Have no link to this peer for a while: as if it had failed, to see what happens."""
         if peer not in self.sessions:
-            raise Refused(f"There is no link to '{peer}' that could be cut.")
+            raise Refused(f"There is no link to '{peer}': nothing was cut.")
         self.cuts[peer] = self.time() + seconds
         tell(WARNING, "link cut on purpose", peer=peer, seconds=seconds)
         for connection in list(self.handshakes):
             if connection.peer == peer:
-                connection.abort("it was cut on purpose")
-        self.fail(peer, "it was cut on purpose")
+                connection.abort("cut on purpose")
+        self.fail(peer, "cut on purpose")
 
     def restore(self, peer: str) -> None:
         """What was cut may come back; whoever dials will try again soon."""
@@ -461,7 +461,9 @@ class Mesh:
             self.tried[address] = asyncio.Event()
             if address.startswith(ZENOH):
                 if self.zenoh is None:
-                    raise Refused(f"'{address}' needs zenoh settings: say how to join its network.")
+                    raise Refused(
+                        f"The address '{address}' needs the settings of its network: set zenoh."
+                    )
                 connect = partial(self.zenoh.connect, address.removeprefix(ZENOH))
             else:
                 connect = partial(self.connect, *split(address))
@@ -513,15 +515,15 @@ class Mesh:
                 if not await asyncio.shield(connection.decided):
                     raise NotLinked(connection.reason, connection.ending, connection.peer)
         except TimeoutError:
-            connection.abort("it did not answer in time")
-            raise NotLinked("it did not answer in time") from None
+            connection.abort("no answer in time")
+            raise NotLinked("no answer in time") from None
         return connection
 
     def refuse_exposure(self, host: str) -> None:
         if self.security.server is None and not (host.startswith("127.") or host == "::1"):
             raise Refused(
-                f"Links without protection stay on this machine, and {host} is not on it: "
-                f"give a secret or certificates."
+                f"Unprotected links are only allowed on this machine, and {host} is not "
+                "on it: set a secret or certificates."
             )
 
     # -- ending ------------------------------------------------------------------------
@@ -560,12 +562,12 @@ class Mesh:
         connections = [*self.open.values(), *self.handshakes]
         self.linked.clear()
         for connection in connections:
-            connection.close("we are leaving")
+            connection.close("this node is leaving")
         closed = [connection.closed for connection in connections]
         if closed:
             await asyncio.wait(closed, timeout=1.0)
         for connection in connections:
-            connection.abort("we are gone")
+            connection.abort("this node has left")
         if self.zenoh is not None:
             await self.zenoh.close()
 
@@ -574,7 +576,7 @@ def split(address: str) -> tuple[str, int]:
     """``host:port``, where the host may be in brackets."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
-        raise Refused(f"'{address}' is not an address of a node: write host:port.")
+        raise Refused(f"'{address}' is not the address of a node: write host:port.")
     if int(port) > 65535:
-        raise Refused(f"'{address}' is not an address of a node: ports end at 65535.")
+        raise Refused(f"'{address}' is not the address of a node: the port must be at most 65535.")
     return host.strip("[]"), int(port)

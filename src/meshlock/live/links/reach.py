@@ -299,7 +299,7 @@ def advertised(text: str) -> str:
     """A host and a port, or a host and a colon: then the port is the one where we listen."""
     parts = re.fullmatch(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(:(\d{1,5}))?", text)
     if parts is None or int(parts[3] or 0) > 65535:
-        raise Refused(f"advertise is where others can dial us, host or host:port, not '{text}'.")
+        raise Refused(f"advertise takes host or host:port, not '{text}'.")
     return text if parts[2] else f"{text}:"
 
 

@@ -223,7 +223,7 @@ class Router:
             (number,) = ASKED.unpack(message.payload)
             answer = ANSWERED.pack(number, self.mesh.clock())
         except struct.error:
-            raise BadFrame("a question that is none") from None
+            raise BadFrame("an invalid routed question") from None
         self.put(origin, Content("", 0, ANSWER, answer), 0, urgent=True)
 
     def is_answered(self, origin: str, message: Routed) -> None:
@@ -231,7 +231,7 @@ class Router:
         try:
             number, clock = ANSWERED.unpack(message.payload)
         except struct.error:
-            raise BadFrame("an answer that is none") from None
+            raise BadFrame("an invalid routed answer") from None
         if self.asked.get(origin, (0, 0.0))[0] != number:
             return  # to nothing that we have asked
         del self.asked[origin]
@@ -263,7 +263,7 @@ class Router:
         if identity is not None and not identity.proves(
             *(record.key, origin, mesh.name, content, envelope.tag)
         ):
-            mesh.refusals.note(bearer, f"a message that {origin} has not sent came by way of it")
+            mesh.refusals.note(bearer, f"it forwarded a message that {origin} did not send")
             return
         try:
             message = unsealed(content)
@@ -273,7 +273,7 @@ class Router:
             if seen.is_new(message.serial):
                 self.receive(origin, message)
             else:
-                mesh.refusals.note(bearer, f"a message of {origin} came again by way of it")
+                mesh.refusals.note(bearer, f"it forwarded a message of {origin} twice")
         except BadFrame as error:
             mesh.refusals.note(origin, f"it sent {error}")  # the bearer is innocent
 
@@ -309,7 +309,7 @@ class Router:
         if session.up:
             if session.generation > message.generation:
                 return False  # sent before the link returned
-            mesh.fail(origin, "it has given us up, others say")
+            mesh.fail(origin, "the peer has ended the link, as other nodes report")
         self.owed.add(origin)
         if message.number != session.custody_received + 1:
             session.repeats += 1

@@ -100,8 +100,9 @@ def by_secret(secret: str, name: str) -> Security:
     """One secret for all nodes; the certificate is made here and lives as long as the process."""
     if len(secret) < SHORTEST_SECRET:
         raise Refused(
-            f"A join secret needs at least {SHORTEST_SECRET} characters, because a short one can "
-            f"be guessed: make one with 'meshlock certs secret'."
+            "The join secret is too short, so it can be guessed: use "
+            f"{SHORTEST_SECRET} characters or more, such as 'meshlock certs secret' "
+            "makes."
         )
     from meshlock.live.links.certificates import Authority
 

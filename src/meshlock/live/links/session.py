@@ -127,11 +127,11 @@ class Session:
         was_up = self.up
         if welcome.resumed:
             if not self.up or welcome.boot != self.peer_boot:
-                raise BadFrame("a welcome that resumes what never was")
+                raise BadFrame("a WELCOME that resumes an unknown generation")
             self.acknowledge(welcome.received)
             return False
         if welcome.generation <= self.generation:
-            raise BadFrame("a welcome to a generation that is over")
+            raise BadFrame("a WELCOME to a past generation")
         self.meet(welcome.boot)
         self.begin(welcome.generation, welcome.kept)
         return was_up
@@ -179,7 +179,7 @@ class Session:
             self.refuse_more()
             return self.write(0, content)
         if len(self.custody) >= IN_CUSTODY or self.custody_bytes >= MOST_BYTES:
-            raise Overflow(f"{len(self.custody)} messages already wait for {self.peer}")
+            raise Overflow(f"{len(self.custody)} messages wait for {self.peer} already")
         frame = b""
         try:
             if self.up:
@@ -243,7 +243,7 @@ class Session:
             self.repeats += 1
             return False
         if frame.custody != self.custody_received + 1:
-            raise BadFrame(f"message {frame.custody} in custody after {self.custody_received}")
+            raise BadFrame(f"custody message {frame.custody} after {self.custody_received}")
         self.custody_received = frame.custody
         return True
 

@@ -133,7 +133,7 @@ class ZenohCarrier:
             if piece.number != 0 or piece.data is None:
                 return  # of a conversation that is over
             if len(self.conversations) >= MOST_CONVERSATIONS:
-                self.mesh.refusals.note(piece.sender, "too many conversations")
+                self.mesh.refusals.note(piece.sender, "too many connections")
                 return
             transport = self.begin(*key, Connection(self.mesh, dialled=False))
         transport.take(piece)
@@ -165,8 +165,8 @@ class ZenohCarrier:
                 if not await asyncio.shield(connection.decided):
                     raise NotLinked(connection.reason, connection.ending)
         except TimeoutError:
-            connection.abort("it did not answer in time")
-            raise NotLinked("it did not answer in time") from None
+            connection.abort("no answer in time")
+            raise NotLinked("no answer in time") from None
         return connection
 
     async def close(self) -> None:

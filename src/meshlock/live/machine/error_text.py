@@ -1,4 +1,4 @@
-"""Why a connection failed, in words for whoever must mend it."""
+"""Why a connection failed, in words for operators."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 import socket
 import ssl
 
-STRANGER = "another secret or authority than ours"
+STRANGER = "the peer has another secret or authority"
 TLS = {
     "CERTIFICATE_VERIFY_FAILED": STRANGER,
     "TLSV1_ALERT_UNKNOWN_CA": STRANGER,
-    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it shows no certificate",
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it wants a certificate: start with a secret or with one",
-    "WRONG_VERSION_NUMBER": "it does not speak TLS: is it started with a secret?",
-    "HTTP_REQUEST": "it speaks HTTP",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the peer has no certificate",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the peer requires a secret or certificates: set the same",
+    "WRONG_VERSION_NUMBER": "the peer does not use TLS: does it have a secret or certificates?",
+    "HTTP_REQUEST": "the peer sent HTTP",
 }
 
 
@@ -29,5 +29,5 @@ def error_text(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno).lower()
     if isinstance(error, ConnectionError):
-        return str(error) or "the other side hung up"
+        return str(error) or "connection closed by peer"
     return str(error) or type(error).__name__

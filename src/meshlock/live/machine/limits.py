@@ -56,27 +56,27 @@ class Range(NamedTuple):
 
 # -- what people say --------------------------------------------------------------------------
 
-PRIORITY = Range(-(2**31), 2**31 - 1, "how urgent a request is")
-WANT = Range(1, 100_000, "how many permits a request is for")
-PERMITS = Range(1, 100_000, "how many permits a pool has")
-LEASED_PERMITS = Range(1, 1000, "the same with members: its ledger must fit into a frame")
-PATIENCE = Range(1, 1_000_000, "grants that a step of priority is worth")
+PRIORITY = Range(-(2**31), 2**31 - 1, "priority of a request")
+WANT = Range(1, 100_000, "permits that a request asks for")
+PERMITS = Range(1, 100_000, "permits of a pool")
+LEASED_PERMITS = Range(1, 1000, "permits of a pool with members: its ledger must fit into a frame")
+PATIENCE = Range(1, 1_000_000, "grants that count as one step of priority")
 TIMEOUT = Range(0.0, 1e9, "how long a request waits", " s")
 TTL = Range(0.001, 1e9, "how long a grant over HTTP lasts unless it is renewed", " s")
 LEASE = Range(0.3, 86_400.0, "how long permits are held unless they are renewed", " s")
-HEARTBEAT = Range(0.001, 3600.0, "how often a silent link is used", " s")
-DEAD = Range(0.001, 3600.0, "after how much silence a link has failed", " s")
+HEARTBEAT = Range(0.001, 3600.0, "seconds without a message after which a heartbeat is sent", " s")
+DEAD = Range(0.001, 3600.0, "seconds without a message after which a link has failed", " s")
 CLOCK_RATE = Range(0.01, 100.0, "how fast the clock of leases runs, for tests")
 CUT = Range(1.0, 600.0, "how long the page cuts a link", " s")
 MEMBERS = Range(1, 101, "how many members a pool with leases has")
-WAIT = Range(0.0, 60.0, "how long an answer over HTTP waits for news", " s")
+WAIT = Range(0.0, 60.0, "how long an answer over HTTP waits for a change", " s")
 STAY = Range(
-    0.1, 1e9, "how long a node must be there, or be away, to become a member or none", " s"
+    0.1, 1e9, "after how long a node becomes a member, or an unreachable member is replaced", " s"
 )
-POOLS = Range(0, 1000, "how many pools the programs of a node have, and its peers as many")
-BODY = Range(0, 65_536, "how long the body of a request over HTTP is", " bytes")
+POOLS = Range(0, 1000, "pools of the programs of a node, and as many of its peers")
+BODY = Range(0, 65_536, "length of the body of an HTTP request", " bytes")
 MIN_LINKS = Range(0, 16, "how many links a node has at least, if others can be reached")
-TRACE_LIMIT = Range(100_000, 10**12, "how long a trace of a pool at a node becomes", " bytes")
+TRACE_LIMIT = Range(100_000, 10**12, "length of the trace of a pool at a node", " bytes")
 NAME_LENGTH = Range(1, LONGEST_NAME, "the name of a node or a pool", " characters")
 
 # -- what nodes say ---------------------------------------------------------------------------
@@ -212,13 +212,13 @@ def named_permits(value: object, field: str = "permits") -> tuple[int, tuple[str
         raise Refused(f"{field} names {len(names)} permits: name 1 to {MOST_NAMED}.")
     for one in names:
         if names.count(one) > 1:
-            raise Refused(f"{field} names {shown(one)} twice: every permit has its own name.")
+            raise Refused(f"{field} names {shown(one)} twice: give every permit its own name.")
     return len(names), names
 
 
 def label(value: object, field: str = "label") -> str:
     if not isinstance(value, str):
-        raise Refused(f"{field} is a text, not {shown(value)}.")
+        raise Refused(f"{field} must be a text, not {shown(value)}.")
     return value
 
 
@@ -344,6 +344,6 @@ def written(number: int | float) -> str:
 def shown(value: object) -> str:
     """As much of it as a sentence can bear."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**SHOWN:
-        return "with more digits than anybody reads"
+        return "with too many digits"
     text = repr(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

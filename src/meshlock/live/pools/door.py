@@ -93,7 +93,7 @@ class Door:
             if message.epoch.counter > node.promised.counter and self.is_beyond(message.epoch):
                 return "its epoch is too far ahead"
             if isinstance(message, Confirm) and message.sent > node.now:
-                return "it answers what was not asked yet"
+                return "it answers a proposal that was not made"
         elif isinstance(message, Propose | Ledger):
             epoch = message.epoch if isinstance(message, Propose) else message.first.epoch
             if self.is_beyond(epoch):
@@ -104,7 +104,7 @@ class Door:
             if self.is_beyond(message.first.epoch):
                 return "its epoch is too far ahead"
             if message.first.epoch == node.adopted and message.first != node.first:
-                return "the epoch began with something else"
+                return "it contradicts the first ledger of its epoch"
         elif isinstance(message, Higher):
             if self.is_beyond(message.epoch):
                 return "its epoch is too far ahead"
@@ -112,14 +112,14 @@ class Door:
             return self.doubts_report(sender, message)
         elif isinstance(message, Return):
             if message.fence in node.grants:
-                return "it gives back what we hold"
+                return "it returns permits that this node holds"
             if self.owner(message) not in (None, sender) and message.hop == GRANTS:
-                return "it gives back what others hold"
+                return "it returns permits that other nodes hold"
         elif isinstance(message, AskLedger) and message.node != sender:
             if not self.lives(message.node, message.boot):
-                return "it asks for somebody who is no more"
+                return "it asks on behalf of a past boot"
         elif isinstance(message, Refuse) and sender not in node.members:
-            return "it is no member"
+            return "it is not a member"
         return ""
 
     def is_beyond(self, epoch: Epoch) -> bool:
@@ -189,7 +189,7 @@ class Door:
         nodes hand on, or hold, while we have missed an epoch is no refusal."""
         node, sender = self.node, self.pool.names.get(message.sender, "?")
         if len(node.members) > 0 and isinstance(message, Propose | Ledger):
-            why = f"a {message.kind} of {self.pool.name}, of which it is no member"
+            why = f"a {message.kind} of {self.pool.name}, of which it is not a member"
             self.mesh.refusals.note(sender, why)
         if epoch < node.adopted:
             node.inform(message.sender)
@@ -236,7 +236,7 @@ class Door:
         if self.is_beyond(said):
             return "its epoch is too far ahead"
         if any(entry.node != sender for entry in report.grants):
-            return "it reports what others hold"
+            return "it reports permits that other nodes hold"
         if sender not in node.members:
             told = [one for who, one in proposal.reports.items() if who in node.members]
             if said > max([max(one.top, one.config.epoch) for one in told], default=NO_EPOCH):
@@ -246,7 +246,7 @@ class Door:
         reports = {**proposal.reports, sender: report}
         for who in self.refuted(reports):
             reports[who] = reports[who]._replace(token=None, unaccepted=None)
-            self.mesh.refusals.note(self.pool.names.get(who, "?"), "a token that cannot be")
+            self.mesh.refusals.note(self.pool.names.get(who, "?"), "an invalid token")
         out = sum([entry.permits for one in reports.values() for entry in one.grants])
         for who, one in reports.items():
             if out > self.most_out() and who not in node.members:
@@ -297,17 +297,17 @@ class Door:
         if len(seal.returned) > 0:
             most = self.most_out()
             if len(seal.returned) > most or len(node.pending) + len(seal.returned) > 2 * most:
-                return "it gives back more than there is"
+                return "it returns more permits than the pool has"
             if self.is_stolen(seal):
-                return "it gives back what others hold"
+                return "it returns permits that other nodes hold"
         if state is not None:
             if state.epoch != seal.epoch or self.miscounts(state):
-                return "its token has other permits than there are"
+                return "its token has a wrong number of permits"
             out = {entry.fence: entry.permits for entry in state.ledger}
             for fence, grant in node.grants.items():
                 lives = grant.epoch == state.epoch and grant.until > node.now
                 if lives and out.get(fence, 0) < grant.permits:
-                    return "its token does not name what we hold"
+                    return "its token does not list permits that this node holds"
             self.drop_unproved(state.ledger)
         if node.fixed and seal.epoch > node.adopted and seal.boot == node.boot:
             return self.store(sender, seal, size)
@@ -326,7 +326,7 @@ class Door:
         if len(self.node.pending) > 0:
             for fence in self.proofs.unproved(ledger):
                 del self.node.pending[fence]
-                self.mesh.refusals.note("?", f"permits of {self.pool.name} that others hold")
+                self.mesh.refusals.note("?", f"permits of {self.pool.name} that other nodes hold")
 
     def store(self, sender: str, seal: Seal, size: int) -> str:
         """For an epoch that is not here yet."""

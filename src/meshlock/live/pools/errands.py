@@ -81,8 +81,8 @@ class Errands:
             members = self.within_reach()
             if not members:
                 raise Refused(
-                    f"No member of {self.pool.name} can be reached, and only members change a "
-                    f"pool: see who its members are, and mend their links or start them."
+                    f"No member of {self.pool.name} is reachable, and only members can change "
+                    "a pool: start the members, or mend their links."
                 )
             self.last += 1
             wish = Wish(self.last, 0, add, remove, permits, names)
@@ -134,7 +134,7 @@ class Errands:
                 return
             answer = _answer(payload)
         except UNREADABLE as error:
-            raise BadFrame(f"a {kind} with other fields than it has: {error}") from None
+            raise BadFrame(f"a {kind} with wrong fields: {error}") from None
         member, future = self.asked.get(answer.question, ("", None))
         if future is not None and member == sender and not future.done():
             future.set_result(answer)
@@ -150,7 +150,9 @@ class Errands:
             names = ", ".join(self.pool.members.names())
             why = f"{sender} is not a member of {self.pool.name}, and where nodes have certificates"
             why += f" only members change a pool: do it at one of {names}."
-            mesh.refusals.note(sender, f"it wants to change {self.pool.name} and is not a member")
+            mesh.refusals.note(
+                sender, f"it requested a change of {self.pool.name} and is not a member"
+            )
             self.answer(sender, Answer(wish.question, why[:LONGEST], False))
         elif wish.epoch != self.epoch():
             return  # it is said again, if it still holds

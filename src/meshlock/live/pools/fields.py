@@ -153,8 +153,8 @@ class Shape:
         for name in kind.fields:
             if name not in FIELDS:
                 raise Refused(
-                    f"Live nodes do not know the field '{name}' of {kind.kind}: call it as one of "
-                    f"{', '.join([known for known in FIELDS if ' ' not in known])}."
+                    f"Live nodes cannot encode the field '{name}' of {kind.kind}: rename it "
+                    f"to one of {', '.join([known for known in FIELDS if ' ' not in known])}."
                 )
             fields.append(FIELDS.get(f"{algorithm} {name}", FIELDS[name]))
         self.decode: Callable[[bytes], tuple[Any, ...]]
@@ -176,7 +176,7 @@ class Shape:
         try:
             fields = self.decode(payload)
         except UNREADABLE as error:
-            raise BadFrame(f"a {self.name} with other fields than it has: {error}") from None
+            raise BadFrame(f"a {self.name} with wrong fields: {error}") from None
         if not self.sealed:
             return self.kind(receiver, *fields)
         message = self.kind(receiver, *fields[1:])

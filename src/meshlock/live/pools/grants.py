@@ -178,16 +178,16 @@ def urgency(priority: int, deadline: float | None) -> int:
     if deadline is None:
         return priority
     if priority != 0:
-        raise Refused("Say how urgent a request is by its priority or its deadline, not by both.")
+        raise Refused("Both priority and deadline are given: give one of them.")
     if type(deadline) not in (int, float) or not 0 <= deadline <= LATEST:
-        raise Refused(f"deadline is seconds from now, 0 to {LATEST}, not {deadline!r}.")
+        raise Refused(f"deadline must be seconds from now, 0 to {LATEST}, not {deadline!r}.")
     return -int((time.time() - ERA + deadline) * 10)
 
 
 def part(permits: int, held: int) -> bool:
     """Is it a part of what is held, and not all of it?"""
     if type(permits) is not int or not 1 <= permits <= held:
-        raise Refused(f"This grant has {held} of the permits: {permits!r} cannot be released.")
+        raise Refused(f"Cannot release {permits!r} permits: this grant has {held}.")
     return permits < held
 
 

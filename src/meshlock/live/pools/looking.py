@@ -46,7 +46,7 @@ class Seen(msgspec.Struct, array_like=True, frozen=True):
         if self.free < want:
             return f"{self.free} free, {want} wanted"
         if self.top is not None and self.top >= priority:
-            return f"{self.free} free, {want} wanted, and others are ahead"
+            return f"{self.free} free, {want} wanted, and other requests are ahead"
         return ""
 
 
@@ -136,7 +136,7 @@ class Looking:
                 return
             seen = _seen(payload)
         except UNREADABLE as error:
-            raise BadFrame(f"a {kind} with other fields than it has: {error}") from None
+            raise BadFrame(f"a {kind} with wrong fields: {error}") from None
         asked, future = self.asked.get(seen.question, ("", None))
         if asked == sender and future is not None and not future.done():
             future.set_result(seen)

@@ -171,7 +171,7 @@ class Members:
         other = f"{permits} permits, leases of {lease / (1 - DRIFT) / 1e6:.3g} s, members {names}"
         return (
             f"{self.name(conflict.node)} has a conflicting configuration of the pool "
-            f"{self.pool.name} ({other}): give the same everywhere."
+            f"{self.pool.name} ({other}): use the same at all nodes."
         )
 
     # -- members -----------------------------------------------------------------------
@@ -180,10 +180,13 @@ class Members:
         """Have the members change; done when an epoch goes by the new ones."""
         node, pool = self.node, self.pool
         if added and not self.reaches(name):
-            raise Refused(f"{name} is not on the map of the mesh: start it, then add it.")
+            raise Refused(f"{name} is not on the link map: start it, then add it.")
         number = pool.meet(name)
         if not added and node.members == (number,):
-            raise Refused(f"{name} is the last member of {pool.name}: one must stay.")
+            raise Refused(
+                f"Cannot remove {name}: it is the last member of {pool.name}. Add another "
+                "one first."
+            )
         change = Change(add=number) if added else Change(remove=number)
         if not node.member:
             await self.ask(change, **{"add" if added else "remove": name})
@@ -225,8 +228,8 @@ class Members:
         reached = len(node.pace.reached())
         if self.has_quorum():
             raise Refused(
-                f"{reached} of {len(node.members)} members of {self.pool.name} are reachable, "
-                f"which is a quorum: it goes on by itself, and nothing is to be reset."
+                f"Cannot reset {self.pool.name}: {reached} of {len(node.members)} members "
+                "are reachable, which is a quorum. The pool recovers by itself."
             )
 
     async def ask(self, change: Change, **wish: Any) -> None:
@@ -241,7 +244,7 @@ class Members:
         members confirm when it is, but we may be the only one."""
         node, pace = self.node, self.node.pace
         if pace.change is not None:
-            raise Refused("Another change of the pool is under way: wait for it.")
+            raise Refused("Another change of the pool is under way: try again when it is done.")
         while node.holder_hop < 0 or not change.is_made(node.config) or self.disk.is_behind():
             pace.change = change
             self.tell_time()
@@ -318,11 +321,11 @@ class Members:
         """What the pool survives, in a sentence."""
         members = self.names()
         if len(members) == 0:
-            return "who the members are is not known yet"
+            return "the members are not known yet"
         if len(members) == 1:
             return (
-                f"{members[0]} is the only member: while it is down, nobody gets permits; "
-                f"3 nodes survive that"
+                f"{members[0]} is the only member: while it is down, no permits are "
+                "granted; 3 members survive the crash of one"
             )
         lost = len(members) - majority(self.node.members)
         return f"{lost} of the {len(members)} members may crash at a time"

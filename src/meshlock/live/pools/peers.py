@@ -162,7 +162,7 @@ class Peers:
         pool = self.pool
         self.heard[peer] = self.heard.get(peer, 0) + 1
         if self.heard[peer] > MOST_NEWS:
-            raise BadFrame(f"more news of {pool.name!r} than there are")
+            raise BadFrame(f"more notices about {pool.name!r} than allowed")
         try:
             news = _decode(payload)
             refuse_incredible(news.configuration, pool.name)
@@ -175,7 +175,7 @@ class Peers:
             if pool.configuration is None or pool.configuration.identity in self.withdrawn:
                 self.follow(news)
         except (*UNREADABLE, Refused) as error:
-            raise BadFrame(f"a configuration that cannot be: {error}") from None
+            raise BadFrame(f"an invalid configuration: {error}") from None
         assert pool.configuration is not None
         if news.configuration.identity == pool.configuration.identity:
             self.shares(peer, news)
@@ -211,7 +211,7 @@ class Peers:
     def goes_on(self, peer: str, payload: bytes) -> None:
         """It does not, but a lease from now it may have to."""
         name, members = self.pool.name, self.pool.members
-        self.mesh.refusals.note(peer, f"it says that the pool {name} is over, which goes on")
+        self.mesh.refusals.note(peer, f"it claims that the pool {name} has ended, but it has not")
         if members is not None and peer not in self.doubted:
             self.doubted.add(peer)
             lease = members.configuration.lease / 1e6
@@ -260,7 +260,7 @@ class Peers:
             self.conflict(peer, ours, theirs)
         elif rival.used or (not used and theirs.identity < ours.identity):
             if pool.founding:
-                tell(INFO, "founding withdrawn", pool=pool.name, founder=theirs.founder)
+                tell(INFO, "new pool withdrawn", pool=pool.name, founder=theirs.founder)
                 self.withdraw((ours.identity,))
                 self.follow(rival)
                 self.shares(peer, rival)
@@ -274,14 +274,14 @@ class Peers:
         if ours.by_name or theirs.by_name or bool(ours.lease) != bool(theirs.lease):
             text = (
                 f"{peer} has a conflicting configuration of the pool {name} "
-                f"({terms(theirs)}; ours: {terms(ours)}): give the same everywhere."
+                f"({terms(theirs)}; here: {terms(ours)}): use the same at all nodes."
             )
         else:
             text = (
-                f"Two separate pools have the name {name}: {peer} is in the one that "
-                f"{theirs.founder} made, we are in the one that {ours.founder} made. Stop all "
-                f"nodes of one, remove its files '{name}.promised' from their state folders, and "
-                f"start them again: they join the other."
+                f"Two separate pools have the same name, {name}: {peer} is in the one "
+                f"that {theirs.founder} made, this node is in the one that {ours.founder} "
+                f"made. Stop all nodes of one, remove its files '{name}.promised' from "
+                "their state folders, and start them again: they join the other."
             )
         self.conflicts[peer] = text
         now = self.mesh.loop.time()

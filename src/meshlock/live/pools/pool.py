@@ -72,7 +72,7 @@ again without waiting for anything else would receive nothing and starve all oth
 LOST_AFTER = 10.0
 """Seconds after which a token that nobody has seen is said to be lost; without leases only."""
 
-SILENT = "the token's holder does not answer"
+SILENT = "the holder of the token does not answer"
 
 PICTURED_FOR = 0.1
 """Seconds in which one picture of the mesh is enough."""
@@ -229,7 +229,7 @@ class Pool(AnyPool):
             while True:
                 refusal = await self.refusal(want, priority)
                 if waiter is not None and self.mesh.loop.time() > end:
-                    refusal = refusal or "others were faster"
+                    refusal = refusal or "other requests were first"
                 if refusal:
                     raise NotInTime(f"No permits of {self.name} at once: {refusal}.")
                 if waiter is None:
@@ -262,8 +262,9 @@ class Pool(AnyPool):
         if self.unseen < LOST_AFTER:
             return ""
         return (
-            f"Nobody has seen the token of {self.name} for {self.unseen:.0f} s: a node that had it "
-            f"is gone or cut off. If it is gone for good, reset the pool."
+            f"The token of {self.name} was not seen for {self.unseen:.0f} s: the node "
+            "that had it crashed or is unreachable. If it does not return, reset the "
+            "pool."
         )
 
     async def introduced(self) -> None:
@@ -339,12 +340,13 @@ class Pool(AnyPool):
         made = configuration.permits
         if self.asked_permits not in (None, made) and not configuration.replaces:
             raise Refused(
-                f"Pool {self.name} has {made} permits, not {self.asked_permits}: its founder "
-                f"{configuration.founder} says so."
+                f"Pool {self.name} has {made} permits, not {self.asked_permits}: its "
+                f"founder {configuration.founder} decided. Use {made}, or leave permits "
+                "out."
             )
         self.refuse_more(want)
         if want > 1 and self.algorithm is not None and self.algorithm.problem != "h-of-k":
-            raise Refused(f"{self.algorithm.name} grants one permit at a time: want 1.")
+            raise Refused(f"{self.algorithm.name} grants one permit at a time: use want 1.")
 
     def goes_on(self) -> bool:
         """Whatever others say of another pool of this name: a quorum of several does."""
@@ -357,7 +359,9 @@ class Pool(AnyPool):
     def refuse_more(self, want: int) -> None:
         k = self.permits
         if k is not None and want > k:
-            raise Refused(f"Pool {self.name} has {k} permits; {want} can never be granted.")
+            raise Refused(
+                f"Cannot grant {want} permits: pool {self.name} has {k}. Use want {k} or less."
+            )
 
     def resized(self) -> None:
         """There are other permits than before: who waits for more than that waits in vain."""
@@ -382,9 +386,7 @@ class Pool(AnyPool):
         permits, names = limits.named_permits(permits)
         await self.introduced()
         if self.members is None or self.algorithm is None:
-            raise Refused(
-                f"The permits of {self.name} cannot change: it has no leases, so no epochs."
-            )
+            raise Refused(f"The permits of {self.name} cannot be changed: the pool has no leases.")
         self.refuse_names(permits, names, self.members.slot_names())
         refuse_too_many(self.name, permits)
         refuse_impossible(
@@ -398,18 +400,18 @@ class Pool(AnyPool):
         """``known``: all names that permits of this pool have or had."""
         if names and not known:
             raise Refused(
-                f"The permits of {self.name} have no names: say how many there are to be, or make "
-                f"another pool whose permits have names."
+                f"The permits of {self.name} have no names: give a number, or make "
+                "another pool whose permits have names."
             )
         if known and not names and permits > len(known):
             raise Refused(
-                f"Pool {self.name} has {len(known)} named permits, {known[0]} to {known[-1]}: name "
-                f"all {permits} that there are to be."
+                f"Pool {self.name} has {len(known)} named permits, {known[0]} to "
+                f"{known[-1]}: give all {permits} names."
             )
         if len({*known, *names}) > limits.MOST_NAMED:
             raise Refused(
-                f"Pool {self.name} has had {len(known)} names, and {limits.MOST_NAMED} are the "
-                f"most: use some of them again, or make another pool."
+                f"Pool {self.name} has had {len(known)} names, and {limits.MOST_NAMED} is "
+                "the limit: reuse some of them, or make another pool."
             )
 
     async def change_members(
@@ -422,9 +424,9 @@ class Pool(AnyPool):
         """
         await self.introduced()
         if self.members is None:
-            raise Refused(f"The pool {self.name} has no members: only pools with leases have.")
+            raise Refused(f"The pool {self.name} has no members: it was made without leases.")
         if (add is None) == (remove is None):
-            raise Refused("Members come and go one at a time: say one to add or one to remove.")
+            raise Refused("Members change one at a time: give one to add or one to remove.")
         name = limits.name(add if remove is None else remove, "node")
         async with asyncio.timeout(limits.timeout(timeout)):
             return await self.members.change(name, add is not None)
@@ -433,7 +435,10 @@ class Pool(AnyPool):
 
     def new_waiter(self, want: int, priority: int, label: str) -> Waiter:
         if len(self.clients) >= MOST_WAITING:
-            raise Refused(f"{MOST_WAITING:,} requests of this node wait for {self.name} already.")
+            raise Refused(
+                f"{MOST_WAITING:,} requests of this node wait for {self.name} already: "
+                "try again later."
+            )
         want, priority = int(want), int(priority)  # of whatever class they were
         return self.numbered(Waiter(0, want, priority, monotonic(), label))
 
@@ -542,7 +547,7 @@ class Pool(AnyPool):
         """Have the token come here, on behalf of nobody: its holder wants to leave."""
         if self.pulling in self.clients:
             return
-        waiter = self.new_waiter(1, int(limits.PRIORITY.least), "its node leaves")
+        waiter = self.new_waiter(1, int(limits.PRIORITY.least), "its node is leaving")
         waiter.abandoned = True
         self.pulling = waiter.number
         self.ask(waiter)
@@ -686,7 +691,7 @@ class Pool(AnyPool):
             if frame.identity == self.identity:
                 self.errands.receive(sender, frame.kind, frame.payload)
         else:
-            raise BadFrame(f"a message {frame.kind[:64]!r}, which its algorithm does not have")
+            raise BadFrame(f"an unknown message {frame.kind[:64]!r}")
 
     def deliver(self, sender: str, frame: Carry | Routed, shape: Shape) -> None:
         number = self.numbers.get(sender)
@@ -698,7 +703,7 @@ class Pool(AnyPool):
         seal, size = message.seal, len(frame.payload)
         if seal is not None and seal.state is not None:
             if frame.stamp is None:
-                raise BadFrame(f"a {frame.kind} with a token that does not say how old it is")
+                raise BadFrame(f"a {frame.kind} with a token without its age")
             seal.travelled = int(self.mesh.age(frame.stamp) * (1 + 2 * DRIFT)) // 1000 + 1
         self.measures.received += 1
         door = self.members.door if self.members is not None else None
@@ -736,9 +741,9 @@ class Pool(AnyPool):
     def stranger(self, name: str) -> int:
         """Somebody writes to us whom we have not met."""
         if self.reliable and self.members is None:
-            raise BadFrame(f"a message of {name}, which is no node of this pool")
+            raise BadFrame(f"a message of {name}, which is not a node of this pool")
         if len(self.numbers) > 2 * limits.MOST_NODES:
-            raise BadFrame("a message of one more node than there can be")
+            raise BadFrame("a message of more nodes than allowed")
         return self.meet(name)
 
     def forget(self) -> None:
@@ -841,7 +846,9 @@ class Pool(AnyPool):
             members.refuse_if_quorum()
             floor = max(1, members.node.promised.counter, members.node.highest.counter)
         elif self.core is not None and self.core.tokens() > 0:
-            raise Refused(f"The token of {self.name} is here: nothing is lost.")
+            raise Refused(
+                f"Cannot reset {self.name}: its token is at this node, so nothing is lost."
+            )
         tell(WARNING, "pool reset", pool=self.name, node=self.me, replaces=before.identity)
         self.asked_permits = None
         self.peers.reset()
@@ -970,9 +977,9 @@ class Pool(AnyPool):
         except TimeoutError:
             if self.members is not None and not self.members.has_token():
                 # what a client may use until its lease ends, or was for somebody who has died
-                tell(WARNING, "left while permits are out", node=self.me, pool=self.name)
+                tell(WARNING, "left with permits held", node=self.me, pool=self.name)
             else:
-                tell(ERROR, "left without handing over", node=self.me, pool=self.name)
+                tell(ERROR, "left without handing over the token", node=self.me, pool=self.name)
 
     def dissolve(self) -> None:
         """With the only node that was ever in it the pool is over."""

@@ -85,8 +85,8 @@ class PoolConfiguration(msgspec.Struct, array_like=True, frozen=True):
             return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) >> 1
         if name not in self.members:
             raise Refused(
-                f"{name} is not a member of the pool {self.pool}: {self.algorithm} is for fixed "
-                f"networks, so whoever founds the pool must list it."
+                f"{name} is not a node of the pool {self.pool}: {self.algorithm} is for "
+                "fixed networks, so the founder must list all nodes."
             )
         return self.members.index(name)
 
@@ -121,7 +121,7 @@ def founded(
     """Of a new pool without recovery, or a sentence why it cannot be."""
     entry, settled = chosen(algorithm, False, options)
     if permits is None:
-        raise Refused(f"Whoever founds the pool {pool} says how many permits it has.")
+        raise Refused(f"The pool {pool} has no number of permits: set permits at its founder.")
     everybody = [founder, *[name for name in nodes if name != founder]]
     if entry.changing_links:
         complete, pairs = False, []
@@ -187,8 +187,8 @@ def reset(
     """Of the pool that this node makes anew in place of one that cannot go on."""
     if not before.lease and before.members:
         raise Refused(
-            f"{before.algorithm} without recovery is for nodes that do not fail: close all nodes "
-            f"of {before.pool} and found it again."
+            f"{before.algorithm} without recovery cannot survive a restart: close all "
+            f"nodes of {before.pool} and make it again."
         )
     rules: dict[str, int] = {}
     if before.by_name:
@@ -224,12 +224,15 @@ def agreed(
     Members come and go later, so they are no part of the pool's identity."""
     entry, settled = chosen(algorithm, True, options)
     if permits is None:
-        raise Refused(f"The members of the pool {pool} say how many permits it has.")
+        raise Refused(f"The pool {pool} has no number of permits: set permits at its members.")
     refuse_too_many(pool, permits)
     refuse_impossible(entry, permits=permits, want=1, complete=True, fifo=True, changing=False)
     everybody = tuple(sorted({limits.name(member, "node") for member in members}))
     if len(everybody) > MOST_MEMBERS:
-        raise Refused(f"{MOST_MEMBERS} members are enough; others may use the pool all the same.")
+        raise Refused(
+            f"More than {MOST_MEMBERS} members: name fewer. Other nodes can use the "
+            "pool all the same."
+        )
     microseconds = int(limits.lease(lease) * 1_000_000)
     text = f"{pool} {permits} {microseconds} {entry.name} {sorted(settled.items())} {names}"
     identity = int.from_bytes(hashlib.sha256(text.encode()).digest()[:6])
@@ -243,8 +246,9 @@ def refuse_too_many(pool: str, permits: int) -> None:
     most = limits.LEASED_PERMITS.most
     if permits > most:
         raise Refused(
-            f"Pool {pool} is to have {permits:,} permits; with members {most:,} are the most: let "
-            f"one permit stand for several things, or have no members (recovery 'none')."
+            f"Pool {pool} has {permits:,} permits, and {most:,} is the limit with "
+            "members: let one permit stand for several things, or have no members "
+            "(recovery 'none')."
         )
 
 
@@ -259,7 +263,7 @@ def refuse_incredible(configuration: PoolConfiguration, pool: str) -> None:
         if max(len(members), configuration.most_members) > MOST_MEMBERS:
             raise Refused(f"it has {len(members)} members, not {limits.MEMBERS}")
         if bool(members) != configuration.by_name:
-            raise Refused("its members are by name, and choose themselves")
+            raise Refused("its members are named, and also choose themselves")
     elif members and configuration.founder != members[0]:
         raise Refused("its founder is not the first of its nodes")
     else:
@@ -270,7 +274,7 @@ def refuse_incredible(configuration: PoolConfiguration, pool: str) -> None:
     if configuration.names and len(set(configuration.names)) != configuration.permits:
         raise Refused("it does not name every permit once")
     if any(max(link) >= len(members) for link in configuration.links):
-        raise Refused("its links lead to nobody")
+        raise Refused("its links name unknown nodes")
 
 
 def fixed_links(
@@ -279,8 +283,8 @@ def fixed_links(
     """The links by number; every two members are linked unless it is said who is."""
     if len(everybody) < 2:
         raise Refused(
-            f"{algorithm.name} is for fixed networks: give all nodes of the pool when you "
-            f"found it, or choose an algorithm for changing links such as jiang."
+            f"{algorithm.name} is for fixed networks: name all nodes of the pool, or "
+            "choose an algorithm for changing links such as jiang."
         )
     size = len(everybody)
     if links is None:
@@ -288,10 +292,10 @@ def fixed_links(
     place = {name: number for number, name in enumerate(everybody)}
     for name in (name for link in links for name in link):
         if name not in place:
-            raise Refused(f"The link to {name} leads nowhere: add {name} to the members.")
+            raise Refused(f"A link names {name}, which is not a member: add {name} to the members.")
     pairs = sorted({(min(a, b), max(a, b)) for a, b in ((place[x], place[y]) for x, y in links)})
     if Graph(size, pairs).reached < size:
-        raise Refused("These links do not reach all members: add some.")
+        raise Refused("The links do not connect all members: add links.")
     return pairs
 
 
@@ -304,9 +308,9 @@ def made(configuration: PoolConfiguration, me: str, founding: bool, out: list[Ef
     if configuration.members:
         if me == configuration.founder and not founding:
             raise Refused(
-                f"{me} founded the pool {configuration.pool} and lost it by restarting: "
-                f"{entry.name} without recovery is for nodes that do not fail, so close all its "
-                f"nodes and found it again."
+                f"{me} made the pool {configuration.pool} and lost it by a restart: "
+                f"{entry.name} without recovery cannot survive one. Close all nodes of "
+                "the pool and make it again."
             )
         network = Graph(len(configuration.members), configuration.links)
         return entry.make(network, permits, options, out)[number]

@@ -59,8 +59,8 @@ class Promises:
             lock = (self.folder / "lock").open("wb")
         except OSError as error:
             raise Refused(
-                f"Cannot keep promises in {self.folder}: {error.strerror}. Name another state "
-                f"folder, or say that there is none."
+                f"Cannot write to the state folder {self.folder}: {error.strerror}. Use "
+                "another one, or state 'none'."
             ) from None
         if sys.platform != "win32":
             import fcntl
@@ -70,8 +70,8 @@ class Promises:
             except OSError:
                 lock.close()
                 raise Refused(
-                    f"Another process has its state in {self.folder}: give this node another name "
-                    f"or state folder."
+                    f"Another process uses the state folder {self.folder}: give this node "
+                    "another name or state folder."
                 ) from None
         self.lock = lock
 
@@ -90,8 +90,8 @@ class Promises:
             return msgspec.json.decode(path.read_bytes(), type=Promised)
         except (OSError, msgspec.MsgspecError) as error:
             raise Refused(
-                f"{path} cannot be read ({error}): if the disk failed, remove it; the node "
-                f"then starts as one that has forgotten, which is safe."
+                f"Cannot read {path} ({error}). If the disk failed, remove the file: the "
+                "node then starts without memory, which is safe."
             ) from None
 
     def write(self, promised: Promised) -> bool:
@@ -107,7 +107,7 @@ class Promises:
             self.settle()
         except OSError as error:
             if not self.muted:
-                tell(ERROR, "cannot keep a promise", file=str(path), reason=str(error))
+                tell(ERROR, "promise not written", file=str(path), reason=str(error))
             self.muted = True
             return False
         self.muted = False
@@ -119,7 +119,7 @@ class Promises:
             self.path(pool).unlink(missing_ok=True)
             self.settle()
         except OSError as error:
-            tell(ERROR, "cannot forget a pool", pool=pool, reason=str(error))
+            tell(ERROR, "pool file not removed", pool=pool, reason=str(error))
 
     def settle(self) -> None:
         """Have the folder itself on disk."""

@@ -172,7 +172,7 @@ def towards(pool: Pool) -> str | None:
 def brief(pool: Pool | None) -> View:
     """What :meth:`Pool.describe` says, cut to what fits."""
     if pool is None:
-        return View(False, "this node has not heard of it")
+        return View(False, "this node does not know it")
     said = pool.describe()
     if not said["known"]:
         return View(False, str(said["why"])[:400])
@@ -381,7 +381,7 @@ class Views:
             elif frame.kind == VIEW:
                 self.learn(sender, *_answer(frame.payload))
         except UNREADABLE as error:
-            self.mesh.refusals.note(sender, f"it sent a view that cannot be read: {error}")
+            self.mesh.refusals.note(sender, f"it sent an invalid view: {error}")
 
     def answer(self, asker: str, question: int, pool: str) -> None:
         now, who = self.mesh.time(), (asker, pool)
