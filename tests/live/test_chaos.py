@@ -61,7 +61,7 @@ def test_a_plan_that_names_strangers_is_refused(tmp_path: Path):
     plan = plans.make(5, nodes=5)
     plan.nodes = plan.nodes[:2]
     plans.save(plan, tmp_path / "plan.json")
-    with pytest.raises(Refused, match="no such"):
+    with pytest.raises(Refused, match="not all of which exist: correct the plan"):
         plans.load(tmp_path / "plan.json")
 
 
@@ -395,7 +395,7 @@ def test_a_stall_without_excuse_is_noticed():
     assert verdict.violated == ["resumed"]
     assert verdict.violations[0].sentence == (
         "no grant for 16.0 s (promised: 15 s) although b/1 waited, permits were free and a "
-        "majority was awake"
+        "quorum was up"
     )
     assert story(*use("a", 5, 6, 7, 1), asks("b", 8), gives_up("b", 22)).violated == []
 
