@@ -72,7 +72,7 @@ class Entry:
         if table.get("withdrawals"):
             words.append("withdrawals")
         if table.get("repeat"):
-            words.append("again and again")
+            words.append("repeated")
         if table.get("capacity"):
             words.append(f"at most {table['capacity']} on a link")
         words += self.faults()
