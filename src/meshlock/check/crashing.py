@@ -43,6 +43,7 @@ earlier, which allows more. Only the member refuses lower epochs earlier than it
 from __future__ import annotations
 
 from array import array
+from collections.abc import Container
 from typing import Final, cast
 
 from meshlock.algorithms.interface import NIL
@@ -144,7 +145,7 @@ class Crashing(Model):
         self.arounds = array("q")  # mailbox and rest, as a pair
         self.around_numbers: dict[int, int] = {}
         self.first: World | None = None
-        self.seen: set[int] = set()  # states that were judged when they were reached first
+        self.seen: Container[int] = set()  # states that were judged when they were reached first
         self.acts: list[Act] | None = None  # what happens is noted here, if anybody listens
 
     # -- states as numbers ---------------------------------------------------------------------
@@ -207,7 +208,7 @@ class Crashing(Model):
 
     # -- the first state -----------------------------------------------------------------------
 
-    def attach(self, numbers: dict[int, int], seen: set[int]) -> None:
+    def attach(self, numbers: dict[int, int], seen: Container[int]) -> None:
         self.seen = seen
 
     def initial(self) -> int:

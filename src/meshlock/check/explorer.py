@@ -9,9 +9,13 @@ already, a dictionary with the states' numbers takes the place of the set.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 
 from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.check.model import AT_REST, Fault, Model
+
+Adjacency = tuple[Sequence[int], Sequence[int]]
+"""Where transitions lead, state after state; and where among them those of each state begin."""
 
 
 class Violation:
@@ -45,6 +49,7 @@ class Explorer:
         self.depth = 0
         self.level_end = 1  # number of states up to the present depth
         self.violations: dict[str, Violation] = {}  # the first of each property
+        self.stopped = ""  # why the search cannot go on, though there is more to do
         model.attach(self.numbers, self.seen)
         start = model.initial()
         if self.numbered:
@@ -64,8 +69,9 @@ class Explorer:
     def state(self, number: int) -> int:
         return self.states[number]
 
-    def gather(self) -> None:
-        """Have all transitions at hand, if it was said that they are wanted."""
+    def adjacency(self) -> Adjacency | None:
+        """All transitions, by the states they begin in; None if they are not known."""
+        return self.edges, self.offsets
 
     def close(self) -> None:
         """Nobody has more questions."""

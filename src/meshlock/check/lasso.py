@@ -20,6 +20,7 @@ same thing happens: see :mod:`.abstraction`.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 
 from meshlock.check.explorer import Explorer, Violation
 from meshlock.check.model import Model
@@ -37,14 +38,16 @@ class Lassos:
         explorer = self.explorer
         if explorer.backward == 0:
             return None
-        cyclic = components(len(explorer.states), explorer.edges, explorer.offsets)
+        rows = explorer.adjacency()
+        assert rows is not None, "whoever looks for lassos keeps transitions"
+        cyclic = components(explorer.count(), *rows)
         if not cyclic:
             return None
         members = {number for component in cyclic for number in component}
         self.collect(members)
         starving: dict[int, set[int]] = {}  # client: the states in which it waits
         for number in members:
-            for client in self.model.waiting(explorer.states[number]):
+            for client in self.model.waiting(explorer.state(number)):
                 starving.setdefault(client, set()).add(number)
         best: Violation | None = None
         for client in sorted(starving):
@@ -58,12 +61,13 @@ class Lassos:
     def collect(self, members: set[int]) -> None:
         """Steps between states that lie on cycles, with their labels."""
         explorer, model = self.explorer, self.model
-        for number in sorted(members):
-            model.expand(explorer.states[number])
+        numbers = {explorer.state(number): number for number in sorted(members)}
+        for state, number in numbers.items():
+            model.expand(state)
             self.steps[number] = [
-                (explorer.numbers[state], model.labels[k])
-                for k, state in enumerate(model.successors)
-                if explorer.numbers[state] in members
+                (numbers[after], model.labels[k])
+                for k, after in enumerate(model.successors)
+                if after in numbers
             ]
         model.faults.clear()
 
@@ -86,14 +90,14 @@ class Lassos:
     def debts(self, component: list[int]) -> set[int]:
         standing: set[int] | None = None
         for number in component:
-            owed = set(self.model.owed(self.explorer.states[number]))
+            owed = set(self.model.owed(self.explorer.state(number)))
             standing = owed if standing is None else standing & owed
         return standing if standing is not None else set()
 
     def payments(self, component: list[int]) -> set[int]:
         inside = set(component)
         return {
-            self.model.pays(self.explorer.states[number], label)
+            self.model.pays(self.explorer.state(number), label)
             for number in component
             for other, label in self.steps[number]
             if other in inside
@@ -109,7 +113,7 @@ class Lassos:
         states, labels = explorer.way(entry)
         loop = len(labels)
         here = entry
-        every = {debt for number in component for debt in model.owed(explorer.states[number])}
+        every = {debt for number in component for debt in model.owed(explorer.state(number))}
         for debt in sorted(every):
             here = self.walk(here, inside, states, labels, debt, -1)
         if here != entry or len(labels) == loop:
@@ -136,16 +140,16 @@ class Lassos:
         while level:
             further: list[int] = []
             for number in level:
-                if debt >= 0 and debt not in model.owed(explorer.states[number]):
+                if debt >= 0 and debt not in model.owed(explorer.state(number)):
                     return self.retrace(start, number, came, states, labels)
                 for other, label in self.steps[number]:
                     if other not in inside:
                         continue
-                    paid = debt >= 0 and model.pays(explorer.states[number], label) == debt
+                    paid = debt >= 0 and model.pays(explorer.state(number), label) == debt
                     if paid or other == goal:
                         self.retrace(start, number, came, states, labels)
                         labels.append(label)
-                        states.append(explorer.states[other])
+                        states.append(explorer.state(other))
                         return other
                     if other not in seen:
                         seen.add(other)
@@ -170,17 +174,17 @@ class Lassos:
             number = before
         for number, label in reversed(back):
             labels.append(label)
-            states.append(self.explorer.states[number])
+            states.append(self.explorer.state(number))
         return end
 
 
-def components(size: int, edges: array[int], offsets: array[int]) -> list[list[int]]:
+def components(size: int, edges: Sequence[int], offsets: Sequence[int]) -> list[list[int]]:
     """The strongly connected components that have a cycle (Tarjan's algorithm, unrolled)."""
-    index = array("q", [-1]) * size
-    low = array("q", [0]) * size
+    index = array("i", [-1]) * size
+    low = array("i", [0]) * size
     position = array("q", [0]) * size
     on_stack = bytearray(size)
-    stack: list[int] = []
+    stack = array("i")
     found: list[list[int]] = []
     counter = 0
     for root in range(size):

@@ -7,6 +7,8 @@ timers among them, can be explored by writing another.
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from meshlock.algorithms.interface import Effect, Frozen
 
 Part = Frozen
@@ -64,9 +66,9 @@ class Model:
     def initial(self) -> int:
         raise NotImplementedError
 
-    def attach(self, numbers: dict[int, int], seen: set[int]) -> None:
+    def attach(self, numbers: dict[int, int], seen: Container[int]) -> None:
         """The states that the explorer has seen: for a model that is ``numbered`` their numbers
-        in order of discovery are kept up to date, for others the set."""
+        in order of discovery are kept up to date, for others ``seen``, which has those at hand."""
 
     def expand(self, state: int) -> None:
         """Fill ``successors`` and ``labels`` with every step from here, ``faults`` with

@@ -53,6 +53,8 @@ full graph is explored too, because the reduced one need not contain the shortes
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from meshlock.check.model import Act, Model
 from meshlock.check.system import LEAVE, NODE, NOTHING_DUE, REQUEST, Outcome, Run, System
 
@@ -101,7 +103,7 @@ class Reduced(Model):
     def initial(self) -> int:
         return self.system.initial()
 
-    def attach(self, numbers: dict[int, int], seen: set[int]) -> None:
+    def attach(self, numbers: dict[int, int], seen: Container[int]) -> None:
         self.numbers = numbers
 
     # -- bundles ----------------------------------------------------------------------------

@@ -16,8 +16,10 @@ from queue import Empty
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any
 
-from meshlock.check.explorer import Explorer, Violation
+from meshlock.check.disk import Space
+from meshlock.check.explorer import Adjacency, Explorer, Violation
 from meshlock.check.model import AT_REST, Fault, Model
+from meshlock.check.outgrowing import OutgrowingWorker
 from meshlock.check.worker import SHIFT, Batch, Worker, unpacked, whose
 from meshlock.errors import Refused
 
@@ -43,11 +45,19 @@ class Shared(Explorer):
     """Breadth first like any explorer: alone at first, to see which part of a state to share them
     by, then on several cores. It cannot tell where cycles are, only whether there are any."""
 
-    def __init__(self, model: Model, most: int, workers: int, graph: bool = False) -> None:
+    def __init__(
+        self,
+        model: Model,
+        most: int,
+        workers: int,
+        graph: bool = False,
+        space: Space | None = None,
+    ) -> None:
         if "fork" not in get_all_start_methods():
             raise Refused("This system cannot share a search: leave out --workers.")
         super().__init__(model, most, graph)
         self.workers = workers
+        self.space = None if space is None else space.shared(workers)
         self.pipes: list[Connection] = []  # none while one is enough
         self.processes: list[BaseProcess] = []
         self.figures: list[tuple[int, int, int, int]] = [(0, 0, 0, 0)] * workers
@@ -63,8 +73,8 @@ class Shared(Explorer):
         by, most = self.choice(), -(-self.most // self.workers)
         for me in range(self.workers):
             ours, theirs = context.Pipe()
-            worker = (self.model, me, by, self.workers, most, self.graph)
-            given = (worker, inboxes, theirs, os.getpid())
+            worker = (self.model, me, by, self.workers, most)
+            given = (worker, self.graph, self.space, inboxes, theirs, os.getpid())
             process = context.Process(target=search, args=given, daemon=True)
             process.start()
             self.processes.append(process)
@@ -136,9 +146,18 @@ class Shared(Explorer):
         """How many states those before this one have: all are counted from one to the next."""
         return sum([states for states, _, _, _ in self.figures[:worker]])
 
-    def end(self, worker: int, cpu: float, full: bool, backward: int, firsts: list[Any]) -> None:
+    def end(
+        self,
+        worker: int,
+        cpu: float,
+        full: bool,
+        stopped: str,
+        backward: int,
+        firsts: list[Any],
+    ) -> None:
         """What a worker says last."""
         self.cpu += cpu
+        self.stopped = self.stopped or stopped
         self.cut = self.cut or full
         self.backward += backward
         for level, name, text, number in firsts:
@@ -213,10 +232,12 @@ class Shared(Explorer):
             labels.append(self.model.labels[self.model.successors.index(after)])
         return states, labels
 
-    def gather(self) -> None:
+    def adjacency(self) -> Adjacency | None:
         """All transitions, by our own numbers, in the order of where they begin."""
         if not self.pipes:
-            return
+            return super().adjacency()
+        if self.space is not None:
+            return None
         first = [self.before(worker) for worker in range(len(self.pipes) + 1)]
         tails, heads = array("Q"), array("I")
         for worker in range(self.workers):
@@ -236,6 +257,7 @@ class Shared(Explorer):
         for k, tail in enumerate(tails):  # from the end of each row to its beginning
             offsets[tail] -= 1
             edges[offsets[tail]] = heads[k]
+        return edges, offsets
 
 
 class Searching:
@@ -267,20 +289,22 @@ class Searching:
                 self.read(0)
             for other in self.others:
                 self.inboxes[other].put(worker.farewell(other).packed())
-            self.full = self.full or len(worker.states) >= worker.most
+            self.full = self.full or worker.full()
             while self.missing > 0:
                 self.read(LOOK_AROUND)
             if self.found + worker.found == 0:
                 break
             worker.descend()
         firsts = [(it.level, it.name, it.text, it.number) for it in worker.firsts.values()]
-        left = self.full and worker.expanded < len(worker.states)
-        self.pipe.send((*self.figures(), process_time() - before, left, worker.backward, firsts))
+        stopped = worker.stopped if isinstance(worker, OutgrowingWorker) else ""
+        left = stopped != "" or (self.full and worker.expanded < worker.size())
+        said = (process_time() - before, left, stopped, worker.backward, firsts)
+        self.pipe.send((*self.figures(), *said))
         self.answer()
 
     def figures(self) -> tuple[int, int, int, int]:
         worker = self.worker
-        return len(worker.states), worker.expanded, worker.transitions, worker.depth
+        return worker.size(), worker.expanded, worker.transitions, worker.depth
 
     def write(self) -> None:
         for other in self.others:
@@ -321,13 +345,15 @@ class Searching:
             except (EOFError, ConnectionError):
                 return
             if about == "state":
-                self.pipe.send((worker.parents[given[0]], worker.meaning(given[0])))
+                self.pipe.send((worker.parent(given[0]), worker.meaning(given[0])))
             else:
                 self.pipe.send((worker.tails, worker.heads))
 
 
 def search(
-    given: tuple[Model, int, list[int], int, int, bool],
+    given: tuple[Model, int, list[int], int, int],
+    graph: bool,
+    space: Space | None,
     inboxes: list[Queue[Any]],
     pipe: Connection,
     parent: int,
@@ -337,4 +363,5 @@ def search(
     for inbox in inboxes:
         inbox.cancel_join_thread()
     before = process_time()
-    Searching(Worker(*given), inboxes, pipe, parent).go(before)
+    worker = Worker(*given, graph) if space is None else OutgrowingWorker(*given, space)
+    Searching(worker, inboxes, pipe, parent).go(before)

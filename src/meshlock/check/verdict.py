@@ -7,9 +7,11 @@ from typing import Any
 from meshlock.check.abstraction import Compared, applies
 from meshlock.check.changing import system
 from meshlock.check.crashing import Crashing
+from meshlock.check.disk import Space
 from meshlock.check.explorer import Explorer, Violation
 from meshlock.check.lasso import Lassos, components
 from meshlock.check.model import Model
+from meshlock.check.outgrowing import Outgrowing
 from meshlock.check.persistent import Reduced
 from meshlock.check.serving import SHORTEST, Sample
 from meshlock.check.setup import SetUp
@@ -21,10 +23,13 @@ from meshlock.check.symmetry import Asymmetric, Symmetric
 class Verdict:
     """One check under way: call :meth:`run` until it says False."""
 
-    def __init__(self, setup: SetUp, judged: set[str], most: int, model: Model) -> None:
+    def __init__(
+        self, setup: SetUp, judged: set[str], most: int, model: Model, space: Space | None
+    ) -> None:
         self.setup = setup
         self.judged = judged
         self.most = most
+        self.space = space  # for states that outgrow memory
         self.model = model  # it tells what happened
         self.remark = ""  # why a reduction, or more than one process, was not used
         self.explorer: Explorer
@@ -35,7 +40,9 @@ class Verdict:
 
     def begin(self, model: Model, workers: int, graph: bool = False) -> Explorer:
         if workers > 1:
-            return Shared(model, self.most, workers, graph)
+            return Shared(model, self.most, workers, graph, self.space)
+        if self.space is not None and not model.numbered:
+            return Outgrowing(model, self.most, graph, self.space)
         return Explorer(model, self.most, graph)
 
     def cpu(self) -> float:
@@ -112,9 +119,10 @@ class Checking(Verdict):
         most: int,
         reduction: str = "none",
         workers: int = 1,
+        space: Space | None = None,
     ) -> None:
         self.system = system(setup, judged)
-        super().__init__(setup, judged, most, self.system)
+        super().__init__(setup, judged, most, self.system, space)
         self.full: Model = self.system
         self.compared: Compared | None = None
         if setup.repeat and applies(self.system):
@@ -166,9 +174,9 @@ class Checking(Verdict):
         return False
 
     def has_cycles(self) -> bool:
-        explorer = self.explorer
-        explorer.gather()
-        return bool(components(explorer.count(), explorer.edges, explorer.offsets))
+        """Or may have: where transitions are not known."""
+        rows = self.explorer.adjacency()
+        return rows is None or bool(components(self.explorer.count(), *rows))
 
     def fall_back(self) -> bool:
         """Explore the full graph after the reduced one."""
@@ -206,9 +214,10 @@ class CrashChecking(Verdict):
         most: int,
         reduction: str = "none",
         workers: int = 1,
+        space: Space | None = None,
     ) -> None:
         self.crashing = Crashing(setup, judged)
-        super().__init__(setup, judged, most, self.crashing)
+        super().__init__(setup, judged, most, self.crashing, space)
         if reduction != "none":
             self.remark = "Steps and names are not reduced where nodes crash."
         self.explorer = self.begin(self.crashing, workers)
@@ -233,8 +242,14 @@ class CrashChecking(Verdict):
 
 
 def checking(
-    setup: SetUp, judged: set[str], most: int, reduction: str = "none", workers: int = 1
+    setup: SetUp,
+    judged: set[str],
+    most: int,
+    reduction: str = "none",
+    workers: int = 1,
+    space: Space | None = None,
 ) -> Verdict:
+    """``space``: where states go that outgrow memory."""
     if setup.faults is None:
-        return Checking(setup, judged, most, reduction, workers)
-    return CrashChecking(setup, judged, most, reduction, workers)
+        return Checking(setup, judged, most, reduction, workers, space)
+    return CrashChecking(setup, judged, most, reduction, workers, space)

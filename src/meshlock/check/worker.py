@@ -133,7 +133,7 @@ class Worker:
         if self.owner(start) == me:
             self.keep(start, 0)
             self.depth = 0
-        self.level_end = len(self.states)
+        self.level_end = self.size()
 
     # -- whose is it ---------------------------------------------------------------------------
 
@@ -161,15 +161,29 @@ class Worker:
         self.depth = self.level + 1
         return number
 
+    def size(self) -> int:
+        """How many states there are here."""
+        return len(self.states)
+
+    def state(self, number: int) -> int:
+        return self.states[number]
+
+    def parent(self, number: int) -> int:
+        return self.parents[number]
+
+    def full(self) -> bool:
+        """Are no more wanted?"""
+        return len(self.states) >= self.most
+
     def work(self, batch: int) -> bool:
         """Expand so many states of this level; False when there is none left."""
         stop = min(self.level_end, self.expanded + batch)
         model = self.model
         while self.expanded < stop:
-            if len(self.states) >= self.most:
+            if self.full():
                 return False
             here = self.expanded
-            model.expand(self.states[here])
+            model.expand(self.state(here))
             self.transitions += len(model.successors)
             if self.graph:
                 self.number(here)
@@ -245,45 +259,51 @@ class Worker:
         """The last of this level."""
         out = self.out[owner]
         out.last, out.found = True, self.found
-        out.full = len(self.states) >= self.most
+        out.full = self.full()
         self.out[owner] = Batch(self.me, self.level + 1)
         return out
 
     def hear(self, batch: Batch) -> None:
         """Of the level that is being expanded here."""
-        sender, model = batch.sender, self.model
-        here, came = self.here[sender], self.came[sender]
+        sender, came = batch.sender, self.came[batch.sender]
+        for k, state in enumerate(self.states_in(batch)):
+            if self.graph:
+                number = self.numbers.get(state, -1)
+                if number < 0:
+                    number = self.keep(state, (sender << SHIFT) + batch.sources[k])
+                came.append(number)
+                self.join(sender, batch.sources[k], number)
+            elif state not in self.seen:
+                self.keep(state, (sender << SHIFT) + batch.sources[k])
+        for k, tail in enumerate(batch.tails):
+            self.join(sender, tail, came[batch.heads[k]])
+
+    def states_in(self, batch: Batch) -> list[int]:
+        """The states that were sent, by our own numbers of their parts."""
+        model, here = self.model, self.here[batch.sender]
         for slot, number, part in batch.meanings:
             here[slot][number] = model.number_of(slot, part)
         parts, at = batch.parts, 0
-        for source in batch.sources:
+        states: list[int] = []
+        for _ in batch.sources:
             row: list[int] = []
             for slot, common in enumerate(self.common):
                 number = parts[at + slot]
                 row.append(number if number < common else here[slot][number])
-            state = model.joined(row)
+            states.append(model.joined(row))
             at += self.slots
-            if self.graph:
-                number = self.numbers.get(state, -1)
-                if number < 0:
-                    number = self.keep(state, (sender << SHIFT) + source)
-                came.append(number)
-                self.join(sender, source, number)
-            elif state not in self.seen:
-                self.keep(state, (sender << SHIFT) + source)
-        for k, tail in enumerate(batch.tails):
-            self.join(sender, tail, came[batch.heads[k]])
+        return states
 
     def descend(self) -> None:
         """Everybody has said what this level leads to."""
         self.level += 1
-        self.level_end = len(self.states)
+        self.level_end = self.size()
         self.found = 0
 
     # -- afterwards ----------------------------------------------------------------------------
 
     def meaning(self, number: int) -> list[Part]:
-        parts = self.model.parts(self.states[number])
+        parts = self.model.parts(self.state(number))
         return [self.model.meaning(slot, part) for slot, part in enumerate(parts)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -13,6 +14,7 @@ from meshlock.cli.flags import Option
 from meshlock.cli.mutants import Mutant, Without, chosen
 
 if TYPE_CHECKING:
+    from meshlock.check.disk import Space
     from meshlock.check.explorer import Violation
     from meshlock.check.verdict import Verdict
 
@@ -22,6 +24,8 @@ BATCH = 5_000
 CRASHES = "Nodes that crash and recover"
 
 MOST_WORKERS = 256
+DEFAULT_MEMORY = 1.0
+"""GiB."""
 PARTIAL = 3
 """Exit code where nothing was found wrong but not every state was seen."""
 
@@ -272,6 +276,17 @@ def check(
         Option("--symmetry", help="Keep one of the states that differ only in the names of nodes."),
     ] = False,
     workers: Annotated[int, Option(help="Search with this many processes, on as many cores.")] = 1,
+    disk: Annotated[
+        Path | None,
+        Option(help="Keep states that outgrow memory in this folder.", metavar="DIR"),
+    ] = None,
+    memory: Annotated[
+        float | None,
+        Option(
+            help="Use this many GiB of memory for states with --disk, all workers together; "
+            "1 by default."
+        ),
+    ] = None,
     max_states: Annotated[int, Option(help="Stop after this many states.")] = 5_000_000,
     manifest: Annotated[
         bool,
@@ -361,9 +376,15 @@ def check(
     refuse_unjudged(what.algorithm, property_ or [], reduction)
     if not 1 <= workers <= MOST_WORKERS:
         raise Refused(f"--workers is from 1 to {MOST_WORKERS}.")
-    checking = begin(what, judged(property_ or []), max_states, by, workers)
+    checking = begin(
+        what, judged(property_ or []), max_states, by, workers, room(disk, memory, reduction)
+    )
     cpu, interrupted = explore(checking)
     cpu += checking.cpu()
+    stopped = checking.explorer.stopped
+    if stopped and not checking.violations():
+        checking.explorer.close()
+        raise Refused(f"{stopped} {checking.summary()}")
     if trace is not None and checking.violations():
         write(checking, checking.violations()[0], trace)
     if json:
@@ -378,6 +399,29 @@ def check(
     if interrupted:
         raise click.exceptions.Exit(130)
     raise click.exceptions.Exit(0 if checking.holds() else PARTIAL)
+
+
+def room(disk: Path | None, memory: float | None, reduction: str) -> Space | None:
+    """What states may take where they are kept on disk."""
+    from meshlock.check.disk import space
+    from meshlock.errors import Refused
+
+    if disk is None:
+        if memory is not None:
+            raise Refused("--memory goes with --disk.")
+        return None
+    if not disk.is_dir():
+        raise Refused(f"--disk: there is no folder {disk}.")
+    if memory is not None and not 0 <= memory < inf:
+        raise Refused("--memory is at least 0.")
+    if reduction != "none":
+        raise Refused(
+            "Choose one of --disk and --reduction por, which must have all states at hand."
+        )
+    try:
+        return space(str(disk), DEFAULT_MEMORY if memory is None else memory)
+    except OSError as error:
+        raise Refused(f"--disk: cannot write to {disk}: {error.strerror}.") from None
 
 
 def small_set_up(name: str) -> dict[str, Any]:
