@@ -8,6 +8,7 @@ is. Steps are runs of handlers, counted in the same way for both.
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -156,6 +157,24 @@ class Riddle:
     def shortest(self) -> int:
         return self.judge(self.solution()[0]).steps
 
+    # -- for people --------------------------------------------------------------------------
+
+    def hint(self) -> str:
+        return f"It breaks {self.mutant.breaks}."
+
+    def told(self) -> str:
+        """What is wrong with it."""
+        return f"{self.mutant.name}: {self.mutant.mistake}."
+
+    def verdict(self, finding: Finding) -> str:
+        """Is it found, and could it be found sooner? That is the checker's to say."""
+        if not finding.violated:
+            return "Not found: nothing is violated so far."
+        shortest = self.shortest()
+        if finding.steps > shortest:
+            return f"Found, in {finding.steps} steps; the shortest way has {shortest}."
+        return f"Found, in {finding.steps} steps: no way is shorter."
+
 
 def solvable(mutant: Mutant) -> bool:
     """Can a schedule of a few lines show what it breaks? (Repairs undone are jiang's own story.)"""
@@ -165,6 +184,7 @@ def solvable(mutant: Mutant) -> bool:
     return simple and known and not mutant.algorithm.restless and PREFIX not in mutant.name
 
 
+@cache
 def riddles() -> list[Riddle]:
     """From the easiest on: by the steps of the shortest way; of equal mistakes Raymond's,
     or the first."""

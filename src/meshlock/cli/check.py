@@ -485,21 +485,12 @@ def rerun(most: int, json: bool) -> NoReturn:
 
 
 def write(checking: Verdict, violation: Violation, path: Path) -> None:
-    from meshlock import __version__
-    from meshlock.check.crash_trace import write_crash_trace
-    from meshlock.check.crashing import Crashing
-    from meshlock.check.story import write_trace
-    from meshlock.check.system import System
+    from meshlock.check.counterexample import write_violation
     from meshlock.errors import Refused
 
-    model = checking.model
     try:
         with path.open("wb") as file:
-            if isinstance(model, Crashing):
-                write_crash_trace(model, violation, file, __version__)
-            else:
-                assert isinstance(model, System)
-                write_trace(model, violation, file, __version__)
+            write_violation(checking.model, violation, file)
     except OSError as error:
         raise Refused(f"Cannot write the trace to {path}: {error.strerror}.") from None
 

@@ -41,10 +41,10 @@ def riddle(
     if schedule is not None:
         referee(chosen, schedule, json)
     elif hint:
-        click.echo(f"It breaks {chosen.mutant.breaks}.")
+        click.echo(chosen.hint())
     elif solution:
         deeds, story = chosen.solution()
-        click.echo(f"{chosen.mutant.name}: {chosen.mutant.mistake}.\n")
+        click.echo(f"{chosen.told()}\n")
         click.echo("\n".join(story))
         click.echo(f"\nAs a schedule:\n\n{deeds}", nl=False)
     else:
@@ -88,18 +88,13 @@ def referee(chosen: Riddle, schedule: Path, json: bool) -> None:
         raise Refused(f"{schedule} is not a text.") from None
     finding = chosen.judge(text)
     found = bool(finding.violated)
-    shortest = chosen.shortest() if found else None
     if json:
+        shortest = chosen.shortest() if found else None
         verdict = {"riddle": chosen.number, "found": found, "violated": finding.violated}
         print_json({**verdict, "steps": finding.steps, "shortest": shortest})
     else:
         click.echo(finding.transcript)
         for name, sentence in finding.violated.items():
             click.echo(f"{name} VIOLATED {sentence}")
-        if shortest is None:
-            click.echo("Not found: nothing is violated so far.")
-        elif finding.steps > shortest:
-            click.echo(f"Found, in {finding.steps} steps; the shortest way has {shortest}.")
-        else:
-            click.echo(f"Found, in {finding.steps} steps: no way is shorter.")
+        click.echo(chosen.verdict(finding))
     raise click.exceptions.Exit(0 if found else 1)

@@ -1,0 +1,54 @@
+"""Counterexamples as traces, and the search for that of a mutant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from meshlock import __version__
+from meshlock.algorithms.mutants.mutant import Mutant
+from meshlock.check.crash_trace import write_crash_trace
+from meshlock.check.crashing import Crashing
+from meshlock.check.explorer import Violation
+from meshlock.check.model import Model
+from meshlock.check.mutants import setup_of
+from meshlock.check.questions import judged
+from meshlock.check.story import write_trace
+from meshlock.check.system import System
+from meshlock.check.verdict import checking
+
+
+def write_violation(model: Model, violation: Violation, sink: Any) -> None:
+    """The way to a violation, as a trace."""
+    if isinstance(model, Crashing):
+        write_crash_trace(model, violation, sink, __version__)
+    else:
+        assert isinstance(model, System)
+        write_trace(model, violation, sink, __version__)
+
+
+class Search:
+    """For the shortest way to see a mutant's mistake in its own set-up, among so many states;
+    call :meth:`run` until it says False."""
+
+    def __init__(self, mutant: Mutant, most: int) -> None:
+        self.mutant = mutant
+        self.check = checking(setup_of(mutant, mutant.algorithm), judged([]), most)
+
+    def run(self, batch: int) -> bool:
+        """Go on for so many states."""
+        return self.found is None and self.check.run(batch)
+
+    def progress(self) -> str:
+        return self.check.progress()
+
+    @property
+    def found(self) -> Violation | None:
+        name = self.mutant.breaks
+        if name not in self.check.explorer.violations:
+            return None
+        return next(way for way in self.check.violations() if way.name == name)
+
+    def write(self, sink: Any) -> None:
+        found = self.found
+        assert found is not None
+        write_violation(self.check.model, found, sink)
