@@ -9,11 +9,15 @@ from meshlock.errors import Refused
 from meshlock.simulate.schedule import read
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace
-from meshlock.web.driving import PageRun
+from meshlock.web.driving import PageRun, Settled
+
+
+def driven(asked):
+    return PageRun(Settled(asked))
 
 
 def line_of_three(algorithm="jiang", **more):
-    return PageRun({"algorithm": algorithm, "topology": "line", "nodes": 3, "permits": 2} | more)
+    return driven({"algorithm": algorithm, "topology": "line", "nodes": 3, "permits": 2} | more)
 
 
 def saved(run, path):
@@ -72,7 +76,7 @@ def test_taking_back_leads_exactly_to_where_it_was():
 
 
 def test_links_follow_the_radio_range():
-    run = PageRun({"topology": "range", "nodes": 6, "permits": 2})
+    run = driven({"topology": "range", "nodes": 6, "permits": 2})
     before = set(run.run.links)
     run.do({"do": "move", "node": 3, "x": 2.9, "y": 2.9})
     gone = {link for link in before if 3 in link}
@@ -110,7 +114,7 @@ def test_what_cannot_be_done_is_refused_with_a_sentence(deed, sentence):
 
 
 def drawn(seed):
-    run = PageRun({"algorithm": "general-scheme", "topology": "line", "nodes": 4, "seed": seed})
+    run = driven({"algorithm": "general-scheme", "topology": "line", "nodes": 4, "seed": seed})
     run.do({"do": "ask", "node": 3})
     while run.run.on_the_way:
         run.do({"do": "next"})
@@ -136,7 +140,7 @@ def test_what_nobody_chooses_is_drawn_from_the_seed_of_the_run(tmp_path):
 
 
 def test_whoever_drives_says_what_a_node_does():
-    run = PageRun({"algorithm": "general-scheme", "topology": "line", "nodes": 3})
+    run = driven({"algorithm": "general-scheme", "topology": "line", "nodes": 3})
     for node, behaviour in ((0, "transit"), (1, "proxy"), (2, "proxy")):
         run.do({"do": "behaviour", "node": node, "behaviour": behaviour})
     assert run.about()["driven"]["behaviours"] == {0: 1, 1: 0, 2: 0}
@@ -153,18 +157,18 @@ def test_whoever_drives_says_what_a_node_does():
 
 def test_an_algorithm_for_one_permit_is_not_silently_given_three():
     with pytest.raises(Refused, match="raymond is for one permit: say permits 1, not 3"):
-        PageRun({"algorithm": "raymond", "topology": "line", "nodes": 3, "permits": 3})
-    assert PageRun({"algorithm": "raymond", "topology": "line"}).settled.permits == 1
+        driven({"algorithm": "raymond", "topology": "line", "nodes": 3, "permits": 3})
+    assert driven({"algorithm": "raymond", "topology": "line"}).settled.permits == 1
 
 
 def test_no_file_of_this_machine_can_be_named_as_a_network():
     with pytest.raises(Refused):
-        PageRun({"topology": "/etc/passwd.json"})
+        driven({"topology": "/etc/passwd.json"})
 
 
 @pytest.mark.parametrize("name", list(ALGORITHMS))
 def test_every_algorithm_can_be_driven(name):
-    run = PageRun({"algorithm": name, "topology": "star", "nodes": 4, "permits": 1})
+    run = driven({"algorithm": name, "topology": "star", "nodes": 4, "permits": 1})
     run.do({"do": "ask", "node": 3})
     for _ in range(100):
         if run.run.inside:
@@ -175,7 +179,7 @@ def test_every_algorithm_can_be_driven(name):
 
 
 def test_nodes_of_a_run_with_members_crash_and_come_back(tmp_path):
-    run = PageRun({"topology": "line", "nodes": 3, "permits": 1, "members": 3})
+    run = driven({"topology": "line", "nodes": 3, "permits": 1, "members": 3})
     run.do({"do": "wait", "time": 250})
     run.do({"do": "ask", "node": 1})
     run.do({"do": "wait"})

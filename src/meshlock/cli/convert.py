@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import click
 
@@ -12,20 +12,23 @@ from meshlock.cli.flags import Argument, Option
 
 def convert(
     trace: Annotated[Path, Argument(help="Convert this trace.")],
-    to: Annotated[str, Option("--to", help="Write this format: mermaid, shiviz, itf or csv.")],
+    to: Annotated[
+        str, Option("--to", help="Write this format: mermaid, shiviz, itf, csv or html.")
+    ],
     output: Annotated[Path, Option("--output", "-o", help="Write to this file.")],
 ) -> None:
-    """Convert a trace to a Mermaid sequence diagram, ShiViz log, ITF states or CSV.
+    """Convert a trace to a Mermaid sequence diagram, ShiViz log, ITF states, CSV, or one HTML
+    file that plays it without a server.
 
-    Example: meshlock convert run.jsonl --to mermaid -o run.mmd
+    Example: meshlock convert run.jsonl --to html -o run.html
     """
     from meshlock.errors import Refused
     from meshlock.simulate.rerun import give_states
     from meshlock.trace.convert import FORMATS
     from meshlock.trace.reader import BadTrace, Trace
 
-    if to not in FORMATS:
-        raise Refused(f"--to is one of {', '.join(FORMATS)}, not '{to}'.")
+    if to not in (*FORMATS, "html"):
+        raise Refused(f"--to is one of {', '.join(FORMATS)} or html, not '{to}'.")
     try:
         source = Trace(trace)
         if to == "itf" and not give_states(source):
@@ -37,7 +40,7 @@ def convert(
         partial = output.with_name(output.name + ".part")
         try:
             with partial.open("w", encoding="utf-8", newline="") as file:
-                remark = FORMATS[to](source, file)
+                remark = page(trace, file) if to == "html" else FORMATS[to](source, file)
             partial.replace(output)
         finally:
             partial.unlink(missing_ok=True)
@@ -47,3 +50,12 @@ def convert(
         raise Refused(f"Cannot write {output}: {error.strerror}.") from None
     if remark:
         click.echo(f"{output}: {remark}", err=True)
+
+
+def page(trace: Path, out: TextIO) -> str:
+    from meshlock.web.export import exported
+    from meshlock.web.index import open_trace
+
+    index = open_trace(trace)
+    out.write(exported(index, index.about()))
+    return ""

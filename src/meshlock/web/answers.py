@@ -45,5 +45,18 @@ def static(name: str) -> Response:
     return answer(files[name].read_bytes(), TYPES[files[name].suffix])
 
 
+MOST_BYTES = 10_000
+
+
+def asked(request: Request) -> dict[str, Any]:
+    """The JSON object that the page sent; no other site can send one."""
+    if request.headers.get("content-type") != "application/json":
+        raise HTTPError(415, "Send JSON.")
+    try:
+        return msgspec.json.decode(request.body[:MOST_BYTES], type=dict[str, Any])
+    except msgspec.DecodeError:
+        raise HTTPError(400, "That is not a JSON object.") from None
+
+
 def file(request: Request) -> Response:
     return static(request.parameters["name"])

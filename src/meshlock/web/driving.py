@@ -20,6 +20,7 @@ from meshlock.properties import sentences
 from meshlock.simulate.driven import DrivenRun
 from meshlock.simulate.scenario import Scenario
 from meshlock.topology.graphs import Topology
+from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.topology.specification import network
 from meshlock.trace.writer import TraceWriter
 from meshlock.web.index import Index
@@ -107,6 +108,14 @@ class Settled:
             graph = network(self.topology, self.nodes, self.seed)
         return list(graph.links())
 
+    def script(self, places: list[tuple[float, float]]) -> str:
+        """As the set-up of a scenario."""
+        lines = [f"nodes {self.nodes}", f"permits {self.permits}", f"seed {self.seed}"]
+        if self.members:
+            lines += [f"members {self.members}", f"lease {LEASE}"]
+        lines.append("links " + " ".join(f"{a}-{b}" for a, b in self.links(places)))
+        return "\n".join(lines)
+
 
 def within(one: tuple[float, float], other: tuple[float, float]) -> bool:
     return hypot(one[0] - other[0], one[1] - other[1]) <= RANGE
@@ -122,21 +131,17 @@ def whole(asked: dict[str, Any], name: str, default: int, least: int, most: int)
 class PageRun:
     """One such run."""
 
-    def __init__(self, asked: dict[str, Any]) -> None:
-        self.settled = Settled(asked)
+    def __init__(self, settled: Settled) -> None:
+        self.settled = settled
         self.deeds: list[dict[str, Any]] = []
         self.begin()
 
     def begin(self) -> None:
         settled = self.settled
         self.places = settled.places() if settled.topology == "range" else []
-        lines = [f"nodes {settled.nodes}", f"permits {settled.permits}", f"seed {settled.seed}"]
-        if settled.members:
-            lines += [f"members {settled.members}", f"lease {LEASE}"]
-        lines.append("links " + " ".join(f"{a}-{b}" for a, b in settled.links(self.places)))
         self.trace = Growing()
         self.writer = TraceWriter(self.trace, True)
-        scenario = Scenario("driven", "\n".join(lines))
+        scenario = Scenario("driven", settled.script(self.places))
         self.run = DrivenRun(scenario, settled.algorithm, self.writer)
         for node, (x, y) in enumerate(self.places):
             self.writer.moved(0.0, node, x, y)
@@ -161,8 +166,17 @@ class PageRun:
             raise Refused("This run cannot go on: take the last step back, or start another.")
         if self.index.steps > MOST_STEPS:
             raise Refused(f"This run has {MOST_STEPS} steps: save it and start another.")
-        self.act(str(verb), deed)
+        deed = self.drawn(deed)
+        self.act(str(deed.get("do")), deed)
         self.deeds.append(deed)
+
+    def drawn(self, deed: dict[str, Any]) -> dict[str, Any]:
+        """What chance makes of a deed that is left to it: after the same deeds, the same."""
+        if deed.get("do") == "random request":
+            return random_request(self, Random(f"{self.settled.seed}:{len(self.deeds)}:request"))
+        if deed.get("do") == "random link":
+            return random_link(self, Random(f"{self.settled.seed}:{len(self.deeds)}:link"))
+        return deed
 
     def act(self, verb: str, deed: dict[str, Any]) -> None:
         acts = {
@@ -227,14 +241,14 @@ class PageRun:
                         f"Another message from {message.sender} to {message.receiver} comes "
                         f"first, and the order is kept."
                     )
-                run.deliver_at(place)
+                self.arrives(place)
                 return
         raise Refused("This message is not on its way any more.")
 
     def next(self, _deed: dict[str, Any]) -> None:
         if not self.run.on_the_way:
             raise Refused("Nothing is on its way.")
-        self.run.deliver_at(0)
+        self.arrives(0)
 
     def all(self, _deed: dict[str, Any]) -> None:
         if not self.run.on_the_way:
@@ -242,7 +256,10 @@ class PageRun:
         for _ in range(300):  # some algorithms never fall silent
             if not self.run.on_the_way:
                 return
-            self.run.deliver_at(0)
+            self.arrives(0)
+
+    def arrives(self, place: int) -> None:
+        self.run.deliver_at(place)
 
     def crash(self, deed: dict[str, Any]) -> None:
         self.run.crash(self.node(deed))
@@ -253,11 +270,14 @@ class PageRun:
     def wait(self, deed: dict[str, Any]) -> None:
         self.run.wait(float(whole(deed, "time", LEASE // 4, 1, 100 * LEASE)))
 
-    def ends(self, deed: dict[str, Any]) -> tuple[int, int]:
+    def refuse_fixed_links(self) -> None:
         if not self.settled.changing:
             raise Refused(
                 f"{self.settled.algorithm.name} is for networks that do not change: try jiang."
             )
+
+    def ends(self, deed: dict[str, Any]) -> tuple[int, int]:
+        self.refuse_fixed_links()
         one, other = self.node(deed, "one"), self.node(deed, "other")
         if one == other:
             raise Refused("A link has two different ends.")
@@ -343,6 +363,38 @@ class PageRun:
         line: dict[str, Any] = {"t": run.now, "event": "end"}
         line["unserved"] = len(run.waiting)
         return msgspec.json.encode(line) + b"\n"
+
+
+def random_request(page: PageRun, stream: Random) -> dict[str, Any]:
+    """Of a node that has none yet."""
+    run, algorithm = page.run, page.settled.algorithm
+    busy = {client.node for clients in (run.waiting, run.inside) for client in clients.values()}
+    idle = [node for node in range(page.settled.nodes) if node not in busy and run.is_up(node)]
+    if not idle:
+        raise Refused("Every node waits or is inside: let some of them leave first.")
+    most = page.settled.permits if algorithm.problem == "h-of-k" else 1
+    priority = stream.randint(0, 9) if algorithm.priorities else 0
+    deed = {"do": "ask", "node": stream.choice(idle), "want": stream.randint(1, most)}
+    return {**deed, "priority": priority}
+
+
+def random_link(page: PageRun, stream: Random) -> dict[str, Any]:
+    """A link fails that is not the only way, or one forms again."""
+    run = page.run
+    page.refuse_fixed_links()
+    up = {(min(a, b), max(a, b)) for a, b in run.links}
+    changes = [("cut", link) for link in sorted(up) if joined(page.settled.nodes, up - {link})]
+    lost = {(min(a, b), max(a, b)) for a, b in run.network.links()} - up
+    changes += [("join", link) for link in sorted(lost)]
+    if not changes:
+        raise Refused("Every link is the only way between two parts of the network.")
+    verb, (one, other) = stream.choice(changes)
+    return {"do": verb, "one": one, "other": other}
+
+
+def joined(size: int, links: set[tuple[int, int]]) -> bool:
+    """Do these links join all nodes?"""
+    return LiveGraph(size, sorted(links)).components == 1
 
 
 def choices() -> list[dict[str, Any]]:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Any
 
 import msgspec
 
+from meshlock.errors import Refused
 from meshlock.live.interfaces.http import Door
 from meshlock.live.interfaces.server import HTTPError, Request, Response, Route, Site
-from meshlock.web.answers import HEADERS, answer, file, static, told
-from meshlock.web.driving import TOPOLOGIES, PageRun, choices
+from meshlock.web.answers import HEADERS, answer, asked, file, static, told
+from meshlock.web.driving import TOPOLOGIES, PageRun, Settled, choices
+from meshlock.web.export import exported
 from meshlock.web.handlers import constants, handlers
 from meshlock.web.index import WINDOW, Index
+from meshlock.web.opening import Opening
 from meshlock.web.ran import Ran
+from meshlock.web.riddling import RiddleRun
 from meshlock.web.sequence import Diagram
 
 MOST_DRIVEN = 16
-MOST_BYTES = 10_000
+MOST_OPENED = 24
+"""Runs from the menu, files and comparisons that are kept; the oldest makes room."""
 
 
 def number(request: Request, name: str, default: int) -> int:
@@ -25,16 +29,6 @@ def number(request: Request, name: str, default: int) -> int:
     if not text.removeprefix("-").isdigit() or len(text) > 12:
         raise HTTPError(400, f"{name} must be a whole number.")
     return int(text)
-
-
-def asked(request: Request) -> dict[str, Any]:
-    """The JSON object that the page sent; no other site can send one."""
-    if request.headers.get("content-type") != "application/json":
-        raise HTTPError(415, "Send JSON.")
-    try:
-        return msgspec.json.decode(request.body[:MOST_BYTES], type=dict[str, Any])
-    except msgspec.DecodeError:
-        raise HTTPError(400, "That is not a JSON object.") from None
 
 
 class Desk:
@@ -46,6 +40,22 @@ class Desk:
         self.watched: Ran | None = None  # the run whose lines were asked for last
         self.made = 0
         self.opened = ""  # the run to show first, if any
+        self.opening = Opening(self)
+
+    def keep(self, name: str, index: Index) -> None:
+        self.runs.pop(name, None)
+        self.runs[name] = index
+        kept = [each for each in self.runs if each != self.opened]
+        for each in kept[: max(len(kept) - MOST_OPENED, 0)]:
+            del self.runs[each]
+
+    def drive(self, run: PageRun) -> str:
+        self.made += 1
+        name = f"driven-{self.made}"
+        self.driven[name] = run
+        while len(self.driven) > MOST_DRIVEN:
+            del self.driven[next(iter(self.driven))]
+        return name
 
     def find(self, request: Request) -> Index:
         name = request.parameters["run"]
@@ -55,12 +65,25 @@ class Desk:
             raise HTTPError(404, f"There is no run {name} any more: start another.")
         return self.runs[name]
 
+    def hidden(self, request: Request) -> bool:
+        """Is it a riddle, whose name and code would tell the mistake?"""
+        driven = self.driven.get(request.parameters["run"])
+        return isinstance(driven, RiddleRun) and driven.hidden()
+
+    def refuse_hidden(self, request: Request) -> None:
+        if self.hidden(request):
+            raise Refused("The trace would tell what is wrong: find it first, or see the solution.")
+
     def page(self, _request: Request) -> Response:
         return static("index.html")
 
+    def comparison(self, _request: Request) -> Response:
+        return static("compare.html")
+
     def what(self, _request: Request) -> Response:
         offered = {"algorithms": choices(), "topologies": TOPOLOGIES}
-        return told({"opened": self.opened, "driven": list(self.driven), **offered})
+        known = [*self.driven, *self.runs]
+        return told({"opened": self.opened, "runs": known, **offered})
 
     def about(self, request: Request) -> Response:
         driven = self.driven.get(request.parameters["run"])
@@ -68,13 +91,7 @@ class Desk:
 
     def start(self, request: Request) -> Response:
         """A new run to be driven from the page; the oldest makes room."""
-        run = PageRun(asked(request))
-        self.made += 1
-        name = f"driven-{self.made}"
-        self.driven[name] = run
-        while len(self.driven) > MOST_DRIVEN:
-            del self.driven[next(iter(self.driven))]
-        return told({"run": name})
+        return told({"run": self.drive(PageRun(Settled(asked(request))))})
 
     def deed(self, request: Request) -> Response:
         driven = self.driven.get(request.parameters["run"])
@@ -85,12 +102,16 @@ class Desk:
 
     def source(self, request: Request) -> Response:
         setup = self.find(request).setup
+        if self.hidden(request):
+            return told({"handlers": {}, "constants": {}})
         name = str(setup.get("algorithm"))
         shown = {"handlers": handlers(name, "recovery" in setup), "constants": constants(name)}
         return told(shown)
 
     def ran(self, request: Request) -> Response:
         index = self.find(request)
+        if self.hidden(request):
+            return told([])
         if self.watched is None or self.watched.index is not index:
             self.watched = Ran(index)
         return told(self.watched.step(number(request, "step", 0)))
@@ -126,7 +147,16 @@ class Desk:
     def svg(self, request: Request) -> Response:
         return answer(self.diagram(request).svg().encode(), "image/svg+xml")
 
+    def export(self, request: Request) -> Response:
+        """The run as one file that plays by itself."""
+        self.refuse_hidden(request)
+        index, driven = self.find(request), self.driven.get(request.parameters["run"])
+        text = exported(index, index.about() if driven is None else driven.about())
+        name = {"Content-Disposition": 'attachment; filename="run.html"'}
+        return Response(text.encode(), "text/html; charset=utf-8", headers=HEADERS | name)
+
     def trace(self, request: Request) -> Response:
+        self.refuse_hidden(request)
         index = self.find(request)
         driven = self.driven.get(request.parameters["run"])
         last = b"" if driven is None else driven.closing()
@@ -146,6 +176,7 @@ class Desk:
         run = "/api/runs/{run}"
         looks = {
             "/": self.page,
+            "/compare": self.comparison,
             "/page/{name}": file,
             "/api/runs": self.what,
             run: self.about,
@@ -157,11 +188,13 @@ class Desk:
             f"{run}/sequence.mmd": self.mermaid,
             f"{run}/sequence.svg": self.svg,
             f"{run}/trace.jsonl": self.trace,
+            f"{run}/run.html": self.export,
         }
         return [
             *(Route("GET", path, handler) for path, handler in looks.items()),
             Route("POST", "/api/runs", self.start),
             Route("POST", f"{run}/deeds", self.deed),
+            *self.opening.routes(),
         ]
 
 

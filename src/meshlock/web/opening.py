@@ -1,0 +1,143 @@
+"""What the page asks for to open something: the menu, files, riddles, two runs to compare."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any, Protocol
+
+import msgspec
+
+from meshlock.check.riddles import riddle
+from meshlock.errors import Refused
+from meshlock.live.interfaces.server import HTTPError, Request, Response, Route
+from meshlock.web import menu
+from meshlock.web.answers import HEADERS, asked, told
+from meshlock.web.comparison import TOPOLOGIES, Comparison
+from meshlock.web.driving import PageRun, choices
+from meshlock.web.index import Index
+from meshlock.web.riddling import RiddleRun
+from meshlock.web.uploads import Uploads
+
+
+class Shelf(Protocol):
+    """Where opened runs are kept."""
+
+    driven: dict[str, PageRun]
+
+    def keep(self, name: str, index: Index) -> None: ...
+    def drive(self, run: PageRun) -> str: ...
+
+
+class Opening:
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf = shelf
+        self.uploads = Uploads()
+        self.compared = 0
+
+    def menu(self, _request: Request) -> Response:
+        return told({**menu.offered(), "algorithms": [entry["name"] for entry in choices()]})
+
+    # -- entries of the menu -----------------------------------------------------------------
+
+    def open(self, request: Request) -> Response:
+        """Lines of JSON: how far it is, now and then, and at last which run it is, or why not."""
+        lines = self.opened(asked(request))
+        return Response(kind="application/jsonl", headers=HEADERS, stream=lines)
+
+    async def opened(self, wanted: dict[str, Any]) -> AsyncGenerator[bytes, None]:
+        kind, name = str(wanted.get("kind")), str(wanted.get("name"))
+        algorithm = str(wanted.get("algorithm") or "")
+        try:
+            if kind == "riddle" and name.isdecimal():
+                run = self.shelf.drive(RiddleRun(riddle(int(name[:6]))))
+            elif kind == "scenario":
+                run = f"scenario:{name}:{algorithm}"
+                self.shelf.keep(run, menu.scenario_run(name, algorithm))
+            elif kind == "study":
+                run = f"study:{name}"
+                self.shelf.keep(run, menu.example_run(name))
+            elif kind == "mutant":
+                run = f"mutant:{name}"
+                search = menu.Counterexample(name)
+                for progress in search.progress():
+                    yield line({"progress": progress})
+                    await asyncio.sleep(0)  # others may ask; and whoever waits may hang up
+                assert search.index is not None
+                self.shelf.keep(run, search.index)
+            else:
+                raise Refused("There is no such entry in the menu.")
+        except Refused as error:
+            yield line({"why": str(error)})
+            return
+        yield line({"run": run})
+
+    # -- files -------------------------------------------------------------------------------
+
+    def begin_file(self, request: Request) -> Response:
+        asked(request)
+        return told({"file": self.uploads.begin()})
+
+    def add_to_file(self, request: Request) -> Response:
+        if request.headers.get("content-type") != "application/octet-stream":
+            raise HTTPError(415, "Send bytes.")
+        self.uploads.add(request.parameters["file"], request.body)
+        return told({})
+
+    async def end_file(self, request: Request) -> Response:
+        name, called = request.parameters["file"], str(asked(request).get("name", ""))
+        self.shelf.keep(name, await asyncio.to_thread(self.uploads.end, name, called))
+        return told({"run": name})
+
+    # -- riddles -----------------------------------------------------------------------------
+
+    def riddle(self, request: Request) -> RiddleRun:
+        run = self.shelf.driven.get(request.parameters["run"])
+        if not isinstance(run, RiddleRun):
+            raise HTTPError(404, "This is no riddle, or it is gone: choose it from the menu again.")
+        return run
+
+    def hint(self, request: Request) -> Response:
+        return told({"says": self.riddle(request).riddle.hint()})
+
+    async def verdict(self, request: Request) -> Response:
+        run = self.riddle(request)
+        return told({"says": await asyncio.to_thread(run.riddle.verdict, run.finding)})
+
+    async def solution(self, request: Request) -> Response:
+        asked(request)  # it changes what may be seen
+        return told(await asyncio.to_thread(self.riddle(request).solution))
+
+    # -- side by side --------------------------------------------------------------------------
+
+    def compare(self, request: Request) -> Response:
+        comparison = Comparison(asked(request))
+        self.compared += 1
+        names = [f"left-{self.compared}", f"right-{self.compared}"]
+        for name, side in zip(names, comparison.sides, strict=True):
+            self.shelf.keep(name, side.index)
+        return told(comparison.shown(names))
+
+    def comparable(self, _request: Request) -> Response:
+        scenarios = menu.offered()["scenario"]
+        names = [entry["name"] for entry in choices()]
+        return told({"scenarios": scenarios, "algorithms": names, "topologies": TOPOLOGIES})
+
+    def routes(self) -> list[Route]:
+        run = "/api/runs/{run}"
+        return [
+            Route("GET", "/api/menu", self.menu),
+            Route("POST", "/api/menu", self.open),
+            Route("POST", "/api/files", self.begin_file),
+            Route("POST", "/api/files/{file}", self.add_to_file),
+            Route("POST", "/api/files/{file}/end", self.end_file),
+            Route("GET", f"{run}/hint", self.hint),
+            Route("GET", f"{run}/verdict", self.verdict),
+            Route("POST", f"{run}/solution", self.solution),
+            Route("GET", "/api/compare", self.comparable),
+            Route("POST", "/api/compare", self.compare),
+        ]
+
+
+def line(value: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(value) + b"\n"

@@ -1,0 +1,141 @@
+"""A riddle in the page: somebody drives a broken algorithm, and the referee of ``meshlock riddle``
+judges the same deeds, written as a schedule."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from meshlock.check.riddles import Finding, Riddle
+from meshlock.errors import Refused
+from meshlock.web.driving import PageRun, Settled
+
+
+class Given(Settled):
+    """The riddle's own set-up."""
+
+    def __init__(self, riddle: Riddle) -> None:
+        case = riddle.mutant.case
+        self.riddle = riddle
+        self.algorithm = riddle.mutant.algorithm
+        self.topology = "riddle"
+        self.nodes = case.nodes
+        self.permits = case.permits
+        self.seed = 1
+        self.members = 0
+        self.changing = bool(riddle.changes)
+
+    def script(self, places: list[tuple[float, float]]) -> str:
+        return self.riddle.script()
+
+
+class RiddleRun(PageRun):
+    def __init__(self, riddle: Riddle) -> None:
+        self.riddle = riddle
+        self.solved = False  # or given up: what is wrong is no secret any more
+        super().__init__(Given(riddle))
+
+    def begin(self) -> None:
+        self.schedule: list[str] = []
+        self.finding = Finding({}, 0, "")
+        super().begin()
+
+    # -- deeds ----------------------------------------------------------------------------
+
+    def act(self, verb: str, deed: dict[str, Any]) -> None:
+        if verb not in ("ask", "leave", "behaviour", "deliver", "next", "all", "cut", "join"):
+            raise Refused("This does not happen in a riddle.")
+        if self.finding.violated:
+            raise Refused("It is found: take the last step back, or choose another riddle.")
+        schedule = list(self.schedule)
+        try:
+            super().act(verb, deed)
+        except Refused as error:
+            self.schedule = schedule
+            raise Refused(self.riddle.hidden(str(error))) from None
+        self.finding = self.riddle.judge("\n".join(self.schedule) + "\n")
+        self.solved = self.solved or bool(self.finding.violated)
+
+    def drawn(self, deed: dict[str, Any]) -> dict[str, Any]:
+        if str(deed.get("do")).startswith("random"):
+            raise Refused("Nothing is left to chance in a riddle.")
+        return deed
+
+    def ask(self, deed: dict[str, Any]) -> None:
+        line = f"request {deed.get('node')} want {deed.get('want', 1)}"
+        line += f" priority {deed.get('priority', 0)}"
+        if self.left()[line] < 1:
+            raise Refused(f"'{line}' is not in this riddle, or not so often.")
+        super().ask(deed)
+        self.schedule.append(line)
+
+    def leave(self, deed: dict[str, Any]) -> None:
+        self.schedule.append(f"leave {deed.get('node')}")
+        super().leave(deed)
+
+    def behaviour(self, deed: dict[str, Any]) -> None:
+        self.schedule.append(f"behaviour {deed.get('node')} {deed.get('behaviour', 'drawn')}")
+        super().behaviour(deed)
+
+    def arrives(self, place: int) -> None:
+        message = self.run.on_the_way[place]
+        way = (message.sender, message.receiver)
+        before = self.run.on_the_way[: place + 1]
+        which = sum((one.sender, one.receiver) == way for one in before)
+        self.schedule.append(f"deliver {way[0]}->{way[1]} {which}")
+        super().arrives(place)
+
+    def cut(self, deed: dict[str, Any]) -> None:
+        self.change("link down", deed)
+        super().cut(deed)
+
+    def join(self, deed: dict[str, Any]) -> None:
+        self.change("link up", deed)
+        super().join(deed)
+
+    def change(self, verb: str, deed: dict[str, Any]) -> None:
+        one, other = self.ends(deed)
+        line = f"{verb} {one}-{other}"
+        if self.changes_left()[:1] != [line]:
+            order = ", ".join(self.riddle.changes) or "never"
+            raise Refused(f"Links change in this order only: {order}.")
+        self.schedule.append(line)
+
+    def left(self) -> Counter[str]:
+        """Requests that may still be made, as deeds."""
+        return Counter(self.riddle.wishes) - Counter(self.schedule)
+
+    def changes_left(self) -> list[str]:
+        done = sum(line.startswith("link ") for line in self.schedule)
+        return self.riddle.changes[done:]
+
+    # -- for the page ---------------------------------------------------------------------------
+
+    def hidden(self) -> bool:
+        """Would its name and its code tell the mistake?"""
+        return not self.solved
+
+    def about(self) -> dict[str, Any]:
+        about = super().about()
+        riddle, finding = self.riddle, self.finding
+        about["setup"] = {**about["setup"], "algorithm": riddle.algorithm}
+        about["violated"] = [
+            {"property": name, "sentence": riddle.hidden(text), "step": finding.steps}
+            for name, text in finding.violated.items()
+        ]
+        left, wishes = self.left(), dict.fromkeys(riddle.wishes)
+        about["riddle"] = {
+            "number": riddle.number,
+            "algorithm": riddle.algorithm,
+            "requests": [{"text": wish, "left": left[wish]} for wish in wishes],
+            "changes": self.changes_left(),
+            "found": bool(finding.violated),
+            "hidden": self.hidden(),
+        }
+        return about
+
+    def solution(self) -> dict[str, Any]:
+        """The mistake and the checker's story; from now on nothing is hidden."""
+        deeds, story = self.riddle.solution()
+        self.solved = True
+        return {"mistake": self.riddle.told(), "story": story, "schedule": deeds.splitlines()}

@@ -1,0 +1,87 @@
+"""What the menu offers can be opened, every entry of it."""
+
+from pathlib import Path
+
+import pytest
+
+from meshlock.algorithms.mutants.catalogue import MUTANTS
+from meshlock.errors import Refused
+from meshlock.simulate.scenario import names
+from meshlock.simulate.settings import DEFAULTS
+from meshlock.sweep.study import read_study
+from meshlock.web import menu
+
+STUDIES = Path(__file__).parents[2] / "studies"
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_scenario_is_played(name):
+    index = menu.scenario_run(name, "")
+    assert index.steps > 5
+    assert index.about()["states"]
+
+
+def test_a_scenario_is_played_by_another_algorithm():
+    assert not menu.scenario_run("J1", "jiang").violated
+    index = menu.scenario_run("J1", "jiang-printed")
+    assert index.setup["algorithm"] == "jiang-printed"
+    assert [found["property"] for found in index.violated] == ["order", "served"]
+
+
+def test_every_study_has_an_example_and_every_example_a_study():
+    assert sorted(menu.examples()) == sorted(path.stem for path in STUDIES.glob("*.toml"))
+
+
+@pytest.mark.parametrize("name", menu.examples())
+def test_the_example_of_a_study_asks_its_question(name):
+    example = menu.examples()[name]
+    points = read_study(STUDIES / f"{name}.toml").points
+    assert any(
+        point.values.get("algorithm", DEFAULTS["algorithm"]) == example["algorithm"]
+        for point in points
+    )
+    assert {*example} - {"title", "nodes", "algorithm"} <= {
+        key for point in points for key in point.values
+    }
+    index = menu.example_run(name)
+    assert 100 < index.steps < 5000
+    assert not index.unjudged
+
+
+def found(name):
+    search = menu.Counterexample(name)
+    steps = list(search.progress())
+    return search.index, steps
+
+
+@pytest.mark.parametrize("name", [*MUTANTS][::9])
+def test_the_shortest_counterexample_of_a_mutant(name):
+    mutant = MUTANTS[name]
+    if not mutant.breaks or mutant.large:
+        pytest.skip("it breaks nothing, or the search takes minutes")
+    index, _ = found(name)
+    assert mutant.breaks in [each["property"] for each in index.violated]
+    assert index.steps >= mutant.steps
+
+
+def test_a_search_says_how_far_it_is_and_that_it_takes_too_long(monkeypatch):
+    monkeypatch.setattr(menu, "MOST_STATES", 3000)
+    search = menu.Counterexample("jiang/without-R10")
+    said = []
+    with pytest.raises(Refused, match=r"takes too long here: .* meshlock check --mutant jiang/wit"):
+        said.extend(search.progress())
+        pytest.fail("it was found")
+    assert search.index is None
+    progress = menu.Counterexample("jiang/without-R10").progress()
+    assert "states" in next(progress)
+
+
+def test_what_is_not_in_the_menu_is_refused():
+    for wrong in (
+        lambda: menu.scenario_run("../J1", ""),
+        lambda: menu.scenario_run("J1", "nothing"),
+        lambda: menu.example_run("nothing"),
+        lambda: menu.Counterexample("nothing"),
+    ):
+        with pytest.raises(Refused, match=r"There is no|Unknown"):
+            wrong()
