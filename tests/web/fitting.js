@@ -16,10 +16,11 @@
     }
     return { left, right, top, bottom, lost: full - Math.max(right - left, 0) };
   };
-  const readable = 'button, select, input:not(.scrub), h1, h2, h3, th, td, p, .cell, .count, .chip, '
-    + '#legend span, .key span, .code li, .code .name, #map text, #verdict span, dt, dd, label';
-  for (const one of document.querySelectorAll(readable)) {
-    if (!one.checkVisibility() || one.closest('.visually-hidden, dialog')) continue;
+  const readable = 'button, .button, select, input:not(.scrub), h1, h2, h3, th, td, p, .cell, .count, .chip, '
+    + '#legend span, .key span, .code li, .code .name, #map text, #verdict span, dt, dd, label, .story';
+  const dialog = document.querySelector('dialog[open]');  // covers all else
+  for (const one of (dialog ?? document).querySelectorAll(readable)) {
+    if (!one.checkVisibility() || one.closest('.visually-hidden') || one.closest('dialog') !== dialog) continue;
     if (!one.textContent.trim() && !one.matches('button, select, input')) continue;
     const box = clipped(one);
     if (box.bottom - box.top < 2) continue;  // scrolled away, up or down
@@ -30,8 +31,8 @@
     const nested = one.querySelector(readable) || one.matches('.code li');
     if (!nested) parts.push({ ...box, one, says: words(one) });
   }
-  const canvas = document.getElementById('network')?.getBoundingClientRect();
-  for (const label of window.meshlock?.stage.labels ?? []) {
+  const stages = dialog ? [] : window.meshlock?.sides?.map((side) => side.stage) ?? [window.meshlock?.stage].filter(Boolean);
+  for (const [canvas, label] of stages.flatMap((stage) => stage.labels.map((label) => [stage.canvas.getBoundingClientRect(), label]))) {
     const box = { left: canvas.left + label.left, right: canvas.left + label.right, top: canvas.top + label.top, bottom: canvas.top + label.bottom };
     if (box.left < canvas.left || box.right > canvas.right || box.top < canvas.top || box.bottom > canvas.bottom) wrong.push(`off the canvas: ${label.text}`);
     parts.push({ ...box, says: `drawn ${label.text}` });

@@ -16,9 +16,18 @@ SIZES = [(1400, 900), (1024, 768), (390, 844)]
 ALL = [(size, scheme) for size in SIZES for scheme in ("light", "dark")]
 
 
+SETTLED = "meshlock.sides.every(({ stage }) => stage.height === stage.canvas.clientHeight)"
+"""Both networks of a comparison are drawn as large as they are shown."""
+
+
 def misfits(page):
     """What overlaps, is cut off or sticks out."""
     return page.evaluate(MEASURE)
+
+
+def fits(page, where):
+    wrong = misfits(page)
+    assert not wrong, f"{where}: {wrong}"
 
 
 def sooner_fits(page, where):
@@ -65,21 +74,67 @@ def test_the_player_fits(browser, trace):
                 for tab in ("waiting", "node", "events", "step"):
                     page.click(f"#tab-{tab}")
                     until(page, f"meshlock.tab === '{tab}' && meshlock.shown === {step}")
-                    assert misfits(page) == [], f"{where}, step {step}, {tab}"
+                    fits(page, f"{where}, step {step}, {tab}")
 
 
 def test_what_is_driven_fits_and_start_is_in_sight(browser):
     with served(application(Desk())) as address:
         for page, wide, where in views(browser, address):
             until(page, "window.meshlock?.run?.about.driven && meshlock.shown === 0")
-            assert misfits(page) == [], where
+            fits(page, where)
             if wide > 1000:
                 until(page, f"{bottom('try-start')} <= {bottom('side')}")
             for node in (7, 3, 6):
                 deed = {"do": "ask", "node": node, "want": 2, "priority": node}
                 assert page.evaluate(f"meshlock.driving.do({json.dumps(deed)})")
             until(page, "meshlock.target === null && meshlock.shown === meshlock.run.steps")
-            assert misfits(page) == [], f"{where}, with messages"
+            fits(page, f"{where}, with messages")
+
+
+def test_the_menu_a_riddle_and_a_presentation_fit_in_any_type(browser):
+    with served(application(Desk())) as address:
+        for page, _, where in views(browser, address):
+            until(page, "window.meshlock?.run?.about.driven && meshlock.shown === 0")
+            for times in range(2):
+                page.click("#menu-open")
+                for kind in ("scenario", "mutant", "study", "riddle"):
+                    page.click(f"[data-kind={kind}]")
+                    until(page, "document.querySelectorAll('#menu-list button').length > 5")
+                    fits(page, f"{where}, {kind}")
+                page.click("[data-name='9']")
+                until(page, "meshlock.run.about.riddle && meshlock.shown === 0")
+                assert page.evaluate("meshlock.driving.do({ do: 'ask', node: 1 })")
+                assert page.evaluate("meshlock.driving.do({ do: 'next' })")
+                until(page, "meshlock.target === null && meshlock.shown === 2")
+                page.click("#solution")
+                until(
+                    page, "document.querySelector('#riddle-says')?.textContent.includes('2 steps')"
+                )
+                until(page, "document.querySelector('.story')")
+                fits(page, f"{where}, riddle")
+                page.keyboard.press("f")
+                until(page, "document.documentElement.classList.contains('lecture')")
+                until(page, "!meshlock.dirty")
+                fits(page, f"{where}, presentation")
+                page.keyboard.press("Escape")
+                if times == 0:
+                    for _ in range(3):
+                        page.click("#larger")  # 1.5 times as large
+                    until(page, "!meshlock.dirty")
+
+
+def test_a_comparison_fits(browser):
+    with served(application(Desk())) as address:
+        asked = "left=raymond&right=naimi-trehel&topology=tree&nodes=8&requests=20&seed=1#at=30"
+        for query in ("#at=17", f"?{asked}"):
+            for page, _, where in views(browser, f"{address}/compare{query}"):
+                until(page, "window.meshlock?.rows && meshlock.shown > 10")
+                until(page, SETTLED)
+                fits(page, where)
+                page.click("#larger")
+                until(page, "meshlock.sides[0].stage.type > 1.1")
+                until(page, SETTLED)
+                fits(page, f"{where}, larger")
 
 
 def test_the_live_page_fits_and_alarms_stand_at_the_top(browser):

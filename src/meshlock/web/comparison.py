@@ -22,7 +22,7 @@ from meshlock.web.driving import Growing, whole
 from meshlock.web.index import Index
 from meshlock.web.menu import written
 
-MOST_NODES = 30
+MOST_NODES = 20
 MOST_REQUESTS = 100
 TOPOLOGIES = ("line", "ring", "star", "tree", "complete")
 

@@ -2,6 +2,7 @@
 
 import { tell } from "./run.js";
 import { element } from "./side.js";
+import { Riddle } from "./riddle.js";
 import { message as described } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
@@ -15,6 +16,7 @@ export class Driving {
     this.auto = false;
     this.busy = false;
     this.error = "";
+    this.riddle = new Riddle(this);
     setInterval(() => this.tick(), 80);
     this.last = 0;
   }
@@ -23,8 +25,7 @@ export class Driving {
     try {
       const { run } = await tell("/api/runs", this.wish());
       this.error = "";
-      history.replaceState(null, "", "#step=0");
-      await this.open(run);
+      await this.page.open(run);
     } catch (error) {
       this.error = error.message;
       this.page.refresh();
@@ -36,14 +37,6 @@ export class Driving {
     const { chosen, offered } = this;
     const { mutex, token } = offered.algorithms.find((entry) => entry.name === chosen.algorithm);
     return { ...chosen, permits: mutex ? 1 : chosen.permits, members: token && chosen.members ? chosen.nodes : 0 };
-  }
-
-  async open(run) {
-    $("tab-drive").hidden = false;
-    $("ask").hidden = true;
-    await this.page.open(run);
-    this.page.stage.range = this.page.run.about.driven.range;
-    this.page.choose("drive");
   }
 
   async do(deed) {
@@ -134,7 +127,8 @@ export class Driving {
       const gone = page.stage.moment?.gone.has(node);
       parts.push(element("button", { type: "button", id: "crash", text: gone ? "Restart" : "Crash", onclick: () => { card.hidden = true; this.do({ do: gone ? "restart" : "crash", node }); } }));
     }
-    if (!page.stage.moment?.gone.has(node)) {
+    if (page.run.about.riddle) parts.push(...this.riddle.requests(page.step === page.run.steps, node));
+    else if (!page.stage.moment?.gone.has(node)) {
       const want = element("input", { type: "number", id: "ask-want", min: "1", max: String(driven.one_permit ? 1 : page.run.permits), value: "1" });
       const priority = element("input", { type: "number", id: "ask-priority", min: "0", max: "99", value: "0" });
       if (!driven.one_permit) parts.push(element("label", {}, "permits", want));
@@ -181,7 +175,8 @@ export class Driving {
     const now = step === run.steps;
     const parts = [];
     if (this.error) parts.push(element("p", { class: "wrong", role: "alert", text: this.error }));
-    parts.push(element("h3", { text: "another run" }), this.choice());
+    if (run.about.riddle) parts.push(...this.riddle.parts(now));
+    else parts.push(element("h3", { text: "another run" }), this.choice());
     const first = new Set();
     const way = [...moment.flying.values()].map((line) => {
       const lane = `${line.from}-${line.to}`;
@@ -200,6 +195,7 @@ export class Driving {
       element("button", { type: "button", id: "deliver-all", disabled: !now || !way.length, text: "All", onclick: () => this.do({ do: "all" }) }),
       element("button", { type: "button", id: "undo", disabled: !run.about.driven.deeds, text: "Take back", onclick: () => this.do({ do: "undo" }) }),
       element("label", { class: "check" }, auto, "by itself")));
+    if (!run.about.riddle) parts.push(this.chance(now));
     if (run.about.driven.members) parts.push(element("div", { class: "row" }, element("button", { type: "button", id: "wait", disabled: !now, text: "Wait a quarter of a lease", onclick: () => this.do({ do: "wait" }) })));
     if (!now) parts.push(element("div", { class: "row" }, element("span", { class: "muted", text: "You look at the past." }), element("button", { type: "button", text: "To the present", onclick: () => page.go(run.steps) })));
     if (way.length) parts.push(element("div", { class: "messages" }, ...way.slice(0, 60)));
@@ -211,7 +207,7 @@ export class Driving {
         element("span", { class: "chip inside", text: String(client.want) }), element("span", { text: `node ${run.called(client.node)} leaves` })))));
     }
     parts.push(element("h3", { text: "what you can do" }));
-    const can = ["Click a node: it asks, or leaves.", "Click a message: it arrives now."];
+    const can = [run.about.riddle ? "Click a node: it makes one of its requests, or leaves." : "Click a node: it asks, or leaves.", "Click a message: it arrives now."];
     if (run.about.driven.changing) can.push("Click a link: it fails. Click a dotted one: it forms again.");
     if (run.about.driven.range) can.push(run.about.driven.changing ? "Drag a node: its links follow its radio range." : "Drag a node: this algorithm is for fixed networks, links stay.");
     if (run.about.driven.members) can.push("Click a node: it crashes, or restarts. Wait: timers fire, and everything arrives. The first epoch takes two leases and more.");
@@ -219,6 +215,14 @@ export class Driving {
     can.push("← and → look back; Take back undoes.");
     parts.push(element("ul", { class: "effects" }, ...can.map((text) => element("li", { text }))));
     pane.replaceChildren(...parts);
+  }
+
+  // What is left to chance: after the same deeds in the same run it is the same again.
+  chance(now) {
+    const draws = (id, text, verb) => element("button", { type: "button", id, disabled: !now, text, onclick: () => this.do({ do: verb }) });
+    const buttons = [draws("random-request", "Random request", "random request")];
+    if (this.page.run.about.driven.changing) buttons.push(draws("random-link", "Random link change", "random link"));
+    return element("div", { class: "row" }, ...buttons);
   }
 
   choice() {

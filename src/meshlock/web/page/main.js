@@ -3,8 +3,11 @@
 import { Run, ask } from "./run.js";
 import { Stage } from "./stage.js";
 import { Strip } from "./strip.js";
+import { alone } from "./alone.js";
 import { Driving } from "./driving.js";
+import { Menu } from "./menu.js";
 import { theme } from "./theme.js";
+import { presenting, type } from "./type.js";
 import { words } from "./words.js";
 import { element, eventsPane, nodePane, permitsBar, stepPane, tip, waitingPane } from "./side.js";
 
@@ -36,7 +39,9 @@ export class Page {
     this.dirty = true;
     this.frames = [];
     this.before = 0;
-    this.driving = null; // where a run is driven
+    this.driver = null; // who drives runs, once one has been begun
+    this.type = type(() => this.recolour());
+    this.menu = new Menu(this);
     this.controls();
     this.pointer();
     this.keys();
@@ -45,9 +50,23 @@ export class Page {
 
   // -- what is shown ------------------------------------------------------------------
 
-  async open(name) {
+  // Whoever drives the run at hand, if it is one to be driven.
+  get driving() {
+    return this.run?.about.driven ? this.driver : null;
+  }
+
+  async open(name, step = 0) {
     const run = await Run.open(name);
+    const { driven } = run.about;
+    if (driven) this.driver ??= new Driving(this, this.offered);
     this.run = run;
+    this.linked = null;
+    $("ask").hidden = true;
+    $("tab-drive").hidden = !driven;
+    if (driven) this.choose("drive");
+    else if (this.tab === "drive") this.choose("step");
+    this.stage.selected = -1;
+    this.stage.range = driven?.range ?? 0;
     run.changed = () => { this.dirty = true; };
     this.stage.show(run);
     this.strip.show(run);
@@ -57,17 +76,27 @@ export class Page {
     this.kinds();
     this.limits();
     $("pace").value = run.about.bounds && !run.about.driven ? "time" : "steps"; // what moves, moves evenly
-    ask(`${run.path}/source`).then((source) => { Object.assign(run, source); this.refresh(); }).catch(() => {});
+    run.named().then(() => this.refresh()).catch(() => {});
     this.course();
-    const step = /step=(\d+)/.exec(location.hash);
-    await this.go(step ? Number(step[1]) : 0);
+    await this.go(step);
   }
 
-  // A run to be driven: a new one, or one that was begun before.
-  async drive(begun) {
-    this.driving = new Driving(this, this.offered);
-    if (begun) await this.driving.open(begun);
-    else await this.driving.start();
+  // Begin a run to be driven.
+  async drive() {
+    this.driver ??= new Driving(this, this.offered);
+    await this.driver.start();
+  }
+
+  // Whatever the address says: a run that is here, or an entry of the menu, which is made again.
+  async follow() {
+    const { opened, runs } = this.offered;
+    const asked = new URLSearchParams(location.hash.slice(1));
+    const name = asked.get("run") ?? opened;
+    const step = Number(asked.get("step")) || 0;
+    if (alone || runs.includes(name)) return this.open(name, step);
+    const [kind, entry, algorithm] = (name ?? "").split(":");
+    if (entry && await this.menu.open({ kind, name: entry, algorithm })) return this.go(step);
+    return opened ? this.open(opened) : this.drive();
   }
 
   headline() {
@@ -81,7 +110,9 @@ export class Page {
     if (bad.length) {
       $("title").textContent = `${bad[0].property} is violated`;
       facts.unshift(setup.source === "check" ? "counterexample" : setup.source);
-    } else if (about.driven) $("title").textContent = "Try it yourself";
+      if (about.riddle) $("title").textContent = `Riddle ${about.riddle.number}: found, ${$("title").textContent}`;
+    } else if (about.riddle) $("title").textContent = `Riddle ${about.riddle.number}: this ${about.riddle.algorithm} is broken`;
+    else if (about.driven) $("title").textContent = "Try it yourself";
     else $("title").textContent = setup.pool ?? setup.scenario ?? `${setup.algorithm}, ${setup.source === "live" ? "live" : setup.source === "check" ? "a checked run" : "a simulated run"}`;
     $("subtitle").textContent = facts.filter(Boolean).join(" · ") + (about.unjudged ? ` · ${about.unjudged}` : "");
     document.title = `${$("title").textContent} · meshlock`;
@@ -130,7 +161,8 @@ export class Page {
 
   // What leads to this step again, as long as the server runs.
   link(step) {
-    return this.run.about.driven ? `#run=${this.run.name}&step=${step}` : `#step=${step}`;
+    const { name } = this.run;
+    return alone || name === this.offered.opened ? `#step=${step}` : `#run=${encodeURIComponent(name)}&step=${step}`;
   }
 
   // More has happened in this run.
@@ -289,6 +321,7 @@ export class Page {
     this.button();
     const cause = run.lines(step)[0] ?? { event: "end" };
     const said = step ? words(cause, (node) => run.called(node), true) + run.chosen(cause) : "the start";
+    $("caption").textContent = step ? `${step}. ${said}` : "The start";
     $("network").setAttribute("aria-label", `The network after step ${step}: ${said}; ${moment.used()} of ${run.permits} permits in use, ${moment.queue().length} waiting`);
     if (!this.playing) {
       $("says").textContent = `Step ${step}: ${said}`;
@@ -300,7 +333,7 @@ export class Page {
   // -- controls -------------------------------------------------------------------------------
 
   recolour() {
-    if (!this.stage) return;
+    if (!this.stage || !this.strip) return;
     this.stage.recolour();
     this.strip.colour = this.stage.colour;
     this.refresh();
@@ -340,12 +373,12 @@ export class Page {
       }
       setTimeout(() => { $("share").textContent = "Copy link"; }, 1600);
     });
-    $("save").addEventListener("click", () => {
-      const link = element("a", { href: `${this.run.path}/trace.jsonl`, download: "run.jsonl" });
-      link.click();
-    });
+    $("smaller").addEventListener("click", () => this.type.by(-1));
+    $("larger").addEventListener("click", () => this.type.by(1));
+    $("lecture").addEventListener("click", () => this.present(true));
+    $("lecture-end").addEventListener("click", () => this.present(false));
     $("try-new").addEventListener("click", () => {
-      if (!this.driving) this.drive();
+      if (!this.driving || this.run.about.riddle) this.drive();
       else {
         this.choose("drive");
         setTimeout(() => $("try-algorithm")?.focus(), 200);
@@ -369,13 +402,23 @@ export class Page {
     });
     window.addEventListener("resize", () => { this.dirty = true; });
     window.addEventListener("hashchange", () => {
-      const step = /step=(\d+)/.exec(location.hash);
-      if (step && Number(step[1]) !== this.step) this.go(Number(step[1]));
+      const asked = new URLSearchParams(location.hash.slice(1));
+      if ((asked.get("run") ?? this.offered.opened ?? "") !== this.run.name && !alone) this.follow();
+      else if (Number(asked.get("step")) !== this.step) this.go(Number(asked.get("step")));
     });
     new ResizeObserver(() => { this.dirty = true; }).observe($("stage"));
   }
 
+  // Large type, the network and what happens, and nothing else; keys do the rest.
+  present(on) {
+    this.type.present(on);
+    const full = on ? document.documentElement.requestFullscreen?.() : document.fullscreenElement && document.exitFullscreen();
+    full?.catch?.(() => {}); // not every browser lets a page do that
+    (on ? $("network") : $("lecture")).focus();
+  }
+
   diagram() {
+    if (alone) return;
     const span = this.strip.span ?? [Math.max(1, this.step - 24), Math.min(this.run.steps, this.step + 15)];
     $("diagram-first").value = String(span[0]);
     $("diagram-last").value = String(span[1]);
@@ -407,9 +450,13 @@ export class Page {
       "[": () => this.select((Math.max(this.stage.selected, 0) - 1 + this.run.size) % this.run.size),
       "]": () => this.select((this.stage.selected + 1) % this.run.size),
       0: () => { this.stage.view = { zoom: 1, x: 0, y: 0 }; this.dirty = true; },
+      o: () => { if (!alone) this.menu.show(); },
+      f: () => this.present(!presenting()),
+      "<": () => this.type.by(-1),
+      ">": () => this.type.by(1),
       a: () => this.driving?.asks(this.stage.selected),
       "?": () => $("help").showModal(),
-      Escape: () => this.select(-1),
+      Escape: () => (presenting() ? this.present(false) : this.select(-1)),
     };
     document.addEventListener("keydown", (event) => {
       const busy = event.target.closest("input, select, textarea, dialog");
@@ -549,10 +596,7 @@ const page = new Page();
 window.meshlock = page; // for those who want to look under the bonnet, and for the tests
 ask("/api/runs").then(async (offered) => {
   page.offered = offered;
-  const begun = /run=(driven-\d+)/.exec(location.hash)?.[1];
-  if (begun && offered.driven.includes(begun)) await page.drive(begun);
-  else if (offered.opened) await page.open(offered.opened);
-  else await page.drive();
+  await page.follow();
 }).catch((error) => {
   $("title").textContent = "This run cannot be shown";
   $("subtitle").textContent = error.message;

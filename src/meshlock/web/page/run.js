@@ -1,9 +1,11 @@
 // A run as the server knows it: windows of steps are fetched when they are needed.
 
 import { Moment, pair } from "./model.js";
+import { alone } from "./alone.js";
 import { value } from "./words.js";
 
 export async function ask(path, options) {
+  if (alone) return alone(path);
   const answer = await fetch(path, options);
   const body = await answer.json();
   if (!answer.ok) throw new Error(body.why ?? `${answer.status}`);
@@ -136,6 +138,13 @@ export class Run {
     if (this.ran.has(step)) return;
     this.ran.set(step, []);
     this.ran.set(step, await ask(`${this.path}/ran?step=${step}`));
+    this.changed();
+  }
+
+  // Learn the sources of its handlers, and what they call their numbers.
+  async named() {
+    Object.assign(this, await ask(`${this.path}/source`));
+    this.ran.clear();
     this.changed();
   }
 

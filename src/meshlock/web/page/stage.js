@@ -2,9 +2,10 @@
 
 import { layout } from "./layout.js";
 import { pair } from "./model.js";
+import { scale } from "./type.js";
 
 const NAMES = ["ground", "surface", "line", "text", "muted", "accent", "token", "token-soft", "token-text", "inside", "inside-soft", "waiting", "waiting-soft", "bad", "link", "node", "edge", "grid"];
-const HEAD = 40; // pixels above the network, for the permits
+const HEAD = 40; // pixels above the network, for the permits, in usual type
 const POINTERS = ["father", "next", "last"]; // variables that name the way to the token
 
 export class Stage {
@@ -18,6 +19,7 @@ export class Stage {
     this.over = null;
     this.view = { zoom: 1, x: 0, y: 0 };
     this.range = 0; // radio range in the nodes' own measure, where links follow it
+    this.marked = []; // nodes that a comparison points out
     this.dragged = null; // { node, x, y } while a node is moved by hand
     this.places = [];
     this.drawing = 0; // milliseconds of the last frame
@@ -26,6 +28,9 @@ export class Stage {
 
   recolour() {
     const style = getComputedStyle(document.documentElement);
+    this.type = scale();
+    this.head = HEAD * this.type;
+    this.foot = undefined; // as high as the legend is now
     this.colour = {};
     for (const name of NAMES) this.colour[name] = style.getPropertyValue(`--${name}`).trim();
   }
@@ -65,14 +70,14 @@ export class Stage {
     this.foot ??= (document.getElementById("legend")?.offsetHeight ?? 0) + 14; // the legend's
     this.radius = this.usual;
     const apart = this.apart * this.fit();
-    if (apart) this.radius = Math.min(Math.max(apart * 0.14, Math.min(this.usual, apart * 0.2)), 38);
+    if (apart) this.radius = Math.min(Math.max(apart * 0.14, Math.min(this.usual, apart * 0.2)), 38 * this.type);
   }
 
   // How large the whole network may be: pixels for one unit of the nodes' own measure.
   fit() {
     const [x1, y1, x2, y2] = this.box;
     const margin = this.radius + 26;
-    const high = this.height - HEAD - this.foot - 2 * margin;
+    const high = this.height - this.head - this.foot - 2 * margin;
     return Math.max(Math.min((this.width - 2 * margin) / (x2 - x1), high / (y2 - y1)), 1e-9);
   }
 
@@ -82,7 +87,7 @@ export class Stage {
   }
 
   get middle() {
-    return (HEAD + this.height - this.foot) / 2;
+    return (this.head + this.height - this.foot) / 2;
   }
 
   toScreen(x, y) {
@@ -263,6 +268,7 @@ export class Stage {
       pen.strokeStyle = colour.token;
       pen.stroke();
     }
+    this.drawMarked();
     this.drawChosen();
     if (big) {
       for (let node = 0; node < run.size; node += 1) this.drawNode(node, inside.get(node), waiting.get(node), node === acted);
@@ -281,6 +287,20 @@ export class Stage {
         pen.fillStyle = fills[kind];
         pen.fill();
       });
+    }
+  }
+
+  drawMarked() {
+    const { pen, colour, places, r } = this;
+    for (const node of this.marked) {
+      if (!places[node]) continue;
+      pen.beginPath();
+      pen.arc(places[node].x, places[node].y, r + Math.max(9, r * 0.6), 0, 7);
+      pen.setLineDash([5, 4]);
+      pen.lineWidth = 2.5;
+      pen.strokeStyle = colour.bad;
+      pen.stroke();
+      pen.setLineDash([]);
     }
   }
 
@@ -316,13 +336,14 @@ export class Stage {
       pen.fillText(name, at.x, at.y + 0.5);
       this.labels.push(boxOf(at.x, at.y, pen.measureText(name).width, r * 0.7, name));
     } else {
-      pen.font = "600 12px system-ui, sans-serif";
+      const size = 12 * this.type;
+      pen.font = `600 ${size}px system-ui, sans-serif`;
       pen.fillStyle = colour.text;
-      pen.fillText(name, at.x, at.y + r + 13);
-      this.labels.push(boxOf(at.x, at.y + r + 13, pen.measureText(name).width, 12, name));
+      pen.fillText(name, at.x, at.y + r + size + 1);
+      this.labels.push(boxOf(at.x, at.y + r + size + 1, pen.measureText(name).width, size, name));
     }
     pen.globalAlpha = 1;
-    const small = Math.min(Math.max(10, r * 0.56), 15);
+    const small = Math.max(10, Math.min(r * 0.56, 15 * this.type));
     pen.font = `650 ${Math.round(small)}px system-ui, sans-serif`;
     if (moment.tokens.has(node) && run.permits > 1) this.badge(at.x + r * 0.86, at.y + r * 0.86, String(moment.free.get(node) ?? 0), colour.token, colour.surface, small);
     if (waits) this.badge(at.x + r * 0.86, at.y - r * 0.86, (waits.want > 1 ? `${waits.want}×` : "") + `p${waits.priority}` + (waits.count > 1 ? ` +${waits.count - 1}` : ""), colour.waiting, colour.surface, small);
@@ -422,7 +443,7 @@ export class Stage {
     const { pen, colour, run } = this;
     const token = message.tokens > 0;
     const text = token && run.permits > 1 ? `${message.message} ${message.permits}` : message.message;
-    const type = Math.min(Math.max(10.5, this.r * 0.4), 14);
+    const type = Math.min(Math.max(10.5, this.r * 0.4), 14) * this.type;
     pen.font = `600 ${type}px system-ui, sans-serif`;
     const spot = this.room(x, y, pen.measureText(text).width, type, out, text);
     if (!spot) return; // no room: the pointer tells
@@ -442,14 +463,19 @@ export class Stage {
         const out = side * (10 + ring * (high + 1));
         const at = { x: x + ox * out + Math.sign(ox * side) * Math.abs(ox) * (wide / 2), y: y + oy * (out + side * high * 0.4) };
         const box = boxOf(at.x, at.y, wide, high, text);
-        if (box.left < 2 || box.right > this.width - 2 || box.top < HEAD || box.bottom > this.height - this.foot) continue;
+        if (box.left < 2 || box.right > this.width - 2 || box.top < this.head || box.bottom > this.height - this.foot) continue;
         const meets = (other) => box.left < other.right && box.right > other.left && box.top < other.bottom && box.bottom > other.top;
-        if (this.labels.some(meets) || this.spots.some((one) => meets(boxOf(one.x, one.y, 12, 10))) || this.places.some((node) => meets(boxOf(node.x, node.y, this.r * 1.8, this.r * 1.8)))) continue;
+        if (this.labels.some(meets) || this.spots.some((one) => meets(boxOf(one.x, one.y, 12, 10))) || this.places.some((at, node) => meets(boxOf(at.x, at.y, this.around(node), this.around(node))))) continue;
         this.labels.push(box);
         return at;
       }
     }
     return null;
+  }
+
+  // How wide a node is, with the ring around who has the token.
+  around(node) {
+    return this.moment.tokens.has(node) ? (this.r + Math.max(5, this.r * 0.42)) * 1.9 : this.r * 1.8;
   }
 
   // What is under the pointer: a message, a node or a link.

@@ -1,5 +1,7 @@
 // Under the network: the whole run at a glance, and who waited and held around the step at hand.
 
+import { scale } from "./type.js";
+
 const BEFORE = 0.68; // of the strip's width is the past
 
 export class Strip {
@@ -141,7 +143,7 @@ export class Strip {
     const row = new Map(rows.map((node, i) => [node, i]));
     const x = (step) => left + (step - from) * this.pixels;
     const y = (node) => 4 + (row.get(node) + 0.5) * tall;
-    pen.font = "11px system-ui, sans-serif";
+    pen.font = `${11 * Math.min(scale(), 1.4)}px system-ui, sans-serif`;
     pen.textBaseline = "middle";
     for (const node of rows) {
       pen.fillStyle = colour.grid;
