@@ -45,7 +45,7 @@ The numbers in brackets are those of the report's text. Its printing errors (``=
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from meshlock.algorithms.interface import (
     NIL,
@@ -59,7 +59,8 @@ from meshlock.algorithms.interface import (
 from meshlock.algorithms.queues import Fifo, Lift
 from meshlock.algorithms.subclassing import mypyc_attr
 
-PROXY, TRANSIT = 0, 1
+PROXY: Final = 0
+TRANSIT: Final = 1
 
 
 class Request(Message):

@@ -24,7 +24,7 @@ from meshlock.algorithms.recovery.records import Config, Epoch, Seal
 from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.algorithms.variables import Variables, parameters
 
-NIL = -1
+NIL: Final = -1
 """The paper's *nil*: no node, no client."""
 
 Frozen = tuple[object, ...]

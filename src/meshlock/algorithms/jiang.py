@@ -67,15 +67,20 @@ silent and the degree if broadcast.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from meshlock.algorithms.interface import NIL, Algorithm, Effect, Frozen, Message, Network, Node
 from meshlock.algorithms.queues import Entry, Ranked
 from meshlock.algorithms.reverse_link import Height, first_heights
 from meshlock.algorithms.subclassing import mypyc_attr
 
-STAMPED, PRINTED, UNAGED = 0, 1, 2
-QUIET, BROADCAST, SILENT = 0, 1, 2
+STAMPED: Final = 0
+PRINTED: Final = 1
+UNAGED: Final = 2
+
+QUIET: Final = 0
+BROADCAST: Final = 1
+SILENT: Final = 2
 
 
 class Signal(Message):

@@ -91,7 +91,6 @@ class DrivenRun(Steps):
         self.on_the_way: list[Message] = []  # in the order in which they were sent
         self.sent_at: dict[int, float] = {}  # of these, where it matters
         self.held: set[tuple[int, int]] = set()
-        self.sent: dict[str, int] = {}  # how many messages of each kind
         self.hops = 0  # links crossed by all messages
         self.waiting: dict[int, Client] = {}  # by number
         self.inside: dict[int, Client] = {}  # by number, in the order of entry
@@ -161,7 +160,7 @@ class DrivenRun(Steps):
         client = Client(node, want)
         client.number, client.priority = self.requests, priority
         self.waiting[client.number] = client
-        if node in self.busy:
+        if self.busy[node]:
             self.lines.append(f"  {self.called(node)}: queues a request for {want}")
         self.submit(client)
 
@@ -534,7 +533,6 @@ class DrivenRun(Steps):
         one, other = message.sender, message.receiver
         message.serial = len(self.lines)  # every message has a line
         said = f"{self.described(message)} to {self.called(other)}"
-        self.sent[message.kind] = self.sent.get(message.kind, 0) + 1
         if self.custody or self.graph.linked(one, other):
             kept = message.tokens() > 0 or message.permits() > 0
             if self.custody and not kept and (one, other) not in self.sees:

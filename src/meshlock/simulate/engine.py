@@ -9,6 +9,7 @@ they were put there, so a run is a function of its seed. :mod:`.step` calls the 
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from typing import Final
 
 from meshlock.algorithms.interface import Message, Node
 from meshlock.simulate.layered import LayeredNodes
@@ -17,6 +18,18 @@ from meshlock.simulate.run_setup import RunSetup
 from meshlock.simulate.step import Steps
 from meshlock.simulate.workload import Client
 from meshlock.topology.mobility.changes import Change
+
+
+PUSH: Final = heappush
+POP: Final = heappop
+"""Compiled code finds them at once; what it imports, it looks up by name at every call."""
+
+
+class Wire:
+    """One direction of a link, or of the way between two nodes."""
+
+    def __init__(self) -> None:
+        self.last = 0.0  # when its last message arrives
 
 
 class Simulation(Steps):
@@ -34,18 +47,16 @@ class Simulation(Steps):
         self.network = network
         low, high = workload.priorities
         ranked = low != high or workload.deadlines is not None
-        self.measures = Measures(network.size, ranked, self.promises.ageing)
-        self.messages = self.measures.messages
-
+        sized = workload.wants[0] != workload.wants[1]
+        self.measures = Measures(network.size, self.sent, ranked, sized, self.promises.ageing)
         self.events = 0
-        self.heap: list[tuple[float, int, Message | Client | Change]] = []
+        self.heap: list[tuple[float, int, object]] = []
         self.serial_number = 0
 
         self.delay = delay
-        self.constant = delay.low if delay.constant else -1.0
         self.routed = setup.algorithm.routed and not network.complete
         self.keep_order = setup.fifo and (not delay.constant or self.routed)
-        self.last: dict[int, float] = {}  # directed link: when its last message arrives
+        self.wires: dict[int, Wire] = {}  # by sender and receiver
 
         self.hold_time = setup.hold
         self.workload = workload
@@ -96,7 +107,8 @@ class Simulation(Steps):
         self.submit(client)
 
     def enters(self, node: Node, client: Client) -> None:
-        self.measures.enters(client, self.now, node.known_priority())
+        known = node.known_priority() if self.measures.ranked else None
+        self.measures.enters(client, self.now, known)
         self.schedule(self.now + self.hold_time.draw(), client)
 
     def leave(self, client: Client) -> None:
@@ -111,8 +123,6 @@ class Simulation(Steps):
     def carry(self, message: Message) -> None:
         """Put a message on its way; it arrives after one delay per link."""
         self.in_flight += 1
-        kind = message.kind
-        self.messages[kind] = self.messages.get(kind, 0) + 1
         if self.routed:
             links = self.network.distance(message.sender, message.receiver)
             arrival = self.now
@@ -120,39 +130,48 @@ class Simulation(Steps):
                 arrival += self.delay.draw()
         else:
             links = 1
-            arrival = self.now + (self.constant if self.constant >= 0.0 else self.delay.draw())
+            arrival = self.now + self.delay.draw()
         self.measures.crossings += links
         if self.keep_order:
-            link = message.sender * self.network.size + message.receiver
-            last = self.last.get(link, 0.0)
-            if arrival < last:
-                arrival = last
-            self.last[link] = arrival
-        message.serial = self.serial_number = self.serial_number + 1
-        heappush(self.heap, (arrival, self.serial_number, message))
+            arrival = self.behind_the_last(message, arrival)
+        self.serial_number += 1
+        message.serial = self.serial_number
+        PUSH(self.heap, (arrival, self.serial_number, message))
+
+    def behind_the_last(self, message: Message, arrival: float) -> float:
+        """When it arrives, if none may pass another on the same way."""
+        way = message.sender * self.network.size + message.receiver
+        wire = self.wires.get(way)
+        if wire is None:
+            wire = self.wires[way] = Wire()
+        if arrival < wire.last:
+            arrival = wire.last
+        wire.last = arrival
+        return arrival
 
     def schedule(self, time: float, event: Client | Change) -> None:
         self.serial_number += 1
-        heappush(self.heap, (time, self.serial_number, event))
+        PUSH(self.heap, (time, self.serial_number, event))
 
     # -- the run ----------------------------------------------------------------------
 
     def run(self, most: int) -> bool:
         """Let at most this many events happen; False when all are served or nothing more can."""
         heap = self.heap
-        for _ in range(most):
+        end = self.events + most
+        while self.events < end:
             if not heap:
                 return False
-            time, _number, event = heappop(heap)
-            self.now = time
+            self.now, _, event = POP(heap)
             self.events += 1
-            if isinstance(event, Message):
-                self.deliver(event)
-            elif isinstance(event, Client):
-                if event.inside:
-                    self.leave(event)
+            if isinstance(event, Client):
+                client = event
+                if client.inside:
+                    self.leave(client)
                 else:
-                    self.ask(event)
+                    self.ask(client)
+            elif isinstance(event, Message):
+                self.deliver(event)
             elif isinstance(event, Change):
                 self.change(event)
             if self.active == 0 and (self.in_flight == 0 or self.restless):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left, bisect_right, insort
 
+from meshlock.simulate.kinds import Kinds
 from meshlock.simulate.workload import Client
 
 
@@ -14,14 +14,14 @@ class Levels:
     MOST = 1000  # levels kept apart; the times of further ones are not kept by level
 
     def __init__(self) -> None:
-        self.times: dict[int, array[float]] = {}
+        self.times: dict[int, list[float]] = {}
 
     def add(self, level: int, wait: float) -> None:
         times = self.times.get(level)
         if times is None:
             if len(self.times) >= self.MOST:
                 return
-            times = self.times[level] = array("d")
+            times = self.times[level] = []
         times.append(wait)
 
 
@@ -86,15 +86,17 @@ class Measures:
     compares aged priorities once and for all.
     """
 
-    def __init__(self, nodes: int, ranked: bool, ageing: float) -> None:
+    def __init__(
+        self, nodes: int, sent: Kinds, ranked: bool, sized: bool, ageing: float
+    ) -> None:
         self.requested = 0
         self.entries = 0
-        self.messages: dict[str, int] = {}
+        self.sent = sent
         self.crossings = 0  # of links by messages: more than messages where they are routed
-        self.waits: array[float] = array("d")
+        self.waits: list[float] = []
         self.by_priority = Levels()
         self.by_want = Levels()
-        self.entries_by_node = array("l", bytes(array("l").itemsize * nodes))
+        self.entries_by_node = [0] * nodes
         self.held = 0
         self.held_since = 0.0
         self.used = 0.0  # integral of permits in use over time
@@ -103,11 +105,17 @@ class Measures:
         self.sync_total = 0.0
         self.sync_count = 0
         self.ranked = ranked  # priorities differ, so overtaking means something
+        self.sized = sized  # and so do wants
         self.ageing = ageing
         self.base = Overtakings()
         self.aged = Overtakings()
         self.known = 0  # entries although a higher request was known where it was decided
         self.missed = 0  # deadlines
+
+    @property
+    def messages(self) -> dict[str, int]:
+        """How many of each kind."""
+        return self.sent.by_name()
 
     def asks(self, client: Client) -> None:
         self.requested += 1
@@ -124,7 +132,8 @@ class Measures:
         self.waiting -= 1
         self.waits.append(wait)
         self.entries_by_node[client.node] += 1
-        self.by_want.add(client.want, wait)
+        if self.sized:
+            self.by_want.add(client.want, wait)
         if self.ranked:
             self.by_priority.add(client.priority, wait)
             self.base.enters(client.priority)

@@ -190,7 +190,7 @@ class Player:
                 raise self.scenario.wrong(
                     number, f"{name} has no message {kind}; it has {', '.join(kinds)}."
                 )
-            count = self.run.sent.get(kind, 0)
+            count = self.run.sent.by_name().get(kind, 0)
             met = met and count == self.scenario.whole(number, word)
             seen.append(f"{kind} {count}")
         return met, f"sent: {' '.join(seen)}"

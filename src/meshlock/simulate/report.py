@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from array import array
+from collections.abc import Sequence
 from typing import Any
 
 from meshlock.simulate.engine import Simulation
@@ -10,7 +10,7 @@ from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.recovery import RecoverySimulation
 
 
-def spread(times: array[float]) -> dict[str, float]:
+def spread(times: Sequence[float]) -> dict[str, float]:
     """Mean, percentiles (nearest rank) and maximum."""
     if not times:
         return {"mean": 0.0, "p50": 0.0, "p95": 0.0, "p99": 0.0, "max": 0.0}
@@ -29,7 +29,7 @@ def spread(times: array[float]) -> dict[str, float]:
     }
 
 
-def jain(counts: array[int]) -> float:
+def jain(counts: Sequence[int]) -> float:
     """Jain's index of fairness: 1 if all are equal, 1/n if one has everything."""
     total = sum(counts)
     if total == 0:
@@ -46,6 +46,8 @@ def figures(run: Simulation, seed: int, cpu: float) -> dict[str, Any]:
     if not measures.ranked:
         levels = [(run.workload.priorities[0], measures.waits)]
     wants = sorted(measures.by_want.times.items())
+    if not measures.sized and entries:
+        wants = [(run.workload.wants[0], measures.waits)]
     result: dict[str, Any] = {
         "algorithm": run.algorithm.name,
         "options": run.options,
@@ -92,7 +94,7 @@ def figures(run: Simulation, seed: int, cpu: float) -> dict[str, Any]:
     return result
 
 
-def histogram(times: array[float], bins: int) -> list[tuple[float, float, int]]:
+def histogram(times: Sequence[float], bins: int) -> list[tuple[float, float, int]]:
     """Equal bins from 0 to the longest wait: (from, to, how many)."""
     longest = max(times, default=0.0)
     if longest <= 0.0:

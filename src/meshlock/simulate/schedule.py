@@ -56,7 +56,7 @@ class Deed:
         """Can this be done in the run as it stands?"""
         up = self.one < 0 or run.layered is None or run.layered.up[self.one]
         if self.verb == "request":
-            return up and self.one not in run.busy
+            return up and not run.busy[self.one]
         if self.verb == "leave":
             inside = [client for client in run.inside.values() if client.node == self.one]
             return len(inside) >= self.which

@@ -7,7 +7,7 @@ means is theirs to say: :meth:`Steps.carry` a message, :meth:`Steps.enters` a cl
 from __future__ import annotations
 
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from meshlock.algorithms.clients import ClientQueue
 from meshlock.algorithms.interface import (
@@ -25,11 +25,12 @@ from meshlock.algorithms.registry import joined
 from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import promises
+from meshlock.simulate.kinds import Kinds
 from meshlock.simulate.layered import LayeredNodes
 from meshlock.simulate.workload import Client
 from meshlock.trace.writer import TraceWriter, arrival, came_back
 
-NOTHING: dict[str, Any] = {}
+NOTHING: Final[dict[str, Any]] = {}
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -69,11 +70,12 @@ class Steps:
         self.balanced = self.promises.balanced
         self.now = 0.0
         self.in_flight = 0  # messages
+        self.sent = Kinds()  # messages, by kind
         self.observed = trace is not None or layered is not None
         self.lost: list[Message] = []  # sent in this step to where there is no way
         self.many_clients = algorithm.many_clients or layered is not None
         self.present: dict[int, Client] = {}  # by number, while they wait or hold
-        self.busy: set[int] = set()  # nodes that serve a client
+        self.busy = [False] * len(self.nodes)  # those that serve a client
         self.queues: dict[int, ClientQueue] = {}  # node: those behind it
         self.choosing = self.nodes[0].choices() > 1
         self.plain = not self.choosing and layered is None
@@ -87,11 +89,11 @@ class Steps:
         self.present[client.number] = client
         self.monitor.asks(client.number, client.priority)
         if not self.many_clients:
-            if client.node in self.busy:
+            if self.busy[client.node]:
                 queue = self.queues.setdefault(client.node, ClientQueue())
                 queue.add(client.number, client.priority)
                 return
-            self.busy.add(client.node)
+            self.busy[client.node] = True
         self.request(client)
 
     def request(self, client: Client) -> None:
@@ -136,11 +138,11 @@ class Steps:
         return True
 
     def next_in_queue(self, me: int) -> None:
-        queue = self.queues.get(me)
+        queue = self.queues.get(me) if self.queues else None
         if queue is not None and len(queue) > 0:
             self.request(self.present[queue.take()])
         else:
-            self.busy.discard(me)
+            self.busy[me] = False
 
     # -- other causes -----------------------------------------------------------------
 
@@ -253,9 +255,11 @@ class Steps:
         ``tokens`` and ``permits`` are what was there before and what the cause brought."""
         for effect in self.out:
             if isinstance(effect, Message):
-                self.carry(effect)
-                tokens -= effect.tokens()
-                permits -= effect.permits()
+                message = effect
+                self.sent.count(message)
+                self.carry(message)
+                tokens -= message.tokens()
+                permits -= message.permits()
             elif isinstance(effect, Enter):
                 client = self.present[effect.client]
                 permits -= client.want
@@ -280,8 +284,8 @@ class Steps:
             leased = None if self.layered is None else self.layered.judge(self.now, node.me)
             if self.trace is not None:
                 self.trace.step(self.now, event, node, cause, self.out, self.choice, leased)
-                for message in self.lost:
-                    self.trace.dropped(self.now, message)
+                for lost in self.lost:
+                    self.trace.dropped(self.now, lost)
             self.lost.clear()
         self.out.clear()
 

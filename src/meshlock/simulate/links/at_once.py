@@ -37,8 +37,8 @@ class AtOnce(MobileSimulation):
     def failed(self, one: int, other: int) -> None:
         self.monitor.changed(self.graph.components == 1)
         size = self.graph.size
-        self.last.pop(one * size + other, None)
-        self.last.pop(other * size + one, None)
+        self.wires.pop(one * size + other, None)
+        self.wires.pop(other * size + one, None)
         self.link_changes(one, other, False)
         self.link_changes(other, one, False)
 

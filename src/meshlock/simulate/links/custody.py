@@ -167,7 +167,7 @@ class Custody(MobileSimulation):
             while line.custody[1 - end]:
                 self.deliver_late(line, 1 - end)
         line.dead[end] = False
-        self.last.pop(me * self.graph.size + peer, None)
+        self.wires.pop(me * self.graph.size + peer, None)
         self.see(line, end, line.life)
         self.link_changes(me, peer, True)
         arrived = line.waiting[end]
@@ -279,8 +279,7 @@ class Custody(MobileSimulation):
             self.strays.add(message.serial)
 
     def keep(self, message: Message) -> None:
-        """Count a message that goes straight into custody."""
+        """Number a message that goes straight into custody."""
         self.in_flight += 1
-        self.messages[message.kind] = self.messages.get(message.kind, 0) + 1
         self.serial_number += 1
         message.serial = self.serial_number

@@ -14,10 +14,9 @@ Which one is said by :class:`~meshlock.simulate.layered.LayeredNodes`.
 
 from __future__ import annotations
 
-from heapq import heappush
-
 from meshlock.algorithms.interface import Message
 from meshlock.properties.paths import labelled
+from meshlock.simulate.engine import PUSH
 from meshlock.simulate.layered import LayeredNodes, LayerSetup
 from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.run_setup import RunSetup
@@ -129,8 +128,6 @@ class Routed(MobileSimulation):
     def carry(self, message: Message) -> None:
         sender, receiver = message.sender, message.receiver
         self.in_flight += 1
-        kind = message.kind
-        self.messages[kind] = self.messages.get(kind, 0) + 1
         message.serial = self.serial_number = self.serial_number + 1
         if message.seal is not None and message.seal.state is not None:
             self.flying += 1
@@ -161,11 +158,9 @@ class Routed(MobileSimulation):
             arrival += self.delay.draw()
         self.measures.crossings += links
         if self.fifo or self.lives.ordered(message):
-            pair = message.sender * self.base.size + message.receiver
-            arrival = max(arrival, self.last.get(pair, 0.0))
-            self.last[pair] = arrival
+            arrival = self.behind_the_last(message, arrival)
         self.arrived.discard(message.serial)
-        heappush(self.heap, (arrival, message.serial, message))
+        PUSH(self.heap, (arrival, message.serial, message))
 
     def deliver(self, message: Message) -> None:
         sender, receiver = message.sender, message.receiver
