@@ -57,13 +57,13 @@ def simulated(algorithm: str, nodes: int, requests: int, load: str) -> dict[str,
     run.start()
     sizes = []
     while run.run(5000):
-        sizes.append(len(run.heap))
+        sizes.append(len(run.agenda))
     cpu = process_time() - started
     run.finish()
     assert not run.monitor.violated, run.monitor.violated
     messages = sum(run.measures.messages.values())
     size = sum(sizes) / len(sizes) if sizes else 1
-    return {"messages": messages, "events": run.events, "cpu_s": cpu, "heap": size}
+    return {"messages": messages, "events": run.events, "cpu_s": cpu, "ahead": size}
 
 
 def memory() -> float:
@@ -160,7 +160,7 @@ def measure(options: argparse.Namespace, folder: str) -> None:
     jobs: dict[str, tuple[str, str, list[str]]] = {}
     for load in THINKING:
         probe = child(compiled, "", "raymond", str(NODES), "20000", load)
-        size = str(max(1, round(probe["heap"])))
+        size = str(max(1, round(probe["ahead"])))
         tree = str(NODES)
         jobs[f"bare heap of {size}, compiled"] = (compiled, folder, ["heap", "2000000", size])
         for name in ("raymond", "naimi-trehel"):

@@ -21,7 +21,7 @@ ONE_PERMIT = ["reverse-link", "naimi-trehel", "raymond", "centralized", "suzuki-
 ONE_PERMIT += ["neilsen-mizuno"]
 
 STORM = 20_000
-"""More than this on the heap of so small a pool is a storm of messages."""
+"""More than this on the agenda of so small a pool is a storm of messages."""
 
 
 def setup(number: int) -> Given:
@@ -70,7 +70,7 @@ def main() -> int:
         run.start()
         storm = False
         while run.run(2000):
-            if len(run.heap) > STORM:
+            if len(run.agenda) > STORM:
                 storm = True
                 break
         if not storm:

@@ -100,7 +100,7 @@ def by_simulation(sabotage: Sabotage, most: float) -> str:
             finding = ""
             try:
                 run.start()
-                while run.run(2000) and len(run.heap) < STORM and not run.monitor.violated:
+                while run.run(2000) and len(run.agenda) < STORM and not run.monitor.violated:
                     pass
                 finding = next(iter(run.monitor.violated), "")
             except Exception as error:

@@ -36,7 +36,7 @@ def test_link_messages_are_token_hops_times_the_degree_of_the_visited_node():
     visits, seen = 0, set()
     run.start()
     while run.run(1):
-        for _, _, event in run.heap:
+        for event in run.agenda.events:
             if isinstance(event, Token) and event.serial not in seen:
                 seen.add(event.serial)
                 visits += len(run.network.neighbours(event.receiver))

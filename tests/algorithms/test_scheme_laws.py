@@ -75,7 +75,7 @@ def test_nobody_sends_to_an_ordinary_node_of_another_network():
     borders = 0
     run.start()
     while run.run(1):
-        for _, _, event in run.heap:
+        for event in run.agenda.events:
             if isinstance(event, Message) and event.sender // 4 != event.receiver // 4:
                 borders += 1
                 assert event.receiver in gateways

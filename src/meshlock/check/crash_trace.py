@@ -185,8 +185,8 @@ class Retold(Steps):
         if isinstance(act.message, Message):
             cause = arrival(act.message)
         elif event == "request":
-            client = Client(act.node, act.want)
-            client.number, client.priority = act.client, act.priority
+            client = Client(act.node, act.want, act.priority)
+            client.number = act.client
             self.present[act.client] = client
         elif event == "leave":
             self.leased.leaves(self.now, self.present.pop(act.client))

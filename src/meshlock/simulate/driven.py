@@ -157,8 +157,8 @@ class DrivenRun(Steps):
     def ask(self, node: int, want: int, priority: int) -> None:
         self.refuse_down(node)
         self.requests += 1
-        client = Client(node, want)
-        client.number, client.priority = self.requests, priority
+        client = Client(node, want, priority)
+        client.number = self.requests
         self.waiting[client.number] = client
         if self.busy[node]:
             self.lines.append(f"  {self.called(node)}: queues a request for {want}")

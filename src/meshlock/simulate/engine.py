@@ -1,28 +1,21 @@
 """The event loop: a virtual clock, links with delay, clients that come and go.
 
-Everything that is to happen lies on one heap of (time, serial number, event). An event is a
-message to be delivered, a client that asks or leaves, or a change: of the network, of a node's
-clock, of who is up. The serial number makes simultaneous events happen in the order in which
-they were put there, so a run is a function of its seed. :mod:`.step` calls the handlers.
+Everything that is to happen is on one agenda. An event is a message to be delivered, a client
+that asks or leaves, or a change: of the network, of a node's clock, of who is up. Simultaneous
+events happen in the order in which they were put there, so a run is a function of its seed.
+:mod:`.step` calls the handlers.
 """
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
-from typing import Final
-
 from meshlock.algorithms.interface import Message, Node
+from meshlock.simulate.agenda import Agenda
 from meshlock.simulate.layered import LayeredNodes
 from meshlock.simulate.measures import Measures
 from meshlock.simulate.run_setup import RunSetup
 from meshlock.simulate.step import Steps
 from meshlock.simulate.workload import Client
 from meshlock.topology.mobility.changes import Change
-
-
-PUSH: Final = heappush
-POP: Final = heappop
-"""Compiled code finds them at once; what it imports, it looks up by name at every call."""
 
 
 class Wire:
@@ -50,7 +43,7 @@ class Simulation(Steps):
         sized = workload.wants[0] != workload.wants[1]
         self.measures = Measures(network.size, self.sent, ranked, sized, self.promises.ageing)
         self.events = 0
-        self.heap: list[tuple[float, int, object]] = []
+        self.agenda = Agenda()
         self.serial_number = 0
 
         self.delay = delay
@@ -60,14 +53,14 @@ class Simulation(Steps):
 
         self.hold_time = setup.hold
         self.workload = workload
-        self.planned = 0  # requests that have been made or put on the heap
+        self.planned = 0  # requests that have been made or put on the agenda
         self.active = 0  # clients that wait or hold
         self.restless = setup.algorithm.restless  # do not wait for silence
 
     # -- clients --------------------------------------------------------------------
 
     def start(self) -> None:
-        """Put the first requests on the heap; call it once, before :meth:`run`."""
+        """Put the first requests on the agenda; call it once, before :meth:`run`."""
         if self.algorithm.restless:
             for node in range(self.network.size):
                 self.set_going(node)
@@ -101,7 +94,8 @@ class Simulation(Steps):
                 return
             self.planned += 1
         client.asked = self.now
-        self.workload.make_urgent(client, self.now)
+        if self.measures.ranked:
+            self.workload.make_urgent(client, self.now)
         self.measures.asks(client)
         self.active += 1
         self.submit(client)
@@ -133,45 +127,40 @@ class Simulation(Steps):
             arrival = self.now + self.delay.draw()
         self.measures.crossings += links
         if self.keep_order:
-            arrival = self.behind_the_last(message, arrival)
+            way = message.sender * self.network.size + message.receiver
+            wire = self.wires.get(way)
+            if wire is None:
+                wire = self.wires[way] = Wire()
+            if arrival < wire.last:
+                arrival = wire.last
+            wire.last = arrival
         self.serial_number += 1
         message.serial = self.serial_number
-        PUSH(self.heap, (arrival, self.serial_number, message))
-
-    def behind_the_last(self, message: Message, arrival: float) -> float:
-        """When it arrives, if none may pass another on the same way."""
-        way = message.sender * self.network.size + message.receiver
-        wire = self.wires.get(way)
-        if wire is None:
-            wire = self.wires[way] = Wire()
-        if arrival < wire.last:
-            arrival = wire.last
-        wire.last = arrival
-        return arrival
+        self.agenda.put(arrival, message)
 
     def schedule(self, time: float, event: Client | Change) -> None:
         self.serial_number += 1
-        PUSH(self.heap, (time, self.serial_number, event))
+        self.agenda.put(time, event)
 
     # -- the run ----------------------------------------------------------------------
 
     def run(self, most: int) -> bool:
         """Let at most this many events happen; False when all are served or nothing more can."""
-        heap = self.heap
-        end = self.events + most
-        while self.events < end:
-            if not heap:
+        agenda = self.agenda
+        for _event in range(most):
+            if not agenda.times and not agenda.refill():
                 return False
-            self.now, _, event = POP(heap)
+            self.now = -agenda.times.pop()
+            event = agenda.events.pop()
             self.events += 1
-            if isinstance(event, Client):
+            if isinstance(event, Message):
+                self.deliver(event)
+            elif isinstance(event, Client):
                 client = event
                 if client.inside:
                     self.leave(client)
                 else:
                     self.ask(client)
-            elif isinstance(event, Message):
-                self.deliver(event)
             elif isinstance(event, Change):
                 self.change(event)
             if self.active == 0 and (self.in_flight == 0 or self.restless):
@@ -180,7 +169,7 @@ class Simulation(Steps):
                     return False
                 if self.workload.serial and self.planned == asked:
                     self.ask_somewhere()
-        return len(heap) > 0
+        return len(agenda) > 0
 
     def change(self, change: Change) -> None:
         """Something other than a message or a client is due; see :mod:`.link_changes`."""

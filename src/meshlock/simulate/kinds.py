@@ -1,4 +1,7 @@
-"""How many messages of each kind a run has sent."""
+"""How many messages of each kind a run has sent.
+
+They are counted by class, which is at hand; a kind's name would have to be looked up.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +11,20 @@ from meshlock.algorithms.interface import Message
 class Kind:
     """All messages of one class."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, message: Message) -> None:
+        self.name = message.kind
         self.sent = 0
+        kind = type(message)
+        self.loaded = kind.tokens is not Message.tokens or kind.permits is not Message.permits
+        """Can it carry a token or permits?"""
 
 
-class Kinds:
-    """By class, which is found without asking the message for its name."""
+Kinds = dict[type[Message], Kind]
 
-    def __init__(self) -> None:
-        self.known: dict[type[Message], Kind] = {}
 
-    def count(self, message: Message) -> None:
-        kind = self.known.get(type(message))
-        if kind is None:
-            kind = self.known[type(message)] = Kind(message.kind)
-        kind.sent += 1
-
-    def by_name(self) -> dict[str, int]:
-        """In the order in which each was sent first."""
-        counts: dict[str, int] = {}
-        for kind in self.known.values():
-            counts[kind.name] = counts.get(kind.name, 0) + kind.sent
-        return counts
+def by_name(kinds: Kinds) -> dict[str, int]:
+    """How many of each, in the order in which they were sent first."""
+    counts: dict[str, int] = {}
+    for kind in kinds.values():
+        counts[kind.name] = counts.get(kind.name, 0) + kind.sent
+    return counts

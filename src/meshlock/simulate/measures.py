@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 
-from meshlock.simulate.kinds import Kinds
+from meshlock.simulate.kinds import Kinds, by_name
 from meshlock.simulate.workload import Client
 
 
@@ -86,9 +86,7 @@ class Measures:
     compares aged priorities once and for all.
     """
 
-    def __init__(
-        self, nodes: int, sent: Kinds, ranked: bool, sized: bool, ageing: float
-    ) -> None:
+    def __init__(self, nodes: int, sent: Kinds, ranked: bool, sized: bool, ageing: float) -> None:
         self.requested = 0
         self.entries = 0
         self.sent = sent
@@ -115,7 +113,7 @@ class Measures:
     @property
     def messages(self) -> dict[str, int]:
         """How many of each kind."""
-        return self.sent.by_name()
+        return by_name(self.sent)
 
     def asks(self, client: Client) -> None:
         self.requested += 1

@@ -7,6 +7,7 @@ from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from meshlock.properties.sentences import broken_off
 from meshlock.simulate.driven import DrivenRun, Impossible
+from meshlock.simulate.kinds import by_name
 from meshlock.simulate.outcome import Outcome
 from meshlock.simulate.scenario import Scenario, drawn, scenario
 from meshlock.trace.writer import TraceWriter
@@ -190,7 +191,7 @@ class Player:
                 raise self.scenario.wrong(
                     number, f"{name} has no message {kind}; it has {', '.join(kinds)}."
                 )
-            count = self.run.sent.by_name().get(kind, 0)
+            count = by_name(self.run.sent).get(kind, 0)
             met = met and count == self.scenario.whole(number, word)
             seen.append(f"{kind} {count}")
         return met, f"sent: {' '.join(seen)}"

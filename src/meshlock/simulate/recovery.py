@@ -126,7 +126,7 @@ class RecoverySimulation(Routed):
 
     def stop(self) -> None:
         self.stopped = True
-        self.heap.clear()
+        self.agenda.clear()
 
     def watch(self) -> None:
         """Is there any hope for whoever waits?"""

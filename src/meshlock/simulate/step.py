@@ -25,7 +25,7 @@ from meshlock.algorithms.registry import joined
 from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import promises
-from meshlock.simulate.kinds import Kinds
+from meshlock.simulate.kinds import Kind, Kinds
 from meshlock.simulate.layered import LayeredNodes
 from meshlock.simulate.workload import Client
 from meshlock.trace.writer import TraceWriter, arrival, came_back
@@ -70,7 +70,7 @@ class Steps:
         self.balanced = self.promises.balanced
         self.now = 0.0
         self.in_flight = 0  # messages
-        self.sent = Kinds()  # messages, by kind
+        self.sent: Kinds = {}  # messages, by class
         self.observed = trace is not None or layered is not None
         self.lost: list[Message] = []  # sent in this step to where there is no way
         self.many_clients = algorithm.many_clients or layered is not None
@@ -87,7 +87,8 @@ class Steps:
     def submit(self, client: Client) -> None:
         """A client asks: its node gets the request, or it queues behind another of its node."""
         self.present[client.number] = client
-        self.monitor.asks(client.number, client.priority)
+        if self.monitor.ordered:
+            self.monitor.asks(client.number, client.priority)
         if not self.many_clients:
             if self.busy[client.node]:
                 queue = self.queues.setdefault(client.node, ClientQueue())
@@ -112,7 +113,7 @@ class Steps:
         del self.present[client.number]
         if self.layered is None:
             self.monitor.leaves(client.want)
-            if self.in_flight == 0:
+            if self.in_flight == 0 and self.monitor.ordered:
                 self.monitor.quiet()
         else:
             self.layered.leaves(self.now, client)
@@ -120,8 +121,10 @@ class Steps:
         node.release(client.number)
         cause = {"client": client.number} if self.trace is not None else NOTHING
         self.done(node, "leave", cause, tokens, permits + client.want)
-        if not self.many_clients:
+        if self.queues:
             self.next_in_queue(client.node)
+        else:
+            self.busy[client.node] = False
 
     def withdraw(self, client: Client) -> bool:
         """A waiting client gives up; False if its request cannot be taken back."""
@@ -138,7 +141,7 @@ class Steps:
         return True
 
     def next_in_queue(self, me: int) -> None:
-        queue = self.queues.get(me) if self.queues else None
+        queue = self.queues.get(me)
         if queue is not None and len(queue) > 0:
             self.request(self.present[queue.take()])
         else:
@@ -256,10 +259,14 @@ class Steps:
         for effect in self.out:
             if isinstance(effect, Message):
                 message = effect
-                self.sent.count(message)
+                kind = self.sent.get(type(message))
+                if kind is None:
+                    kind = self.sent[type(message)] = Kind(message)
+                kind.sent += 1
+                if kind.loaded:
+                    tokens -= message.tokens()
+                    permits -= message.permits()
                 self.carry(message)
-                tokens -= message.tokens()
-                permits -= message.permits()
             elif isinstance(effect, Enter):
                 client = self.present[effect.client]
                 permits -= client.want

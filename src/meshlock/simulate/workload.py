@@ -12,11 +12,11 @@ class Client:
 
     life: int = 0  # of its node, where nodes crash
 
-    def __init__(self, node: int, want: int) -> None:
+    def __init__(self, node: int, want: int, priority: int) -> None:
         self.number = 0  # given when it asks
         self.node = node
         self.want = want
-        self.priority = 0
+        self.priority = priority
         self.deadline = 0.0  # when it should be in, where deadlines are the priorities
         self.asked = 0.0
         self.inside = False
@@ -58,13 +58,14 @@ class Workload:
 
     def client(self, node: int) -> Client:
         low, high = self.wants
-        return Client(node, low if low == high else low + int(self.wanted() * (high - low + 1)))
+        want = low if low == high else low + int(self.wanted() * (high - low + 1))
+        return Client(node, want, self.priorities[0])
 
     def make_urgent(self, client: Client, now: float) -> None:
-        """Give the client its priority: drawn, or from its deadline (earlier is higher)."""
+        """Where priorities differ: draw one, or make it from a deadline (earlier is higher)."""
         if self.deadlines is not None:
             client.deadline = now + self.deadlines.draw()
             client.priority = -int(client.deadline * 1000.0)
             return
         low, high = self.priorities
-        client.priority = low if low == high else low + int(self.urgency() * (high - low + 1))
+        client.priority = low + int(self.urgency() * (high - low + 1))

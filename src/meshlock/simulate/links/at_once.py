@@ -57,7 +57,7 @@ class AtOnce(MobileSimulation):
             else:
                 self.take_off(message)
                 self.drop(message)
-            message.serial = 0  # so that the heap's entry is passed over
+            message.serial = 0  # so that it is passed over when it is due
         else:
             self.monitor.report(
                 "neighbours",

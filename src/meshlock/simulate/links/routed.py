@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from meshlock.algorithms.interface import Message
 from meshlock.properties.paths import labelled
-from meshlock.simulate.engine import PUSH
+from meshlock.simulate.engine import Wire
 from meshlock.simulate.layered import LayeredNodes, LayerSetup
 from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.run_setup import RunSetup
@@ -158,9 +158,11 @@ class Routed(MobileSimulation):
             arrival += self.delay.draw()
         self.measures.crossings += links
         if self.fifo or self.lives.ordered(message):
-            arrival = self.behind_the_last(message, arrival)
+            pair = message.sender * self.base.size + message.receiver
+            wire = self.wires.setdefault(pair, Wire())
+            wire.last = arrival = max(arrival, wire.last)
         self.arrived.discard(message.serial)
-        PUSH(self.heap, (arrival, message.serial, message))
+        self.agenda.put(arrival, message)
 
     def deliver(self, message: Message) -> None:
         sender, receiver = message.sender, message.receiver
@@ -199,7 +201,7 @@ class Routed(MobileSimulation):
         self.forget(message)
         if self.trace is not None:
             self.trace.dropped(self.now, message)
-        message.serial = 0  # so that the heap's entry is passed over
+        message.serial = 0  # so that it is passed over when it is due
 
     def forget(self, message: Message) -> None:
         """It is not under way any more."""
