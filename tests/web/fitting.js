@@ -17,7 +17,7 @@
     return { left, right, top, bottom, lost: full - Math.max(right - left, 0) };
   };
   const readable = 'button, .button, select, input:not(.scrub), h1, h2, h3, th, td, p, .cell, .count, .chip, '
-    + '#legend span, .key span, .code li, .code .name, #map text, #verdict span, dt, dd, label, .story';
+    + '#legend span, .key span, .code li, .code .name, #map text, #verdict span, dt, dd, label, .story, .pen, #people li, #where';
   const dialog = document.querySelector('dialog[open]');  // covers all else
   for (const one of (dialog ?? document).querySelectorAll(readable)) {
     if (!one.checkVisibility() || one.closest('.visually-hidden') || one.closest('dialog') !== dialog) continue;

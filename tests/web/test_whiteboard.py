@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from browser import until
 from pictures import picture
+from test_fits import fits, views
 
 from waiting import LIMIT
 
@@ -89,6 +90,18 @@ def test_one_draws_alone_the_other_waits_and_then_draws(people):
     ada.click("#put")
     carl.click("#put")
     until(ada, "board.held === 0")
+
+
+def test_it_fits_on_a_desk_a_laptop_and_a_phone(browser, boards):
+    for page, _, where in views(browser, f"{boards['ann']}?name=Augusta"):
+        until(page, "window.board?.me")
+        until(page, "document.querySelectorAll('#people li').length > 0")
+        fits(page, where)
+        page.click("#one")
+        until(page, "board.me.pens === 1 && !document.getElementById('put').hidden")
+        fits(page, f"{where}, with a pen")
+        page.click("#put")
+        until(page, "board.me.pens === 0")
 
 
 def test_a_vanished_pen_comes_back(people, browser):
