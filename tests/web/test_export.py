@@ -21,8 +21,8 @@ NOW = """() => { const now = meshlock.run.at(meshlock.step); return JSON.stringi
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory):
     path = tmp_path_factory.mktemp("export") / "run.jsonl"
-    words = "simulate --algorithm jiang --nodes 9 --topology grid:3x3 --permits 3 --want 1-2 "
-    words += "--priority 0-5 --requests 60 --workload poisson:0.1 --seed 3 --json"
+    words = "simulate --algorithm reverse-link --nodes 9 --topology grid:3x3 "  # never compiled
+    words += "--requests 60 --workload poisson:0.1 --seed 3 --json"
     return written(path, words)
 
 
@@ -66,7 +66,7 @@ def at(page, step):
 
 def test_the_file_plays_by_itself_and_shows_what_the_server_shows(browser, trace, file):
     page = alone(browser, file)
-    shows(page, "h1", "jiang, a simulated run")
+    shows(page, "h1", "reverse-link, a simulated run")
     with served(desk_with(trace)) as address:
         other = browser.new_page(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
         other.goto(address)

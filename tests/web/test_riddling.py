@@ -55,7 +55,7 @@ def test_only_what_is_in_the_riddle_may_be_done():
         ({"do": "ask", "node": 0}, "is not in this riddle"),
         ({"do": "ask", "node": 1, "priority": 3}, "is not in this riddle"),
         ({"do": "cut", "one": 0, "other": 1}, "networks that do not change"),
-        ({"do": "random request"}, "left to chance"),
+        ({"do": "random request"}, "no random steps"),
         ({"do": "wait"}, "does not happen"),
         ({"do": "leave", "node": 1}, "Nobody is inside"),
     ):

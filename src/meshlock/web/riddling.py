@@ -58,7 +58,7 @@ class RiddleRun(PageRun):
 
     def drawn(self, deed: dict[str, Any]) -> dict[str, Any]:
         if str(deed.get("do")).startswith("random"):
-            raise Refused("Nothing is left to chance in a riddle.")
+            raise Refused("A riddle has no random steps.")
         return deed
 
     def ask(self, deed: dict[str, Any]) -> None:

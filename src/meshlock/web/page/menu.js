@@ -123,7 +123,7 @@ async function told(answer, progress) {
   let rest = "";
   for (;;) {
     const { done, value } = await reader.read();
-    if (done) throw new Error("The server has hung up: is it still running?");
+    if (done) throw new Error("The connection was closed: is the server still running?");
     rest += value;
     const lines = rest.split("\n");
     rest = lines.pop();

@@ -23,7 +23,7 @@ export function stepPane(pane, run, moment) {
   if (step === 0 || !lines.length) {
     parts.push(element("p", { class: "cause", text: "The start" }));
     const holder = run.setup.holder;
-    const said = holder >= 0 ? `Node ${called(holder)} has ${run.setup.balanced ? "the token and " : ""}all ${run.permits === 1 ? "of the one permit" : `${run.permits} permits`}.` : "Nobody holds anything yet.";
+    const said = holder >= 0 ? `Node ${called(holder)} has ${run.setup.balanced ? "the token and " : ""}${run.permits === 1 ? "the permit" : `all ${run.permits} permits`}.` : "Nobody holds anything yet.";
     parts.push(element("p", { class: "muted", text: `${said} Press → for the first step, or Space to play.` }));
     pane.replaceChildren(...parts);
     return;
