@@ -127,6 +127,7 @@ COMMANDS: dict[str, str] = {
     "agent --pool gpus=gpu0,gpu0": "names 'gpu0' twice: give every permit its own name.",
     "agent --pool gpus=gpu0,": "'' is not a valid name for a permit: use 1 to 64 letters",
     "agent --pool docks=3 --lease 0.01": "lease must be a number >= 0.3.",
+    "agent --pool docks=3 --members a,b,b": "members names 'b' twice: name every node once.",
     "agent --pool docks=3 --members a,,b": "'' is not a valid name for a node",
     "agent --pool docks=3 --most-members 0": "most-members must be a whole number >= 1.",
     "agent --pool docks=3 --link a": "links[0] must be a list of length 2, not 1.",
@@ -211,6 +212,7 @@ FILES: dict[str, str] = {
     '[pools.gpus]\npermits = ["a"]\nrecovery = "none"': "Named permits need leases",
     "[pools.docks]\npermits = 3\nlease = inf": "lease",
     "[pools.docks]\npermits = 3\nmembers = 3": "members must be ",
+    "[pools.docks]\npermits = 3\nmembers = []": "members names nobody: name nodes, or leave it",
     "heartbeat = nan": "heartbeat",
 }
 
@@ -296,6 +298,11 @@ CALLS: dict[str, tuple[Asks, str]] = {
         lambda node: node.pool("gpus", ["a"], recovery="none"),
         "Named permits need leases",
     ),
+    "a member twice": (
+        lambda node: node.pool("bays", 1, members=["ann", "bob", "bob"]),
+        "members names 'bob' twice: name every node once.",
+    ),
+    "no members": (lambda node: node.pool("bays", 1, members=[]), "members names nobody"),
     "too many members": (
         lambda node: node.pool("bays", 1, members=[f"n{i}" for i in range(200)]),
         "members: name fewer.",

@@ -300,6 +300,9 @@ class Node:
         if isinstance(members, str) and members != AUTO:
             raise Refused(f"members is 'auto' or a list of names, not {limits.shown(members)}.")
         by_name = () if members == AUTO else tuple(members)
+        for member in by_name:
+            if by_name.count(member) > 1:
+                raise Refused(f"members names {limits.shown(member)} twice: name every node once.")
         if recovery == NO_RECOVERY:
             if names:
                 raise Refused(f"Named permits need leases: leave out recovery for {name}.")
@@ -316,6 +319,8 @@ class Node:
                 'links is only for pools with recovery = "none": leave it out for '
                 f'{name}, or set recovery = "none".'
             )
+        if members != AUTO and not by_name:
+            raise Refused(f"members names nobody: name nodes, or leave it out for {name}.")
         lasting = LEASE if lease is None else lease
         if by_name:
             configuration = agreed(name, permits, algorithm, options or {}, by_name, lasting, names)
