@@ -156,7 +156,7 @@ class Walk:
 
     def serve(self) -> None:
         if ticks_to_serve(self.model, self.worlds[-1]) == NOT_SERVED:
-            text = "when faults stop here, not everybody is served"
+            text = "when faults stop here, not all requests are served"
             self.wrong = [Fault("served", text, 0)]
 
     def story(self) -> list[str]:

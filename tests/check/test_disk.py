@@ -176,7 +176,7 @@ def test_a_full_disk_is_one_sentence(workers, tmp_path):
     done = check(*words, preexec_fn=narrow)
     assert done.returncode == 2
     assert done.stderr.startswith(f"meshlock: Cannot keep states in {tmp_path}: File too large.")
-    assert "nothing wrong among these, which proves nothing about the rest" in done.stderr
+    assert "no violation among these, which proves nothing about the rest" in done.stderr
     assert len(done.stderr.splitlines()) == 1 and not done.stdout
 
 
@@ -213,7 +213,7 @@ def test_ctrl_c_leaves_nothing_behind(workers, tmp_path):
     os.kill(process.pid, signal.SIGINT)
     said, _ = process.communicate(timeout=LIMIT)
     assert process.returncode == 130
-    assert "there are more; nothing wrong among these" in said
+    assert "there are more; no violation among these" in said
     assert list(tmp_path.iterdir()) == []
 
 

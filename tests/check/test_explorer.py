@@ -193,7 +193,7 @@ def test_whoever_waits_may_give_up_where_the_algorithm_can_take_a_request_back()
         patient, impatient = explored(name, False), explored(name, True)
         assert patient.holds() and impatient.holds()
         assert impatient.explorer.count() > patient.explorer.count()
-    with pytest.raises(Refused, match="cannot take a request back"):
+    with pytest.raises(Refused, match="cannot withdraw a request"):
         explored("raymond", True)
 
 
@@ -210,4 +210,4 @@ def test_a_withdrawal_that_nobody_is_told_of_is_found() -> None:
     while checking.run(10_000) and not checking.violations():
         pass
     (found,) = checking.violations()
-    assert any("gives up waiting" in step for step in steps(checking.system, found))
+    assert any("withdraws its request" in step for step in steps(checking.system, found))

@@ -347,7 +347,7 @@ def test_a_way_with_custody_is_played_again_by_hand(tmp_path: Path) -> None:
 def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(Refused, match="--failures is drain, return or custody, not 'never'"):
         ask("jiang", "line", 3, failures="never")
-    with pytest.raises(Refused, match="--partitions says what --changes may do"):
+    with pytest.raises(Refused, match="--partitions needs changes of links"):
         ask("jiang", "line", 3, partitions=True)
     with pytest.raises(Refused, match="keep the order"):
         ask("naimi-trehel", "complete", 3, failures="custody", links="unordered")

@@ -115,7 +115,7 @@ def test_it_ends_where_it_is_told_to(soon):
 def test_what_goes_round_is_searched_by_one(soon):
     words = {"algorithm": "raymond", **LINE, "repeat": True}
     verdict = found(words, 2)
-    assert verdict.holds() and "One process searches" in verdict.remark
+    assert verdict.holds() and "One process is used" in verdict.remark
 
 
 def test_a_process_that_is_killed_is_told_of(soon):
@@ -124,7 +124,7 @@ def test_a_process_that_is_killed_is_told_of(soon):
     while not verdict.explorer.pipes:
         verdict.run(100)
     os.kill(verdict.explorer.processes[1].pid, signal.SIGKILL)
-    with pytest.raises(Refused, match="ended before its time"):
+    with pytest.raises(Refused, match="ended early"):
         for _ in range(int(LIMIT)):
             assert verdict.run(1000)
     verdict.explorer.close()

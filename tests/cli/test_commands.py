@@ -140,7 +140,7 @@ WRONG = {
     "--algorithm raymund": "did you mean 'raymond'?",
     "--algorithm nonsense": "choose one of",
     "--algorithm raymond --permits 3": "raymond shares one permit",
-    "--permits 1 --want 2": "can never be served",
+    "--permits 1 --want 2": "can never be granted",
     "--permits 0": "at least one permit",
     "--nodes 0": "at least one node",
     "--nodes 99999999999999999999": "nodes are too many",

@@ -80,9 +80,9 @@ def test_a_schedule_from_the_input_and_a_verdict_for_programs() -> None:
     ("schedule", "said"),
     [
         ("request 0\n", "'request 0 want 1 priority 0' is not in this riddle"),
-        ("request 1\nrequest 1\n", "or not so often"),
-        ("link down 0-1\n", "order only: never"),
-        ("lose 1->0\n", "'lose' does not happen"),
+        ("request 1\nrequest 1\n", "or not as many times"),
+        ("link down 0-1\n", "only in this order: never"),
+        ("lose 1->0\n", "'lose' is not a step of this riddle"),
         ("nodes 4\n", "The set-up belongs to the riddle"),
         ("deliver 1->0\n", "Nothing is on the way 1->0"),
         ("dance 1\n", "cannot do 'dance 1'"),

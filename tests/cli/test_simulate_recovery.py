@@ -92,7 +92,7 @@ def test_a_token_is_needed():
 def test_crashes_need_members():
     result = meshlock("simulate", "--nodes", "5", "--crashes", "500")
     assert result.returncode == 2
-    assert result.stderr.startswith("meshlock: --crashes is for nodes that recover")
+    assert result.stderr.startswith("meshlock: --crashes is only for nodes that recover")
 
 
 def test_without_members_nothing_recovers():

@@ -276,18 +276,18 @@ ADAPTERS = [
     ),
     Sabotage(
         "loses-custody",
-        "what was in custody is not sent on the next link",
+        "what is unacknowledged is not sent on the next link",
         [(Session, "begin", begin_without_custody)],
         "live/test_session.py::test_a_token_that_had_not_arrived_comes_when_the_link_returns",
     ),
     Sabotage(
         "gives-the-rest-away",
-        "whoever gives back a part of its permits has given back all",
+        "a client that releases a part of its permits has released all",
         [(Pool, "release_some", release_the_whole)],
     ),
     Sabotage(
         "frees-at-leaving",
-        "a node that leaves gives back what its clients may still use",
+        "a node that leaves releases what its clients may still use",
         [(Pool, "close", release_at_once)],
     ),
     Sabotage(

@@ -154,7 +154,7 @@ def test_what_a_page_asked_for_goes_back_when_the_page_goes_away() -> None:
                 errands.keep([kept.name])
                 await a_while(module.ABANDONED_AFTER / 10)
             assert (kept.state, left.state, waits.state) == ("held", "returned", "returned")
-            assert left.why == "the page that asked is gone"
+            assert left.why == "the page was closed"
             assert len(docks.clients) == 1
             errands.give_back(kept.name)
 

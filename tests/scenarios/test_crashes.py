@@ -46,7 +46,7 @@ def played(text, algorithm="jiang"):
 
 
 def test_without_members_the_same_crash_is_refused():
-    with pytest.raises(Refused, match="Only nodes of a pool with members crash"):
+    with pytest.raises(Refused, match="Only nodes of a pool with members can crash"):
         played("nodes 3\nrequest 1\ncrash 1\n")
 
 

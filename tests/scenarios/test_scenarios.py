@@ -88,13 +88,13 @@ WRONG = [
     ("nodes 2\nlinks 0-1\nrequest 2", "line 3: there is no node 2"),
     ("nodes 2\nlinks 0:1", "should be a link such as 0-1"),
     ("nodes 2\nlinks 0-1\nrequest 0 want many", "'many' should be a whole number"),
-    ("nodes 2\nlinks 0-1\ncrash 0", "line 3: Only nodes of a pool with members crash"),
+    ("nodes 2\nlinks 0-1\ncrash 0", "line 3: Only nodes of a pool with members can crash"),
     ("nodes 2\nmembers 3", "line 2: members are 'auto', 'all' or 1 to 2 of the nodes"),
     ("nodes 2\nlinks 0-1\ndeliver 0->1", "line 3: Nothing is on the way 0->1"),
     ("nodes 2\nlinks 0-1\nlink down 0-0", "line 3: There is no link 0-0"),
     ("nodes 2\nlinks 0-1\ndance", "cannot do 'dance'"),
     ("nodes 2\nlinks 0-1\nexpect rain", "cannot expect 'rain'"),
-    ("nodes 2\nlinks 0-1\nrequest 0 want 2", "can never be served"),
+    ("nodes 2\nlinks 0-1\nrequest 0 want 2", "can never be granted"),
     ("links 0-1\nnodes 2", "line 1: say first how many nodes there are"),
     ("nodes 2\nfailures explode", "line 2: failures are drain, return or custody, not 'explode'"),
     ("nodes 3\ntree 0>1>0 2>1", "line 2: node 0 is its own forefather|one node without a father"),
@@ -106,7 +106,7 @@ WRONG = [
     ("nodes 2\nexpect messages HELLO 2", "line 2: jiang-printed has no message HELLO"),
     ("nodes 2\nexpect token 0 1", "cannot expect 'token 0 1'"),
     ("nodes 2\nnumbered from 1", "do not say which of their fields are nodes"),
-    ("nodes 2\nbehaviour 1 proxy", "line 2: jiang-printed leaves its nodes no choice"),
+    ("nodes 2\nbehaviour 1 proxy", "line 2: Nodes of jiang-printed have no choice"),
 ]
 
 

@@ -82,7 +82,7 @@ def test_algorithms_are_chosen_from_the_registry():
         ({"nodes": [4.5]}, "whole number"),
         ({"topology": [{"nodes": 4}]}, "'topology' is a setting"),
         ({"repetitions": 0}, "1 or more"),
-        ({"repetitions": 2, "seed": [1, 2]}, "either repetitions, or a list"),
+        ({"repetitions": 2, "seed": [1, 2]}, "Both repetitions and a list"),
         ({"seed": [1, 1]}, "twice"),
         ({"nodes": {"from": 1, "to": 200_000, "step": 1}}, "at most 100,000 runs"),
         ({"measures": ["cpu_s"]}, "cpu.csv"),

@@ -30,13 +30,13 @@ def test_all_is_well():
 def test_nodes_that_are_gone_or_silent():
     nodes = {"b": node(None, 40.0), "c": node(2, 7.2)}
     assert alarms(shown(nodes)) == [
-        "b cannot be reached (for 12 s).",
-        "c did not answer for 5 s, though within reach.",
+        "b unreachable (for 12 s).",
+        "c did not answer for 5 s, but is reachable.",
     ]
     slow = shown(nodes) | {"every": 4.0}  # so many nodes that they are asked less often
-    assert alarms(slow) == ["b cannot be reached (for 12 s)."]
+    assert alarms(slow) == ["b unreachable (for 12 s)."]
     many = {name: node(None) for name in "bcdef"}
-    assert alarms(shown(many)) == ["b, c, d and 2 more cannot be reached (for up to 12 s)."]
+    assert alarms(shown(many)) == ["b, c, d and 2 more unreachable (for up to 12 s)."]
 
 
 def test_links():
@@ -64,8 +64,8 @@ def test_the_pool():
     }
     assert alarms(shown(nodes, doubt=2)) == [
         "Founded twice.",
-        "d suspected of having failed.",
-        "Permits in doubt: 2 messages that carried them were on their way to a node that "
+        "d unreachable in this pool.",
+        "Permits in doubt: 2 messages that carried them were sent to a node that "
         "restarted.",
         "1 at b waiting for more than 30 s.",
     ]
@@ -76,7 +76,7 @@ def test_a_pool_with_members():
     whole = cut_off | {"reached": 3}
     assert alarms(shown({"b": node(**whole)})) == []
     assert alarms(shown({"b": node(**cut_off)})) == [
-        "No majority: b cannot reach 2 of the 3 members, and nobody there gets permits."
+        "Quorum lost: b cannot reach 2 of the 3 members, and no permits are granted there."
     ]
 
 

@@ -190,7 +190,7 @@ def test_the_whole_mesh_is_shown_and_so_is_what_is_cut_off(browser):
         until(page, "document.querySelectorAll('#map .gone').length === 2")
         until(page, f"{text_of('verdict')}.includes('dock and truck cannot be reached')")
         until(page, "document.querySelectorAll('#map line.down').length === 1")
-        shows(page, "#nodes tbody", "out of reach")
+        shows(page, "#nodes tbody", "unreachable")
         until(page, f"{text_of('verdict')}.includes('The link to dock is down')")
         page.wait_for_timeout(3500 if wanted() else 0)
         picture(page, "live-cut")
@@ -223,9 +223,9 @@ def test_leases_and_the_loss_of_the_majority_are_shown(browser):
         until(page, "document.querySelectorAll('#map .tip').length >= 1")  # truck knows it at least
         until(page, CALM)
         mesh.cut(1)  # gate is alone with crane, which is no member
-        until(page, f"{text_of('verdict')}.includes('No majority: gate cannot reach 2 of the 3')")
+        until(page, f"{text_of('verdict')}.includes('Quorum lost: gate cannot reach 2 of the 3')")
         until(page, f"!{text_of('grants')}.includes('gate')")  # the lease ran out
-        lost = "permits cannot be told: quorum lost: 1 of 3 members reachable"
+        lost = "permits unknown: quorum lost: 1 of 3 members reachable"
         until(page, f"{text_of('where')}.includes('{lost}')")
         holds(page, lambda: page.locator("#permits .used").count() == 0)
 
@@ -254,7 +254,7 @@ def test_permits_and_links_can_be_asked_for_where_that_is_allowed(browser):
         )
         page.wait_for_timeout(3000 if wanted() else 0)
         picture(page, "live-actions")
-        page.get_by_role("button", name="Take back").click()
+        page.get_by_role("button", name="Withdraw").click()
         until(page, f"!{text_of('errands')}.includes('waiting')")
         page.get_by_role("button", name="Release").press("Enter")
         until(page, "document.querySelectorAll('#errands button').length === 0")
@@ -293,7 +293,7 @@ def test_permits_go_back_when_the_tab_is_closed(browser, monkeypatch):
             assert len(clients) == 1
         monkeypatch.setattr("meshlock.web.errands.ABANDONED_AFTER", 0.1)
         sooner_or_later(lambda: not clients)
-        assert errand.why == "the page that asked is gone"
+        assert errand.why == "the page was closed"
 
 
 def test_what_nodes_tell_is_text_and_the_page_fits_a_phone_in_the_dark(browser):

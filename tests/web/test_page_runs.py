@@ -93,16 +93,19 @@ def test_links_follow_the_radio_range():
 @pytest.mark.parametrize(
     ("deed", "sentence"),
     [
-        ({"do": "fly"}, "There is no deed 'fly'"),
+        ({"do": "fly"}, "There is no step 'fly'"),
         ({"do": "ask", "node": 7}, "node must be a whole number from 0 to 2."),
         ({"do": "ask", "node": 0, "want": 3}, "want must be a whole number from 1 to 2."),
-        ({"do": "leave", "node": 1}, "Nobody is inside at node 1."),
-        ({"do": "next"}, "Nothing is on its way."),
-        ({"do": "deliver", "id": 5}, "This message is not on its way any more."),
+        ({"do": "leave", "node": 1}, "No client holds permits at node 1."),
+        ({"do": "next"}, "No message is in flight."),
+        ({"do": "deliver", "id": 5}, "This message is no longer in flight."),
         ({"do": "cut", "one": 0, "other": 2}, "There is no link 0-2."),
         ({"do": "join", "one": 0, "other": 1}, "There is a link 0-1 already."),
-        ({"do": "move", "node": 1, "x": 0, "y": 0}, "Only in a network by radio range"),
-        ({"do": "undo"}, "There is nothing to take back."),
+        (
+            {"do": "move", "node": 1, "x": 0, "y": 0},
+            "Nodes can be moved only in a network by radio range",
+        ),
+        ({"do": "undo"}, "There is nothing to undo."),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_a_sentence(deed, sentence):
@@ -151,12 +154,12 @@ def test_whoever_drives_says_what_a_node_does():
     assert 0 not in run.about()["driven"]["behaviours"]
     with pytest.raises(Refused, match="behaves as proxy, transit or drawn, not 'lazy'"):
         run.do({"do": "behaviour", "node": 0, "behaviour": "lazy"})
-    with pytest.raises(Refused, match="jiang leaves its nodes no choice"):
+    with pytest.raises(Refused, match="Nodes of jiang have no choice"):
         line_of_three().do({"do": "behaviour", "node": 0, "behaviour": "proxy"})
 
 
 def test_an_algorithm_for_one_permit_is_not_silently_given_three():
-    with pytest.raises(Refused, match="raymond is for one permit: say permits 1, not 3"):
+    with pytest.raises(Refused, match="raymond shares one permit: set permits to 1, not 3"):
         driven({"algorithm": "raymond", "topology": "line", "nodes": 3, "permits": 3})
     assert driven({"algorithm": "raymond", "topology": "line"}).settled.permits == 1
 
@@ -204,5 +207,5 @@ def test_nodes_of_a_run_with_members_crash_and_come_back(tmp_path):
 
 
 def test_crashes_are_for_runs_with_members():
-    with pytest.raises(Refused, match="Only nodes of a pool with members crash"):
+    with pytest.raises(Refused, match="Only nodes of a pool with members can crash"):
         line_of_three().do({"do": "crash", "node": 0})

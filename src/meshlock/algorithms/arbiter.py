@@ -38,11 +38,11 @@ Q                       quorum                  whom a site asks, itself include
 (none)                  inquired                whom we have asked to give them back
 ======================  ======================  ==========================================
 
-**Departure.** A1: a site that is asked gives back at once if it is not in. It need not be told that
+**Departure.** A1: a site that is asked yields at once if it is not in. It need not be told that
 it cannot enter (Maekawa's FAILED), and who asked first never has to give anything back.
 
 **Cost**, w being the quorum's size: 3(w - 1) messages per entry without contention, and INQUIRE,
-YIELD and one more GRANT for every grant that is given back; synchronisation delay 2T; wait at
+YIELD and one more GRANT for every grant that is yielded; synchronisation delay 2T; wait at
 light load 2T.
 """
 

@@ -221,7 +221,7 @@ class DirectNode(Node):
     # -- the queue --------------------------------------------------------------------------
 
     def line_up(self, asked: Asked) -> None:
-        """In order of rank; of equals, who came first. The newer entry of a node counts.
+        """In order of rank; ties: first come, first served. The newer entry of a node counts.
 
         One that wants nothing stays too, behind all others: else an older request that it has
         overtaken would be taken for a new one, and hold up those behind it.

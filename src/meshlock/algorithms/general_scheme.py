@@ -74,7 +74,7 @@ class Request(Message):
 
 
 class Token(TokenMessage):
-    """token(lender): to be given back to the lender, or kept if that is NIL."""
+    """token(lender): to be returned to the lender, or kept if that is NIL."""
 
     names: ClassVar = ("lender",)
 
@@ -306,7 +306,7 @@ def joined(network: Network, networks: int, out: list[Effect], lift: bool) -> li
 
     Gateways are proxies whose fathers are gateways; the others are transit nodes whose
     father is their own gateway. So nobody ever needs the name of an ordinary node of
-    another network: all that crosses the border is asked by, or given back to, a gateway.
+    another network: all that crosses the border is asked by, or returned to, a gateway.
     """
     per = -(-network.size // networks)
     nodes: list[Node] = []

@@ -8,7 +8,7 @@ highest priority goes next.
 
 **Idea.** Suzuki and Kasami's broadcast with a sorted queue. A site without the token sends a
 REQUEST with its priority to all others. The token carries the queue of those who wait, in order of
-priority and, of equals, of arrival. A site that leaves puts into the queue whoever asked while it
+priority and, in ties, of arrival. A site that leaves puts into the queue whoever asked while it
 had the token, each at its place, and passes the token to the front. As there, requests are numbered
 and the token knows the number of each site's last one that was served, so that a REQUEST that
 comes late is known for what it is.

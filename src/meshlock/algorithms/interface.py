@@ -207,13 +207,13 @@ class Node:
         raise NotImplementedError
 
     def withdraw(self, client: int) -> bool:
-        """A waiting client gives up. False if its request cannot be taken back: then it will
+        """A waiting client gives up. False if its request cannot be withdrawn: then it will
         be let in, and must leave."""
         return False
 
     def change_priority(self, client: int, want: int, priority: int) -> bool:
         """A waiting client's request becomes more or less urgent, and keeps its age. False if it
-        cannot be taken back any more: then it will be let in as it is."""
+        cannot be withdrawn any more: then it will be let in as it is."""
         age = self.waited(client)
         if not self.withdraw(client):
             return False

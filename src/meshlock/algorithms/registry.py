@@ -84,7 +84,7 @@ def joined(
     """Nodes without links that have come to a pool, as live nodes do."""
     if algorithm.join is None:
         raise Refused(
-            f"{algorithm.name} is for networks that stay: its nodes cannot come without links."
+            f"{algorithm.name} is for fixed networks: its nodes cannot start without links."
         )
     join = algorithm.join
     return [join(me, me == founder, permits, options, out) for me in range(size)]
@@ -118,8 +118,8 @@ def refuse_impossible(
         raise Refused("There must be at least one permit: use --permits 1 or more.")
     if want > permits:
         raise Refused(
-            f"A request for {want} of {permits} permits can never be served: "
-            f"lower --want or raise --permits."
+            f"A request for {want} of {permits} permits can never be granted: lower "
+            "--want or raise --permits."
         )
     if algorithm.problem == "mutex" and permits != 1:
         raise Refused(

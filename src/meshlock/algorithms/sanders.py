@@ -43,7 +43,7 @@ GRANT, FAIL             LOCKED, FAILED          as in :mod:`~meshlock.algorithms
                                                 which this is built on
 ======================  ======================  ==========================================
 
-**Departures.** I1: FAILED serves those who may be asked to give back a grant, so it is not sent to
+**Departures.** I1: FAILED serves those who may be asked to yield a grant, so it is not sent to
 a site that nobody else is bound to. I2: a site that has granted its own request and learns of an
 earlier one gives its grant back at once, without waiting for FAILED. With both, the structure of
 Ricart and Agrawala costs what their algorithm does.

@@ -1,7 +1,7 @@
 """Heights, counts and ranks compared, not absolute: so that what only grows can come round.
 
 Some variables grow or fall for ever. Then no state would come again, no cycle could be found,
-and asking again and again would never be explored to the end. But nobody looks at them
+and repeated requests would never be explored to the end. But nobody looks at them
 except to compare them with one another, so of all states in which these comparisons come
 out alike, now and ever after, one is kept. Every step from one of them has its like from the
 other, so nothing is gained or lost by this. An algorithm says which of its variables and

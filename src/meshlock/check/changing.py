@@ -13,15 +13,15 @@ breaks, or is back, is one step, and that an end learns of it another, for each 
 - A link that is broken goes on carrying messages to an end that has not noticed. When it
   notices, those on their way to it are lost, but for what carries a token or permits: that
   stays in *custody*.
-- What is in custody arrives late, in order and once, at an end that takes the link to be
+- What custody keeps arrives late, in order and once, at an end that takes the link to be
   down, as soon as the sender knows too: by a detour, if there is one, or over the link itself
   when it is back. Only then does the receiving end come up again.
 - An end that is up may send; what it sends waits until the other end is up too, and is lost,
-  or in custody, if the link breaks before.
-- A token or permits can be sent over a link that is down: they are in custody at once.
+  or kept by custody, if the link breaks before.
+- A token or permits can be sent over a link that is down: custody keeps them at once.
 
 Nobody is obliged to break a link or to bring it back. But what is due must happen in the
-end: that an end notices, that it comes up, that what is in custody arrives where it can.
+end: that an end notices, that it comes up, that what custody keeps arrives where it can.
 
 **Served.** Where the network may part, a client must be served only if its node can
 reach the token, and all permits that are not in use for ever: else it may rightly wait
@@ -55,7 +55,7 @@ BREAKS: Final = 8  # numbers that follow those of the events of a node
 RETURNS: Final = 9
 LATE: Final = 10
 
-NOWHERE: Final = -1  # the part of what is in custody and cannot arrive
+NOWHERE: Final = -1  # the part of what custody keeps and cannot arrive
 
 
 def system(setup: SetUp, judged: set[str]) -> System:

@@ -230,10 +230,10 @@ class Crashing(Model):
             if self.name(kind, subject) == step:
                 after = self.after(world, kind, subject)
                 for fault in self.judge.all(world, after, 0):
-                    raise Refused(f"The step '{step}' on the way in goes wrong: {fault.text}.")
+                    raise Refused(f"--lead '{step}' violates a property: {fault.text}.")
                 return after
         possible = ", ".join([self.name(kind, subject) for kind, subject in steps])
-        raise Refused(f"The step '{step}' on the way in is not possible; what is: {possible}.")
+        raise Refused(f"--lead '{step}' is not possible here: use one of {possible}.")
 
     def birth(self) -> World:
         """Everybody has just started and nobody has a disk yet."""

@@ -57,17 +57,17 @@ class Judge:
             return [Fault("handlers", world.failure, label)]
         wrong: list[Fault] = []
         if world.fence_repeated and "fences" in self.judged:
-            text = "a grant's fence is not above all before it"
+            text = "a grant's fence is not above all earlier ones"
             wrong.append(Fault("fences", text, label))
         if world.size_forgotten and "conservation" in self.judged:
-            text = f"the pool had {world.rest.size} permits, and has others that nobody asked for"
+            text = (
+                f"the pool had {world.rest.size} permits, and has another number without a proposal"
+            )
             wrong.append(Fault("conservation", text, label))
         if world.limit > 0 and "safety" in self.judged:
             used = self.used(world)
             if used > world.limit:
-                text = (
-                    f"somebody is let in, so {used} permits are in use, but there are {world.limit}"
-                )
+                text = f"a client enters, so {used} permits are in use, but there are {world.limit}"
                 wrong.append(Fault("safety", text, label))
         if self.ordered:
             wrong += self.order(before, world, label)

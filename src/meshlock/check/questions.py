@@ -104,13 +104,13 @@ def setup(
     if capacity < 0:
         raise Refused("--capacity takes the most messages on one link: 1 or more.")
     if flips < 0:
-        raise Refused("--changes takes how many links may change: 0 or more.")
+        raise Refused("--changes takes a number of changes: 0 or more.")
     if partitions and flips == 0:
-        raise Refused("--partitions says what --changes may do: use --changes 1 or more.")
+        raise Refused("--partitions needs changes of links: use --changes 1 or more.")
     if clients > 1 and not entry.many_clients:
-        raise Refused(f"{entry.name} serves one client per node: leave --clients out.")
+        raise Refused(f"{entry.name} serves one client per node: leave out --clients.")
     if withdrawals and not entry.many_clients and not members:
-        raise Refused(f"{entry.name} cannot take a request back: leave --withdrawals out.")
+        raise Refused(f"{entry.name} cannot withdraw a request: leave out --withdrawals.")
     size = graph.size
     wishes = [wish(text, size) for text in requests or []]
     if not wishes:
@@ -137,7 +137,7 @@ def setup(
         refuse_plain_only(changes=ordered, flips=flips, repeat=repeat, capacity=capacity)
     elif faults:
         word = next(iter(faults)).replace("_", "-")
-        raise Refused(f"--{word} is for nodes that recover: use --members all.")
+        raise Refused(f"--{word} is only for nodes that recover: add --members all.")
     return SetUp(
         entry,
         settled,
@@ -161,7 +161,7 @@ def refuse_impossible_sizes(algorithm: Algorithm, sizes: list[int], wishes: list
     """What somebody wants must always be possible: else it waits for ever."""
     for size in sizes:
         if size < 1:
-            raise Refused("--resize takes how many permits there are to be: 1 or more.")
+            raise Refused("--resize takes a number of permits: 1 or more.")
         want = max(wish.want for wish in wishes)
         refuse_impossible(
             algorithm, permits=size, want=want, complete=True, fifo=True, changing=False
@@ -172,14 +172,14 @@ def faults_of(size: int, members: str, **words: Any) -> Faults:
     """What may happen to nodes that recover, of which so many are members."""
     named = members.isdecimal() and 1 <= int(members) <= size
     if members not in ("auto", "all") and not named:
-        raise Refused(f"--members is auto, all, or how many of the {size} nodes, not '{members}'.")
+        raise Refused(f"--members takes auto, all, or a number up to {size}, not '{members}'.")
     for name, value in words.items():
         if isinstance(value, int) and value < 0:
-            raise Refused(f"--{name.replace('_', '-')} takes how many: 0 or more.")
+            raise Refused(f"--{name.replace('_', '-')} takes a number: 0 or more.")
         if name in ("crashing", "proposers"):
             for node in value:
                 if not 0 <= node < size:
-                    raise Refused(f"There is no node {node}: they are 0 to {size - 1}.")
+                    raise Refused(f"There is no node {node}: nodes are 0 to {size - 1}.")
     if words.get("renewals", "meet") not in ("meet", "travel"):
         raise Refused(f"--renewals is meet or travel, not '{words['renewals']}'.")
     if words.get("handshakes", "eager") not in ("eager", "any"):
@@ -232,7 +232,8 @@ def refuse_unjudged(algorithm: Algorithm, names: list[str], reduction: str) -> N
         if name not in algorithm.structure:
             has = ", ".join(algorithm.structure) or "none of these"
             raise Refused(
-                f"--property {name} is promised by other algorithms; {algorithm.name} has {has}."
+                f"--property {name} does not hold for {algorithm.name}, which has {has}: "
+                "leave it out."
             )
         if reduction == "por":
-            raise Refused(f"--property {name} speaks of every state: leave out --reduction por.")
+            raise Refused(f"--property {name} is judged in every state: leave out --reduction por.")

@@ -114,11 +114,11 @@ class Riddle:
             elif words[0] == "link":
                 changed.append(" ".join(words))
             elif words[0] in ("lose", "withdraw", "notice"):
-                raise scenario.wrong(number, f"'{words[0]}' does not happen in this riddle.")
+                raise scenario.wrong(number, f"'{words[0]}' is not a step of this riddle.")
         for wish in asked - Counter(self.wishes):
-            raise Refused(f"'{wish}' is not in this riddle, or not so often.")
+            raise Refused(f"'{wish}' is not in this riddle, or not as many times.")
         if changed != self.changes[: len(changed)]:
-            raise Refused(f"Links change in this order only: {', '.join(self.changes) or 'never'}.")
+            raise Refused(f"Links change only in this order: {', '.join(self.changes) or 'never'}.")
 
     def played(self, scenario: Scenario) -> Finding:
         player = Player(scenario, self.mutant.algorithm)

@@ -152,7 +152,7 @@ class Sample:
             self.tried += 1
             self.worst = max(self.worst, ticks)
             if ticks == NOT_SERVED:
-                text = f"when faults stop here, not everybody is served within {LONGEST} ticks"
+                text = f"when faults stop here, not all requests are served within {LONGEST} ticks"
                 self.explorer.found(number, Fault("served", text, AT_REST))
                 return False
         return True

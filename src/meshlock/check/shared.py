@@ -54,7 +54,7 @@ class Shared(Explorer):
         space: Space | None = None,
     ) -> None:
         if "fork" not in get_all_start_methods():
-            raise Refused("This system cannot share a search: leave out --workers.")
+            raise Refused("This search cannot use several processes: leave out --workers.")
         super().__init__(model, most, graph)
         self.workers = workers
         self.space = None if space is None else space.shared(workers)
@@ -169,8 +169,8 @@ class Shared(Explorer):
             return self.pipes[worker].recv()
         except (EOFError, ConnectionError):
             raise Refused(
-                f"Process {worker + 1} of the search ended before its time: was there too little "
-                "memory? Try --max-states, or fewer --workers."
+                f"Process {worker + 1} of the search ended early, perhaps for lack of "
+                "memory: lower --max-states or --workers."
             ) from None
 
     def ask(self, worker: int, *question: object) -> Any:

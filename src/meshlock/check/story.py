@@ -21,7 +21,7 @@ HAPPENS = {
     "propose": "proposes an epoch",
     "change": "proposes an epoch with other members or permits",
     "close": "writes the ledger of its epoch",
-    "resend": "sends again what nobody has acted upon",
+    "resend": "resends what nobody has acted upon",
 }
 
 
@@ -43,7 +43,7 @@ def told_cause(act: Act) -> str:
         if act.event == "drop":
             return f"{said(message)} from {message.sender} to {act.node} is lost"
         if act.event == "undelivered":
-            return f"{node} gets back {said(message)} that was for {message.receiver}"
+            return f"{node} gets {said(message)} returned, which was for {message.receiver}"
         if act.late:
             return f"{said(message)} from {message.sender} arrives late at {act.node}"
         return f"{node} receives {said(message)} from {message.sender}"
@@ -53,9 +53,9 @@ def told_cause(act: Act) -> str:
     if act.event == "leave":
         return f"{node} leaves (client {act.client})"
     if act.event == "give-back":
-        return f"{node} gives back a permit (client {act.client})"
+        return f"{node} releases one permit (client {act.client})"
     if act.event == "withdraw":
-        return f"{node} gives up waiting (client {act.client})"
+        return f"{node} withdraws its request (client {act.client})"
     if act.event in ("link-up", "link-down"):
         news = "is up" if act.event == "link-up" else "has failed"
         return f"{node} notices that its link to {act.peer} {news}"

@@ -436,7 +436,7 @@ class System(Model):
                 node.start()
             elif kind == WITHDRAW:
                 if not node.withdraw(subject):
-                    return "its client waits, but cannot take its request back"
+                    return "its client waits, but cannot withdraw its request"
             else:
                 node.undelivered(copy(self.messages[subject]))
         except Exception as error:

@@ -75,7 +75,7 @@ class Verdict:
         seen = f"only {self.explorer.count():,} states were seen, there are more"
         if broken:
             return f"{name}: {seen}; violated: {broken}."
-        return f"{name}: {seen}; nothing wrong among these, which proves nothing about the rest."
+        return f"{name}: {seen}; no violation among these, which proves nothing about the rest."
 
     def proviso(self) -> str:
         """What "all properties" leaves out."""
@@ -131,7 +131,9 @@ class Checking(Verdict):
         chosen = self.reduce(reduction)
         self.reduced = chosen is not self.full
         if workers > 1 and (self.reduced or setup.repeat):
-            self.remark = "One process searches where steps or names are reduced, or for ever."
+            self.remark = (
+                "One process is used: with a reduction, or with --repeat, the search is not shared."
+            )
             workers = 1
         self.live = "liveness" in judged
         self.explorer = self.begin(chosen, workers, self.live)
@@ -140,12 +142,15 @@ class Checking(Verdict):
         """The smaller model that was asked for, or the full one with a remark."""
         if self.full is not self.system:
             if reduction != "none":
-                self.remark = "Nothing is reduced where heights and counts are only compared."
+                self.remark = (
+                    "No reduction is used: it does not apply where heights and counts are compared."
+                )
         elif reduction == "por":
             if not (self.system.changing or self.setup.capacity or self.setup.withdrawals):
                 return Reduced(self.system)
             self.remark = (
-                "Steps are not reduced where links change or have a capacity, or clients give up."
+                "No reduction of steps is used: it does not apply where links change or "
+                "have a capacity, or requests are withdrawn."
             )
         elif reduction == "symmetry":
             try:
@@ -219,7 +224,7 @@ class CrashChecking(Verdict):
         self.crashing = Crashing(setup, judged)
         super().__init__(setup, judged, most, self.crashing, space)
         if reduction != "none":
-            self.remark = "Steps and names are not reduced where nodes crash."
+            self.remark = "No reduction is used: it does not apply where nodes crash."
         self.explorer = self.begin(self.crashing, workers)
         self.sample: Sample | None = None
 
@@ -236,8 +241,8 @@ class CrashChecking(Verdict):
         if self.sample is None:
             return ""
         return (
-            f"; when faults stop in {self.sample.tried:,} of these states, everybody is served "
-            f"within {self.sample.worst} ticks"
+            f"; when faults stop in {self.sample.tried:,} of these states, every "
+            f"request is served within {self.sample.worst} ticks"
         )
 
 

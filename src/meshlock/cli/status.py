@@ -242,7 +242,10 @@ def chart(me: str, known: dict[str, Any]) -> RenderableType:
         else:
             nodes.add_row(name, "here" if name == me else str(distance), links)
     only = [
-        Text(f"{name} is the only way between other nodes: if it fails, they are parted", "yellow")
+        Text(
+            f"{name} is a single point of failure: without it, other nodes cannot reach each other",
+            "yellow",
+        )
         for name in sorted(known)
         if known[name]["only_way"]
     ]

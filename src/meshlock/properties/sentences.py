@@ -13,8 +13,8 @@ def uninvited(node: int, client: int) -> str:
 
 def passed_over(node: int, client: int, priority: float) -> str:
     return (
-        f"node {node} lets in another that asked later and is less urgent than client {client}, "
-        f"which waits with priority {priority:g}"
+        f"node {node} lets in a later and less urgent request than that of client "
+        f"{client}, which waits with priority {priority:g}"
     )
 
 
@@ -42,7 +42,9 @@ def no_link(node: int, receiver: int) -> str:
 
 
 def starves(client: int) -> str:
-    return f"client {client} waits for ever although every message arrives and everybody leaves"
+    return (
+        f"client {client} waits for ever although every message arrives and every client releases"
+    )
 
 
 def failed(node: int, failure: str) -> str:
@@ -84,4 +86,4 @@ def size(node: int, permits: int, before: int) -> str:
 
 
 def unserved_with_path(waiting: int) -> str:
-    return f"{waiting} request(s) waited although a majority could be reached for long enough"
+    return f"{waiting} request(s) waited although a quorum was reachable for long enough"

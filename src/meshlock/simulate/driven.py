@@ -189,9 +189,9 @@ class DrivenRun(Steps):
         if len(here) < which:
             return False
         client = here[which - 1]
-        self.text = "gives up waiting"
+        self.text = "withdraws its request"
         if not self.withdraw(client):
-            raise Impossible(f"{self.algorithm.name} cannot take a request back.")
+            raise Impossible(f"{self.algorithm.name} cannot withdraw a request.")
         del self.waiting[client.number]
         return True
 
@@ -216,8 +216,8 @@ class DrivenRun(Steps):
             names = self.choices(me)
             if not names:
                 raise Impossible(
-                    f"{self.algorithm.name} leaves its nodes no choice of behaviour: "
-                    f"general-scheme with behaviour=random does."
+                    f"Nodes of {self.algorithm.name} have no choice of behaviour: use "
+                    "general-scheme with behaviour=random."
                 )
             if word == "drawn":
                 self.behaviours.pop(me, None)
@@ -296,7 +296,7 @@ class DrivenRun(Steps):
         message = self.on_the_way[place]
         if self.layered is not None:
             if not self.arrives(message):
-                raise Impossible("There is no way to its receiver, for which this message waits.")
+                raise Impossible("This message waits: there is no route to its receiver.")
             if not self.layered.up[message.receiver]:
                 self.lose(place)
                 return
@@ -332,7 +332,7 @@ class DrivenRun(Steps):
         if not self.custody:
             raise Impossible("Both ends notice at once, unless failures are 'custody'.")
         if ((me, peer) in self.sees) == up:
-            raise Impossible(f"Node {self.called(me)} has noticed that already.")
+            raise Impossible(f"Node {self.called(me)} has noticed this change already.")
         if up:
             self.sees.add((me, peer))
         else:
@@ -370,7 +370,7 @@ class DrivenRun(Steps):
         before = self.steps
         while (place := self.first_on_link(one, other)) >= 0:
             if self.steps - before > ENDLESS:  # what arrives is answered, over the same link
-                raise Impossible(f"The link {between} never falls silent.")
+                raise Impossible(f"The link {between} never becomes idle.")
             message = self.on_the_way[place]
             if self.layered is not None:
                 self.lose(place)
@@ -412,7 +412,10 @@ class DrivenRun(Steps):
 
     def lives(self) -> LayeredNodes:
         if self.layered is None:
-            raise Impossible("Only nodes of a pool with members crash, restart and have clocks.")
+            raise Impossible(
+                "Only nodes of a pool with members can crash, restart and have clocks: "
+                "add 'members'."
+            )
         return self.layered
 
     def is_up(self, node: int) -> bool:

@@ -24,8 +24,8 @@ def with_recovery(settings: Settings, setup: RunSetup) -> RecoverySimulation:
     """The run that these settings describe, under the recovery layer."""
     if settings.text("failures") != "drain":
         raise Refused(
-            "With --members a message on a failing link may be lost; it neither drains nor "
-            "returns: leave out --failures."
+            "With --members a message on a failing link may be lost, so it neither "
+            "drains nor returns: leave out --failures."
         )
     for _, permits in resizes(settings):  # whoever waits for more would wait for ever
         refuse_impossible(
@@ -54,8 +54,8 @@ def members(settings: Settings, nodes: int) -> tuple[int, ...]:
         return tuple(range(nodes))
     if not text.isdigit() or not 1 <= int(text) <= nodes:
         raise Refused(
-            f"--members is 'auto', 'all' or how many of the {nodes} nodes, counted from node 0, "
-            f"not '{text}'."
+            f"--members takes 'auto', 'all' or a number up to {nodes} (the first "
+            f"nodes), not '{text}'."
         )
     return tuple(range(int(text)))
 
@@ -76,8 +76,7 @@ def skew(settings: Settings) -> float:
         settings,
         "clock-skew",
         0.5,
-        "--clock-skew is the share by which clocks may run fast or slow, from 0 to 0.5, as "
-        "in 0.01 for one per cent.",
+        "--clock-skew takes a share from 0 to 0.5, such as 0.01 for one per cent.",
     )
 
 
@@ -100,13 +99,16 @@ def faults(settings: Settings, seed: int, lease: float) -> Faults:
     if settings.text("cuts"):
         cuts = times("cuts", settings.text("cuts"), 2)
         if len(cuts) < 2:
-            raise Refused("--cuts takes EVERY,LASTS: the mean time between cuts, and of a cut.")
+            raise Refused(
+                "--cuts takes EVERY,LASTS: the mean time between cuts, and the mean "
+                "length of a cut."
+            )
         cut_every, cut_for = cuts
     disks_lost = share(
         settings,
         "disks-lost",
         1.0,
-        "--disks-lost is the share of crashes that take the disk as well, from 0 to 1.",
+        "--disks-lost takes a share of crashes from 0 to 1.",
     )
     return Faults(
         seed,
@@ -127,7 +129,7 @@ def resizes(settings: Settings) -> list[tuple[float, int]]:
         time, _, permits = part.partition(":")
         if not permits.isdecimal() or int(permits) < 1:
             raise Refused(
-                f"--permits-change takes TIME:K, K at least 1, with commas between: not '{text}'."
+                f"--permits-change takes TIME:K[,TIME:K...] with K at least 1, not '{text}'."
             )
         found.append((times("permits-change", time, 1)[0], int(permits)))
     return sorted(found)

@@ -250,7 +250,7 @@ class Reading:
             place = went(self.waiting, node, self.trace.whole(event, "client"))
             self.add(event["t"], Deed("withdraw", node, -1, number_of(place)), choice)
         elif not (self.leased and kind in ("start", "withdraw")):
-            raise Refused(f"A trace with '{kind}' in it cannot be played again yet.")
+            raise Refused(f"A trace with '{kind}' events cannot be replayed.")
 
     def add(self, time: float, deed: Deed, choice: int = -1) -> None:
         if self.leased and time != self.now:
@@ -339,8 +339,8 @@ def read(trace: Trace) -> tuple[Schedule, list[int]]:
     setup = trace.setup
     if setup.get("source") == "live" and "recovery" in setup:
         raise Refused(
-            "Of a live pool with members only its clients are recorded, not its messages: "
-            "meshlock audit judges it, but it cannot be played again."
+            "This trace cannot be replayed: of a live pool with members only clients "
+            "are recorded, not messages. Use 'meshlock audit' to judge it."
         )
     lines = [f"permits {setup['permits']}", *layer_lines(trace)]
     reading = Reading(trace)

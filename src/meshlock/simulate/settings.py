@@ -97,8 +97,8 @@ class Settings:
         if recovery:
             if not given.get("members"):
                 raise Refused(
-                    f"--{recovery[0]} is for nodes that recover: say who the members are, as in "
-                    f"--members all."
+                    f"--{recovery[0]} is only for nodes that recover: add --members, such as "
+                    "--members all."
                 )
             self.values.update(RECOVERY)
         for name, value in given.items():
@@ -276,7 +276,7 @@ def refuse_failures(failures: str, notice: str) -> None:
         raise Refused(f"--failures is drain, return or custody, not '{failures}'.")
     if notice and failures != "custody":
         raise Refused(
-            "--notice is for links whose ends learn of changes by themselves: add "
+            "--notice is only for links whose ends notice changes by themselves: add "
             "--failures custody, or leave it out."
         )
 

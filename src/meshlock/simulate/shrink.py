@@ -35,10 +35,13 @@ def violated(schedule: Schedule) -> set[str]:
 def shrink(schedule: Schedule) -> tuple[Schedule, set[str]]:
     """The smallest schedule found, and which properties it violates."""
     if schedule.custody:
-        raise Refused("A run whose links' ends notice by themselves cannot be made smaller yet.")
+        raise Refused("A run with --failures custody cannot be shrunk.")
     wrong = violated(schedule)
     if not wrong:
-        raise Refused("Nothing is wrong in this run when it is played to its end.")
+        raise Refused(
+            "This run violates no property when it is played to its end: there is "
+            "nothing to shrink."
+        )
     while True:
         smaller = without_nodes(fewer_deeds(schedule, wrong), wrong)
         if len(smaller.deeds) == len(schedule.deeds) and smaller.size == schedule.size:

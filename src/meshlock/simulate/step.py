@@ -127,7 +127,7 @@ class Steps:
             self.busy[client.node] = False
 
     def withdraw(self, client: Client) -> bool:
-        """A waiting client gives up; False if its request cannot be taken back."""
+        """A waiting client gives up; False if its request cannot be withdrawn."""
         queue = self.queues.get(client.node)
         if queue is None or not queue.remove(client.number):
             node = self.turn(client.node)

@@ -263,7 +263,7 @@ def selected(value: dict[str, Any]) -> list[Value]:
         and all(getattr(entry, name) == wish for name, wish in wanted.items())
     ]
     if not found:
-        raise Refused(f"No algorithm is as asked for: {value}.")
+        raise Refused(f"No algorithm matches {value}.")
     return found
 
 
@@ -271,7 +271,7 @@ def chosen_seeds(settings: dict[str, Any], repetitions: Any) -> list[int]:
     is_list, found = values_of("seed", settings.pop("seed", 1))
     seeds = [whole("seed", seed, 0) for seed in found]
     if is_list and repetitions is not None:
-        raise Refused("Say either repetitions, or a list of seeds.")
+        raise Refused("Both repetitions and a list of seeds are given: give one of them.")
     if is_list:
         if len(set(seeds)) < len(seeds):
             raise Refused("A seed is named twice.")

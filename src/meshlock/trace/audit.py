@@ -200,11 +200,11 @@ class Audit:
             self.leases.keeps(event, node, self.tokens[node], self.free[node])
 
     def give_back(self, event: dict[str, Any]) -> int:
-        """How many permits somebody gives back who keeps others."""
+        """How many permits a client releases that keeps others."""
         client, permits = self.trace.whole(event, "client"), self.trace.whole(event, "permits")
         node, want = self.clients.get(client, (NIL, 0))
         if client not in self.inside or not 0 < permits < want:
-            raise self.trace.bad(f"lets client {client} give back {permits}, which it cannot")
+            raise self.trace.bad(f"lets client {client} release {permits}, which it does not hold")
         self.clients[client] = (node, want - permits)
         if self.leases is not None:
             self.leases.monitor.gives_some(client, permits)

@@ -41,7 +41,7 @@ class Part:
         events = whole(path)
         self.setup = events[0]
         if "node" not in self.setup or self.setup.get("source") != "live":
-            raise Refused(f"{path} was not written by a live node: judge it by itself.")
+            raise Refused(f"{path} was not written by a live node: audit it alone.")
         self.node: int = self.setup["node"]
         self.steps: list[Step] = []
         for event in events[1:]:
@@ -101,7 +101,7 @@ def written(path: Path) -> list[Event]:
     try:
         return [decode(line) for line in lines]
     except msgspec.MsgspecError:
-        raise Refused(f"{path} is no trace: its lines are not all JSON objects.") from None
+        raise Refused(f"{path} is not a trace: its lines are not all JSON objects.") from None
 
 
 def merge(paths: Iterable[Path], sink: BinaryIO, ended: bool) -> int:

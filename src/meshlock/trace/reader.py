@@ -70,7 +70,7 @@ class Trace:
             )
         for key in ("nodes", "permits"):
             if not isinstance(setup.get(key), int) or not 0 < setup[key] <= 100_000_000:
-                raise self.bad(f"has no sensible '{key}'")
+                raise self.bad(f"has no valid '{key}'")
         return setup
 
     def events(self) -> Iterator[dict[str, Any]]:

@@ -27,17 +27,17 @@ def of_pool(shown: dict[str, Any]) -> Iterator[str]:
     few = [name for name, news in told.items() if news["reached"] < news["majority"]]
     if few:
         yield (
-            f"No majority: {listed(few)} cannot reach {told[few[0]]['majority']} of the "
-            f"{told[few[0]]['members']} members, and nobody there gets permits."
+            f"Quorum lost: {listed(few)} cannot reach {told[few[0]]['majority']} of "
+            f"the {told[few[0]]['members']} members, and no permits are granted there."
         )
     left = {name for name, node in shown["nodes"].items() if node["left"]}
     suspected = sorted({name for news in told.values() for name in news["suspected"]} - left)
     if suspected:
-        yield f"{listed(suspected)} suspected of having failed."
+        yield f"{listed(suspected)} unreachable in this pool."
     if shown["in_doubt"]:
         yield (
-            f"Permits in doubt: {shown['in_doubt']} messages that carried them were on their way "
-            f"to a node that restarted."
+            f"Permits in doubt: {shown['in_doubt']} messages that carried them were "
+            "sent to a node that restarted."
         )
     for name, news in told.items():
         slow = [one["seconds"] for one in news["waiting"] if one["seconds"] > LONG]
@@ -54,10 +54,12 @@ def of_nodes(shown: dict[str, Any]) -> Iterator[str]:
     if gone:
         longest = max(shown["nodes"][name]["gone_for"] or 0.0 for name in gone)
         since = f"for {longest:.0f} s" if len(gone) == 1 else f"for up to {longest:.0f} s"
-        yield f"{listed(gone)} cannot be reached ({since})."
+        yield f"{listed(gone)} unreachable ({since})."
     only = [name for name, node in shown["nodes"].items() if node["only_way"]]
     for name in sorted(only):
-        yield f"{name} is the only way between other nodes: if it fails, they are parted."
+        yield (
+            f"{name} is a single point of failure: without it, other nodes cannot reach each other."
+        )
     patience = SILENT * shown["every"]
     silent = [
         name
@@ -65,13 +67,13 @@ def of_nodes(shown: dict[str, Any]) -> Iterator[str]:
         if node["distance"] is not None and (node["age"] or 0.0) > patience
     ]
     if silent:
-        yield f"{listed(silent)} did not answer for {patience:.0f} s, though within reach."
+        yield f"{listed(silent)} did not answer for {patience:.0f} s, but is reachable."
 
 
 def of_links(shown: dict[str, Any]) -> Iterator[str]:
     for peer, link in shown["links"].items():
         if link["cut_for"] is not None:
-            yield f"The link to {peer} is cut on purpose for another {link['cut_for']:.0f} s."
+            yield (f"The link to {peer} is cut on purpose for another {link['cut_for']:.0f} s.")
         elif not link["up"] and (link["in_custody"] or not link["left"]):
             owed = link["in_custody"]
             carried = "a message" if owed == 1 else f"{owed} messages"

@@ -67,7 +67,7 @@ class Settled:
         self.permits = whole(asked, "permits", self.usual_permits(), 1, MOST_PERMITS)
         if self.algorithm.problem == "mutex" and self.permits != 1:
             raise Refused(
-                f"{self.algorithm.name} is for one permit: say permits 1, not {self.permits}."
+                f"{self.algorithm.name} shares one permit: set permits to 1, not {self.permits}."
             )
         self.seed = whole(asked, "seed", 1, 0, 1_000_000)
         self.members = whole(asked, "members", 0, 0, self.nodes)
@@ -163,7 +163,7 @@ class PageRun:
             self.undo()
             return
         if self.failure:
-            raise Refused("This run cannot go on: take the last step back, or start another.")
+            raise Refused("This run cannot go on: undo the last step, or start another run.")
         if self.index.steps > MOST_STEPS:
             raise Refused(f"This run has {MOST_STEPS} steps: save it and start another.")
         deed = self.drawn(deed)
@@ -194,7 +194,7 @@ class PageRun:
             "wait": self.wait,
         }
         if verb not in acts:
-            raise Refused(f"There is no deed '{verb}': it is one of {', '.join(acts)}.")
+            raise Refused(f"There is no step '{verb}': use one of {', '.join(acts)}.")
         try:
             acts[verb](deed)
         except Refused:
@@ -204,7 +204,7 @@ class PageRun:
 
     def undo(self) -> None:
         if not self.deeds:
-            raise Refused("There is nothing to take back.")
+            raise Refused("There is nothing to undo.")
         deeds = self.deeds[:-1]
         self.begin()
         self.deeds = []
@@ -226,7 +226,7 @@ class PageRun:
     def leave(self, deed: dict[str, Any]) -> None:
         node = self.node(deed)
         if not self.run.leave(node):
-            raise Refused(f"Nobody is inside at node {node}.")
+            raise Refused(f"No client holds permits at node {node}.")
 
     def behaviour(self, deed: dict[str, Any]) -> None:
         """Say what a node chooses where the algorithm leaves a choice, or leave it to the lot."""
@@ -238,21 +238,21 @@ class PageRun:
             if message.serial == number:
                 if run.overtakes(place):
                     raise Refused(
-                        f"Another message from {message.sender} to {message.receiver} comes "
-                        f"first, and the order is kept."
+                        f"Another message from {message.sender} to {message.receiver} is first, "
+                        "and links keep the order."
                     )
                 self.arrives(place)
                 return
-        raise Refused("This message is not on its way any more.")
+        raise Refused("This message is no longer in flight.")
 
     def next(self, _deed: dict[str, Any]) -> None:
         if not self.run.on_the_way:
-            raise Refused("Nothing is on its way.")
+            raise Refused("No message is in flight.")
         self.arrives(0)
 
     def all(self, _deed: dict[str, Any]) -> None:
         if not self.run.on_the_way:
-            raise Refused("Nothing is on its way.")
+            raise Refused("No message is in flight.")
         for _ in range(300):  # some algorithms never fall silent
             if not self.run.on_the_way:
                 return
@@ -272,9 +272,7 @@ class PageRun:
 
     def refuse_fixed_links(self) -> None:
         if not self.settled.changing:
-            raise Refused(
-                f"{self.settled.algorithm.name} is for networks that do not change: try jiang."
-            )
+            raise Refused(f"{self.settled.algorithm.name} is for fixed networks: use jiang.")
 
     def ends(self, deed: dict[str, Any]) -> tuple[int, int]:
         self.refuse_fixed_links()
@@ -297,9 +295,9 @@ class PageRun:
         node = self.node(deed)
         x, y = deed.get("x"), deed.get("y")
         if not self.places:
-            raise Refused("Only in a network by radio range does it matter where nodes are.")
+            raise Refused("Nodes can be moved only in a network by radio range.")
         if not isinstance(x, int | float) or not isinstance(y, int | float):
-            raise Refused("A place is two numbers, x and y.")
+            raise Refused("A position is two numbers, x and y.")
         self.places[node] = (min(max(x, -2.0), 3.0), min(max(y, -2.0), 3.0))
         self.writer.moved(self.run.now, node, *self.places[node])
         if not self.settled.changing:

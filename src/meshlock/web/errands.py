@@ -56,7 +56,7 @@ class Errands:
 
     def start(self, pool: str, want: int, priority: int) -> Errand:
         if sum(not errand.over for errand in self.all.values()) >= MOST:
-            raise Refused(f"{MOST} requests from the page are under way: take some back.")
+            raise Refused(f"{MOST} requests from the page are open: withdraw or release some.")
         if pool not in self.node.pools:
             raise Refused(f"This node has no pool '{pool[:64]}'.")
         self.node.pools[pool].refuse_impossible(want, priority)
@@ -73,7 +73,7 @@ class Errands:
             errand.grant = await pool.acquire(errand.want, priority=errand.priority)
             errand.state = "held"
             if await errand.grant.wait_lost():
-                self.end(errand, "lost", "the permits were taken back")
+                self.end(errand, "lost", "the permits were revoked")
         except Refused as error:
             self.end(errand, "refused", str(error))
         except Exception as error:
@@ -83,7 +83,7 @@ class Errands:
     def give_back(self, name: str, why: str = "") -> Errand:
         errand = self.all.get(name)
         if errand is None:
-            raise Refused("There is no such request any more.")
+            raise Refused("There is no such request: it has ended.")
         if not errand.over:
             assert errand.work is not None
             errand.work.cancel()
@@ -121,4 +121,4 @@ class Errands:
             if errand.over and now - errand.seen > KEPT:
                 del self.all[name]
             elif not errand.over and now - errand.seen > ABANDONED_AFTER:
-                self.give_back(name, "the page that asked is gone")
+                self.give_back(name, "the page was closed")

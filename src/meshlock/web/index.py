@@ -35,7 +35,7 @@ JUDGED = 100_000
 STATED = 8_000_000
 """Bytes up to which a trace without states is given some (see rerun.py)."""
 
-TOO_LONG = "too long to be judged here: use meshlock audit"
+TOO_LONG = "too long to be judged here: use 'meshlock audit'"
 
 LONG_LINE = 200
 """Bytes; states make lines longer still."""
@@ -130,7 +130,7 @@ class Index:
             try:
                 self.audit = Audit(Judge(setup))
             except (TypeError, ValueError):
-                self.unjudged = "cannot be judged: its set-up is not one that meshlock writes"
+                self.unjudged = "cannot be judged: its set-up was not written by meshlock"
 
     def first_moment(self) -> Snapshot:
         setup, moment = self.setup, Snapshot()
@@ -179,7 +179,7 @@ class Index:
         code = self.codes.get(kind)
         if code is None:
             if len(self.kinds) == KINDS:
-                raise BadTrace(f"Line {self.events + 1} is of a kind nobody knows: {kind}.")
+                raise BadTrace(f"Line {self.events + 1} has an unknown kind of event: {kind}.")
             code = self.codes[kind] = len(self.kinds)
             self.kinds.append(kind)
         if event.t < self.times[done]:
@@ -358,7 +358,7 @@ class Index:
 
 def open_trace(path: Path) -> Index:
     """The index of a whole file."""
-    gc.disable()  # it would go through all that has been kept, again and again, for nothing
+    gc.disable()  # it would go through all that has been kept, many times, for nothing
     try:
         return indexed(Trace(path), path)
     finally:
@@ -391,6 +391,6 @@ def indexed(trace: Trace, path: Path) -> Index:
         raise BadTrace(f"{path}: {error}") from None
     except OverflowError:
         number = index.events + 1
-        raise BadTrace(f"{path}: Line {number} has a number beyond all measure.") from None
+        raise BadTrace(f"{path}: line {number} has a number that is too large.") from None
     index.whole()
     return index

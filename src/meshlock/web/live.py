@@ -141,7 +141,9 @@ class LivePage:
     def asked(self, request: Request, kind: type[T]) -> T:
         """What the page asks for, if it may."""
         if not self.allowed:
-            raise HTTPError(403, "This agent only lets itself be looked at.")
+            raise HTTPError(
+                403, "This agent does not allow actions: start it with --allow-actions."
+            )
         if request.headers.get("content-type") != "application/json":
             raise HTTPError(415, "Send JSON.")
         return limits.decoded(request.body[:MOST_BYTES], kind, "an action")

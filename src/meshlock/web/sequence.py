@@ -32,7 +32,7 @@ def named(index: Index, node: int) -> str:
     return str(node)
 
 
-def plainly(value: Any) -> str:
+def number_text(value: Any) -> str:
     """A number without needless digits."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
@@ -48,7 +48,9 @@ def argument(message: dict[str, Any]) -> str:
         carried = {}
     permits = message.get("permits")
     values = [
-        f"{key} {plainly(carried[key])}" for key in ("t", "r", "want", "priority") if key in carried
+        f"{key} {number_text(carried[key])}"
+        for key in ("t", "r", "want", "priority")
+        if key in carried
     ]
     if not values and permits:
         values = [counted(permits)]
@@ -59,7 +61,7 @@ def note(event: dict[str, Any]) -> str:
     """What is said at the node's own line, if anything."""
     kind = event["event"]
     if kind == "request":
-        return f"asks for {event.get('want', 1)}, priority {plainly(event.get('priority', 0))}"
+        return f"asks for {event.get('want', 1)}, priority {number_text(event.get('priority', 0))}"
     if kind == "enter":
         return f"enters with {event.get('want', 1)}"
     if kind == "leave":

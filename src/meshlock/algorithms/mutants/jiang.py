@@ -330,7 +330,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         JIANG,
         "takes-a-late-giver-for-a-neighbour",
-        "a token that was in custody makes its giver a neighbour, although the link is down",
+        "a token that arrives late makes its giver a neighbour, although the link is down",
         nodes_of(TakesALateGiverForANeighbour),
         Case(2, "line", "1:1@1", changes=["down 0-1", "up 0-1"], failures="custody"),
         breaks="neighbours",

@@ -22,7 +22,7 @@ class Case:
     """A set-up as small as shows the mistake, in the words of ``meshlock check``.
 
     ``requests`` are NODE:WANT@PRIORITY, in order per node, with spaces between them; with
-    ``repeat`` nodes ask again and again, and the clients of nodes in ``stay`` never leave. So
+    ``repeat`` nodes ask without end, and the clients of nodes in ``stay`` never leave. So
     many ``clients`` of one node may wait or be inside at once. ``changes`` are link changes in
     order, such as "down 0-2". ``faults`` are what may happen to nodes that recover, by the names
     of their flags, ``members`` among them; ``lead`` are the first steps, on the way in.

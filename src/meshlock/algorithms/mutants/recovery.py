@@ -448,7 +448,7 @@ LISTS = ("crashing", "proposers", "resizes", "stay")
 
 def mutant(layer: type[Layer], mistake: str, breaks: str, words: str, lead: str = "") -> Mutant:
     """What it breaks, in how many steps; the words of :class:`Case` and ``algorithm``, direct
-    unless said, ``members``, three, ``others``, none; and the first steps."""
+    by default, ``members``, three, ``others``, none; and the first steps."""
     given: dict[str, Any] = {"members": ""}
     for word in words.split():
         name, _, value = word.partition("=")
@@ -755,7 +755,7 @@ MUTANTS: list[Mutant] = [
     ),
     mutant(
         ReturnsByAmount,
-        "a RETURN gives back an amount, not a grant, so twice is twice",
+        "a RETURN names an amount, not a grant, so twice is twice",
         "conservation in 11",
         "requests=1 members=1 others=1 proposals=1 doubles=1",
         FIRST_TOKEN,
@@ -832,13 +832,13 @@ MUTANTS: list[Mutant] = [
     ),
     mutant(
         StrikesTheWhole,
-        "whoever gives back a part of its permits is struck out of the ledger",
+        "a node that releases a part of its permits is struck out of the ledger",
         "ledger in 2",
         "requests=0:2 permits=2 parts",
     ),
     mutant(
         ReturnsAPartTwice,
-        "a RETURN of a part gives back one permit more whenever it comes",
+        "a RETURN of a part frees one permit more whenever it comes",
         "ledger in 11",
         "requests=1:3 permits=3 members=1 others=1 proposals=1 parts",
         FIRST_TOKEN,

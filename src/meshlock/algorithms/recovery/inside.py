@@ -32,13 +32,14 @@ def refuse_without_token(algorithm: Algorithm) -> None:
         )
     if algorithm.restless:
         raise Refused(
-            f"{algorithm.name} never rests, so recovery cannot tell a lost token from a quiet one: "
-            f"run it without recovery, or use a token algorithm such as jiang."
+            f"The token of {algorithm.name} never rests, so recovery cannot detect "
+            "its loss: run it without recovery, or use a token algorithm such as "
+            "jiang."
         )
     if algorithm.changing_links and algorithm.join is None:
         raise Refused(
-            f"Nodes of {algorithm.name} cannot join one by one, as a new epoch needs: run it "
-            f"without recovery, or use jiang."
+            f"Nodes of {algorithm.name} cannot join one by one, which a new epoch "
+            "needs: run it without recovery, or use jiang."
         )
 
 

@@ -15,7 +15,7 @@ gone, or entries that were to lapse long ago, or disagrees with the node inside,
 enough came back (rule 15). Or members or permits are to change. Or a token that we sent was not
 accepted for half a lease. Or the holder, or who proposed the epoch we promised, is gone. Or nothing
 was heard of holder or proposer for a lease, or for half of one since it is known that it restarted.
-Or permits that we gave back were not struck out for a lease (rule 14). Or we take no part in the
+Or permits that we returned were not struck out for a lease (rule 14). Or we take no part in the
 epoch (rule 12). Or, where the network is fixed, a participant is gone. Waiting for one's turn is
 none. *Gone* means unreachable for a GRACE, so that a link which comes back at once costs nothing.
 
@@ -24,7 +24,7 @@ not gone proposes at once, the next a STEP later, and so on; a promise to somebo
 heard of a proposer, so the others keep still. A proposal is repeated three times per lease until
 enough have promised, and its ledger until enough have confirmed it (PATIENCE): disks may be slower
 than leases are long. Whoever proposed in vain tries again after two leases or three, then twice as
-many, and so on; if two have chosen the same number, soon and at random. While no majority of the
+many, and so on; if two have chosen the same number, soon and at random. While no quorum of the
 members can be reached nobody proposes. Whoever comes back from such a time, from a pause, or to a
 token that died meanwhile, listens for half a lease first: by then it has heard of an epoch that
 others made without it.
@@ -66,7 +66,7 @@ RESTING = 3
 PATIENCE = 4
 """Leases: so long the members have to confirm a ledger."""
 FEW = "too few members have promised"
-SUGGESTED = "a node that is no member misses the token or permits, or is left out"
+SUGGESTED = "a node that is not a member asked for a new epoch"
 
 
 def by_number(node: int) -> str:
@@ -127,7 +127,7 @@ class Pace:
         return self.woken_at + 1 if self.began and due <= self.woken_at else due
 
     def rests_until(self) -> int:
-        """Nobody asks, holds, gives back, proposes or is unreachable: then a runner may let the
+        """Nobody asks, holds, returns, proposes or is unreachable: then a runner may let the
         node sleep this long, and wakes it when ``unreachable`` or ``change`` is set."""
         node, token = self.node, self.node.token
         if len(node.waiting) > 0 or len(node.grants) > 0 or not self.began or node.quiet():
@@ -312,7 +312,7 @@ class Pace:
         if node.disagrees():
             return "the token and its ledger disagree"
         if node.paused() and token.free >= 0:
-            return "enough permits came back since the pool was made smaller"
+            return "enough permits were released since the pool was made smaller"
         if now < node.suggested_until:
             return SUGGESTED
         for entry in token.ledger:
@@ -322,7 +322,7 @@ class Pace:
                 self.is_gone(token.epoch.proposer, now)
                 or now - self.adopted_at > 2 * node.terms.wait
             ):
-                return "permits that lapsed were not given back"
+                return "lapsed permits were not returned"
         return self.participant_reason(now) or self.lost_reason(now) or self.wish(now)
 
     def lost_reason(self, now: int) -> str:
@@ -332,11 +332,11 @@ class Pace:
             return ""  # whatever it is, the token may still do it
         since = min(self.returning_since.values(), default=now)
         if now - max(since, self.minted_at) >= self.lease:
-            return "permits that were given back did not arrive"
+            return "returned permits did not arrive"
         if node.inner is None and not node.quiet() and (now - self.minted_at) * 3 >= self.lease:
             return "this node takes no part in the epoch yet"
         if node.forgot and node.member and not node.quiet():
-            return "this node has forgotten who the members are"
+            return "this node does not know the members"
         return ""
 
     def participant_reason(self, now: int) -> str:
@@ -379,7 +379,7 @@ class Pace:
         if holder != NIL and self.is_gone(holder, now):
             return f"{self.called(holder)}, which had the token, is unreachable"
         if node.member and now - node.heard_at >= self.lease:
-            return "nothing was heard of the token for a lease"
+            return "the token was not seen for a lease"
         return self.participant_reason(now)
 
     def holder(self) -> int:
@@ -403,11 +403,11 @@ class Pace:
         if node.token is not None and node.usable():
             if node.token.free == 0:
                 return "all permits are in use"
-            return f"{node.token.free} permits are free; requests ahead are served first"
+            return f"{node.token.free} permits are free, and requests ahead are served first"
         holder = self.holder()
         if holder == NIL:
-            return "where the token is is not known yet"
-        return f"{self.called(holder)} had the token when it was last heard of"
+            return "the holder of the token is not known yet"
+        return f"waiting for the token (holder: {self.called(holder)})"
 
     def obstacle(self, now: int) -> str:
         """Why nobody is served here, whoever it is; empty if the token may come."""
@@ -422,7 +422,7 @@ class Pace:
             left = proposal.closed_at + node.terms.wait - now
             return f"the token was lost; a new one is made in {self.seconds(left)}"
         if proposal is not None:
-            return "a new epoch is proposed; the members' reports are awaited"
+            return "a new epoch is proposed, waiting for the reports of members"
         if node.token is not None and node.usable():
             if node.token.free < 0:
                 return f"the pool was made smaller: {-node.token.free} too many are still in use"
@@ -434,5 +434,5 @@ class Pace:
         if reason != "":
             return f"{reason}; a new epoch will be proposed"
         if node.promised > node.adopted:
-            return f"{self.called(self.holder())} has proposed a new epoch, which is not ready yet"
+            return f"{self.called(self.holder())} has proposed a new epoch, waiting for it"
         return ""

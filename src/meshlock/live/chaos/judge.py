@@ -75,7 +75,7 @@ class Use(msgspec.Struct):
     granted: float | None = None
     fence: int | None = None
     slots: list[str] = []
-    ended: float | None = None  # given back, lost, over, or refused
+    ended: float | None = None  # released, lost, over, or refused
     permits: int | None = None  # of the pool when it was granted
     spans: list[tuple[float, float]] = []  # when it was valid
 

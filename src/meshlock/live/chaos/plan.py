@@ -1,7 +1,7 @@
 """The plan of a run: what will be done to whom, drawn from a seed before anything starts.
 
 Whom a *holder* or *client* is cannot be known beforehand; all else is. The plan is written
-to the run's directory as JSON and can be given back with ``--plan``: the same faults at the
+to the run's directory as JSON and can be repeated with ``--plan``: the same faults at the
 same moments. What the processes make of them is theirs, so a finding need not come again,
 but it is likelier than with any other plan.
 

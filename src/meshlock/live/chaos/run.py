@@ -171,7 +171,7 @@ class Chaos:
         if event.fault == "leave":
             t = await cluster.dismiss_agent(name)
         else:
-            t = cluster.kill_agent(name)  # first, or it would give back what its clients held
+            t = cluster.kill_agent(name)  # first, or it would release what its clients held
         for slot in slots:
             cluster.kill_client(slot)
         kind = (

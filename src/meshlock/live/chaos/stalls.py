@@ -1,6 +1,6 @@
 """Times without a grant, and how much of them nothing excuses.
 
-A stall lies between two grants. Excused is what no algorithm could help: no majority of the
+A stall lies between two grants. Excused is what no algorithm could help: no quorum of the
 members is awake, connected and past its silence; nobody who is awake in that part waits; or
 somebody holds permits so long that what is asked for is not free. A new fault starts the
 clock again, for it may undo what was done against the one before.
@@ -56,7 +56,7 @@ class State:
         self.stopped: set[str] = set()
         self.cut: set[Link] = set()
         self.pending: dict[str, Asked] = {}  # by client: it asks for one thing at a time
-        self.open: dict[str, int] = {}  # by client: permits it has not given back
+        self.open: dict[str, int] = {}  # by client: permits it has not released
         self.part: set[str] = set()  # where a majority is
 
     def take(self, line: AnyLine) -> None:

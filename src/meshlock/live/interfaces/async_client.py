@@ -2,7 +2,7 @@
 
 Pools and grants are used like those of a :class:`meshlock.Node`. One session holds the permits;
 the agent says on it what becomes of them. Questions go over other connections, one for each task
-that waits. If nothing is said of a lease it ends by the clock, as for the client that blocks.
+that waits. Without a renewal a lease ends by the clock, as for the client that blocks.
 """
 
 from __future__ import annotations
@@ -448,7 +448,7 @@ class Client:
         self.say(f"/v1/grants/{self.holding[number].name}?permits={permits}")
 
     def say(self, path: str) -> None:
-        """Give back what is there."""
+        """Release what is there."""
         line = self.idle()
         if line is None:
             self.begin(self.give_back(path))

@@ -168,7 +168,7 @@ class BlockingClient:
         grace: float = GRACE,
     ) -> tuple[int, bytes]:
         """Over a connection that nobody uses. One that is interrupted is closed: then the agent
-        takes back what it has granted or would."""
+        withdraws what it has granted or would."""
         line = self.idle()
         try:
             found = line.call(method, path, body, timeout, grace=grace)
@@ -214,7 +214,7 @@ class BlockingClient:
         return understood(said) if said else None
 
     def gone(self) -> None:
-        """The agent hung up: so it has on all of us."""
+        """The agent closed the connection, for all of us."""
         while self._idle:
             self._idle.pop().close()
         session = self._session

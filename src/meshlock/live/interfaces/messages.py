@@ -43,7 +43,7 @@ class ChangePriority(Asked):
 
 
 class OfRelease(Asked):
-    """So many of the permits, the last of its slots; all unless said."""
+    """How many permits to release, the last of the slots first; default: all."""
 
     permits: Want | None = None
 

@@ -189,7 +189,7 @@ class Node:
         return unprotected()
 
     async def close(self) -> None:
-        """Leave: give back what clients hold, hand the token on, say goodbye."""
+        """Leave: release what clients hold, hand the token on, say goodbye."""
         if self._mesh is None or self._closing:
             return
         self._closing = True

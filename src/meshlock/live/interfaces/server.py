@@ -1,7 +1,7 @@
 """HTTP/1.1 over any stream: small, strict and quick; the same on a unix socket and on a port.
 
 One request of a connection is answered at a time; what comes meanwhile waits. Whatever is
-malformed, too long or too slow costs its sender the connection. A handler whose client hangs up
+malformed, too long or too slow costs its sender the connection. A handler whose client disconnects
 is cancelled.
 """
 
@@ -225,7 +225,7 @@ class Connection(asyncio.BufferedProtocol):
         self.writable = asyncio.Event()
         self.at_end: list[Callable[[], object]] = []
         self.unread: Callable[[], object] | None = None
-        """What to do if the client hangs up before it has asked again: it may never have read
+        """What to do if the client disconnects before it has asked again: it may never have read
         the last answer."""
 
     # -- life --------------------------------------------------------------------------
@@ -393,7 +393,7 @@ class Connection(asyncio.BufferedProtocol):
     async def tell(
         self, request: Request, response: Response, parts: AsyncGenerator[bytes, None]
     ) -> None:
-        """A stream is over when its parts are, or when the client hangs up."""
+        """A stream is over when its parts are, or when the client disconnects."""
         if request.method == "HEAD":
             self.reply(request, response)
             return
@@ -449,7 +449,7 @@ class Headers(NamedTuple):
 
 @lru_cache(maxsize=256)
 def parsed_headers(text: str) -> Headers:
-    """A program says the same again and again."""
+    """A program repeats the same headers."""
     lines = text.split("\r\n") if text else []
     ends = max(0, len(lines) - 1)
     if text.count("\n") != ends or text.count("\r") != ends or "\0" in text:
@@ -580,7 +580,7 @@ class Server:
             connection.sweep(now, self.idle)
 
     async def close(self) -> None:
-        """Hang up on everybody; what handlers do at the end of a connection is done then."""
+        """Close all connections; what handlers do at the end of a connection is done then."""
         self.sweeping.cancel()
         if self.server is not None:
             self.server.close()

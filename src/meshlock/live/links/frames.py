@@ -74,12 +74,12 @@ class Hello(msgspec.Struct, array_like=True, tag=1, frozen=True):
     generation: Generation
     up: bool
     received: Count
-    kept: Count  # how many of your messages in custody have reached me
+    kept: Count  # how many of your custody messages have reached me
     seen: Host = ""
 
 
 class Welcome(msgspec.Struct, array_like=True, tag=2, frozen=True):
-    """The one who was dialled: what is to be. The dialler obeys or hangs up."""
+    """The one who was dialled: what is to be. The dialler obeys or disconnects."""
 
     version: Count
     name: str
@@ -154,7 +154,7 @@ class Routed(msgspec.Struct, array_like=True, tag=7, frozen=True):
 
     ``boot`` and ``known`` are the process that sent it and the one that it is for, as the sender
     knows it. ``serial`` grows with every envelope to the same node. ``number`` is 0, or that of a
-    message in custody, whose link, if there was one, had ended its life ``generation``. A
+    custody message, whose link, if there was one, had ended its life ``generation``. A
     *receipt* has no kind.
     """
 

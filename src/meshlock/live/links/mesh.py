@@ -136,7 +136,7 @@ class Mesh:
         return session
 
     def send(self, peer: str, content: Content, custody: bool = False, urgent: bool = True) -> None:
-        """Put a message to a neighbour on its way. In custody it may be for anybody: it arrives
+        """Put a message to a neighbour on its way. With custody it may be for any node: it arrives
         exactly once, and in order, unless one of both processes ends."""
         session = self.sessions.get(peer) or self.session_of(peer)
         try:
@@ -221,7 +221,7 @@ class Mesh:
         return len(self.sessions) < MOST_PEERS
 
     def forget_idle(self) -> None:
-        """Drop sessions that are down and never had anything in custody, either way."""
+        """Drop sessions that are down and never had a custody message, either way."""
         for peer, session in list(self.sessions.items()):
             used = session.up or session.custody_sent or session.custody_received
             if not used and peer not in self.dialling:

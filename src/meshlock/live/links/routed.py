@@ -2,7 +2,7 @@
 
 There are two guarantees. *Best effort* (:meth:`Router.send`): a message is dropped where its
 way ends or a connection is full; it may come late, and whoever needs an answer asks again.
-*Reliable*: whatever is in custody (:mod:`.session`) for a process that we have no link to. It
+*Reliable*: whatever custody keeps (:mod:`.session`) for a process that we have no link to. It
 arrives exactly once and in order, by number, as long as both processes live; it waits while there
 is no way, and what waits is bounded in bytes. So a token on a link that failed goes round the
 failure, and an algorithm for fixed networks does not notice which links there are.
@@ -105,7 +105,7 @@ class Router:
         self.put(target, content, 0, urgent)
 
     def advance(self, session: Session, urgent: bool = True) -> None:
-        """Send what is in custody for a process without a link, as far as the window reaches."""
+        """Send what custody keeps for a process without a link, as far as the window reaches."""
         custody, peer = session.custody, session.peer
         if session.up or not custody or self.way(peer) is None:
             return
@@ -175,7 +175,7 @@ class Router:
             self.mesh.hurry(connection, urgent=True)
 
     def busy(self) -> bool:
-        """Is anything in custody under way?"""
+        """Is any custody message under way?"""
         waiting = [one for one in self.mesh.sessions.values() if one.custody and not one.up]
         return any(self.way(session.peer) is not None for session in waiting)
 
@@ -297,7 +297,7 @@ class Router:
                 self.mesh.receive(origin, message)
 
     def take(self, origin: str, message: Routed) -> bool:
-        """Is it the next in custody, of the life and to the life that count?"""
+        """Is it the next custody message, of the life and to the life that count?"""
         mesh = self.mesh
         session = mesh.sessions.get(origin)
         if message.known != mesh.boot:

@@ -7,14 +7,14 @@ lost, nothing comes twice, the order stays.
 
 When a generation ends, what was not acknowledged may or may not have arrived. For most
 messages that does not matter: the algorithm has been told that the link failed. A message
-that carries a token or permits must be neither lost nor doubled, so it stays in *custody*:
+that carries a token or permits must be neither lost nor doubled, so it has *custody*:
 it has a second number that outlives generations, and goes out first when the link returns,
 unless the other side says that it has it already. Meanwhile it is routed through others
-(:mod:`.routed`), as is all that is in custody for a process to which there never was a link;
+(:mod:`.routed`), as is all that custody keeps for a process to which there never was a link;
 whichever comes first counts. Custody ends without delivery only if the other process restarts:
 what it had received died with it, so sending it again could double it. (That loss is for
 recovery to repair, not for the link.) What was meant for the new process, of which the sender had
-heard before this link did, is its first message in custody.
+heard before this link did, is its first custody message.
 
 No input or output here: :mod:`.mesh` carries the frames.
 """
@@ -49,7 +49,7 @@ OVERHEAD = 256
 """Of a message that waits, in bytes, whatever is in it."""
 
 Kept = tuple[int, Content]
-"""A message in custody, with its number."""
+"""A custody message, with its number."""
 
 
 class Overflow(Exception):
@@ -78,7 +78,7 @@ class Session:
         self.custody_bytes = 0
         self.custody_sent = 0
         self.custody_received = 0
-        self.forsaken = 0  # messages in custody when the peer's process turned out to be new
+        self.forsaken = 0  # custody messages when the peer's process turned out to be new
         self.repeats = 0  # frames that came again and were not let through
 
     # -- greeting ------------------------------------------------------------------
@@ -152,7 +152,7 @@ class Session:
             self.peer_boot = boot
 
     def begin(self, generation: int, kept: int) -> None:
-        """A new generation: what is in custody goes first."""
+        """A new generation: what custody keeps goes first."""
         self.generation = generation
         self.up = True
         self.sent = self.received = self.told = 0
@@ -197,7 +197,7 @@ class Session:
         self.custody.append((self.custody_sent, content))
 
     def arrived(self, custody: int) -> None:
-        """The other side has everything in custody up to this number."""
+        """The other side has all custody messages up to this number."""
         while self.custody and self.custody[0][0] <= custody:
             content = self.custody.popleft()[1]
             self.custody_bytes -= OVERHEAD + len(content.payload)

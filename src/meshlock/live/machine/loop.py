@@ -15,7 +15,7 @@ LAGS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 class Lag:
-    """How late the loop runs a timer that comes again and again."""
+    """How late the loop runs a timer that repeats."""
 
     def __init__(self) -> None:
         self.due: float | None = None

@@ -3,8 +3,8 @@
 A wish is routed to a member that can be reached, best effort, and said again until it answers: what
 has been done already is not done twice, since a change that is made is made. A wish names the epoch
 in which it was said, and counts in no other: what comes late must not undo later changes. Should
-that member be out of reach or be none any more, another one is asked. The answer is nothing, or a
-sentence.
+that member be unreachable or no longer be a member, another one is asked. The answer is nothing,
+or a sentence.
 
 Where certificates tell nodes apart, members do this for each other only: else any node that is
 admitted could take a pool over.

@@ -87,7 +87,7 @@ class Grant:
         self._at_end.append(work)
 
     def release(self, permits: int | None = None) -> None:
-        """Give so many permits back, the last of its ``slots``; all unless said. Once is enough;
+        """Release this many permits, the last of its ``slots`` first; default: all. Once is enough;
         again does nothing."""
         if self.held and permits is not None and part(permits, self.want):
             self.want -= permits
@@ -158,7 +158,7 @@ class BlockingGrant:
         raise NotImplementedError
 
     def release(self, permits: int | None = None) -> None:
-        """Give so many permits back; all unless said. See :meth:`Grant.release`."""
+        """Release this many permits; default: all. See :meth:`Grant.release`."""
         raise NotImplementedError
 
     def __enter__(self) -> BlockingGrant:

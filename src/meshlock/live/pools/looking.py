@@ -101,7 +101,7 @@ class Looking:
         return self.anybody()
 
     def anybody(self) -> str:
-        """Members hear of the token again and again; without any, neighbours may have."""
+        """Renewals tell members where the token is; without members, neighbours may know."""
         pool = self.pool
         if pool.members is None:
             return random.choice(sorted(pool.peers.near) or [""])

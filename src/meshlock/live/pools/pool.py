@@ -154,7 +154,7 @@ class Pool(AnyPool):
 
     @property
     def conflict(self) -> str:
-        """A neighbour has another idea of this pool: what to do about it."""
+        """A neighbour has a conflicting configuration of this pool: what to do about it."""
         conflicts = self.peers.conflicts
         return next(iter(conflicts.values())) if conflicts else ""
 

@@ -2,7 +2,7 @@
 
 Permits return with messages of the algorithm inside, from node to node, until they meet the token;
 so whoever is on the way could say that a grant is over which is not. Therefore its entry in the
-ledger has a *commitment*: a value, hashed as often as the grant has permits. Giving back some
+ledger has a *commitment*: a value, hashed as often as the grant has permits. Releasing some
 means telling a value that is so much nearer to the first one. Nobody else knows it, everybody who
 meets the token can check it, and it is good for nothing but this.
 

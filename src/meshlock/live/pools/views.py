@@ -247,7 +247,7 @@ def ledger_of(pool: Pool) -> Ledger | None:
 
 def unseen(views: Views, pool: Pool) -> float | None:
     """For how many seconds nobody whom this node reaches has had the token; None if somebody has
-    not told yet."""
+    not known yet."""
     link_map, heard = pool.mesh.link_map, views.watch(pool.name)
     found = [pool.unseen_here()]
     for name in link_map.links:

@@ -6,14 +6,14 @@ once, which is drawn. Whoever has not noticed goes on sending. When an end notic
 still on its way to it is lost, but for what carries a token or permits: that stays in the
 *custody* of its sender.
 
-**Custody.** What is in custody arrives late, in order, exactly once. By a detour, as soon as
+**Custody.** What custody keeps arrives late, in order, exactly once. By a detour, as soon as
 the sender has noticed the failure and there is a way round it: it takes a message's time per
 link, and a receiver that has not noticed the failure is told by it. Or else when the link is
 back. A node that does not see the link any more may still send what carries a token or permits
-over it, which then is in custody at once.
+over it, which custody then keeps at once.
 
 **A return.** Each end learns of it after a time of its own, too. Then both have noticed the
-failure at the latest, and what is in custody for this end arrives before its ``link_up``.
+failure at the latest, and what custody keeps for this end arrives before its ``link_up``.
 An end that is up may send, but what it sends waits until the other is up. Should the link
 fail again before that, only the first is told.
 
@@ -74,7 +74,7 @@ class Notice(Change):
 
 
 class Detour(Change):
-    """The first message in custody for this end has come round the failed link."""
+    """The first custody message for this end has come round the failed link."""
 
     def __init__(self, time: float, line: Line, end: int, links: int) -> None:
         super().__init__(time)
@@ -92,7 +92,7 @@ class Custody(MobileSimulation):
         self.lines: dict[int, Line] = {}
         self.agreed = LiveGraph(network.size, network.links())  # links that both ends see
         self.one_sided = 0  # links that one end sees
-        self.stranded: dict[int, Line] = {}  # with something in custody, and no way round
+        self.stranded: dict[int, Line] = {}  # with a custody message, and no way round
         for one, other in network.links():
             line = Line(one, other)
             line.sees = [1, 1]
@@ -200,10 +200,10 @@ class Custody(MobileSimulation):
         line.waiting[end] = []
         return rest
 
-    # -- messages in custody --------------------------------------------------------------
+    # -- custody messages ------------------------------------------------------------------
 
     def seek(self, line: Line, end: int) -> None:
-        """Look for a way round for what is in custody for this end."""
+        """Look for a way round for what custody keeps for this end."""
         sender, receiver = line.nodes[1 - end], line.nodes[end]
         if line.detour[end] or line.sees[1 - end] != NO_LIFE:
             return  # the sender does not know that it is needed
@@ -249,7 +249,7 @@ class Custody(MobileSimulation):
         line = self.lines[self.link(message.sender, message.receiver)]
         end = line.end(message.receiver)
         if message not in line.wire[end]:
-            return  # lost, or in custody, or it has arrived from there
+            return  # lost, or kept by custody, or it has arrived from there
         if line.sees[end] == NO_LIFE or line.dead[end]:
             line.waiting[end].append(message)
             return

@@ -186,20 +186,20 @@ export class Driving {
         element("span", { class: line.tokens ? "chip token" : line.permits ? "chip inside" : "chip", text: line.message }),
         element("span", { text: `${run.called(line.from)} → ${run.called(line.to)}` }));
     });
-    parts.push(element("h3", { text: `on the way (${way.length})` }));
+    parts.push(element("h3", { text: `in flight (${way.length})` }));
     const auto = element("input", { type: "checkbox", id: "auto" });
     auto.checked = this.auto;
     auto.addEventListener("change", () => { this.auto = auto.checked; });
     parts.push(element("div", { class: "row" },
       element("button", { type: "button", id: "deliver-next", class: "primary", disabled: !now || !way.length, text: "Deliver next", onclick: () => this.do({ do: "next" }) }),
       element("button", { type: "button", id: "deliver-all", disabled: !now || !way.length, text: "All", onclick: () => this.do({ do: "all" }) }),
-      element("button", { type: "button", id: "undo", disabled: !run.about.driven.deeds, text: "Take back", onclick: () => this.do({ do: "undo" }) }),
+      element("button", { type: "button", id: "undo", disabled: !run.about.driven.deeds, text: "Undo", onclick: () => this.do({ do: "undo" }) }),
       element("label", { class: "check" }, auto, "by itself")));
     if (!run.about.riddle) parts.push(this.chance(now));
     if (run.about.driven.members) parts.push(element("div", { class: "row" }, element("button", { type: "button", id: "wait", disabled: !now, text: "Wait a quarter of a lease", onclick: () => this.do({ do: "wait" }) })));
-    if (!now) parts.push(element("div", { class: "row" }, element("span", { class: "muted", text: "You look at the past." }), element("button", { type: "button", text: "To the present", onclick: () => page.go(run.steps) })));
+    if (!now) parts.push(element("div", { class: "row" }, element("span", { class: "muted", text: "You see an earlier step." }), element("button", { type: "button", text: "To the last step", onclick: () => page.go(run.steps) })));
     if (way.length) parts.push(element("div", { class: "messages" }, ...way.slice(0, 60)));
-    else parts.push(element("p", { class: "muted", text: moment.clients.size ? "Nothing is on its way." : "Click a node to let it ask for permits." }));
+    else parts.push(element("p", { class: "muted", text: moment.clients.size ? "No message is in flight." : "Click a node to let it ask for permits." }));
     const inside = moment.inside();
     if (inside.length) {
       parts.push(element("h3", { text: "inside" }));
@@ -212,7 +212,7 @@ export class Driving {
     if (run.about.driven.range) can.push(run.about.driven.changing ? "Drag a node: its links follow its radio range." : "Drag a node: this algorithm is for fixed networks, links stay.");
     if (run.about.driven.members) can.push("Click a node: it crashes, or restarts. Wait: timers fire, and everything arrives. The first epoch takes two leases and more.");
     if (run.setup.choices) can.push(`Click a node and choose what it does (${run.setup.choices.join(" or ")}); else it is drawn.`);
-    can.push("← and → look back; Take back undoes.");
+    can.push("← and → look back; Undo takes the last step back.");
     parts.push(element("ul", { class: "effects" }, ...can.map((text) => element("li", { text }))));
     pane.replaceChildren(...parts);
   }

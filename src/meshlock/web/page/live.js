@@ -1,4 +1,4 @@
-// A running mesh as one node knows it, asked again and again. What other nodes told is as old as it says.
+// A running mesh as one node knows it, refreshed. Views of other nodes are as old as they say.
 
 import { pictureOf } from "./map.js";
 import { element } from "./side.js";
@@ -48,8 +48,8 @@ async function look() {
   }
   $("enter").hidden = answer.status !== 401;
   if (answer.status === 401) {
-    $("title").textContent = "Who are you?";
-    $("subtitle").textContent = token ? "This token is not the one." : "This agent wants its bearer token.";
+    $("title").textContent = "Sign in";
+    $("subtitle").textContent = token ? "The bearer token is wrong." : "This agent requires its bearer token.";
     $("shown").hidden = true;
     return;
   }
@@ -72,7 +72,7 @@ function show(view) {
   const gone = nodes.filter(([, node]) => node.distance === null && !node.left).length;
   const me = view.nodes[view.node]?.news;
   $("title").textContent = `${view.node}${chosen ? ` · ${chosen}` : ""}`;
-  $("subtitle").textContent = [me?.algorithm, me?.members ? `${me.members} members` : "", me?.epoch ? `epoch ${me.epoch}` : "", view.address, `${nodes.length} nodes known${gone ? `, ${gone} out of reach` : ""}`, view.protected ? "links are protected" : "links are not protected"].filter(Boolean).join(" · ");
+  $("subtitle").textContent = [me?.algorithm, me?.members ? `${me.members} members` : "", me?.epoch ? `epoch ${me.epoch}` : "", view.address, `${nodes.length} nodes known${gone ? `, ${gone} unreachable` : ""}`, view.protected ? "links are protected" : "links are not protected"].filter(Boolean).join(" · ");
   document.title = `${view.node} · meshlock`;
   $("mode").hidden = false;
   $("mode").textContent = view.allowed ? "actions allowed" : "read-only";
@@ -104,13 +104,13 @@ function showPool(view, nodes) {
     return { node: one.node, label: one.label, permits: one.want, ...(named ? { slots: one.slots.join(" ") } : {}), priority: own?.priority, fence: one.fence, "for": lasting(one.seconds), ...(leased ? { lease: left } : {}), [TOLD]: seconds(age) };
   });
   const waiting = who.waiting.map((one) => ({ node: one.node, label: one.label, permits: one.want, priority: one.priority, "for": lasting(one.seconds), [TOLD]: seconds(view.nodes[one.node]?.age ?? null) }));
-  table("grants", grants, who.held === null ? `Who holds permits cannot be told: ${who.why}.` : "Nobody holds permits, as far as told.");
-  table("waiting", waiting, "Nobody waits, as far as told.");
+  table("grants", grants, who.held === null ? `Holders unknown: ${who.why}.` : "No known holders.");
+  table("waiting", waiting, "No known waiting clients.");
   const reasons = told.filter(([, node]) => node.news.waits && node.news.why).map(([name, node]) => `${name} waits: ${node.news.why}.`);
   if (who.queued > who.waiting.length) reasons.unshift(`${who.queued - who.waiting.length} more wait.`);
   fill("reasons", JSON.stringify(reasons), () => reasons.slice(0, 20).map((text) => element("p", { text })));
   table("nodes", nodes.map(([name, node]) => ({
-    node: name, "links away": node.distance ?? "out of reach", "linked to": node.links.join(" ") || "–", token: node.news?.token_here ? "here" : node.news?.towards ? `through ${node.news.towards}` : "–",
+    node: name, "links away": node.distance ?? "unreachable", "linked to": node.links.join(" ") || "–", token: node.news?.token_here ? "here" : node.news?.towards ? `through ${node.news.towards}` : "–",
     holds: node.holds ?? "–", wait: node.news?.known ? node.news.waits : "–", [TOLD]: seconds(node.age),
   })), "");
   links(view);
@@ -140,10 +140,10 @@ function permits(view, told) {
   const where = [...parts].map(([name, many]) => `${name} ${many}`);
   const ages = told.map(([, node]) => node.age).filter((age) => age <= old);
   const says = [
-    who.held === null ? `Who holds its ${k} permits cannot be told: ${who.why}.` : `${held} of ${k} held${where.length && !surplus ? ` (${where.slice(0, 12).join(", ")}${where.length > 12 ? " …" : ""})` : ""}, ${free} free${rest ? `, ${rest} not told of` : ""}.`,
-    surplus ? `The pool was made smaller: ${surplus} more to come back before any is free.` : "",
-    who.token ? `The token is at ${who.token}.` : "Nobody has told that it has the token: it is on its way, or out of reach.",
-    ages.length > 1 ? `The oldest of this was told ${ago(Math.max(...ages))}.` : "",
+    who.held === null ? `Holders of its ${k} permits unknown: ${who.why}.` : `${held} of ${k} held${where.length && !surplus ? ` (${where.slice(0, 12).join(", ")}${where.length > 12 ? " …" : ""})` : ""}, ${free} free${rest ? `, ${rest} unknown` : ""}.`,
+    surplus ? `The pool was made smaller: ${surplus} to be released before any is free.` : "",
+    who.token ? `The token is at ${who.token}.` : "The holder of the token is unknown: the token is in flight, or its node is unreachable.",
+    ages.length > 1 ? `The oldest view was seen ${ago(Math.max(...ages))}.` : "",
   ].filter(Boolean).join(" ");
   const shown = k <= CELLS ? cells : [element("meter", { min: 0, max: k, value: held })];
   fill("permits", shown.map((one) => `${one.className}|${one.textContent}|${one.title}|${one.value ?? ""}`).join(), () => shown);
@@ -184,7 +184,7 @@ function errands(view) {
     return element("p", { class: "errand" },
       element("span", { class: `chip ${errand.state === "held" ? "inside" : over && errand.state !== "returned" ? "bad" : ""}`, text: errand.state }),
       element("span", { text: `${errand.want} with priority ${errand.priority}${fence}${errand.why ? `: ${errand.why}` : ""}` }),
-      over ? null : element("button", { type: "button", text: errand.state === "held" ? "Release" : "Take back", "data-key": errand.errand, onclick: () => act("release", { errand: errand.errand }) }));
+      over ? null : element("button", { type: "button", text: errand.state === "held" ? "Release" : "Withdraw", "data-key": errand.errand, onclick: () => act("release", { errand: errand.errand }) }));
   }));
 }
 

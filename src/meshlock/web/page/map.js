@@ -63,7 +63,7 @@ export function pictureOf(svg, view, old) {
     const { news, distance } = view.nodes[name];
     if (!news?.towards || distance === null || !there.get(pair(name, news.towards))) continue;
     const other = view.nodes[news.towards];
-    if (other.news?.token_here === false && other.news.towards === name && younger(other, view.nodes[name], news.towards < name)) continue; // one of them has old news
+    if (other.news?.token_here === false && other.news.towards === name && younger(other, view.nodes[name], news.towards < name)) continue; // one of the views is stale
     const [from, to] = [at.get(name), at.get(news.towards)];
     const turn = (Math.atan2(to.y - from.y, to.x - from.x) * 180) / Math.PI;
     parts.push(drawn("path", { d: counted ? "M9 0 -6 -7 -6 7z" : "M4 0 -3 -3 -3 3z", class: "tip", transform: `translate(${from.x * 0.45 + to.x * 0.55} ${from.y * 0.45 + to.y * 0.55}) rotate(${turn})` }));
@@ -89,7 +89,7 @@ export function pictureOf(svg, view, old) {
   svg.replaceChildren(...parts);
   const far = names.filter((name) => view.nodes[name].distance === null);
   const holder = names.find((name) => view.nodes[name].news?.token_here);
-  svg.setAttribute("aria-label", `${names.length} nodes, ${[...there.values()].filter(Boolean).length} links${holder ? `, the token at ${holder}` : ""}${far.length ? `, out of reach: ${far.join(", ")}` : ""}. The table of nodes says the same.`);
+  svg.setAttribute("aria-label", `${names.length} nodes, ${[...there.values()].filter(Boolean).length} links${holder ? `, the token at ${holder}` : ""}${far.length ? `, unreachable: ${far.join(", ")}` : ""}. The table of nodes says the same.`);
 }
 
 // Was this told later than that?
@@ -100,14 +100,14 @@ function younger(one, other, first) {
 
 function noted(node, old) {
   if (node.left) return "left";
-  if (node.distance === null) return node.gone_for === null ? "out of reach" : `out of reach, ${node.gone_for.toFixed(0)} s`;
-  if (node.age === null) return "not told yet";
-  if (node.age > old) return `told ${node.age.toFixed(0)} s ago`;
+  if (node.distance === null) return node.gone_for === null ? "unreachable" : `unreachable, ${node.gone_for.toFixed(0)} s`;
+  if (node.age === null) return "unknown";
+  if (node.age > old) return `last seen ${node.age.toFixed(0)} s ago`;
   return node.news?.waits ? `${node.news.waits} waiting` : "";
 }
 
 function said(name, node) {
   const news = node.news;
-  if (!news?.known) return `${name}: ${news ? news.why : "nothing told yet"}`;
-  return `${name}: ${node.holds === null ? "" : `holds ${node.holds}, `}${news.waits} waiting, ${news.free_here} free${news.token_here ? ", has the token" : ""}; told ${node.age.toFixed(1)} s ago`;
+  if (!news?.known) return `${name}: ${news ? news.why : "unknown"}`;
+  return `${name}: ${node.holds === null ? "" : `holds ${node.holds}, `}${news.waits} waiting, ${news.free_here} free${news.token_here ? ", has the token" : ""}; last seen ${node.age.toFixed(1)} s ago`;
 }

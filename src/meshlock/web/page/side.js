@@ -23,7 +23,7 @@ export function stepPane(pane, run, moment) {
   if (step === 0 || !lines.length) {
     parts.push(element("p", { class: "cause", text: "The start" }));
     const holder = run.setup.holder;
-    const said = holder >= 0 ? `Node ${called(holder)} has ${run.setup.balanced ? "the token and " : ""}${run.permits === 1 ? "the permit" : `all ${run.permits} permits`}.` : "Nobody holds anything yet.";
+    const said = holder >= 0 ? `Node ${called(holder)} has ${run.setup.balanced ? "the token and " : ""}${run.permits === 1 ? "the permit" : `all ${run.permits} permits`}.` : "No node holds the token or permits yet.";
     parts.push(element("p", { class: "muted", text: `${said} Press → for the first step, or Space to play.` }));
     pane.replaceChildren(...parts);
     return;
@@ -87,9 +87,9 @@ export function waitingPane(pane, run, moment, select) {
     element("tbody", {}, ...clients.slice(0, 200).map((client) => row(client, since(client)))));
   pane.replaceChildren(
     element("h3", { text: `waiting (${queue.length}), the most urgent first` }),
-    queue.length ? table(queue, (client) => client.asked) : element("p", { class: "muted", text: "Nobody waits." }),
+    queue.length ? table(queue, (client) => client.asked) : element("p", { class: "muted", text: "No client waits." }),
     element("h3", { text: `inside (${inside.length})` }),
-    inside.length ? table(inside, (client) => client.entered) : element("p", { class: "muted", text: "Nobody holds permits." }),
+    inside.length ? table(inside, (client) => client.entered) : element("p", { class: "muted", text: "No client holds permits." }),
   );
 }
 
@@ -128,7 +128,7 @@ export function nodePane(pane, run, moment, node, select, driving) {
   }
   const way = [...moment.flying.values()].filter((line) => line.from === node || line.to === node);
   if (way.length) {
-    parts.push(element("h3", { text: "on the way" }));
+    parts.push(element("h3", { text: "in flight" }));
     parts.push(element("ul", { class: "effects" }, ...way.slice(0, 30).map((line) => element("li", { text: `${run.called(line.from)} → ${run.called(line.to)}: ${message(line)}` }))));
   }
   pane.replaceChildren(...parts);

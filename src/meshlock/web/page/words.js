@@ -21,11 +21,11 @@ const permits = (count) => (count === 1 ? "1 permit" : `${count} permits`);
 export function words(line, called = String, brief = false) {
   const said = brief ? line.message : line.message && message(line);
   switch (line.event) {
-    case "start": return `${called(line.node)} is set going`;
+    case "start": return `${called(line.node)} starts`;
     case "request": return `${called(line.node)} asks for ${permits(line.want ?? 1)}, priority ${value(line.priority ?? 0)}`;
     case "enter": return `${called(line.node)} enters with ${permits(line.want ?? 1)}`;
     case "leave": return `${called(line.node)} leaves`;
-    case "withdraw": return `${called(line.node)} gives up waiting`;
+    case "withdraw": return `${called(line.node)} withdraws its request`;
     case "deliver": return `${called(line.node)} receives ${said} from ${called(line.from)}`;
     case "undelivered": return `${called(line.node)} gets ${said} back: the link to ${called(line.to)} failed`;
     case "send": return `sends ${said} to ${called(line.to)}`;
@@ -33,7 +33,7 @@ export function words(line, called = String, brief = false) {
     case "link-up": return `${called(line.node)} sees its link to ${called(line.peer)} form`;
     case "link-down": return `${called(line.node)} sees its link to ${called(line.peer)} fail`;
     case "crash": return `${called(line.node)} crashes`;
-    case "restart": return `${called(line.node)} starts again`;
+    case "restart": return `${called(line.node)} restarts`;
     case "lease": return `the lease of client ${line.client} now ends at ${value(line.until)}`;
     case "lease-lost": return `the lease of client ${line.client} at ${called(line.node)} is over`;
     case "recover": return `${called(line.node)} makes the token of epoch ${value(line.epoch)}`;
