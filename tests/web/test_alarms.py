@@ -65,8 +65,7 @@ def test_the_pool():
     assert alarms(shown(nodes, doubt=2)) == [
         "Founded twice.",
         "d unreachable in this pool.",
-        "Permits in doubt: 2 messages that carried them were sent to a node that "
-        "restarted.",
+        "Permits in doubt: 2 messages that carried them were sent to a node that restarted.",
         "1 at b waiting for more than 30 s.",
     ]
 

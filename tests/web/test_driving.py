@@ -105,7 +105,7 @@ def test_a_wrong_step_is_explained(page):
         assert page.evaluate(f"meshlock.driving.do({json.dumps(deed)})")
     settled(page)
     shows(page, "h1", "order is violated")
-    shows(page, "#verdict", "the most urgent of all that wait must enter next")
+    shows(page, "#verdict", "the most urgent waiting request must enter next")
 
 
 def test_what_a_node_does_is_chosen_or_drawn(page):

@@ -188,7 +188,7 @@ def test_the_whole_mesh_is_shown_and_so_is_what_is_cut_off(browser):
 
         mesh.cut(1)  # between gate and dock
         until(page, "document.querySelectorAll('#map .gone').length === 2")
-        until(page, f"{text_of('verdict')}.includes('dock and truck cannot be reached')")
+        until(page, f"{text_of('verdict')}.includes('dock and truck unreachable')")
         until(page, "document.querySelectorAll('#map line.down').length === 1")
         shows(page, "#nodes tbody", "unreachable")
         until(page, f"{text_of('verdict')}.includes('The link to dock is down')")

@@ -54,10 +54,10 @@ def test_only_what_is_in_the_riddle_may_be_done():
     for wrong, why in (
         ({"do": "ask", "node": 0}, "is not in this riddle"),
         ({"do": "ask", "node": 1, "priority": 3}, "is not in this riddle"),
-        ({"do": "cut", "one": 0, "other": 1}, "networks that do not change"),
+        ({"do": "cut", "one": 0, "other": 1}, "raymond is for fixed networks"),
         ({"do": "random request"}, "no random steps"),
         ({"do": "wait"}, "does not happen"),
-        ({"do": "leave", "node": 1}, "Nobody is inside"),
+        ({"do": "leave", "node": 1}, "No client holds permits"),
     ):
         with pytest.raises(Refused, match=why):
             run.do(wrong)

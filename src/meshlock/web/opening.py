@@ -62,7 +62,7 @@ class Opening:
                 search = menu.Counterexample(name)
                 for progress in search.progress():
                     yield line({"progress": progress})
-                    await asyncio.sleep(0)  # others may ask; and whoever waits may hang up
+                    await asyncio.sleep(0)  # others may ask; and the client may disconnect
                 assert search.index is not None
                 self.shelf.keep(run, search.index)
             else:

@@ -15,12 +15,12 @@ const $ = (id) => document.getElementById(id);
 const SPEEDS = [0.5, 1, 2, 4, 8, 16, 32, 64, 128, 512];
 const TABS = ["drive", "step", "waiting", "node", "events"];
 const MEANING = {
-  safety: "Never may more than k permits be in use.",
+  safety: "At most k permits may be in use.",
   "one-token": "No step may make or lose a token.",
   conservation: "No step may make or lose a permit.",
-  order: "With nothing in flight, the most urgent of all that wait must enter next.",
-  neighbours: "Messages go to nodes that are linked.",
-  served: "Whoever asks must be served in the end.",
+  order: "With nothing in flight, the most urgent waiting request must enter next.",
+  neighbours: "Messages go only to linked nodes.",
+  served: "Every request must be served in the end.",
 };
 const still = window.matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -232,7 +232,7 @@ export class Page {
     if (step) {
       this.pause();
       await this.go(step);
-    } else $("says").textContent = "No more of these.";
+    } else $("says").textContent = "No further event of this kind.";
   }
 
   select(node) {
