@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test coverage wheel test-compiled bench studies docs clean
+.PHONY: demo test coverage wheel test-compiled bench studies reference docs clean
 
 demo: $(VENV)/base
 	$(BIN)/meshlock demo
@@ -67,6 +67,9 @@ studies: $(VENV)/dev
 	for study in studies/*.toml; do \
 		$(BIN)/meshlock sweep $$study --out docs/studies/$$(basename $$study .toml) > /dev/null || test $$? -eq 1 || exit 2; \
 	done
+
+reference: $(VENV)/dev
+	$(BIN)/python tests/docs/reference.py
 
 docs: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs

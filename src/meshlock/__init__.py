@@ -6,7 +6,7 @@ The same algorithm source is simulated (:mod:`meshlock.simulate`), model-checked
 
 TYPE_CHECKING = False  # as in typing, which takes as long to import as all else that a client needs
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from meshlock.errors import NotInTime as NotInTime

@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 from diagrams import diagram
@@ -55,8 +54,8 @@ def test_the_command_gives_what_is_written_behind_it(name, flags, algorithm):
 
 def test_the_scripts_of_the_how_to_can_be_played():
     page = PAGES / "laboratory" / "scenarios.md"
-    blocks = re.findall(r"(?:^(?:    .*)?\n)+", page.read_text(encoding="utf-8"), re.MULTILINE)
-    scripts = [dedent(block) for block in blocks if "    nodes " in block]
+    blocks = re.findall(r"```text\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    scripts = [block for block in blocks if "nodes " in block]
     assert len(scripts) == 3
     for text in scripts:
         script = Scenario("how-to", text)

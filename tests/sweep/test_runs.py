@@ -258,7 +258,7 @@ def test_the_command_writes_tables_plot_and_report(tmp_path):
     (tmp_path / "cost.toml").write_text(STUDY)
     done = sweep(tmp_path, "--workers", "1")
     assert done.returncode == 0, done.stderr
-    assert "    meshlock sweep cost.toml\n" in done.stdout
+    assert "`meshlock sweep cost.toml`\n" in done.stdout
     assert "| *naimi-trehel, law* | *1.833* | *2.593* |" in done.stdout
     names = {path.name for path in (tmp_path / "cost.sweep").iterdir()}
     assert {"runs.jsonl", "results.csv", "summary.csv", "cpu.csv", "report.md", "cost.svg"} <= names

@@ -25,7 +25,7 @@ def report(study: Study, found: list[Summary], make_again: str, figures: list[st
     how = f"{len(found)} points, {seeds} seed{'s' if seeds > 1 else ''} each, {runs} runs."
     if seeds > 1:
         how += " Figures are means over seeds ± half of the 95 % confidence interval."
-    lines += [how, "Made by meshlock " + __version__ + ":", "", f"    {make_again}", ""]
+    lines += [how, f"Made by meshlock {__version__}: `{make_again}`", ""]
     for name in figures:
         lines += [f"![{study.title}]({name})", ""]
     lines += broken_runs(found)

@@ -1,0 +1,301 @@
+"""Write the reference from the code: ``make reference``. A test compares it with what is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from inspect import cleandoc
+from pathlib import Path
+from typing import Any
+
+import click
+
+import meshlock
+from meshlock.cli.flags import Command
+from meshlock.cli.main import app
+from meshlock.live.interfaces import messages
+from meshlock.live.interfaces.configuration import PoolSettings, Settings, keys
+from meshlock.live.interfaces.http import Interface
+from meshlock.live.interfaces.openapi import description
+
+FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+MADE = "<!-- Made from the code: edit there, then run make reference. -->"
+SINGULAR = {"peers": "peer", "http-names": "http-name", "options": "option", "links": "link"}
+"""Flags that are repeated name one of what the key lists."""
+
+
+TYPED = re.compile(r"meshlock \w+(?: --?[\w-]+(?: [^\s-]\S*)?)+|(?<![\w-])--[\w-]+")
+"""Commands and flags within a sentence."""
+
+
+def cell(text: str) -> str:
+    """As part of a table, with nothing in it taken for a link or a tag."""
+    return re.sub(r"([|<\[*_])", r"\\\1", " ".join(text.split()))
+
+
+def prose(text: str) -> str:
+    return re.sub(r"``(.*?)``", r"`\1`", " ".join(text.split()))
+
+
+# -- the command line ------------------------------------------------------------------
+
+
+def cli() -> Iterator[str]:
+    yield "# Command line"
+    yield prose(
+        """
+        Every command of `meshlock` with all its options, as `--help` shows them. Exit
+        codes: 0, done and all properties hold; 1, a property is violated or a request was
+        never served; 2, the command line or the configuration is wrong. `exec` has [exit
+        codes of its own](#meshlock-exec). With `--json` a command writes one JSON object to
+        standard output and nothing else.
+        """
+    )
+    yield from command(click.Context(app, info_name="meshlock"), 2)
+
+
+def command(ctx: click.Context, level: int) -> Iterator[str]:
+    yield f"{'#' * level} {ctx.command_path}"
+    for paragraph in cleandoc(ctx.command.help or "").split("\n\n"):
+        text = " ".join(paragraph.split())
+        intro, example, line = text.partition("Example: ")
+        yield f"{intro}{example}`{line}`" if example else TYPED.sub(r"`\g<0>`", text)
+    pieces = " ".join(ctx.command.collect_usage_pieces(ctx))
+    yield f"```text\n{ctx.command_path} {pieces}\n```"
+    yield from tables(ctx)
+    if isinstance(ctx.command, click.Group):
+        for name in ctx.command.list_commands(ctx):
+            found = ctx.command.get_command(ctx, name)
+            assert found is not None
+            yield from command(click.Context(found, info_name=name, parent=ctx), level + 1)
+
+
+def tables(ctx: click.Context) -> Iterator[str]:
+    """Arguments, then options, those of a group together."""
+    words = ctx.command.words if isinstance(ctx.command, Command) else {}
+    sections: dict[str, list[str]] = {"Arguments": [], "Options": []}
+    for parameter in ctx.command.get_params(ctx):
+        word = words.get(parameter.name)
+        if isinstance(parameter, click.Argument):
+            assert word is not None
+            name = parameter.make_metavar(ctx)
+            sections["Arguments"].append(f"| `{name}` | | {cell(word.help)} |")
+        elif isinstance(parameter, click.Option) and "--help" not in parameter.opts:
+            section = sections.setdefault(word.group if word else "Options", [])
+            section.append(option(ctx, parameter))
+    for title, rows in sections.items():
+        if rows:
+            yield "\n".join([f"| {title} | Default | |", "|---|---|---|", *rows])
+
+
+def option(ctx: click.Context, parameter: click.Option) -> str:
+    names = ", ".join(parameter.opts)
+    if parameter.secondary_opts:
+        names += " / " + ", ".join(parameter.secondary_opts)
+    if not parameter.is_flag:
+        names += f" {parameter.make_metavar(ctx)}"
+    extra = parameter.get_help_extra(ctx)
+    default = "required" if parameter.required else extra.get("default", "")
+    if "range" in extra:
+        default = f"{default} ({extra['range']})".strip()
+    return f"| `{names}` | {cell(default)} | {cell(parameter.help or '')} |"
+
+
+# -- the configuration of an agent -----------------------------------------------------
+
+
+def configuration() -> Iterator[str]:
+    yield "# Configuration"
+    yield prose(
+        """
+        Every key of the agent's configuration file. `meshlock agent FILE` reads TOML; a
+        flag overrides its key. Keys of a pool are in a section of its own, `[pools.docks]`;
+        on the command line the flags of pools apply to all pools that `--pool` names.
+        """
+    )
+    rows = ["| key | flag | default | meaning |", "|---|---|---|---|"]
+    rows += [*table("", Settings), *table("pools.NAME.", PoolSettings)]
+    yield "\n".join(rows)
+
+
+def table(prefix: str, settings: type[Settings] | type[PoolSettings]) -> list[str]:
+    return [
+        f"| `{prefix}{key}` | `{flag_of(key)}` | {shown(default)} | {meaning} |"
+        for key, (meaning, default) in keys(settings).items()
+    ]
+
+
+def flag_of(key: str) -> str:
+    return "--pool NAME=PERMITS" if key == "permits" else f"--{SINGULAR.get(key, key)}"
+
+
+def shown(default: object) -> str:
+    if default is None or default in ([], {}):
+        return ""
+    if isinstance(default, bool):
+        return str(default).lower()
+    return f"{default:,}" if isinstance(default, int) else str(default)
+
+
+# -- HTTP ------------------------------------------------------------------------------
+
+
+def http() -> Iterator[str]:
+    interface = Interface(None)  # type: ignore[arg-type]  # nothing is asked of the node
+    said = description(interface.operations(), token=True)
+    yield "# HTTP"
+    yield prose(
+        """
+        Every call that an agent answers, on its Unix socket and, with `--http`, at a port:
+        a table made from the same description as `GET /openapi.json` (OpenAPI 3.1). At a
+        port with a token each call carries `Authorization: Bearer TOKEN`, except those
+        marked *open*. Calls marked *stream* send events as they come to whoever accepts
+        `text/event-stream`. Any call may be answered 500 with `Why`; with a token also 401
+        or 403.
+        """
+    )
+    yield "## Calls"
+    rows = ["| call | | query or body | answers |", "|---|---|---|---|"]
+    for path, methods in said["paths"].items():
+        rows += [call(method.upper(), path, one) for method, one in methods.items()]
+    yield "\n".join(rows)
+    yield "## Bodies and answers"
+    for name, one in said["components"]["schemas"].items():
+        yield from schema(name, one)
+
+
+def call(method: str, path: str, one: dict[str, Any]) -> str:
+    marks = [" *Open.*"] if one.get("security") == [] else []
+    if "text/event-stream" in one["responses"].get("200", {}).get("content", {}):
+        marks.append(" *Stream.*")
+    query = ", ".join(f"`?{it['name']}`" for it in one["parameters"] if it["in"] == "query")
+    body = one.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    answers = []
+    for status, response in sorted(one["responses"].items()):
+        if status in ("401", "403", "500"):
+            continue
+        kinds = [kind(it["schema"]) for it in list(response.get("content", {}).values())[:1]]
+        answers.append(" ".join([status, *kinds]))
+    takes = kind(body) if body else query
+    return (
+        f"| `{method} {path}` | {one['summary']}{''.join(marks)} | {takes} | {', '.join(answers)} |"
+    )
+
+
+def kind(of: dict[str, Any]) -> str:
+    """In words: a type, or the name of another table."""
+    if "$ref" in of:
+        name = of["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in of:
+        return " or ".join(kind(it) for it in of["anyOf"])
+    if of.get("type") == "array":
+        return f"list of {kind(of['items'])}" if of.get("items") else "list"
+    if of.get("type") == "object" and of.get("additionalProperties"):
+        return f"object of {kind(of['additionalProperties'])}"
+    if "enum" in of:
+        return " or ".join(f"`{it}`" for it in of["enum"])
+    bounds = [
+        f"{word} {of[name]:,}"
+        for name, word in (
+            ("minimum", "≥"),
+            ("exclusiveMinimum", ">"),
+            ("maximum", "≤"),
+            ("maxLength", "length ≤"),
+        )
+        if name in of
+    ]
+    return " ".join([of.get("type", "anything"), *([f"({', '.join(bounds)})"] if bounds else [])])
+
+
+def schema(name: str, one: dict[str, Any]) -> Iterator[str]:
+    yield f"### {name}"
+    own = vars(getattr(messages, name)).get("__doc__") if hasattr(messages, name) else None
+    if own and "description" in one:
+        yield prose(one["description"])
+    rows = ["| field | type | default |", "|---|---|---|"]
+    needed = one.get("required", [])
+    for field, it in one.get("properties", {}).items():
+        default = (
+            "required" if field in needed else f"`{it['default']!r}`" if "default" in it else ""
+        )
+        rows.append(f"| `{field}` | {kind(it)} | {default.replace('None', 'null')} |")
+    yield "\n".join(rows)
+
+
+# -- Python ----------------------------------------------------------------------------
+
+PYTHON = {
+    "A node in your program": (
+        "Node",
+        "Pool",
+        "Grant",
+        "BlockingNode",
+        "BlockingPool",
+        "BlockingGrant",
+    ),
+    "Clients of an agent": (
+        "connect",
+        "aconnect",
+        "BlockingClient",
+        "BlockingClientPool",
+        "Client",
+        "ClientPool",
+    ),
+    "Errors": ("Refused", "NotInTime"),
+}
+LABORATORY = (
+    "meshlock.algorithms.interface",
+    "meshlock.algorithms.registry",
+    "meshlock.simulate.settings",
+    "meshlock.simulate.engine",
+    "meshlock.properties.monitor",
+    "meshlock.trace.reader",
+    "meshlock.trace.audit",
+)
+
+
+def first_sentence(name: str) -> str:
+    text = prose(cleandoc(getattr(meshlock, name).__doc__ or "").partition("\n\n")[0])
+    return re.sub(r":\w+:`\.*([\w.]+)`", r"`\1`", text).replace("|", "\\|")
+
+
+def api() -> Iterator[str]:
+    assert sorted(name for names in PYTHON.values() for name in names) == sorted(meshlock.__all__)
+    yield "# Python"
+    yield prose(
+        """
+        What a program can import from `meshlock`, and the modules that an algorithm or an
+        experiment builds on. The site that `make docs` builds shows every signature and
+        docstring below its heading.
+        """
+    )
+    for title, names in PYTHON.items():
+        yield f"## {title}"
+        rows = [f"| `meshlock.{name}` | {first_sentence(name)} |" for name in names]
+        yield "\n".join(["| name | |", "|---|---|", *rows])
+        for name in names:
+            home = f"{getattr(meshlock, name).__module__}.{name}"
+            yield f"::: {home}\n    options:\n      heading_level: 3"
+    yield "## Algorithms and laboratory"
+    for module in LABORATORY:
+        yield f"::: {module}\n    options:\n      heading_level: 3"
+
+
+WRITTEN: dict[str, Callable[[], Iterator[str]]] = {
+    "api.md": api,
+    "cli.md": cli,
+    "configuration.md": configuration,
+    "http.md": http,
+}
+
+
+def page(name: str) -> str:
+    title, *rest = WRITTEN[name]()
+    return "\n\n".join([MADE, title, *rest]) + "\n"
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name in WRITTEN:
+        (FOLDER / name).write_text(page(name), encoding="utf-8")

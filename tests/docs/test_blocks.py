@@ -1,0 +1,38 @@
+"""What the pages tell people to type works as printed: README, guides and operations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pages import PAGES, RUN, SHOWN, blocks, laboratory, named
+from terminal import Terminal
+
+WITH_BLOCKS = [page for page in PAGES if any(block.counts for block in blocks(page))]
+MINE = [page for page in WITH_BLOCKS if not laboratory(page)]
+
+
+@pytest.mark.parametrize("page", MINE, ids=map(named, MINE))
+def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    with Terminal(tmp_path / "page", page) as terminal:
+        terminal.run_page()
+
+
+def test_every_block_says_its_language() -> None:
+    wrong = [
+        f"{block.where} {block.language or 'is indented, or has no language'}"
+        for page in PAGES
+        for block in blocks(page)
+        if block.language not in (*RUN, *SHOWN)
+    ]
+    assert wrong == []
+
+
+def test_every_block_is_run_or_says_why_not() -> None:
+    found = [block for page in PAGES for block in blocks(page) if block.counts]
+    left = [block for block in found if not block.runs]
+    print(f"\n{len(found)} blocks: {len(found) - len(left)} run, {len(left)} say why not:")
+    for block in left:
+        print(f"  {block.where}: {block.marks['not run']}")
+    assert [block.where for block in left if len(block.marks["not run"].split()) < 2] == []
+    assert len(left) * 4 < len(found)

@@ -1,0 +1,26 @@
+"""The reference is that of the code, and every key of the configuration has a flag."""
+
+from __future__ import annotations
+
+import click
+import pytest
+import reference
+
+from meshlock.cli.main import app
+from meshlock.live.interfaces.configuration import PoolSettings, Settings, keys
+
+
+@pytest.mark.parametrize("name", reference.WRITTEN)
+def test_a_page_is_as_the_code_makes_it(name: str) -> None:
+    written = (reference.FOLDER / name).read_text(encoding="utf-8")
+    assert written == reference.page(name), "run make reference"
+
+
+@pytest.mark.parametrize("settings", [Settings, PoolSettings])
+def test_every_key_has_a_meaning_and_a_flag(settings: type[Settings] | type[PoolSettings]) -> None:
+    command = app.get_command(click.Context(app), "agent")
+    assert command is not None
+    flags = {flag for option in command.params for flag in option.opts}
+    fields = {name.replace("_", "-") for name in settings.__struct_fields__} - {"pools"}
+    assert set(keys(settings)) == fields
+    assert {reference.flag_of(key).split()[0] for key in fields} <= flags
