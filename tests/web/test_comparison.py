@@ -61,6 +61,7 @@ def test_what_cannot_be_compared_is_refused():
     for wrong, why in (
         ({"left": "raymond", "right": "nothing"}, "nothing"),
         ({"left": "raymond", "right": "jiang", "scenario": "J99"}, "no scenario"),
+        ({"left": "lelann", "right": "jiang", "scenario": "J1"}, "lelann takes 10,"),
         ({"left": "raymond", "right": "jiang", "permits": 3}, "permit"),
         ({"left": "raymond", "right": "jiang", "nodes": 3000}, "nodes must be"),
         ({"left": "raymond", "right": "jiang", "topology": "moon"}, "topology is one of"),

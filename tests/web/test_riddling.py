@@ -9,8 +9,22 @@ from meshlock.errors import Refused
 from meshlock.web.riddling import RiddleRun
 
 
-def deed(run, line):
-    """A line of a schedule as whoever drives the page does it."""
+def driven(run, schedule):
+    """The lines of a schedule as whoever drives the page does them."""
+    overtaken = set()
+    for line in schedule.splitlines():
+        words = line.split()
+        if words[0] == "overtake":  # in the page one just clicks the message behind
+            overtaken.add(words[1])
+            continue
+        which = int(words[2]) if words[0] == "deliver" and len(words) > 2 else 1
+        if words[0] == "deliver" and words[1] in overtaken:
+            overtaken.remove(words[1])
+            which = 2
+        yield deed(run, line, which)
+
+
+def deed(run, line, which):
     words = line.split()
     if words[0] == "request":
         given = dict(zip(words[2::2], map(int, words[3::2]), strict=True))
@@ -18,7 +32,7 @@ def deed(run, line):
     if words[0] == "deliver":
         way = tuple(map(int, words[1].split("->")))
         here = [one for one in run.run.on_the_way if (one.sender, one.receiver) == way]
-        return {"do": "deliver", "id": here[int((words[2:] or ["1"])[0]) - 1].serial}
+        return {"do": "deliver", "id": here[which - 1].serial}
     if words[0] == "link":
         one, other = map(int, words[2].split("-"))
         return {"do": "cut" if words[1] == "down" else "join", "one": one, "other": other}
@@ -28,16 +42,13 @@ def deed(run, line):
     return {"do": "leave", "node": int(words[1])}
 
 
-EVERY = [riddle for riddle in riddles() if "overtake" not in riddle.solution()[0]]
-
-
-@pytest.mark.parametrize("riddle", EVERY[::4], ids=lambda riddle: str(riddle.number))
+@pytest.mark.parametrize("riddle", riddles()[::3], ids=lambda riddle: str(riddle.number))
 def test_the_checkers_schedule_is_found_when_it_is_driven(riddle):
     run = RiddleRun(riddle)
-    for line in riddle.solution()[0].splitlines():
+    for each in driven(run, riddle.solution()[0]):
         assert riddle.mutant.name not in json.dumps(run.about())
         assert not run.about()["riddle"]["found"]
-        run.do(deed(run, line))
+        run.do(each)
     about = run.about()
     assert about["riddle"]["found"] and not about["riddle"]["hidden"]
     assert run.finding.violated == riddle.judge(riddle.solution()[0]).violated

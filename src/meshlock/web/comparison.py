@@ -24,6 +24,8 @@ from meshlock.web.menu import written
 
 MOST_NODES = 20
 MOST_REQUESTS = 100
+MOST_STEPS = 6000
+"""On one side; so many the page holds at once."""
 TOPOLOGIES = ("line", "ring", "star", "tree", "complete")
 
 
@@ -89,6 +91,12 @@ class Comparison:
             values = workload(asked)
             self.title = f"the same {values['requests']} requests, seed {values['seed']}"
             self.sides = [simulated({**values, "algorithm": name}) for name in self.names]
+        for name, side in zip(self.names, self.sides, strict=True):
+            if side.index.steps > MOST_STEPS:
+                raise Refused(
+                    f"{name} takes {side.index.steps:,} steps here, more than {MOST_STEPS:,} "
+                    f"cannot be compared: choose a shorter schedule."
+                )
 
     def rows(self) -> list[tuple[int, int, str]]:
         """For every common step: the step of either side, and what both are about."""
