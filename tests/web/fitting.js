@@ -32,10 +32,11 @@
     if (!nested) parts.push({ ...box, one, says: words(one) });
   }
   const stages = dialog ? [] : window.meshlock?.sides?.map((side) => side.stage) ?? [window.meshlock?.stage].filter(Boolean);
-  for (const [canvas, label] of stages.flatMap((stage) => stage.labels.map((label) => [stage.canvas.getBoundingClientRect(), label]))) {
+  for (const [canvas, seen, label] of stages.flatMap((stage) => stage.labels.map((label) => [stage.canvas.getBoundingClientRect(), clipped(stage.canvas), label]))) {
+    if (canvas.top + label.top > seen.bottom - 2) continue;  // scrolled away
     const box = { left: canvas.left + label.left, right: canvas.left + label.right, top: canvas.top + label.top, bottom: canvas.top + label.bottom };
     if (box.left < canvas.left || box.right > canvas.right || box.top < canvas.top || box.bottom > canvas.bottom) wrong.push(`off the canvas: ${label.text}`);
-    parts.push({ ...box, says: `drawn ${label.text}` });
+    parts.push({ ...box, bottom: Math.min(box.bottom, seen.bottom), says: `drawn ${label.text}` });
   }
   for (let i = 0; i < parts.length; i += 1) for (let j = i + 1; j < parts.length; j += 1) {
     const [a, b] = [parts[i], parts[j]];

@@ -14,7 +14,7 @@ class Side {
   constructor(place) {
     this.place = place;
     this.box = $(`side-${place}`);
-    this.stage = new Stage(this.box.querySelector("canvas"));
+    this.stage = new Stage(this.box.querySelector("canvas"), { head: 0, margin: 16 });
     this.run = null;
   }
 

@@ -6,11 +6,14 @@ import { scale } from "./type.js";
 
 const NAMES = ["ground", "surface", "line", "text", "muted", "accent", "token", "token-soft", "token-text", "inside", "inside-soft", "waiting", "waiting-soft", "bad", "link", "node", "edge", "grid"];
 const HEAD = 40; // pixels above the network, for the permits, in usual type
+const MARGIN = 26; // pixels around the nodes, for what is written beside them
 const POINTERS = ["father", "next", "last"]; // variables that name the way to the token
 
 export class Stage {
-  constructor(canvas) {
+  constructor(canvas, { head = HEAD, margin = MARGIN } = {}) {
     this.canvas = canvas;
+    this.usualHead = head;
+    this.margin = margin;
     this.pen = canvas.getContext("2d");
     this.run = null;
     this.moment = null;
@@ -29,7 +32,7 @@ export class Stage {
   recolour() {
     const style = getComputedStyle(document.documentElement);
     this.type = scale();
-    this.head = HEAD * this.type;
+    this.head = this.usualHead * this.type;
     this.foot = undefined; // as high as the legend is now
     this.colour = {};
     for (const name of NAMES) this.colour[name] = style.getPropertyValue(`--${name}`).trim();
@@ -71,12 +74,13 @@ export class Stage {
     this.radius = this.usual;
     const apart = this.apart * this.fit();
     if (apart) this.radius = Math.min(Math.max(apart * 0.14, Math.min(this.usual, apart * 0.2)), 38 * this.type);
+    if (apart > 38) this.radius = Math.max(this.radius, 9.5); // there is room for names
   }
 
   // How large the whole network may be: pixels for one unit of the nodes' own measure.
   fit() {
     const [x1, y1, x2, y2] = this.box;
-    const margin = this.radius + 26;
+    const margin = this.radius + this.margin;
     const high = this.height - this.head - this.foot - 2 * margin;
     return Math.max(Math.min((this.width - 2 * margin) / (x2 - x1), high / (y2 - y1)), 1e-9);
   }
@@ -345,9 +349,10 @@ export class Stage {
     pen.globalAlpha = 1;
     const small = Math.max(10, Math.min(r * 0.56, 15 * this.type));
     pen.font = `650 ${Math.round(small)}px system-ui, sans-serif`;
-    if (moment.tokens.has(node) && run.permits > 1) this.badge(at.x + r * 0.86, at.y + r * 0.86, String(moment.free.get(node) ?? 0), colour.token, colour.surface, small);
-    if (waits) this.badge(at.x + r * 0.86, at.y - r * 0.86, (waits.want > 1 ? `${waits.want}×` : "") + `p${waits.priority}` + (waits.count > 1 ? ` +${waits.count - 1}` : ""), colour.waiting, colour.surface, small);
-    if (held && run.permits > 1) this.badge(at.x - r * 0.86, at.y - r * 0.86, String(held), colour.surface, colour.inside, small, colour.inside);
+    const up = Math.max(r * 0.86, small * 0.75 + r * 0.35 + 1); // badges leave the name free
+    if (moment.tokens.has(node) && run.permits > 1) this.badge(at.x + r * 0.86, at.y + up, String(moment.free.get(node) ?? 0), colour.token, colour.surface, small);
+    if (waits) this.badge(at.x + r * 0.86, at.y - up, (waits.want > 1 ? `${waits.want}×` : "") + `p${waits.priority}` + (waits.count > 1 ? ` +${waits.count - 1}` : ""), colour.waiting, colour.surface, small);
+    if (held && run.permits > 1) this.badge(at.x - r * 0.86, at.y - up, String(held), colour.surface, colour.inside, small, colour.inside);
   }
 
   badge(x, y, text, fill, ink, size, edge) {

@@ -37,7 +37,7 @@ export function words(line, called = String, brief = false) {
     case "lease": return `the lease of client ${line.client} now ends at ${value(line.until)}`;
     case "lease-lost": return `the lease of client ${line.client} at ${called(line.node)} is over`;
     case "recover": return `${called(line.node)} makes the token of epoch ${value(line.epoch)}`;
-    case "timer": return `a timer of ${called(line.node)} rings${line.does ? `: ${line.does}` : ""}`;
+    case "timer": return `a timer of ${called(line.node)} fires${line.does ? `: ${line.does}` : ""}`;
     case "end": return line.unserved ? `the end: ${line.unserved} wait for ever` : "the end: nothing more can happen";
     default: return `${called(line.node)}: ${line.event}`;
   }
