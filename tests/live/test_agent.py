@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from meshlock.live.interfaces.asking import AgentGone, Connection
+from meshlock.live.interfaces.agent_connection import AgentGone, Connection
 from meshlock.live.interfaces.client import Session
 from waiting import LIMIT, sooner_or_later
 

@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("cryptography")
 from test_agent import Agent, meshlock
 
-from meshlock.live.interfaces.asking import Connection
+from meshlock.live.interfaces.agent_connection import Connection
 
 MEMBERS = ["ann", "bob", "cyd"]
 TOKEN = "let me in"

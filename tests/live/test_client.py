@@ -22,8 +22,8 @@ import pytest
 
 import meshlock
 from meshlock import BlockingClientPool, BlockingGrant, BlockingPool, ClientPool, Pool, Refused
-from meshlock.live.interfaces import asking, client
-from meshlock.live.interfaces.asking import Connection
+from meshlock.live.interfaces import agent_connection, client
+from meshlock.live.interfaces.agent_connection import Connection
 from meshlock.live.interfaces.async_client import Client
 from meshlock.live.machine import clock
 from meshlock.live.pools.grants import Acquire
@@ -404,7 +404,7 @@ def test_whoever_is_interrupted_while_waiting_leaves_nothing(agent: Agent) -> No
 
 def test_a_grant_whose_answer_was_never_read_goes_back(agent: Agent) -> None:
     session, line = client.Session(agent.socket), Connection(agent.socket)
-    line.send("POST", "/v1/pools/docks/acquire", asking.wish(session=session.name))
+    line.send("POST", "/v1/pools/docks/acquire", agent_connection.wish(session=session.name))
     sooner_or_later(lambda: agent.held() == 1)
     line.close()
     sooner_or_later(lambda: agent.held() == 0)
@@ -629,7 +629,9 @@ def test_no_agent(tmp_path: Path) -> None:
 
 
 def test_an_agent_that_one_may_not_use(agent: Agent) -> None:
-    error = asking.no_agent(agent.socket, PermissionError(errno.EACCES, "Permission denied"))
+    error = agent_connection.no_agent(
+        agent.socket, PermissionError(errno.EACCES, "Permission denied")
+    )
     assert str(error).startswith(f"Permission denied to use the agent at {agent.socket} (user ")
     assert "srw-rw----" in str(error) and "join the group of its socket" in str(error)
 
@@ -667,7 +669,7 @@ def test_an_agent_that_is_too_old(tmp_path: Path, answer: bytes) -> None:
 
 
 def test_an_agent_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "GRACE", A_MOMENT)
+    monkeypatch.setattr(agent_connection, "GRACE", A_MOMENT)
     place = str(tmp_path / "hangs")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(place)

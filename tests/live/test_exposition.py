@@ -83,7 +83,7 @@ def test_a_pool_in_use() -> None:
             assert [one.value for one in all_of_them + counts] == [2.0, 2.0]
             assert value(node, "meshlock_epoch", pool="docks") is None
             assert value(node, "meshlock_quorum_reachable", pool="docks") is None
-            node.mesh.mishaps.run("leases", {}.__getitem__, "nothing")
+            node.mesh.failures.run("leases", {}.__getitem__, "nothing")
             assert value(node, "meshlock_errors_total", where="leases") == 1.0
             assert value(node, "meshlock_info", node="ann", version=__version__) == 1.0
             await until(lambda: (value(node, "meshlock_event_loop_lag_seconds_count") or 0) > 2)

@@ -18,7 +18,7 @@ import pytest
 
 from meshlock import Node
 from meshlock.live.interfaces import http
-from meshlock.live.interfaces.asking import AgentGone, Connection
+from meshlock.live.interfaces.agent_connection import AgentGone, Connection
 from meshlock.live.interfaces.async_client import Line
 from meshlock.live.interfaces.http import Interface, serving_port, serving_socket
 from waiting import LIMIT, eventually, run, sooner_or_later

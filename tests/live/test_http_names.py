@@ -85,7 +85,7 @@ def test_the_page_acts_only_if_it_may() -> None:
             async with serving_port(Interface(a), here, "yes", LivePage().routes):
                 for what in ("acquire", "release", "cut", "restore"):
                     status, said = await call(port, f"POST /actions/{what}", own, {})
-                    assert status == 403 and "looked at" in said
+                    assert status == 403 and "This agent does not allow actions" in said
             with pytest.raises(Refused, match="need a bearer token"):
                 async with serving_port(Interface(a), here, None, LivePage(allowed=True).routes):
                     pass
@@ -142,12 +142,12 @@ def test_actions_need_the_token_json_and_sense() -> None:
 
 
 def test_what_a_page_asked_for_goes_back_when_the_page_goes_away() -> None:
-    from meshlock.web import errands as module
+    from meshlock.web import page_requests as module
 
     async def story(_: virtual.Network) -> None:
         async with Node("a") as a:
             docks = a.pool("docks", permits=2)
-            errands = module.Errands(a)
+            errands = module.PageRequests(a)
             kept, left = errands.start("docks", 1, 0), errands.start("docks", 1, 0)
             waits = errands.start("docks", 2, 5)
             for _ in range(40):

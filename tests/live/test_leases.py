@@ -179,7 +179,7 @@ def test_on_a_line_any_algorithm_goes_on_when_a_node_with_a_grant_is_killed(algo
                 grant.release()
             assert fences == sorted(set(fences))
             assert described(nodes["a"])["algorithm"] == algorithm
-            assert not nodes["a"].mesh.mishaps.counts and not nodes["b"].mesh.mishaps.counts
+            assert not nodes["a"].mesh.failures.counts and not nodes["b"].mesh.failures.counts
 
     virtual.run(story)
 
@@ -602,7 +602,7 @@ def test_who_gives_up_too_late_is_let_in_and_leaves() -> None:
             async with pool.acquire(timeout=LIMIT):
                 pass
         for node in nodes:
-            assert node.mesh.mishaps.counts == {}
+            assert node.mesh.failures.counts == {}
             network.kill(node.mesh)
             await node.vanish()
 

@@ -322,7 +322,7 @@ class World:
                 pass
         for node in self.honest:
             assert self.layer(node).config.members == self.before[node.name]
-            assert not node.mesh.mishaps.counts
+            assert not node.mesh.failures.counts
 
 
 @asynccontextmanager
@@ -556,7 +556,7 @@ def test_what_it_reports_cannot_make_a_second_permit(
             propose(b)
             await eventually(lambda: all(w.layer(one).adopted > before for one in w.honest))
             await nobody_gets_a_permit(b, grant)
-            assert told and not w.m.mesh.mishaps.counts
+            assert told and not w.m.mesh.failures.counts
             grant.release()
             await w.serves()
 
@@ -790,8 +790,8 @@ def test_floods_are_bounded_in_bytes(
             before = resident()
 
             def may_tell() -> bool:
-                budget = a.mesh.link_map.budgets.get("m")
-                return budget is None or budget.has(a.mesh.time())
+                rate = a.mesh.link_map.rates.get("m")
+                return rate is None or rate.has(a.mesh.time())
 
             for _ in range(3):
                 await eventually(may_tell)

@@ -357,7 +357,7 @@ def test_a_timer_that_fails_comes_back_and_is_counted(caplog: pytest.LogCaptureF
                     a.views.watch("docks")
                 await part.again.wait()
                 setattr(owner, name, whole)
-            assert a.mesh.mishaps.counts == {
+            assert a.mesh.failures.counts == {
                 "leases": 1,
                 "silence": 1,
                 "routed": 1,

@@ -111,7 +111,7 @@ def test_a_lease_that_ends_before_its_client_may_hear_of_it_is_never_used(tmp_pa
         grant = await waiting
         assert grant.fence != 7 and grant.held and grant.lease
         for one in nodes:
-            assert one.mesh.mishaps.counts == {}
+            assert one.mesh.failures.counts == {}
             network.kill(one.mesh)
             await one.vanish()
 

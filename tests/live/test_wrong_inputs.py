@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import meshlock
-from meshlock.live.interfaces.asking import Connection
+from meshlock.live.interfaces.agent_connection import Connection
 from waiting import LIMIT, run, sooner_or_later
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="agents have Unix sockets")

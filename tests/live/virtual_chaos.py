@@ -123,7 +123,7 @@ class Chaos:
         self.judge_errors(node)
 
     def judge_errors(self, node: Node) -> None:
-        counts = node.mesh.mishaps.counts
+        counts = node.mesh.failures.counts
         if counts:
             self.judge.blame("errors", f"{node.name} failed at {counts}")
 

@@ -13,8 +13,8 @@ import meshlock
 from meshlock.live.interfaces.http import Interface, serving_port
 from meshlock.live.links.mesh import split
 from meshlock.live.links.relay import Relay
-from meshlock.web.errands import Errands
 from meshlock.web.live import LivePage, view
+from meshlock.web.page_requests import PageRequests
 from waiting import LIMIT, eventually, sooner_or_later
 
 TOKEN = "a token that nobody guesses"
@@ -273,14 +273,14 @@ def test_permits_and_links_can_be_asked_for_where_that_is_allowed(browser):
 
 
 def test_permits_go_back_when_the_tab_is_closed(browser, monkeypatch):
-    monkeypatch.setattr("meshlock.web.errands.ABANDONED_AFTER", LIMIT)
+    monkeypatch.setattr("meshlock.web.page_requests.ABANDONED_AFTER", LIMIT)
     errands = []
 
     def noted(node):
-        errands.append(Errands(node))
+        errands.append(PageRequests(node))
         return errands[-1]
 
-    monkeypatch.setattr("meshlock.web.live.Errands", noted)
+    monkeypatch.setattr("meshlock.web.live.PageRequests", noted)
     with running(True) as mesh:
         with opened(browser, mesh) as page:
             page.click("#ask button")
@@ -291,7 +291,7 @@ def test_permits_go_back_when_the_tab_is_closed(browser, monkeypatch):
                 sooner_or_later(lambda seen=seen: errand.seen > seen)
             clients = mesh.nodes["gate"].pools["docks"].clients
             assert len(clients) == 1
-        monkeypatch.setattr("meshlock.web.errands.ABANDONED_AFTER", 0.1)
+        monkeypatch.setattr("meshlock.web.page_requests.ABANDONED_AFTER", 0.1)
         sooner_or_later(lambda: not clients)
         assert errand.why == "the page was closed"
 

@@ -217,7 +217,7 @@ async def serve(settings: Settings) -> None:
     from contextlib import AsyncExitStack
     from logging import INFO
 
-    from meshlock.live.interfaces.asking import default_socket
+    from meshlock.live.interfaces.agent_connection import default_socket
     from meshlock.live.interfaces.configuration import secret
     from meshlock.live.interfaces.http import Interface, serving_port, serving_socket
     from meshlock.live.interfaces.node import Node

@@ -65,7 +65,7 @@ def nodes(ctx: click.Context) -> Names:
 def status(ctx: click.Context) -> dict[str, Any]:
     """Of the agent that the command would ask; nothing, if it does not answer."""
     from meshlock.errors import Refused
-    from meshlock.live.interfaces.asking import Connection
+    from meshlock.live.interfaces.agent_connection import Connection
 
     try:
         agent = Connection(ctx.params.get("socket"))

@@ -63,7 +63,7 @@ def execute(
     Example: meshlock exec --pool docks --want 2 --priority 9 --timeout 30 -- ./unload.sh
     """
     from meshlock.errors import Refused
-    from meshlock.live.interfaces.asking import Connection, wish
+    from meshlock.live.interfaces.agent_connection import Connection, wish
     from meshlock.live.interfaces.client import Session
     from meshlock.live.machine import labels, limits
 
@@ -141,7 +141,7 @@ class Permits:
 
     def listen(self, session: Session) -> None:
         """The agent speaks to say how long the lease is, or that it is lost; or it is gone."""
-        from meshlock.live.interfaces.asking import AgentGone
+        from meshlock.live.interfaces.agent_connection import AgentGone
 
         try:
             while True:

@@ -11,7 +11,7 @@ from meshlock.cli import completion
 from meshlock.cli.flags import Argument, Commands, Option
 
 if TYPE_CHECKING:
-    from meshlock.live.interfaces.asking import Connection
+    from meshlock.live.interfaces.agent_connection import Connection
 
 pool = Commands(
     "pool",
@@ -248,7 +248,7 @@ def remove(
 
 
 def connected(socket: str | None) -> Connection:
-    from meshlock.live.interfaces.asking import Connection
+    from meshlock.live.interfaces.agent_connection import Connection
 
     return Connection(socket)
 
@@ -270,11 +270,11 @@ def found(agent: Connection, name: str) -> dict[str, Any]:
 
 def ask(agent: Connection, name: str, what: str, wish: dict[str, Any]) -> dict[str, Any]:
     """The answer; or exit 1, if there was none in time."""
-    from meshlock.live.interfaces import asking
+    from meshlock.live.interfaces import agent_connection
 
-    path = f"/v1/pools/{asking.pool_name(name)}/{what}"
+    path = f"/v1/pools/{agent_connection.pool_name(name)}/{what}"
     try:
-        return agent.ask("POST", path, asking.wish(**wish), wish.get("timeout"))
+        return agent.ask("POST", path, agent_connection.wish(**wish), wish.get("timeout"))
     except TimeoutError as error:
         click.echo(f"meshlock: {error}", err=True)
         sys.exit(1)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.table import Table
 
-    from meshlock.live.interfaces.asking import Connection
+    from meshlock.live.interfaces.agent_connection import Connection
 
     Rows = list[list[RenderableType]]
 
@@ -31,7 +31,7 @@ def status(
 
     Example: meshlock status
     """
-    from meshlock.live.interfaces.asking import Connection
+    from meshlock.live.interfaces.agent_connection import Connection
 
     found = look(Connection(socket))
     if json:
@@ -52,7 +52,7 @@ def look(agent: Connection) -> dict[str, Any]:
     from json import loads
 
     from meshlock.errors import Refused
-    from meshlock.live.interfaces.asking import AgentGone
+    from meshlock.live.interfaces.agent_connection import AgentGone
 
     found = agent.ask("GET", "/v1/status")
     for name, pool in list(found["pools"].items()):

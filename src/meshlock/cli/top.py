@@ -25,7 +25,7 @@ def top(
 
     from meshlock.cli.status import look, picture
     from meshlock.errors import Refused
-    from meshlock.live.interfaces.asking import Connection
+    from meshlock.live.interfaces.agent_connection import Connection
 
     agent = Connection(socket)
     console = Console()

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from meshlock.errors import Refused
-from meshlock.live.interfaces.http import Door, Interface
+from meshlock.live.interfaces.http import Access, Interface
 from meshlock.live.interfaces.node import Node
 from meshlock.live.interfaces.server import Handler, HTTPError, Request, Response, Route
 from meshlock.live.machine import limits
@@ -21,7 +21,7 @@ from meshlock.live.machine.limits import CutFor, Priority, Want
 from meshlock.live.pools.views import View, brief
 from meshlock.web.alarms import alarms
 from meshlock.web.answers import file, static, told
-from meshlock.web.errands import Errands
+from meshlock.web.page_requests import PageRequests
 
 T = TypeVar("T")
 
@@ -92,11 +92,11 @@ class LivePage:
     def __init__(self, allowed: bool = False) -> None:
         self.allowed = allowed
 
-    def routes(self, interface: Interface, door: Door) -> list[Route]:
-        if self.allowed and door.token is None:
+    def routes(self, interface: Interface, access: Access) -> list[Route]:
+        if self.allowed and access.token is None:
             raise Refused("Actions from the page need a bearer token: use --http-token-file.")
         node = interface.node
-        errands = Errands(node)
+        errands = PageRequests(node)
 
         def start(_request: Request) -> Response:
             return Response(status=307, headers={"Location": "/live"})
@@ -128,13 +128,13 @@ class LivePage:
             return told({})
 
         def action(answer: Handler) -> Route:
-            return Route("POST", f"/actions/{answer.__name__}", door.guarded(answer))
+            return Route("POST", f"/actions/{answer.__name__}", access.guarded(answer))
 
         return [
             Route("GET", "/", start),
             Route("GET", "/live", page),
             Route("GET", "/page/{name}", file),
-            Route("GET", "/view.json", door.guarded(shown)),
+            Route("GET", "/view.json", access.guarded(shown)),
             *map(action, (acquire, release, cut, restore)),
         ]
 

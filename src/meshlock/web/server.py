@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 import msgspec
 
 from meshlock.errors import Refused
-from meshlock.live.interfaces.http import Door
+from meshlock.live.interfaces.http import Access
 from meshlock.live.interfaces.server import HTTPError, Request, Response, Route, Site
 from meshlock.web.answers import HEADERS, answer, asked, file, static, told
 from meshlock.web.driving import TOPOLOGIES, PageRun, Settled, choices
@@ -200,4 +200,4 @@ class Desk:
 
 def application(desk: Desk) -> Site:
     """Asked by this machine, under its own name, and by no other page."""
-    return Site(desk.routes(), Door("127.0.0.1", [], None).admit)
+    return Site(desk.routes(), Access("127.0.0.1", [], None).admit)

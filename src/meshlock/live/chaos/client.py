@@ -35,7 +35,7 @@ from meshlock.live.chaos.record import (
     now,
 )
 from meshlock.live.chaos.resource import Resource
-from meshlock.live.interfaces.asking import AgentGone, Connection, refusal, wish
+from meshlock.live.interfaces.agent_connection import AgentGone, Connection, refusal, wish
 from meshlock.live.interfaces.client import Session
 
 BETWEEN_WRITES = 0.02

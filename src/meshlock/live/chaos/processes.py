@@ -18,7 +18,7 @@ import msgspec
 
 from meshlock.errors import Refused
 from meshlock.live.chaos.client import Orders
-from meshlock.live.interfaces.asking import AgentGone
+from meshlock.live.interfaces.agent_connection import AgentGone
 from meshlock.live.interfaces.async_client import Line
 
 POOL = "chaos"

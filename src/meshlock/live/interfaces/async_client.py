@@ -16,7 +16,7 @@ from typing import Any, cast
 from weakref import WeakSet
 
 from meshlock.errors import NotInTime, Refused
-from meshlock.live.interfaces.asking import (
+from meshlock.live.interfaces.agent_connection import (
     GRACE,
     LATER,
     TOO_OLD,

@@ -19,7 +19,7 @@ from _thread import allocate_lock  # threading takes long to import
 from weakref import WeakSet
 
 from meshlock.errors import NotInTime, Refused
-from meshlock.live.interfaces.asking import (
+from meshlock.live.interfaces.agent_connection import (
     GRACE,
     LATER,
     TOO_OLD,

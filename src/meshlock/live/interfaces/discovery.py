@@ -65,7 +65,7 @@ class Discovery:
     ) -> None:
         if state_change is not ServiceStateChange.Removed:
             task = asyncio.get_running_loop().create_task(self.look(name))
-            self.node.mesh.mishaps.mind("discovery", task)
+            self.node.mesh.failures.mind("discovery", task)
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
 

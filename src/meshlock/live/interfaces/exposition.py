@@ -134,7 +134,7 @@ class Figures:
             "meshlock_errors_total",
             "Failures of the node itself.",
             ["where"],
-            [([where], count) for where, count in sorted(self.node.mesh.mishaps.counts.items())],
+            [([where], count) for where, count in sorted(self.node.mesh.failures.counts.items())],
         )
         lag = self.node.mesh.lag
         late = HistogramMetricFamily(

@@ -470,7 +470,7 @@ class Interface:
         """The grant has a name, and an end whatever becomes of whoever asked for it."""
         if session is None:
             name = secrets.token_urlsafe(12)
-            self.leased[name] = Leased(grant, wish.ttl, self.node.mesh.mishaps.later)
+            self.leased[name] = Leased(grant, wish.ttl, self.node.mesh.failures.later)
         else:
             session.last_grant += 1
             name = f"{session.name}-{session.last_grant}"
@@ -640,7 +640,7 @@ def ours(host: str, bound: str, names: Sequence[str]) -> bool:
     return everywhere or ip_address(host).is_loopback
 
 
-class Door:
+class Access:
     """Who may ask at a port: as ourselves, from our own pages, with the token if there is one."""
 
     def __init__(self, bound: str, names: Sequence[str], token: str | None) -> None:
@@ -686,13 +686,15 @@ class Door:
 # -- serving ----------------------------------------------------------------------------------
 
 
-def routes(operations: Sequence[Operation], door: Door | None) -> list[Route]:
+def routes(operations: Sequence[Operation], access: Access | None) -> list[Route]:
     from meshlock.live.interfaces.openapi import description
 
-    described = msgspec.json.encode(description(operations, door is not None and bool(door.token)))
+    described = msgspec.json.encode(
+        description(operations, access is not None and bool(access.token))
+    )
     found = [Route("GET", "/openapi.json", lambda _: Response(described))]
     for one in operations:
-        handler = one.handler if door is None or one.open else door.guarded(one.handler)
+        handler = one.handler if access is None or one.open else access.guarded(one.handler)
         found.append(Route(one.method, one.path, handler))
     return found
 
@@ -710,7 +712,7 @@ async def serving_socket(interface: Interface, place: str) -> AsyncIterator[None
                 "use --socket."
             )
         path.unlink()  # of an agent that was killed
-    failed = interface.node.mesh.mishaps.note
+    failed = interface.node.mesh.failures.note
     site = Site(routes(interface.operations(), None), failed=lambda: failed("agent"))
     try:
         server = await serve_unix(site, place)
@@ -729,17 +731,17 @@ async def serving_port(
     interface: Interface,
     address: str,
     token: str | None,
-    more: Callable[[Interface, Door], list[Route]] = lambda *_: [],
+    more: Callable[[Interface, Access], list[Route]] = lambda *_: [],
     names: Sequence[str] = (),
 ) -> AsyncIterator[None]:
     """Answer at this port, too, and with ``more`` routes: those of a page."""
     host, port = split(address)
     if token is None and not host.startswith("127."):
         raise Refused(f"HTTP at {address} needs a bearer token: use --http-token-file.")
-    door = Door(host, names, token)
-    failed = interface.node.mesh.mishaps.note
-    found = routes(interface.operations(), door) + more(interface, door)
-    site = Site(found, door.admit, lambda: failed("http"))
+    access = Access(host, names, token)
+    failed = interface.node.mesh.failures.note
+    found = routes(interface.operations(), access) + more(interface, access)
+    site = Site(found, access.admit, lambda: failed("http"))
     try:
         server = await serve_port(site, host, port)
     except OSError as error:

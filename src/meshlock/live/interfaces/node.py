@@ -198,7 +198,7 @@ class Node:
         for task in self._foundings.values():
             task.cancel()
         for pool in self.pools.values():
-            mesh.mishaps.run("pool", pool.close)
+            mesh.failures.run("pool", pool.close)
         await self.hand_over(mesh)
         for pool in self.pools.values():
             pool.dissolve()
@@ -378,7 +378,7 @@ class Node:
     def found(self, pool: Pool, configuration: PoolConfiguration) -> None:
         if self.peers or self.discovering:
             task = asyncio.get_running_loop().create_task(self.found_later(pool, configuration))
-            self.mesh.mishaps.mind("pool", task)
+            self.mesh.failures.mind("pool", task)
             self._foundings[pool.name] = task
             task.add_done_callback(lambda _: self._foundings.pop(pool.name, None))
         else:
@@ -516,17 +516,17 @@ class Node:
     def up(self, peer: str) -> None:
         self._linked_at = self.mesh.time()
         for pool in self.pools.values():
-            self.mesh.mishaps.run("pool", pool.peers.up, peer)
+            self.mesh.failures.run("pool", pool.peers.up, peer)
 
     def down(self, peer: str) -> None:
         self._linked_at = self.mesh.time()
         for pool in self.pools.values():
-            self.mesh.mishaps.run("pool", pool.peers.down, peer)
+            self.mesh.failures.run("pool", pool.peers.down, peer)
         self.forget_hearsay()
 
     def map_changed(self) -> None:
         for pool in self.pools.values():
-            self.mesh.mishaps.run("pool", pool.map_changed)
+            self.mesh.failures.run("pool", pool.map_changed)
         self.forget_hearsay()
 
     def friends(self) -> set[str]:

@@ -63,7 +63,7 @@ class Service:
         if self.watched is not None:
             self.send("WATCHDOG=1")
         if self.node is not None:
-            self.node.mesh.mishaps.run("notify", self.tell_status, self.node)
+            self.node.mesh.failures.run("notify", self.tell_status, self.node)
 
     def tell_status(self, node: Node) -> None:
         status = summary(node.status())

@@ -21,8 +21,8 @@ from enum import IntEnum, auto
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any
 
-from meshlock.live.links.budget import Budget
 from meshlock.live.links.link import Connection
+from meshlock.live.links.rate_limit import RateLimit
 from meshlock.live.machine.error_text import TLS, error_text
 from meshlock.live.machine.limits import MOST_NODES
 
@@ -160,8 +160,8 @@ class Admission:
             else Room(MOST_HANDSHAKES, MOST_HANDSHAKES_OF_ADDRESS)
         )
         self.known: dict[str, None] = {}
-        self.strangers = Budget(STRANGERS_PER_SECOND, mesh.time())
-        self.budgets: dict[tuple[str, Standing], Budget] = {}
+        self.strangers = RateLimit(STRANGERS_PER_SECOND, mesh.time())
+        self.rates: dict[tuple[str, Standing], RateLimit] = {}
 
     def listen(self, listener: socket.socket) -> None:
         listener.listen(BACKLOG)
@@ -204,12 +204,14 @@ class Admission:
         elif self.listener is not None:
             self.mesh.refusals.note("?", f"accepting failed: {error_text(error)}")
             self.mesh.loop.remove_reader(self.listener)
-            self.mesh.mishaps.later(PAUSE, "accept", self.resume)
+            self.mesh.failures.later(PAUSE, "accept", self.resume)
 
     def resume(self) -> None:
         """Accept from now on, unless we have closed."""
         if self.listener is not None:
-            self.mesh.loop.add_reader(self.listener, self.mesh.mishaps.run, "accept", self.arrivals)
+            self.mesh.loop.add_reader(
+                self.listener, self.mesh.failures.run, "accept", self.arrivals
+            )
 
     def look(self, arrival: Arrival) -> None:
         """At what it said first, if it has said anything."""
@@ -219,7 +221,7 @@ class Admission:
             if arrival not in self.silent:
                 self.enter(self.silent, arrival)
                 self.mesh.loop.add_reader(
-                    arrival.socket, self.mesh.mishaps.run, "accept", self.look, arrival
+                    arrival.socket, self.mesh.failures.run, "accept", self.look, arrival
                 )
             return
         except OSError as error:
@@ -243,14 +245,14 @@ class Admission:
     def affordable(self, arrival: Arrival) -> bool:
         now = self.mesh.time()
         key = (arrival.host, arrival.standing)
-        budget = self.budgets.pop(key, None) or Budget(PER_SECOND[arrival.standing], now)
-        self.budgets[key] = budget
-        if len(self.budgets) > 2 * MOST_NODES:
-            del self.budgets[next(iter(self.budgets))]  # who has not come for longest
+        rate = self.rates.pop(key, None) or RateLimit(PER_SECOND[arrival.standing], now)
+        self.rates[key] = rate
+        if len(self.rates) > 2 * MOST_NODES:
+            del self.rates[next(iter(self.rates))]  # who has not come for longest
         stranger = arrival.standing is Standing.STRANGER
-        if not budget.has(now) or (stranger and not self.strangers.has(now)):
+        if not rate.has(now) or (stranger and not self.strangers.has(now)):
             return False
-        budget.spend()
+        rate.spend()
         if stranger:
             self.strangers.spend()
         return True

@@ -39,8 +39,8 @@ from meshlock.live.links.frames import (
     pack,
 )
 from meshlock.live.links.session import Session
+from meshlock.live.machine.failures import Failures
 from meshlock.live.machine.limits import NAME
-from meshlock.live.machine.mishaps import Mishaps
 
 if TYPE_CHECKING:
     from meshlock.live.links.link_map import LinkMap
@@ -95,7 +95,7 @@ class Keeper(Protocol):
 
     name: str
     boot: int
-    mishaps: Mishaps
+    failures: Failures
     link_map: LinkMap
     router: Router
     dirty: list[Connection]
@@ -191,10 +191,10 @@ class Connection(asyncio.BufferedProtocol):
         except BadFrame as error:
             self.close(f"it sent {error}", Ending.BAD_FRAME)
         except Exception:
-            keeper.mishaps.note("frame")
+            keeper.failures.note("frame")
             self.close("internal error on a message of the peer")
         if keeper.dirty:
-            keeper.mishaps.run("flush", keeper.flush)
+            keeper.failures.run("flush", keeper.flush)
 
     def pause_writing(self) -> None:
         self.paused = True
@@ -207,7 +207,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         if not self.reason:
             self.reason = str(error) if error else "connection closed by peer"
-        self.keeper.mishaps.run("link", self.keeper.lost, self, self.reason)
+        self.keeper.failures.run("link", self.keeper.lost, self, self.reason)
         if not self.decided.done():
             self.decided.set_result(False)
         if not self.closed.done():

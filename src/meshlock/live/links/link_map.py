@@ -36,8 +36,8 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from meshlock.live.links.budget import Budget
 from meshlock.live.links.frames import LAST_RECORD, BadFrame, Links, pack
+from meshlock.live.links.rate_limit import RateLimit
 from meshlock.live.machine.limits import MOST_NODES
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class LinkMap:
         self.me = mesh.name
         self.records = {self.me: self.signed(1, ())}
         self.named = 0  # links that all of them name
-        self.budgets: dict[str, Budget] = {}  # neighbour: records that it may tell
+        self.rates: dict[str, RateLimit] = {}  # neighbour: records that it may tell
         self.unreachable: dict[str, float] = {}  # since when
         self.departed: set[str] = set()  # peers that left, and are on the map no more
         self.fresh: dict[str, str] = {}  # records to hand on, and who told us
@@ -141,8 +141,8 @@ class LinkMap:
         """A connection is there, which knows nothing yet."""
         if self.records[self.me].addresses != self.mesh.reach.addresses():
             self.relinked()
-        if len(self.budgets) > MOST_NODES:
-            self.budgets.clear()
+        if len(self.rates) > MOST_NODES:
+            self.rates.clear()
         self.draw()
         self.owed[peer] = {self.me, *self.ways}
         self.soon()
@@ -166,12 +166,12 @@ class LinkMap:
     def believes(self, peer: str, record: Links) -> bool:
         """Does the node of that name say so? A neighbour that tells more than it can have heard
         loses the link, for whatever we do not read it would have to tell again."""
-        budget = self.budgets.get(peer)
-        if budget is None:
-            budget = self.budgets[peer] = Budget(PER_SECOND, self.mesh.time(), AT_ONCE)
-        if not budget.has(self.mesh.time()):
+        rate = self.rates.get(peer)
+        if rate is None:
+            rate = self.rates[peer] = RateLimit(PER_SECOND, self.mesh.time(), AT_ONCE)
+        if not rate.has(self.mesh.time()):
             raise BadFrame("more link records than a mesh may have")
-        budget.spend()
+        rate.spend()
         identity = self.mesh.security.identity
         doubts = identity.doubts(record) if identity is not None else ""
         if doubts:
@@ -228,7 +228,7 @@ class LinkMap:
             elif self.unreachable.pop(name, None) is not None:
                 self.fresh[name] = self.me  # all neighbours are told (4)
         if self.unreachable and self.forgetting is None and not self.closed:
-            self.forgetting = self.mesh.mishaps.later(FORGET_AFTER, "map", self.forget_old)
+            self.forgetting = self.mesh.failures.later(FORGET_AFTER, "map", self.forget_old)
 
     def draw_links(self) -> None:
         """Those that both ends name; of whoever said something else since the last time, and of
@@ -255,7 +255,7 @@ class LinkMap:
         if self.settling is None and not self.closed:
             breath = max(BREATH, BREATH_PER_NODE * len(self.records))
             wait = self.last + breath - self.mesh.time()
-            self.settling = self.mesh.mishaps.later(max(0.0, wait), "map", self.settle)
+            self.settling = self.mesh.failures.later(max(0.0, wait), "map", self.settle)
 
     def settle(self) -> None:
         self.settling = None
@@ -309,7 +309,7 @@ class LinkMap:
                 self.forget(name)
         if self.unreachable:
             wait = min(self.unreachable.values()) + FORGET_AFTER - now
-            self.forgetting = self.mesh.mishaps.later(wait, "map", self.forget_old)
+            self.forgetting = self.mesh.failures.later(wait, "map", self.forget_old)
 
     def forget(self, name: str) -> None:
         if name in self.mesh.sessions and self.left(name):

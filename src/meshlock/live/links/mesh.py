@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 from meshlock.errors import Refused
 from meshlock.live.links.admission import HANDSHAKE_SECONDS, HURRY, NO_DELAY, Admission
-from meshlock.live.links.budget import Store
 from meshlock.live.links.frames import (
     BadFrame,
     Beat,
@@ -38,6 +37,7 @@ from meshlock.live.links.frames import (
 )
 from meshlock.live.links.link import Connection, Ending, NotLinked, Owner, Receiver
 from meshlock.live.links.link_map import LinkMap
+from meshlock.live.links.rate_limit import Store
 from meshlock.live.links.reach import Reach
 from meshlock.live.links.refusals import Refusals
 from meshlock.live.links.routed import Router
@@ -45,10 +45,10 @@ from meshlock.live.links.security import Security
 from meshlock.live.links.session import Overflow, Session
 from meshlock.live.machine import clock
 from meshlock.live.machine.error_text import error_text
+from meshlock.live.machine.failures import Failures
 from meshlock.live.machine.limits import MOST_NODES, SPAN
 from meshlock.live.machine.logs import tell
 from meshlock.live.machine.loop import Lag
-from meshlock.live.machine.mishaps import Mishaps
 
 if TYPE_CHECKING:
     from meshlock.live.links.zenoh_carrier import ZenohCarrier
@@ -113,7 +113,7 @@ class Mesh:
         self.refusals = Refusals()
         self.stored = Store(STORED_OF_EACH, STORED_OF_ALL)
         self.loop = asyncio.get_running_loop()
-        self.mishaps = Mishaps(self.loop)
+        self.failures = Failures(self.loop)
         self.router = Router(self)
         self.clocks: dict[str, tuple[int, int, int]] = {}  # peer: its boot, its clock, when it came
         self.zenoh: ZenohCarrier | None = None
@@ -121,7 +121,7 @@ class Mesh:
         self.tasks: set[asyncio.Task[Any]] = set()
         self.time: Callable[[], float] = self.loop.time
         self.admission = Admission(self)
-        self.ticking = self.mishaps.later(heartbeat, "tick", self.tick)
+        self.ticking = self.failures.later(heartbeat, "tick", self.tick)
         self.link_map = LinkMap(self)
         self.reach = Reach(self, min_links, advertise, folder)
         self.lag = Lag()
@@ -144,12 +144,12 @@ class Mesh:
         except Overflow as error:
             self.refusals.note(peer, str(error))
             why = "too many unacknowledged messages"
-            self.loop.call_soon(self.mishaps.run, "link", self.fail, peer, why)
+            self.loop.call_soon(self.failures.run, "link", self.fail, peer, why)
             return
         except Exception:
             # To the algorithms a link carries everything or has failed.
             why = "internal error while sending"
-            self.loop.call_soon(self.mishaps.run, "link", self.fail, peer, why)
+            self.loop.call_soon(self.failures.run, "link", self.fail, peer, why)
             raise
         if session.up:
             connection = self.open.get(peer)
@@ -303,14 +303,14 @@ class Mesh:
         """Once per heartbeat: who is silent, who must hear from us."""
         now = self.time()
         self.lag.measure(self.heartbeat)
-        self.ticking = self.mishaps.later(self.heartbeat, "tick", self.tick)
-        self.mishaps.run("silence", self.notice_silence, now)
-        self.mishaps.run("routed", self.router.tick, now)
-        self.mishaps.run("map", self.link_map.pay)
+        self.ticking = self.failures.later(self.heartbeat, "tick", self.tick)
+        self.failures.run("silence", self.notice_silence, now)
+        self.failures.run("routed", self.router.tick, now)
+        self.failures.run("map", self.link_map.pay)
         for connection in self.open.values():
             if not connection.paused:  # what it has not read yet will do
                 connection.beat()
-        self.mishaps.run("accept", self.admission.tick, now)
+        self.failures.run("accept", self.admission.tick, now)
         for connection in list(self.handshakes):
             if now - connection.began > HANDSHAKE_SECONDS:
                 connection.abort("handshake timed out")
@@ -490,7 +490,7 @@ class Mesh:
                         tell(WARNING, "no link", address=address, reason=reason)
                         said = reason
                 except Exception:
-                    self.mishaps.note("dial")
+                    self.failures.note("dial")
             self.tried[address].set()
             if connection is not None:
                 await asyncio.shield(connection.closed)
@@ -529,7 +529,7 @@ class Mesh:
     # -- ending ------------------------------------------------------------------------
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = self.mishaps.mind("link", self.loop.create_task(work))
+        task = self.failures.mind("link", self.loop.create_task(work))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
         return task

@@ -38,9 +38,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from meshlock.errors import Refused
-from meshlock.live.links.budget import Budget
 from meshlock.live.links.frames import MOST_ADDRESSES
 from meshlock.live.links.link import Ending, NotLinked
+from meshlock.live.links.rate_limit import RateLimit
 from meshlock.live.machine.limits import Name, Where
 from meshlock.live.machine.logs import tell
 
@@ -99,7 +99,7 @@ class Reach:
         self.write_at = 0.0
         self.dialling: dict[str, asyncio.Task[None]] = {}  # or linked by us
         self.waits: dict[str, Wait] = {}
-        self.budget = Budget(PER_SECOND, mesh.time())
+        self.rate = RateLimit(PER_SECOND, mesh.time())
         self.closed = False
         # of the last review: the map, our friends, when to learn again, and was nothing wanted?
         self.reviewed: tuple[dict[str, frozenset[str]], set[str]] = ({}, set())
@@ -108,7 +108,7 @@ class Reach:
         self.timer: asyncio.TimerHandle | None = None
         if least:
             self.read()
-            self.timer = mesh.mishaps.later(self.pause() / 2, "reach", self.review)
+            self.timer = mesh.failures.later(self.pause() / 2, "reach", self.review)
 
     # -- where we are ------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ class Reach:
 
     def review(self) -> None:
         """Where many nodes are, their map costs something to go through: once for every change."""
-        self.timer = self.mesh.mishaps.later(self.pause(), "reach", self.review)
+        self.timer = self.mesh.failures.later(self.pause(), "reach", self.review)
         links, friends, now = self.mesh.link_map.links, self.mesh.owner.friends(), self.mesh.time()
         same = links is self.reviewed[0] and friends == self.reviewed[1]
         if not same or now >= self.learn_at:
@@ -143,9 +143,9 @@ class Reach:
         self.reviewed, self.content = (links, friends), True
         for name in self.wanted(friends):
             self.content = False
-            if not self.budget.has(now):
+            if not self.rate.has(now):
                 return
-            self.budget.spend()
+            self.rate.spend()
             self.dial(name)
 
     def pause(self) -> float:

@@ -119,7 +119,7 @@ class ZenohCarrier:
     def arrived(self, sample: Any) -> None:
         """In one of Zenoh's threads."""
         body = sample.payload.to_bytes()
-        self.mesh.loop.call_soon_threadsafe(self.mesh.mishaps.run, "zenoh", self.hear, body)
+        self.mesh.loop.call_soon_threadsafe(self.mesh.failures.run, "zenoh", self.hear, body)
 
     def hear(self, body: bytes) -> None:
         try:

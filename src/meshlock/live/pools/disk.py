@@ -138,18 +138,18 @@ class Disk:
     def done(self, writing: asyncio.Future[bool]) -> None:
         if self.members.closed or writing.cancelled():
             return
-        self.mesh.mishaps.run("disk", self.go_on, writing)
+        self.mesh.failures.run("disk", self.go_on, writing)
 
     def go_on(self, writing: asyncio.Future[bool]) -> None:
         if writing.exception() is not None or not writing.result():
             self.waiting = deque([one for one in self.waiting if not is_repeated(one[0])])
-            self.mesh.mishaps.later(RETRY, "disk", self.write_next)
+            self.mesh.failures.later(RETRY, "disk", self.write_next)
             return
         assert self.written is not None
         self.on_disk = self.written.promised
         while self.waiting:  # what comes meanwhile is behind it
             effect, self.members.clock = self.waiting.popleft()
-            self.mesh.mishaps.run("disk", self.members.pool.do, "timer", {}, [effect])
+            self.mesh.failures.run("disk", self.members.pool.do, "timer", {}, [effect])
         self.written = None
         self.write_next()
         self.mesh.flush()

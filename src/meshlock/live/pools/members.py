@@ -21,10 +21,10 @@ from meshlock.errors import Refused
 from meshlock.live.links.mesh import DRIFT
 from meshlock.live.machine.labels import note
 from meshlock.live.pools.disk import Disk
-from meshlock.live.pools.door import Door
 from meshlock.live.pools.pool_configuration import ERA, PoolConfiguration
 from meshlock.live.pools.promises import Promises
 from meshlock.live.pools.proofs import Proofs
+from meshlock.live.pools.validation import Validation
 
 if TYPE_CHECKING:
     from meshlock.live.pools.pool import Pool
@@ -69,11 +69,11 @@ class Members:
         self.proofs = Proofs(self.node)
         self.node.minted = self.proofs.minted
         self.node.handed = self.proofs.handed
-        self.door = Door(pool, self.node, self.proofs)
+        self.validation = Validation(pool, self.node, self.proofs)
         self.start(founding, floor)
         self.permits = self.node.config.permits
         self.waking_at = self.node.now
-        self.waking = self.mesh.mishaps.later(0.0, "leases", self.wake)
+        self.waking = self.mesh.failures.later(0.0, "leases", self.wake)
         self.map_changed()
 
     def start(self, founding: bool, above: int) -> None:
@@ -130,12 +130,12 @@ class Members:
         if self.closed:
             return
         seconds = max(0, self.waking_at - self.mesh.clock() // 1000) / 1e6
-        self.waking = self.mesh.mishaps.later(seconds, "leases", self.wake)
+        self.waking = self.mesh.failures.later(seconds, "leases", self.wake)
 
     def close(self) -> None:
         self.closed = True
         self.node.early = []
-        self.door.clear()
+        self.validation.clear()
         self.waking.cancel()
         self.disk.close()
 
@@ -234,7 +234,7 @@ class Members:
 
     async def ask(self, change: Change, **wish: Any) -> None:
         """Have a member make this change; done when we know of it, too."""
-        await self.pool.errands.ask(**wish)
+        await self.pool.change_requests.ask(**wish)
         while not change.is_made(self.node.config):
             await asyncio.sleep(self.mesh.heartbeat)
 

@@ -191,7 +191,7 @@ class Peers:
         if ours is not None and peer not in self.replaced:
             self.replaced[peer] = theirs
             seconds = FOLLOWS * max(theirs.lease, ours.lease, A_SECOND) / 1e6
-            self.mesh.mishaps.later(seconds, "pool", self.has_followed, peer, theirs)
+            self.mesh.failures.later(seconds, "pool", self.has_followed, peer, theirs)
 
     def has_followed(self, peer: str, theirs: PoolConfiguration) -> None:
         ours = self.pool.configuration
@@ -215,7 +215,7 @@ class Peers:
         if members is not None and peer not in self.doubted:
             self.doubted.add(peer)
             lease = members.configuration.lease / 1e6
-            self.mesh.mishaps.later(RECONSIDERS * lease, "pool", self.reconsider, peer, payload)
+            self.mesh.failures.later(RECONSIDERS * lease, "pool", self.reconsider, peer, payload)
 
     def reconsider(self, peer: str, payload: bytes) -> None:
         if peer in self.mesh.linked and not self.pool.closed:

@@ -35,10 +35,10 @@ from meshlock.live.links.mesh import DRIFT, Mesh
 from meshlock.live.links.session import serial
 from meshlock.live.machine import labels, limits
 from meshlock.live.machine.logs import tell
-from meshlock.live.pools.errands import CHANGE, CHANGED, Errands
+from meshlock.live.pools.change_requests import CHANGE, CHANGED, ChangeRequests
 from meshlock.live.pools.fields import Shape, shapes
 from meshlock.live.pools.grants import Acquire, AnyPool, Grant, Waiter
-from meshlock.live.pools.looking import LOOK, PATIENCE, SEEN, WITHIN, Looking
+from meshlock.live.pools.holder_query import LOOK, PATIENCE, SEEN, WITHIN, HolderQuery
 from meshlock.live.pools.measures import Measures
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.peers import CONFIGURATION, Peers
@@ -127,8 +127,8 @@ class Pool(AnyPool):
         self.names: dict[int, str] = {}  # nodes by number ...
         self.numbers: dict[str, int] = {}  # ... and by name
         self.peers = Peers(self)
-        self.looking = Looking(self)
-        self.errands = Errands(self)
+        self.holder_query = HolderQuery(self)
+        self.change_requests = ChangeRequests(self)
         self.pictured: asyncio.Future[dict[str, View]]
         self.pictured_at = -PICTURED_FOR
 
@@ -252,7 +252,7 @@ class Pool(AnyPool):
 
     def watch_token(self) -> None:
         """Without leases nobody replaces a token that is lost: at least it is told."""
-        self.watching = self.mesh.mishaps.later(LOST_AFTER / 5, "pool", self.watch_token)
+        self.watching = self.mesh.failures.later(LOST_AFTER / 5, "pool", self.watch_token)
         self.unseen = 0.0
         if self.unseen_here() > LOST_AFTER / 2:
             self.unseen = self.everywhere(self) or 0.0
@@ -282,12 +282,12 @@ class Pool(AnyPool):
         algorithm = self.algorithm
         if algorithm is None or not algorithm.token or algorithm.restless:
             return ""  # there is no place where one could ask
-        seen = self.looking.here()
+        seen = self.holder_query.here()
         if not seen.here:
             obstacle = self.obstacle()
             if obstacle:
                 return obstacle
-            found = await self.looking.find()
+            found = await self.holder_query.find()
             if found is None:
                 return self.obstacle() or SILENT
             seen = found
@@ -470,8 +470,8 @@ class Pool(AnyPool):
             core.request(waiter.number, waiter.want, waiter.priority)
             self.carry_out("request", cause)
         except Exception as error:
-            self.mesh.mishaps.note("request")
-            self.mesh.mishaps.run("request", self.fail, waiter, error)
+            self.mesh.failures.note("request")
+            self.mesh.failures.run("request", self.fail, waiter, error)
 
     def fail(self, waiter: Waiter, error: Exception) -> None:
         waiter.failure = error
@@ -686,10 +686,10 @@ class Pool(AnyPool):
             self.peers.leaving |= {sender} & self.peers.near
         elif frame.kind in (LOOK, SEEN):
             if frame.identity == self.identity:
-                self.looking.receive(sender, frame.kind, frame.payload)
+                self.holder_query.receive(sender, frame.kind, frame.payload)
         elif frame.kind in (CHANGE, CHANGED):
             if frame.identity == self.identity:
-                self.errands.receive(sender, frame.kind, frame.payload)
+                self.change_requests.receive(sender, frame.kind, frame.payload)
         else:
             raise BadFrame(f"an unknown message {frame.kind[:64]!r}")
 
@@ -706,8 +706,12 @@ class Pool(AnyPool):
                 raise BadFrame(f"a {frame.kind} with a token without its age")
             seal.travelled = int(self.mesh.age(frame.stamp) * (1 + 2 * DRIFT)) // 1000 + 1
         self.measures.received += 1
-        door = self.members.door if self.members is not None else None
-        if door is not None and self.is_checked(seal) and not door.admits(sender, message, size):
+        validation = self.members.validation if self.members is not None else None
+        if (
+            validation is not None
+            and self.is_checked(seal)
+            and not validation.admits(sender, message, size)
+        ):
             self.carry_out("timer", {})  # it may have led to a question
             return
         cause = NOTHING
@@ -934,14 +938,14 @@ class Pool(AnyPool):
             if waiter.grant is None:
                 if waiter.future is not None and not waiter.future.done():
                     waiter.future.set_exception(NodeClosed(f"The node of {self.name} was closed."))
-                self.mesh.mishaps.run("request", self.abandon, waiter)
+                self.mesh.failures.run("request", self.abandon, waiter)
             else:
                 left = waiter.grant.lease or 0.0
                 waiter.grant.revoke()
                 if self.members is None:
                     self.leave(waiter.number)
                 else:
-                    self.mesh.mishaps.later(left, "leases", self.expire, waiter.number)
+                    self.mesh.failures.later(left, "leases", self.expire, waiter.number)
         self.mesh.flush()
 
     def expire(self, number: int) -> None:

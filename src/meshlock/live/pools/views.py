@@ -310,7 +310,7 @@ class Views:
         if pool in self.watched or len(self.watched) < MOST_WATCHED:
             self.watched[pool] = now + WATCHED_FOR
         if self.asking is None:
-            self.mesh.mishaps.run("views", self.ask)
+            self.mesh.failures.run("views", self.ask)
         heard = self.heard.get(pool, {})
         return {node: (now - asked, view) for node, (asked, view) in heard.items()}
 
@@ -321,7 +321,7 @@ class Views:
             self.ask_all()
         finally:
             if self.watched:
-                self.asking = self.mesh.mishaps.later(self.pause(), "views", self.ask)
+                self.asking = self.mesh.failures.later(self.pause(), "views", self.ask)
 
     def ask_all(self) -> None:
         now = self.mesh.time()

@@ -12,8 +12,8 @@ from virtual import Network
 
 from meshlock import Node, Refused
 from meshlock.live.links.frames import BadFrame
-from meshlock.live.pools import errands
-from meshlock.live.pools.errands import CHANGE, CHANGED, Answer, Wish
+from meshlock.live.pools import change_requests
+from meshlock.live.pools.change_requests import CHANGE, CHANGED, Answer, ChangeRequest
 from waiting import a_while, eventually
 
 NAMES = ["a", "b", "c"]
@@ -44,7 +44,7 @@ def test_who_is_no_member_changes_a_pool_all_the_same() -> None:
             assert (await pool.acquire(2, timeout=60)).slots == ("g1", "g2")
             assert await pool.change_members(remove="b", timeout=60) == ["a", "c"]
             assert await pool.change_members(add="d", timeout=60) == ["a", "c", "d"]
-            with pytest.raises(Refused, match="nobody is not on the map of the mesh"):
+            with pytest.raises(Refused, match="nobody is not on the link map"):
                 await pool.change_members(add="nobody", timeout=60)
 
     virtual.run(story)
@@ -68,7 +68,7 @@ def test_what_a_member_says_against_it_is_told() -> None:
                 await pool.change_members(remove="b", timeout=3)  # there is no quorum
             await nodes[0].vanish()
             await eventually(lambda: not nodes[3].mesh.link_map.reaches("a"))
-            with pytest.raises(Refused, match="No member of gpus can be reached"):
+            with pytest.raises(Refused, match="No member of gpus is reachable"):
                 await pool.set_permits(1, timeout=60)
 
     virtual.run(story)
@@ -78,7 +78,7 @@ def test_another_member_is_asked_if_the_first_fails_or_is_none_any_more() -> Non
     async def story(network: Network) -> None:
         async with four() as nodes:
             pool = nodes[3].pools["gpus"]
-            nodes[0].pools["gpus"].errands.begin = lambda *_: None  # type: ignore[method-assign]
+            nodes[0].pools["gpus"].change_requests.begin = lambda *_: None  # type: ignore[method-assign]
             change = asyncio.ensure_future(pool.set_permits(1, timeout=60))
             await a_while(2.5)
             assert not change.done()
@@ -86,9 +86,11 @@ def test_another_member_is_asked_if_the_first_fails_or_is_none_any_more() -> Non
             await nodes[0].vanish()
             assert await change == 1
             said: list[str] = []
-            nodes[1].pools["gpus"].errands.begin = lambda sender, wish: (  # type: ignore[method-assign]
+            nodes[1].pools["gpus"].change_requests.begin = lambda sender, wish: (  # type: ignore[method-assign]
                 said.append(sender),
-                nodes[1].pools["gpus"].errands.answer(sender, Answer(wish.question, "no", True)),
+                nodes[1]
+                .pools["gpus"]
+                .change_requests.answer(sender, Answer(wish.question, "no", True)),
             )[0]
             assert await pool.set_permits(2, timeout=60) == 2
             assert said == ["d"]
@@ -99,15 +101,15 @@ def test_another_member_is_asked_if_the_first_fails_or_is_none_any_more() -> Non
 def test_wrong_and_late_answers_change_nothing() -> None:
     async def story(_: Network) -> None:
         async with four() as nodes:
-            own = nodes[3].pools["gpus"].errands
-            done = errands._encode(Answer(1, "", False))
+            own = nodes[3].pools["gpus"].change_requests
+            done = change_requests._encode(Answer(1, "", False))
             own.receive("a", CHANGED, done)  # nobody asked
             future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
             own.asked[1] = ("a", future)
             own.receive("b", CHANGED, done)  # somebody else was asked
             assert not future.done()
             own.receive("a", CHANGED, done)
-            own.receive("a", CHANGED, errands._encode(Answer(1, "No.", False)))  # too late
+            own.receive("a", CHANGED, change_requests._encode(Answer(1, "No.", False)))  # too late
             assert future.result().why == ""
             for kind, payload in ((CHANGE, b"\x93\x01"), (CHANGED, b"\x01"), (CHANGE, done)):
                 with pytest.raises(BadFrame, match="with wrong fields"):
@@ -120,9 +122,9 @@ def test_a_wish_that_comes_late_undoes_nothing() -> None:
     async def story(_: Network) -> None:
         async with four() as nodes:
             pool, member = nodes[3].pools["gpus"], nodes[0].pools["gpus"]
-            heard: list[tuple[str, Wish]] = []
-            begin = member.errands.begin
-            member.errands.begin = lambda *said: (  # type: ignore[method-assign]
+            heard: list[tuple[str, ChangeRequest]] = []
+            begin = member.change_requests.begin
+            member.change_requests.begin = lambda *said: (  # type: ignore[method-assign]
                 heard.append(said),
                 begin(*said),
             )[1]
@@ -140,11 +142,11 @@ def test_a_member_works_on_few_wishes_at_once_and_not_for_ever() -> None:
         async with four() as nodes:
             for other in nodes[1:3]:
                 await other.vanish()  # nothing can change any more
-            member = nodes[0].pools["gpus"].errands
+            member = nodes[0].pools["gpus"].change_requests
             for question in range(20):
-                member.begin("d", Wish(question, member.epoch(), "", "", 1))
+                member.begin("d", ChangeRequest(question, member.epoch(), "", "", 1))
             await a_while(0.1)
-            assert len(member.working) <= errands.MOST_WISHES
+            assert len(member.working) <= change_requests.MOST_WISHES
             await eventually(lambda: not member.working)
 
     virtual.run(story)

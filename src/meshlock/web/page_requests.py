@@ -18,7 +18,7 @@ KEPT = 60.0
 """Seconds for which the end of an errand is still shown."""
 
 
-class Errand:
+class PageRequest:
     """One request from the page, from asking to the end."""
 
     def __init__(self, name: str, pool: str, want: int, priority: int) -> None:
@@ -48,26 +48,26 @@ class Errand:
         }
 
 
-class Errands:
+class PageRequests:
     def __init__(self, node: Node) -> None:
         self.node = node
-        self.all: dict[str, Errand] = {}
+        self.all: dict[str, PageRequest] = {}
         self.sweeping: asyncio.TimerHandle | None = None
 
-    def start(self, pool: str, want: int, priority: int) -> Errand:
+    def start(self, pool: str, want: int, priority: int) -> PageRequest:
         if sum(not errand.over for errand in self.all.values()) >= MOST:
             raise Refused(f"{MOST} requests from the page are open: withdraw or release some.")
         if pool not in self.node.pools:
             raise Refused(f"This node has no pool '{pool[:64]}'.")
         self.node.pools[pool].refuse_impossible(want, priority)
-        errand = Errand(secrets.token_urlsafe(9), pool, want, priority)
+        errand = PageRequest(secrets.token_urlsafe(9), pool, want, priority)
         self.all[errand.name] = errand
         errand.work = asyncio.get_running_loop().create_task(self.run(errand))
-        self.node.mesh.mishaps.mind("page", errand.work)
+        self.node.mesh.failures.mind("page", errand.work)
         self.sweep_later()
         return errand
 
-    async def run(self, errand: Errand) -> None:
+    async def run(self, errand: PageRequest) -> None:
         try:
             pool = self.node.pools[errand.pool]
             errand.grant = await pool.acquire(errand.want, priority=errand.priority)
@@ -80,7 +80,7 @@ class Errands:
             self.end(errand, "refused", f"the agent failed ({error!r})")
             raise
 
-    def give_back(self, name: str, why: str = "") -> Errand:
+    def give_back(self, name: str, why: str = "") -> PageRequest:
         errand = self.all.get(name)
         if errand is None:
             raise Refused("There is no such request: it has ended.")
@@ -92,7 +92,7 @@ class Errands:
             self.end(errand, "returned", why)
         return errand
 
-    def end(self, errand: Errand, state: str, why: str) -> None:
+    def end(self, errand: PageRequest, state: str, why: str) -> None:
         errand.state, errand.why = state, why
         errand.seen = asyncio.get_running_loop().time()
 
@@ -106,7 +106,7 @@ class Errands:
 
     def sweep_later(self) -> None:
         if self.sweeping is None and self.all:
-            self.sweeping = self.node.mesh.mishaps.later(1.0, "page", self.sweep)
+            self.sweeping = self.node.mesh.failures.later(1.0, "page", self.sweep)
 
     def sweep(self) -> None:
         self.sweeping = None

@@ -39,7 +39,7 @@ LONGEST = 1000
 """Characters of a sentence."""
 
 
-class Wish(msgspec.Struct, array_like=True, frozen=True):
+class ChangeRequest(msgspec.Struct, array_like=True, frozen=True):
     """A node to add, or to remove, or so many permits, or permits of these names."""
 
     question: Count
@@ -59,11 +59,11 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_wish = msgspec.msgpack.Decoder(Wish).decode
+_wish = msgspec.msgpack.Decoder(ChangeRequest).decode
 _answer = msgspec.msgpack.Decoder(Answer).decode
 
 
-class Errands:
+class ChangeRequests:
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self.last = 0
@@ -85,7 +85,7 @@ class Errands:
                     "a pool: start the members, or mend their links."
                 )
             self.last += 1
-            wish = Wish(self.last, 0, add, remove, permits, names)
+            wish = ChangeRequest(self.last, 0, add, remove, permits, names)
             answer = await self.answered(members[turn % len(members)], wish)
             if answer is not None and not answer.elsewhere:
                 if answer.why:
@@ -100,7 +100,7 @@ class Errands:
         names = pool.members.names() if pool.members is not None else []
         return [name for name in names if name != pool.me and pool.mesh.link_map.reaches(name)]
 
-    async def answered(self, member: str, wish: Wish) -> Answer | None:
+    async def answered(self, member: str, wish: ChangeRequest) -> Answer | None:
         """What this member says; None if it cannot be reached any more."""
         mesh = self.pool.mesh
         future: asyncio.Future[Answer] = mesh.loop.create_future()
@@ -139,7 +139,7 @@ class Errands:
         if future is not None and member == sender and not future.done():
             future.set_result(answer)
 
-    def begin(self, sender: str, wish: Wish) -> None:
+    def begin(self, sender: str, wish: ChangeRequest) -> None:
         mesh = self.pool.mesh
         limit = self.working.get((sender, wish.question))
         if limit is not None:
@@ -161,7 +161,7 @@ class Errands:
         else:
             mesh.start(self.work(sender, wish))
 
-    async def work(self, sender: str, wish: Wish) -> None:
+    async def work(self, sender: str, wish: ChangeRequest) -> None:
         key, why = (sender, wish.question), ""
         try:
             async with asyncio.timeout(LASTS) as limit:

@@ -55,7 +55,7 @@ _question = msgspec.msgpack.Decoder(Count).decode
 _seen = msgspec.msgpack.Decoder(Seen).decode
 
 
-class Looking:
+class HolderQuery:
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self.last = 0

@@ -61,7 +61,7 @@ SUGGESTS_AGAIN = 4
 """Leases, until somebody who is no member may ask for one more epoch."""
 
 
-class Door:
+class Validation:
     def __init__(self, pool: Pool, node: Layer, proofs: Proofs) -> None:
         self.pool = pool
         self.node = node

@@ -19,7 +19,7 @@ PAUSE = 1.0
 """Seconds between two lines about the same place: what fails at every turn is no flood."""
 
 
-class Mishaps:
+class Failures:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.counts: dict[str, int] = {}  # where: how often

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Budget:
+class RateLimit:
     """So much per second; what was not used lasts for as many seconds as is said."""
 
     __slots__ = ("left", "most", "per_second", "then")
