@@ -352,9 +352,14 @@ def stand_ins(loop: VirtualLoop, seed: int) -> list[tuple[Any, str, Any]]:
     clocks, chance = VirtualTime(loop), random.Random(seed)
     instead = {
         id(time): clocks,
+        id(time.clock_gettime_ns): clocks.clock_gettime_ns,
         id(time.monotonic): loop.time,
+        id(time.time): clocks.time,
         id(random): chance,
+        id(random.random): chance.random,
+        id(random.randrange): chance.randrange,
         id(secrets): SimpleNamespace(randbits=chance.getrandbits),
+        id(secrets.randbits): chance.getrandbits,
     }
     found: list[tuple[Any, str, Any]] = [(Mesh, "listen", listen)]
     for name, module in list(sys.modules.items()):

@@ -10,14 +10,14 @@ seconds, however many connections have come and gone meanwhile.
 from __future__ import annotations
 
 import asyncio
-import random
 import socket
 import ssl
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from logging import ERROR, INFO, WARNING
 from pathlib import Path
+from random import random
+from time import clock_gettime_ns
 from typing import TYPE_CHECKING, Any
 
 from meshlock.errors import Refused
@@ -94,7 +94,7 @@ class Mesh:
         self.dead = dead
         self.clock_rate = clock_rate
         self.clock: Callable[[], int] = (
-            partial(time.clock_gettime_ns, clock.AWAKE_OR_NOT)
+            partial(clock_gettime_ns, clock.AWAKE_OR_NOT)
             if clock_rate == 1.0
             else self.skewed_clock
         )
@@ -494,7 +494,7 @@ class Mesh:
             self.tried[address].set()
             if connection is not None:
                 await asyncio.shield(connection.closed)
-            await asyncio.sleep(wait * (0.5 + random.random()))
+            await asyncio.sleep(wait * (0.5 + random()))
             wait = min(wait * 2, LAST_RETRY)
 
     async def connect(self, host: str, port: int) -> Connection:

@@ -8,9 +8,9 @@ told whom the mesh reaches, and what it must not forget is written to a file.
 from __future__ import annotations
 
 import asyncio
-import random
-import time
 from collections.abc import Collection
+from random import random
+from time import time
 from typing import TYPE_CHECKING, Any
 
 from meshlock.algorithms.interface import Algorithm, Conflict, Keep
@@ -80,7 +80,7 @@ class Members:
         """A life of the node begins; that of the pool as well, if it was made just now. If that is
         in place of another, its epochs are ``above`` all of which was known."""
         self.tell_time()
-        floor = max(0, int(time.time()) - ERA, above)
+        floor = max(0, int(time()) - ERA, above)
         remembered = self.disk.read()
         if founding and above > 0:
             self.node.reset(self.mesh.boot, floor)
@@ -107,7 +107,7 @@ class Members:
         node = self.node
         try:
             self.pool.before()
-            node.wake(random.random())
+            node.wake(random())
             self.pool.carry_out("timer", {})
             self.mesh.flush()
         finally:

@@ -1,45 +1,28 @@
-"""A pool on this node: the algorithm on one side, clients and links on the other.
+"""A pool on this node: what users ask of it, how it begins, changes and ends.
 
-The algorithm's node is the same object that is simulated and checked, and in a pool with members
-so is the layer of recovery around it. This adapter calls its handlers, one at a time, and carries
-out their effects: messages leave with the guarantee that they need, clients get their grants or
-lose them, promises go to the disk.
+The way of a message, from a link to the algorithm and back, is in :mod:`.adapter`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from collections.abc import Callable, Mapping
 from logging import ERROR, WARNING
 from time import monotonic
 from typing import Any
 
-from meshlock.algorithms.clients import ClientQueue
-from meshlock.algorithms.interface import (
-    Algorithm,
-    Conflict,
-    Effect,
-    Enter,
-    Lost,
-    Message,
-    Node,
-)
-from meshlock.algorithms.recovery.messages import LINK, RELIABLE, carrier
-from meshlock.algorithms.recovery.records import Seal
 from meshlock.algorithms.registry import find, refuse_impossible
 from meshlock.errors import NodeClosed, NoSuchPool, NotInTime, Refused
 from meshlock.live.links.frames import BadFrame, Carry, Content, Routed
-from meshlock.live.links.mesh import DRIFT, Mesh
-from meshlock.live.links.session import serial
+from meshlock.live.links.mesh import Mesh
 from meshlock.live.machine import labels, limits
 from meshlock.live.machine.logs import tell
+from meshlock.live.pools.adapter import Adapter
 from meshlock.live.pools.change_requests import CHANGE, CHANGED, ChangeRequests
-from meshlock.live.pools.fields import Shape, shapes
+from meshlock.live.pools.fields import shapes
 from meshlock.live.pools.grants import Acquire, AnyPool, Grant, Waiter
 from meshlock.live.pools.holder_query import LOOK, PATIENCE, SEEN, WITHIN, HolderQuery
-from meshlock.live.pools.measures import Measures
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.peers import CONFIGURATION, Peers
 from meshlock.live.pools.picture import ahead, picture
@@ -58,8 +41,6 @@ PULL = "pull"
 
 LEAVING = "leaving"
 """Between adapters: whatever you have to hand over, do not give it to me."""
-
-NOTHING: dict[str, Any] = {}
 
 MOST_WAITING = 100_000
 MOST_LISTED = 1000
@@ -81,7 +62,7 @@ FAREWELL = 3.0
 """Seconds that a pool takes to hand over what others need when its node leaves."""
 
 
-class Pool(AnyPool):
+class Pool(Adapter, AnyPool):
     """A named set of k permits, shared by all nodes that have heard of it.
 
     Do not make one yourself: ask :meth:`meshlock.Node.pool` for it.
@@ -97,15 +78,10 @@ class Pool(AnyPool):
         promises: Promises | None = None,
         willing: bool = True,
     ) -> None:
-        self.name = name
-        self.me = me
-        self.mesh = mesh
+        super().__init__(name, me, mesh, recording)
         self.views = views
-        self.recording = recording
         self.promises = promises
         self.willing = willing  # to be a member
-        self.configuration: PoolConfiguration | None = None
-        self.identity = 0
         self.asked_permits: int | None = None  # what our own user thinks k is
         self.founding = False
         self.ready = asyncio.Event()
@@ -116,32 +92,13 @@ class Pool(AnyPool):
         self.unseen = 0.0
         self.since = 0.0  # when the pool became known here
         self.watching: asyncio.TimerHandle | None = None  # the token of a pool without leases
-
-        self.out: list[Effect] = []
-        self.core: Node | None = None
-        self.members: Members | None = None  # None: a pool without recovery
-        self.algorithm: Algorithm | None = None
-        self.shapes: dict[str, Shape] = {}
-        self.choosing = False
-        self.reliable = False  # may any two nodes write to each other, whatever links there are?
-        self.names: dict[int, str] = {}  # nodes by number ...
-        self.numbers: dict[str, int] = {}  # ... and by name
         self.peers = Peers(self)
         self.holder_query = HolderQuery(self)
         self.change_requests = ChangeRequests(self)
         self.pictured: asyncio.Future[dict[str, View]]
         self.pictured_at = -PICTURED_FOR
-
-        self.clients: dict[int, Waiter] = {}
-        self.last_client = 0
-        self.pulling = 0  # of these: who has the token come for nobody
-        self.many_clients = True
-        self.serving: Waiter | None = None  # of an algorithm that takes one client at a time
-        self.queue = ClientQueue()  # those behind it
-        self.returning: list[int] = []  # granted to nobody
-        self.again: list[Waiter] = []  # granted too late to be told
+        self.pulling = 0  # of our clients: who has the token come for nobody
         self.closed = False
-        self.measures = Measures()
 
     # -- for clients -------------------------------------------------------------------
 
@@ -431,7 +388,7 @@ class Pool(AnyPool):
         async with asyncio.timeout(limits.timeout(timeout)):
             return await self.members.change(name, add is not None)
 
-    # -- clients and the algorithm -----------------------------------------------------
+    # -- requests ----------------------------------------------------------------------
 
     def new_waiter(self, want: int, priority: int, label: str) -> Waiter:
         if len(self.clients) >= MOST_WAITING:
@@ -441,51 +398,6 @@ class Pool(AnyPool):
             )
         want, priority = int(want), int(priority)  # of whatever class they were
         return self.numbered(Waiter(0, want, priority, monotonic(), label))
-
-    def numbered(self, waiter: Waiter) -> Waiter:
-        """By which the algorithm knows it; each only once."""
-        self.last_client = waiter.number = self.last_client + 1
-        self.clients[waiter.number] = waiter
-        return waiter
-
-    def ask(self, waiter: Waiter) -> Grant | None:
-        """Submit the request; the grant, if there is one at once."""
-        if self.many_clients:
-            self.submit(waiter)
-        elif self.serving is None:
-            self.serving = waiter
-            self.submit(waiter)
-        else:
-            self.queue.add(waiter.number, waiter.priority)
-        self.mesh.flush()
-        if waiter.failure is not None:
-            raise waiter.failure
-        return waiter.grant
-
-    def submit(self, waiter: Waiter) -> None:
-        """What cannot be carried out fails alone: only whoever asked for it is told."""
-        core = self.before()
-        cause = {"client": waiter.number, "want": waiter.want, "priority": waiter.priority}
-        try:
-            core.request(waiter.number, waiter.want, waiter.priority)
-            self.carry_out("request", cause)
-        except Exception as error:
-            self.mesh.failures.note("request")
-            self.mesh.failures.run("request", self.fail, waiter, error)
-
-    def fail(self, waiter: Waiter, error: Exception) -> None:
-        waiter.failure = error
-        if waiter.future is not None and not waiter.future.done():
-            waiter.future.set_exception(error)
-        self.abandon(waiter)
-
-    def abandon(self, waiter: Waiter) -> None:
-        """Nobody waits for this any more."""
-        waiter.abandoned = True
-        if waiter.grant is not None:
-            waiter.grant.release()
-        elif self.many_clients and self.core is not None:
-            self.withdraw(waiter)
 
     def change_priority(self, request: Acquire, priority: int) -> None:
         """Of a request, which may wait already; whoever has its permits has no more use for it."""
@@ -503,46 +415,6 @@ class Pool(AnyPool):
             self.carry_out("priority", {"client": number, "priority": priority})
             self.mesh.flush()
 
-    def withdraw(self, waiter: Waiter) -> None:
-        """If the algorithm can; else what comes is released at once."""
-        core = self.before()
-        if core.withdraw(waiter.number):
-            del self.clients[waiter.number]
-            self.carry_out("withdraw", {"client": waiter.number})
-            self.mesh.flush()
-
-    def release(self, number: int) -> None:
-        self.leave(number)
-        self.mesh.flush()
-
-    def until(self, number: int) -> float | None:
-        """When the lease of this grant ends, where there are leases."""
-        return None if self.members is None else self.members.until(number)
-
-    def release_some(self, number: int, permits: int) -> None:
-        self.clients[number].want -= permits
-        self.before().release_some(number, permits)
-        self.carry_out("give-back", {"client": number, "permits": permits})
-        self.mesh.flush()
-
-    def leave(self, number: int) -> None:
-        del self.clients[number]
-        core = self.before()
-        core.release(number)
-        self.carry_out("leave", {"client": number})
-        if self.serving is not None and self.serving.number == number:
-            self.serving = None
-            self.serve_next()
-
-    def serve_next(self) -> None:
-        while self.serving is None and len(self.queue) > 0:
-            waiter = self.clients[self.queue.take()]
-            if waiter.abandoned:
-                del self.clients[waiter.number]
-            else:
-                self.serving = waiter
-                self.submit(waiter)
-
     def pull(self) -> None:
         """Have the token come here, on behalf of nobody: its holder wants to leave."""
         if self.pulling in self.clients:
@@ -551,208 +423,6 @@ class Pool(AnyPool):
         waiter.abandoned = True
         self.pulling = waiter.number
         self.ask(waiter)
-
-    # -- one step: call a handler, carry out its effects, write the trace --------------
-
-    def before(self) -> Node:
-        """The node, ready to be called: it knows the time, and its choice is made."""
-        core, members = self.core, self.members
-        assert core is not None
-        if members is not None:
-            members.tell_time()
-        if self.choosing:
-            choices = core.choices()
-            if choices > 1:
-                core.choose(random.randrange(choices))
-        return core
-
-    def carry_out(self, event: str, cause: dict[str, Any]) -> None:
-        """Do what the handler asked for, but for what has to wait until a promise is on disk."""
-        effects = self.out[:]
-        self.out.clear()
-        if self.members is not None and effects:
-            effects = self.members.disk.pass_on(effects)
-        self.do(event, cause, effects)
-
-    def do(self, event: str, cause: dict[str, Any], effects: list[Effect]) -> None:
-        """In order; an effect that fails does not stop the rest."""
-        members = self.members
-        failure: Exception | None = None
-        for effect in effects:
-            try:
-                if isinstance(effect, Message):
-                    self.carry(effect)
-                elif isinstance(effect, Enter):
-                    self.enters(effect)
-                elif isinstance(effect, Lost):
-                    self.revoke(effect.client)
-                elif isinstance(effect, Conflict) and members is not None:
-                    self.peers.conflicts[members.name(effect.node)] = members.conflict(effect)
-            except Exception as error:
-                failure = failure or error
-        if self.recording is not None:
-            self.recording.step(self, event, cause, effects)
-        while self.returning:
-            number = self.returning.pop()
-            if number in self.clients:  # else its lease has ended meanwhile
-                self.leave(number)
-        while self.again:
-            self.submit(self.numbered(self.again.pop()))
-        if members is not None:
-            members.sleep_until_due()
-        if failure is not None:
-            raise failure
-
-    def enters(self, enter: Enter) -> None:
-        waiter = self.clients[enter.client]
-        if enter.fence and self.configuration is not None:
-            enter.fence += self.configuration.fences
-        if self.measures.entries == 0 and self.members is not None:
-            self.mesh.loop.call_soon(self.peers.inform_all)  # that the pool is used now
-        waiter.since = monotonic()
-        self.measures.enters(waiter.priority, waiter.since - waiter.asked)
-        if waiter.abandoned:
-            self.returning.append(enter.client)
-            return
-        slots = self.slot_names(enter.slots) if enter.slots else ()
-        grant = Grant(self, enter.client, waiter.want, waiter.priority, enter.fence, slots)
-        waiter.grant = grant
-        grant.permits = enter.permits
-        if waiter.future is not None and not waiter.future.done():
-            waiter.future.set_result(grant)
-
-    def slot_names(self, slots: tuple[int, ...]) -> tuple[str, ...]:
-        names = self.members.slot_names() if self.members is not None else ()
-        # nobody may have more than were named, but a member can say so: they go by number
-        return tuple([names[slot] if slot < len(names) else str(slot) for slot in slots])
-
-    def revoke(self, number: int) -> None:
-        """The lease of this grant ended: the client must have stopped by now. If it could not even
-        be told that it began, it asks again."""
-        waiter = self.clients.pop(number)
-        if waiter.grant is not None:
-            self.measures.lost += 1
-            waiter.grant.revoke()
-        elif not waiter.abandoned:
-            self.again.append(waiter)
-
-    # -- messages ----------------------------------------------------------------------
-
-    def carry(self, message: Message) -> None:
-        """With the guarantee that it needs: reliable in networks where links do not matter; over
-        the link, in order, where they do; recovery repeats what it says itself."""
-        kind, seal, members = message.kind, message.seal, self.members
-        peer = self.names.get(message.receiver)
-        if peer is None:
-            return
-        self.measures.sends(kind)
-        if seal is not None and seal.returned and members is not None:
-            seal.proofs = members.proofs.attach(seal.returned)
-        payload = self.shapes[kind].pack(message)
-        since = boot = 0
-        if seal is not None:
-            boot = seal.boot
-            if seal.state is not None and members is not None:
-                since = members.clock  # its lease goes on running
-        content = Content(self.name, self.identity, kind, payload, since, boot)
-        near = peer in self.peers.near
-        if members is None:
-            custody = self.reliable or message.tokens() > 0 or message.permits() > 0
-            linked = custody or near
-        else:
-            way = carrier(message, not self.reliable)
-            custody = way == RELIABLE
-            linked = custody or (way == LINK and (near or seal is None))
-        if linked:
-            self.mesh.send(peer, content, custody, message.urgent)
-            if self.recording is not None:
-                message.serial = self.mesh.sessions[peer].last(custody)
-        elif self.members is not None:
-            self.mesh.router.send(peer, content, message.urgent)
-
-    def receive(self, sender: str, frame: Carry | Routed) -> None:
-        shape = self.shapes.get(frame.kind)
-        if shape is not None:
-            if frame.identity == self.identity:  # else it is of another pool of this name
-                self.deliver(sender, frame, shape)
-        elif frame.kind == CONFIGURATION and isinstance(frame, Carry):
-            self.peers.receive(sender, frame.payload)
-        elif self.core is None:
-            self.peers.wait(sender, frame)
-        elif frame.kind == PULL:
-            if frame.identity == self.identity:
-                self.pull()
-        elif frame.kind == LEAVING:
-            self.peers.leaving |= {sender} & self.peers.near
-        elif frame.kind in (LOOK, SEEN):
-            if frame.identity == self.identity:
-                self.holder_query.receive(sender, frame.kind, frame.payload)
-        elif frame.kind in (CHANGE, CHANGED):
-            if frame.identity == self.identity:
-                self.change_requests.receive(sender, frame.kind, frame.payload)
-        else:
-            raise BadFrame(f"an unknown message {frame.kind[:64]!r}")
-
-    def deliver(self, sender: str, frame: Carry | Routed, shape: Shape) -> None:
-        number = self.numbers.get(sender)
-        if number is None:
-            number = self.stranger(sender)
-        core = self.before()
-        message = shape.message(core.me, frame.payload)
-        message.sender = number
-        seal, size = message.seal, len(frame.payload)
-        if seal is not None and seal.state is not None:
-            if frame.stamp is None:
-                raise BadFrame(f"a {frame.kind} with a token without its age")
-            seal.travelled = int(self.mesh.age(frame.stamp) * (1 + 2 * DRIFT)) // 1000 + 1
-        self.measures.received += 1
-        validation = self.members.validation if self.members is not None else None
-        if (
-            validation is not None
-            and self.is_checked(seal)
-            and not validation.admits(sender, message, size)
-        ):
-            self.carry_out("timer", {})  # it may have led to a question
-            return
-        cause = NOTHING
-        if self.recording is not None:
-            message.serial = self.serial(sender, frame)
-            cause = self.recording.delivery(message)
-        core.receive(message)
-        self.carry_out("deliver", cause)
-
-    def is_checked(self, seal: Seal | None) -> bool:
-        """What the algorithm inside says without the token can do no harm."""
-        return seal is None or seal.state is not None or len(seal.returned) > 0 or self.reliable
-
-    def serial(self, sender: str, frame: Carry | Routed) -> int:
-        """The message's name in the trace, the same at both ends."""
-        if isinstance(frame, Routed):
-            return serial(0, 0, frame.number)
-        return serial(self.mesh.sessions[sender].generation, frame.number, frame.custody)
-
-    # -- nodes and numbers -------------------------------------------------------------
-
-    def meet(self, name: str) -> int:
-        """A node that takes part, or may: its number."""
-        number = self.numbers.get(name)
-        if number is None:
-            assert self.configuration is not None
-            number = self.numbers[name] = self.configuration.number(name)
-            self.names[number] = name
-        return number
-
-    def stranger(self, name: str) -> int:
-        """Somebody writes to us whom we have not met."""
-        if self.reliable and self.members is None:
-            raise BadFrame(f"a message of {name}, which is not a node of this pool")
-        if len(self.numbers) > 2 * limits.MOST_NODES:
-            raise BadFrame("a message of more nodes than allowed")
-        return self.meet(name)
-
-    def forget(self) -> None:
-        self.names.clear()
-        self.numbers.clear()
 
     # -- the pool and the links --------------------------------------------------------
 
@@ -873,6 +543,26 @@ class Pool(AnyPool):
         """The mesh is another one; algorithms that know only neighbours do not care."""
         if self.members is not None:
             self.members.map_changed()
+
+    def hear(self, sender: str, frame: Carry | Routed) -> None:
+        ours = frame.identity == self.identity
+        if frame.kind == CONFIGURATION and isinstance(frame, Carry):
+            self.peers.receive(sender, frame.payload)
+        elif self.core is None:
+            self.peers.wait(sender, frame)
+        elif frame.kind == PULL:
+            if ours:
+                self.pull()
+        elif frame.kind == LEAVING:
+            self.peers.leaving |= {sender} & self.peers.near
+        elif frame.kind in (LOOK, SEEN):
+            if ours:
+                self.holder_query.receive(sender, frame.kind, frame.payload)
+        elif frame.kind in (CHANGE, CHANGED):
+            if ours:
+                self.change_requests.receive(sender, frame.kind, frame.payload)
+        else:
+            raise BadFrame(f"an unknown message {frame.kind[:64]!r}")
 
     def describe(self) -> dict[str, Any]:
         configuration, core = self.configuration, self.core

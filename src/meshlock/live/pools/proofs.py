@@ -13,9 +13,9 @@ so itself: the founder commits itself when it mints the token.
 
 from __future__ import annotations
 
-import secrets
 import struct
 from hashlib import blake2b
+from secrets import randbits
 
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.records import Entry, Fence, Returns
@@ -32,7 +32,7 @@ Proof = bytes
 class Proofs:
     def __init__(self, node: Layer) -> None:
         self.node = node
-        self.key = secrets.randbits(256).to_bytes(32)  # of this life
+        self.key = randbits(256).to_bytes(32)  # of this life
         self.told: dict[Fence, Proof] = {}  # of others, which go along with what is pending
 
     def minted(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:

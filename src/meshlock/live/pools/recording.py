@@ -29,6 +29,7 @@ from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter, arguments
 
 if TYPE_CHECKING:
+    from meshlock.live.pools.adapter import Adapter
     from meshlock.live.pools.members import Members
     from meshlock.live.pools.pool import Pool
 
@@ -153,7 +154,7 @@ class Recording:
         cause = {"id": message.serial, "from": message.sender, "message": message.kind}
         return {**cause, "args": arguments(message)}
 
-    def step(self, pool: Pool, event: str, cause: dict[str, Any], effects: list[Effect]) -> None:
+    def step(self, pool: Adapter, event: str, cause: dict[str, Any], effects: list[Effect]) -> None:
         core = pool.core
         assert core is not None
         if pool.members is None:

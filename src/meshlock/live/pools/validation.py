@@ -20,7 +20,7 @@ What members, and whoever has the token, can do all the same is said in docs/ope
 
 from __future__ import annotations
 
-import time
+from time import time
 from typing import TYPE_CHECKING, TypeVar
 
 from meshlock.algorithms.interface import Message
@@ -124,7 +124,7 @@ class Validation:
 
     def is_beyond(self, epoch: Epoch) -> bool:
         """Further ahead than it can be."""
-        known, wall, now = self.node.promised.counter, int(time.time()) - ERA, self.mesh.time()
+        known, wall, now = self.node.promised.counter, int(time()) - ERA, self.mesh.time()
         if self.known == 0:
             self.known, self.known_at = known, now
         if wall <= 0 and known == 0:

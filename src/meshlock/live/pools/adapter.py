@@ -1,0 +1,353 @@
+"""Between the algorithm and the world: calls its handlers and carries out their effects.
+
+The algorithm's node is the same object that is simulated and checked, and in a pool with members
+so is the layer of recovery around it. Its handlers are called one at a time; then messages leave
+with the guarantee that they need, clients get their grants or lose them, promises go to the disk.
+
+Every message passes here twice, so this file is compiled where there is a compiler; what users
+call, and what is rare, is in :mod:`.pool`.
+"""
+
+from __future__ import annotations
+
+from random import randrange
+from time import monotonic
+from typing import TYPE_CHECKING, Any, cast
+
+from meshlock.algorithms.clients import ClientQueue
+from meshlock.algorithms.interface import (
+    Algorithm,
+    Conflict,
+    Effect,
+    Enter,
+    Lost,
+    Message,
+    Node,
+)
+from meshlock.algorithms.recovery.messages import LINK, RELIABLE, carrier
+from meshlock.algorithms.recovery.records import Seal
+from meshlock.algorithms.subclassing import mypyc_attr
+from meshlock.live.links.frames import BadFrame, Carry, Content, Routed
+from meshlock.live.links.mesh import DRIFT, Mesh
+from meshlock.live.links.session import serial
+from meshlock.live.machine import limits
+from meshlock.live.pools.fields import Shape
+from meshlock.live.pools.grants import AnyPool, Grant, Waiter
+from meshlock.live.pools.measures import Measures
+from meshlock.live.pools.members import Members
+from meshlock.live.pools.pool_configuration import PoolConfiguration
+
+if TYPE_CHECKING:
+    from meshlock.live.pools.peers import Peers
+    from meshlock.live.pools.recording import Recording
+
+NOTHING: dict[str, Any] = {}
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Adapter:
+    def __init__(self, name: str, me: str, mesh: Mesh, recording: Recording | None) -> None:
+        self.name = name
+        self.me = me
+        self.mesh = mesh
+        self.recording = recording
+        self.configuration: PoolConfiguration | None = None
+        self.identity = 0
+        self.peers: Peers
+
+        self.out: list[Effect] = []
+        self.core: Node | None = None
+        self.members: Members | None = None  # None: a pool without recovery
+        self.algorithm: Algorithm | None = None
+        self.shapes: dict[str, Shape] = {}
+        self.choosing = False
+        self.reliable = False  # may any two nodes write to each other, whatever links there are?
+        self.names: dict[int, str] = {}  # nodes by number ...
+        self.numbers: dict[str, int] = {}  # ... and by name
+
+        self.clients: dict[int, Waiter] = {}
+        self.last_client = 0
+        self.many_clients = True
+        self.serving: Waiter | None = None  # of an algorithm that takes one client at a time
+        self.queue = ClientQueue()  # those behind it
+        self.returning: list[int] = []  # granted to nobody
+        self.again: list[Waiter] = []  # granted too late to be told
+        self.measures = Measures()
+
+    # -- clients and the algorithm -----------------------------------------------------
+
+    def numbered(self, waiter: Waiter) -> Waiter:
+        """By which the algorithm knows it; each only once."""
+        self.last_client = waiter.number = self.last_client + 1
+        self.clients[waiter.number] = waiter
+        return waiter
+
+    def ask(self, waiter: Waiter) -> Grant | None:
+        """Submit the request; the grant, if there is one at once."""
+        if self.many_clients:
+            self.submit(waiter)
+        elif self.serving is None:
+            self.serving = waiter
+            self.submit(waiter)
+        else:
+            self.queue.add(waiter.number, waiter.priority)
+        self.mesh.flush()
+        if waiter.failure is not None:
+            raise waiter.failure
+        return waiter.grant
+
+    def submit(self, waiter: Waiter) -> None:
+        """What cannot be carried out fails alone: only whoever asked for it is told."""
+        core = self.before()
+        number, want, priority = waiter.number, waiter.want, waiter.priority
+        try:
+            core.request(number, want, priority)
+            cause = NOTHING
+            if self.recording is not None:
+                cause = {"client": number, "want": want, "priority": priority}
+            self.carry_out("request", cause)
+        except Exception as error:
+            self.mesh.failures.note("request")
+            self.mesh.failures.run("request", self.fail, waiter, error)
+
+    def fail(self, waiter: Waiter, error: Exception) -> None:
+        waiter.failure = error
+        if waiter.future is not None and not waiter.future.done():
+            waiter.future.set_exception(error)
+        self.abandon(waiter)
+
+    def abandon(self, waiter: Waiter) -> None:
+        """Nobody waits for this any more."""
+        waiter.abandoned = True
+        if waiter.grant is not None:
+            waiter.grant.release()
+        elif self.many_clients and self.core is not None:
+            self.withdraw(waiter)
+
+    def withdraw(self, waiter: Waiter) -> None:
+        """If the algorithm can; else what comes is released at once."""
+        core = self.before()
+        if core.withdraw(waiter.number):
+            del self.clients[waiter.number]
+            self.carry_out("withdraw", {"client": waiter.number})
+            self.mesh.flush()
+
+    def release(self, number: int) -> None:
+        self.leave(number)
+        self.mesh.flush()
+
+    def release_some(self, number: int, permits: int) -> None:
+        self.clients[number].want -= permits
+        self.before().release_some(number, permits)
+        self.carry_out("give-back", {"client": number, "permits": permits})
+        self.mesh.flush()
+
+    def until(self, number: int) -> float | None:
+        """When the lease of this grant ends, where there are leases."""
+        return None if self.members is None else self.members.until(number)
+
+    def leave(self, number: int) -> None:
+        del self.clients[number]
+        core = self.before()
+        core.release(number)
+        self.carry_out("leave", NOTHING if self.recording is None else {"client": number})
+        if self.serving is not None and self.serving.number == number:
+            self.serving = None
+            self.serve_next()
+
+    def serve_next(self) -> None:
+        while self.serving is None and len(self.queue) > 0:
+            waiter = self.clients[self.queue.take()]
+            if waiter.abandoned:
+                del self.clients[waiter.number]
+            else:
+                self.serving = waiter
+                self.submit(waiter)
+
+    # -- one step: call a handler, carry out its effects, write the trace --------------
+
+    def before(self) -> Node:
+        """The node, ready to be called: it knows the time, and its choice is made."""
+        core, members = self.core, self.members
+        assert core is not None
+        if members is not None:
+            members.tell_time()
+        if self.choosing:
+            choices = core.choices()
+            if choices > 1:
+                core.choose(randrange(choices))
+        return core
+
+    def carry_out(self, event: str, cause: dict[str, Any]) -> None:
+        """Do what the handler asked for, but for what has to wait until a promise is on disk."""
+        effects = self.out[:]
+        self.out.clear()
+        if self.members is not None and effects:
+            effects = self.members.disk.pass_on(effects)
+        self.do(event, cause, effects)
+
+    def do(self, event: str, cause: dict[str, Any], effects: list[Effect]) -> None:
+        """In order; an effect that fails does not stop the rest."""
+        members = self.members
+        failure: Exception | None = None
+        for effect in effects:
+            try:
+                if isinstance(effect, Message):
+                    self.carry(effect)
+                elif isinstance(effect, Enter):
+                    self.enters(effect)
+                elif isinstance(effect, Lost):
+                    self.revoke(effect.client)
+                elif isinstance(effect, Conflict) and members is not None:
+                    self.peers.conflicts[members.name(effect.node)] = members.conflict(effect)
+            except Exception as error:
+                failure = failure or error
+        if self.recording is not None:
+            self.recording.step(self, event, cause, effects)
+        while self.returning:
+            number = self.returning.pop()
+            if number in self.clients:  # else its lease has ended meanwhile
+                self.leave(number)
+        while self.again:
+            self.submit(self.numbered(self.again.pop()))
+        if members is not None:
+            members.sleep_until_due()
+        if failure is not None:
+            raise failure
+
+    def enters(self, enter: Enter) -> None:
+        waiter = self.clients[enter.client]
+        if enter.fence and self.configuration is not None:
+            enter.fence += self.configuration.fences
+        if self.measures.entries == 0 and self.members is not None:
+            self.mesh.loop.call_soon(self.peers.inform_all)  # that the pool is used now
+        waiter.since = monotonic()
+        self.measures.enters(waiter.priority, waiter.since - waiter.asked)
+        if waiter.abandoned:
+            self.returning.append(enter.client)
+            return
+        slots = self.slot_names(enter.slots) if enter.slots else ()
+        pool = cast(AnyPool, self)
+        grant = Grant(pool, enter.client, waiter.want, waiter.priority, enter.fence, slots)
+        waiter.grant = grant
+        grant.permits = enter.permits
+        if waiter.future is not None and not waiter.future.done():
+            waiter.future.set_result(grant)
+
+    def slot_names(self, slots: tuple[int, ...]) -> tuple[str, ...]:
+        names = self.members.slot_names() if self.members is not None else ()
+        # nobody may have more than were named, but a member can say so: they go by number
+        return tuple([names[slot] if slot < len(names) else str(slot) for slot in slots])
+
+    def revoke(self, number: int) -> None:
+        """The lease of this grant ended: the client must have stopped by now. If it could not even
+        be told that it began, it asks again."""
+        waiter = self.clients.pop(number)
+        if waiter.grant is not None:
+            self.measures.lost += 1
+            waiter.grant.revoke()
+        elif not waiter.abandoned:
+            self.again.append(waiter)
+
+    # -- messages ----------------------------------------------------------------------
+
+    def carry(self, message: Message) -> None:
+        """With the guarantee that it needs: reliable in networks where links do not matter; over
+        the link, in order, where they do; recovery repeats what it says itself."""
+        kind, seal, members = message.kind, message.seal, self.members
+        peer = self.names.get(message.receiver)
+        if peer is None:
+            return
+        self.measures.sends(kind)
+        since = boot = 0
+        if seal is not None:
+            boot = seal.boot
+            if members is not None:
+                if seal.returned:
+                    seal.proofs = members.proofs.attach(seal.returned)
+                if seal.state is not None:
+                    since = members.clock  # its lease goes on running
+        payload = self.shapes[kind].pack(message)
+        content = Content(self.name, self.identity, kind, payload, since, boot)
+        if members is None:
+            custody = self.reliable or message.tokens() > 0 or message.permits() > 0
+            linked = custody or peer in self.peers.near
+        else:
+            way = carrier(message, not self.reliable)
+            custody = way == RELIABLE
+            linked = custody or (way == LINK and (seal is None or peer in self.peers.near))
+        if linked:
+            self.mesh.send(peer, content, custody, message.urgent)
+            if self.recording is not None:
+                message.serial = self.mesh.sessions[peer].last(custody)
+        elif members is not None:
+            self.mesh.router.send(peer, content, message.urgent)
+
+    def receive(self, sender: str, frame: Carry | Routed) -> None:
+        shape = self.shapes.get(frame.kind)
+        if shape is None:
+            self.hear(sender, frame)
+        elif frame.identity == self.identity:  # else it is of another pool of this name
+            self.deliver(sender, frame, shape)
+
+    def hear(self, sender: str, frame: Carry | Routed) -> None:
+        """What adapters say to each other."""
+        raise NotImplementedError
+
+    def deliver(self, sender: str, frame: Carry | Routed, shape: Shape) -> None:
+        number = self.numbers.get(sender)
+        if number is None:
+            number = self.stranger(sender)
+        core, members = self.before(), self.members
+        payload = frame.payload
+        message = shape.message(core.me, payload)
+        message.sender = number
+        seal = message.seal
+        if seal is not None and seal.state is not None:
+            if frame.stamp is None:
+                raise BadFrame(f"a {frame.kind} with a token without its age")
+            seal.travelled = int(self.mesh.age(frame.stamp) * (1 + 2 * DRIFT)) // 1000 + 1
+        self.measures.received += 1
+        validation = members.validation if members is not None and self.is_checked(seal) else None
+        if validation is not None and not validation.admits(sender, message, len(payload)):
+            self.carry_out("timer", NOTHING)  # it may have led to a question
+            return
+        cause = NOTHING
+        if self.recording is not None:
+            message.serial = self.serial(sender, frame)
+            cause = self.recording.delivery(message)
+        core.receive(message)
+        self.carry_out("deliver", cause)
+
+    def is_checked(self, seal: Seal | None) -> bool:
+        """What the algorithm inside says without the token can do no harm."""
+        return seal is None or seal.state is not None or len(seal.returned) > 0 or self.reliable
+
+    def serial(self, sender: str, frame: Carry | Routed) -> int:
+        """The message's name in the trace, the same at both ends."""
+        if isinstance(frame, Routed):
+            return serial(0, 0, frame.number)
+        return serial(self.mesh.sessions[sender].generation, frame.number, frame.custody)
+
+    # -- nodes and numbers -------------------------------------------------------------
+
+    def meet(self, name: str) -> int:
+        """A node that takes part, or may: its number."""
+        number = self.numbers.get(name)
+        if number is None:
+            assert self.configuration is not None
+            number = self.numbers[name] = self.configuration.number(name)
+            self.names[number] = name
+        return number
+
+    def stranger(self, name: str) -> int:
+        """Somebody writes to us whom we have not met."""
+        if self.reliable and self.members is None:
+            raise BadFrame(f"a message of {name}, which is not a node of this pool")
+        if len(self.numbers) > 2 * limits.MOST_NODES:
+            raise BadFrame("a message of more nodes than allowed")
+        return self.meet(name)
+
+    def forget(self) -> None:
+        self.names.clear()
+        self.numbers.clear()
