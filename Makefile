@@ -51,7 +51,7 @@ dist/compiled: $(VENV)/build pyproject.toml README.md LICENSE $(shell git ls-fil
 .venv-compiled/done: dist/compiled
 	$(PYTHON) -m venv .venv-compiled
 	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1' simpy
-	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check '.[plot,live,discovery,web]' --group dev
+	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check '.[plot,live,discovery,web,fast]' --group dev
 	.venv-compiled/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/*.whl
 	touch $@
 

@@ -212,8 +212,9 @@ class Fleet:
         permits: int,
         members: int = 0,
         folder: Path | None = None,
+        python: str = sys.executable,
     ) -> None:
-        command = [sys.executable, __file__, "--worker"]
+        command = [python, __file__, "--worker"]
         names = [f"n{number}" for number in range(members)]
         place = str(folder) if folder is not None else ""
         self.processes = [

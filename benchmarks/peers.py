@@ -7,14 +7,15 @@ is a row that says why, and so is what fails; the rest goes on.
     apt-get install redis-server postgresql etcd-server; pip install redis 'psycopg[binary]'
 
 meshlock is as users have it: permits under leases that a majority of three members renews, promises
-kept in a folder. *TLS* adds what protects links elsewhere than on loopback, *agent* is three agents
-whose clients are programs (`meshlock.connect`), *no leases* is the pool of the papers.
+kept in a folder. *TLS* adds what protects links elsewhere than on loopback, *compiled* is the same
+from the compiled wheel (`make .venv-compiled/done`), *agent* is three agents whose clients are
+programs (`meshlock.connect`), *no leases* is the pool of the papers.
 
 Every client is a process of its own. It notes when it asked, entered and left; hand-overs,
 fairness and violations are found from those stamps, whoever made them.
 
     python benchmarks/peers.py                      # everything once, about five minutes
-    python benchmarks/peers.py --rounds 3 --docs    # medians; writes its page in docs/, picture too
+    python benchmarks/peers.py --rounds 3 --docs    # medians; tables and picture into the docs
     python benchmarks/peers.py --only meshlock redis --phase held contended
 
 Phases: uncontended (one client), contended (8, k = 1), held (3 clients, 5 ms each: the machine
@@ -40,7 +41,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,10 @@ from live import (
     percentile,
     raw_hop,
 )
+
+ROOT = Path(__file__).parents[1]
+COMPILED = ROOT / ".venv-compiled" / "bin" / "python"
+"""Where the compiled wheel is installed, if it is."""
 
 LOCK = 4711
 """PostgreSQL knows its advisory locks by number."""
@@ -364,14 +369,24 @@ class Peer:
         return server_seconds(self.pid) if self.pid else 0.0
 
 
+def compiled_python() -> str:
+    where = "import meshlock.live.pools.adapter as adapter, uvloop; print(adapter.__file__)"
+    if COMPILED.exists():
+        done = subprocess.run([COMPILED, "-c", where], capture_output=True, text=True, check=False)
+        if done.stdout.strip().endswith(".so"):
+            return str(COMPILED)
+    raise Missing("no compiled wheel is installed here: make .venv-compiled/done")
+
+
 @contextlib.contextmanager
-def leases_peer(folder: Path, tls: bool = False) -> Iterator[Peer]:
+def leases_peer(folder: Path, tls: bool = False, compiled: bool = False) -> Iterator[Peer]:
     """A pool that survives crashes; three members, so that two are a majority."""
+    python = compiled_python() if compiled else sys.executable
 
     def fleet(phase: str, size: int, permits: int) -> Fleet:
         size = max(size, 3)
         place = Path(tempfile.mkdtemp(dir=folder))
-        made = Fleet(size, complete(size), tls, permits, members=3, folder=place)
+        made = Fleet(size, complete(size), tls, permits, 3, place, python)
         made.work([0], work=0.01, hold=0)  # such a pool takes a while to be born
         return made
 
@@ -400,6 +415,8 @@ def served(kind: str, server: Callable[[Path], Any]) -> Callable[[Path], Any]:
 PEERS: dict[str, Callable[[Path], contextlib.AbstractContextManager[Peer]]] = {
     "meshlock": leases_peer,
     "meshlock TLS": lambda folder: leases_peer(folder, tls=True),
+    "meshlock compiled": lambda folder: leases_peer(folder, compiled=True),
+    "meshlock compiled TLS": lambda folder: leases_peer(folder, tls=True, compiled=True),
     "meshlock agent": agent_peer,
     "meshlock no leases": bare_peer,
     "redis": served("redis", redis_server),
@@ -407,6 +424,7 @@ PEERS: dict[str, Callable[[Path], contextlib.AbstractContextManager[Peer]]] = {
     "etcd": served("etcd", etcd_server),
 }
 
+SERVERS = ("redis", "postgresql", "etcd")
 ONE_PERMIT = ("postgresql", "etcd")
 """Whose locks have no more."""
 
@@ -485,7 +503,7 @@ COLUMNS = {  # of the table that is printed: key, heading, format
     "seconds": ("recovers", "{:.2f} s"),
     "others_busy_cores": ("others", "{:.1f} cores"),
 }
-LINE = "{:<12}{:<20}" + "{:>14}" * len(COLUMNS)
+LINE = "{:<12}{:<22}" + "{:>14}" * len(COLUMNS)
 
 ROWS = [  # of the table in the documentation
     ("8 clients, k = 1: entries per second", "contended", "entries_per_s"),
@@ -501,17 +519,20 @@ ROWS = [  # of the table in the documentation
     ("one client: cycle", "uncontended", "cycle_us_p50"),
     ("the holder is killed: the waiter enters after", "crash", "seconds"),
 ]
+SHORT = [ROWS[0], ROWS[1], ROWS[2], ROWS[7], ROWS[11]]
+"""Of the table in the README."""
 UNITS = {"cpu_us_per_entry": "{:,.0f} us"}
 LESS_IS_BETTER = ("us", "hops", "seconds")
-PAGE = Path(__file__).parents[1] / "docs" / "how-it-works" / "measurements.md"
+PICTURE = ROOT / "docs" / "pictures" / "peers.svg"
 BEGIN, END = "<!-- peers: begin -->\n", "<!-- peers: end -->"
+"""Tables stand between these, in one page of the docs and in the README."""
 
 
 def line(phase: str, name: str, row: dict[str, Any]) -> str:
     if "failed" in row:
-        return f"{phase:<12}{name:<20}  failed: {row['failed']}"
+        return f"{phase:<12}{name:<22}  failed: {row['failed']}"
     if "waited_s" in row:
-        return f"{phase:<12}{name:<20}  nobody has entered for {row['waited_s']:g} s"
+        return f"{phase:<12}{name:<22}  nobody has entered for {row['waited_s']:g} s"
     cells = [form.format(row[key]) if key in row else "" for key, (_, form) in COLUMNS.items()]
     bad = f"  {row['violations']} TOO MANY INSIDE" if row.get("violations") else ""
     return LINE.format(phase, name, *cells) + bad
@@ -544,8 +565,9 @@ class Figures:
             return "never"
         return "failed" if rows else ""
 
-    def best(self, phase: str, key: str) -> str | None:
-        values = {name: self.median(name, phase, key) for name in self.names}
+    def best(self, phase: str, key: str, names: Sequence[str]) -> str | None:
+        """Of those: who has the best figure."""
+        values = {name: self.median(name, phase, key) for name in names if name in self.names}
         known = {name: value for name, value in values.items() if value is not None}
         if not known:
             return None
@@ -562,28 +584,48 @@ class Figures:
             f"{statistics.median(busy):.1f} cores (up to {busy[-1]:.1f}) while it was measured"
         )
 
-    def markdown(self, rounds: int, scale: float) -> str:
-        turns = "one turn" if rounds == 1 else f"medians of {rounds} turns"
-        python = f"Python {sys.version.split()[0]}"
+    def table(self, rows: list[tuple[str, str, str]]) -> list[str]:
         lines = [
-            f"One run, the peers in turn, every client a process, {turns} at scale {scale:g}. "
-            f"{self.state_of_the_machine()}. {python}.",
-            "",
             "| | " + " | ".join(self.names) + " |",
             "|---" * (len(self.names) + 1) + "|",
         ]
-        for title, phase, key in ROWS:
-            best = self.best(phase, key)
+        for title, phase, key in rows:
+            best = self.best(phase, key, self.names)
             cells = [self.cell(name, phase, key) for name in self.names]
             cells = [
                 f"**{cell}**" if name == best else cell
                 for name, cell in zip(self.names, cells, strict=True)
             ]
             lines.append(f"| {title} | " + " | ".join(cells) + " |")
+        return lines
+
+    def ratios(self) -> list[str]:
+        """Ours as multiples of the best server's."""
+        ours = [name for name in self.names if name.startswith("meshlock")]
+        lines = ["", "| multiple of the best server's | " + " | ".join(ours) + " |"]
+        lines.append("|---" * (len(ours) + 1) + "|")
+        for title, phase, key in ROWS[:4] + ROWS[6:9]:
+            server = self.best(phase, key, SERVERS)
+            if server is None:
+                continue
+            theirs = self.median(server, phase, key) or 1.0
+            values = [self.median(name, phase, key) for name in ours]
+            cells = ["" if value is None else f"{value / theirs:.2f}" for value in values]
+            lines.append(f"| {title} ({server}) | " + " | ".join(cells) + " |")
+        return lines
+
+    def markdown(self, rounds: int, scale: float, picture: str) -> str:
+        turns = "one turn" if rounds == 1 else f"medians of {rounds} turns"
+        python = f"Python {sys.version.split()[0]}"
+        lines = [
+            f"One run, the peers in turn, every client a process, {turns} at scale {scale:g}. "
+            f"{self.state_of_the_machine()}. {python}.",
+            "",
+            *self.table(ROWS),
+            *self.ratios(),
+        ]
         lines += [f"\n{name}: {reason}." for name, reason in self.missing.items()]
-        return "\n".join(
-            [*lines, "", "![entries per second and CPU per entry](../pictures/peers.svg)"]
-        )
+        return "\n".join([*lines, "", f"![entries per second and CPU per entry]({picture})"])
 
     def draw(self, path: Path) -> None:
         import matplotlib
@@ -611,13 +653,20 @@ class Figures:
         figure.savefig(path)
 
     def write_docs(self, rounds: int, scale: float) -> None:
-        page = PAGE.read_text(encoding="utf-8")
-        head, _, rest = page.partition(BEGIN)
-        _, _, tail = rest.partition(END)
-        PAGE.write_text(
-            f"{head}{BEGIN}{self.markdown(rounds, scale)}\n{END}{tail}", encoding="utf-8"
-        )
-        self.draw(PAGE.parents[1] / "pictures" / "peers.svg")
+        for page in sorted((ROOT / "docs").rglob("*.md")):
+            picture = os.path.relpath(PICTURE, page.parent)
+            replace_between_marks(page, self.markdown(rounds, scale, picture))
+        short = [f"{self.state_of_the_machine()}.", "", *self.table(SHORT)]
+        replace_between_marks(ROOT / "README.md", "\n".join(short))
+        self.draw(PICTURE)
+
+
+def replace_between_marks(page: Path, text: str) -> None:
+    """If there are any on that page."""
+    head, mark, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if mark and end:
+        page.write_text(f"{head}{BEGIN}{text}\n{END}{tail}", encoding="utf-8")
 
 
 def main() -> None:
@@ -639,19 +688,21 @@ def main() -> None:
             folder.chmod(0o755)
             try:
                 peers[name] = stack.enter_context(PEERS[name](folder))
-            except Missing as reason:
-                figures.missing[name] = str(reason)
-                print(f"{'':<12}{name:<20}  left out: {reason}", flush=True)
+            except Exception as reason:  # whatever it is, the others can be had
+                figures.missing[name] = str(reason) or type(reason).__name__
+                print(f"{'':<12}{name:<22}  left out: {figures.missing[name]}", flush=True)
         print(LINE.format("", "", *[heading for heading, _ in COLUMNS.values()]), flush=True)
         for round_ in range(given.rounds):
             for phase in given.phase:
                 for name, peer in peers.items():
                     if phase == "semaphore" and name in ONE_PERMIT:
                         continue
+                    if phase == "crash" and round_ > 0:
+                        continue  # it takes long, and says the same every time
                     row: dict[str, Any] = {"peer": name, "phase": phase, "round": round_}
                     try:
                         row |= measure(peer, phase, given.scale)
-                    except (Failed, OSError, ValueError, ArithmeticError) as error:
+                    except Exception as error:  # one row; the rest goes on
                         row["failed"] = str(error) or type(error).__name__
                     figures.rows.append(row)
                     print(line(phase, name, row), flush=True)
@@ -659,7 +710,7 @@ def main() -> None:
                         given.out.write_text(json.dumps(figures.rows, indent=2) + "\n")
     print(figures.state_of_the_machine())
     if given.rounds > 1:
-        print(figures.markdown(given.rounds, given.scale))
+        print(figures.markdown(given.rounds, given.scale, str(PICTURE)))
     if given.docs:
         figures.write_docs(given.rounds, given.scale)
 
