@@ -64,6 +64,29 @@ async def within(seconds: float, true: Callable[[], object]) -> None:
     assert took < seconds, f"after {took:.2f} s"
 
 
+def test_whoever_has_its_links_looks_again_only_when_something_changes() -> None:
+    async def story(network: Network) -> None:
+        async with wheel(4) as nodes:
+            await within(5.0, lambda: min(degrees(nodes)) >= 3)
+            node = nodes[3].mesh.reach
+            await within(60.0, lambda: all(one.mesh.reach.content for one in nodes))
+            again: list[object] = []
+            node.wanted = lambda friends: iter(again.append(friends) or ())  # type: ignore[method-assign, func-returns-value]
+            await a_while(10.0)
+            assert again == []
+            trying = asyncio.get_running_loop().create_task(asyncio.sleep(1.0))
+            node.dialling["n9"], node.content = trying, False  # who may yet refuse us
+            node.review()
+            assert len(again) == 1 and not node.content
+            del node.dialling["n9"]
+            node.review()
+            assert len(again) == 2 and node.content
+            await kill(network, nodes[0])
+            await within(5.0, lambda: len(again) > 2)
+
+    virtual.run(story)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_death_of_the_node_that_all_name_parts_nobody(seed: int) -> None:
     async def story(network: Network) -> None:

@@ -140,7 +140,8 @@ class Reach:
             self.learn()
         if same and self.content and not self.waits:
             return
-        self.reviewed, self.content = (links, friends), True
+        self.reviewed = (links, friends)
+        self.content = self.dialling.keys() <= self.mesh.linked  # else it is not known yet
         for name in self.wanted(friends):
             self.content = False
             if not self.rate.has(now):

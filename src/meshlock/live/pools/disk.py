@@ -76,9 +76,12 @@ class Disk:
 
     def pass_on(self, effects: list[Effect]) -> list[Effect]:
         """What can be done at once."""
-        keeps = [effect for effect in effects if isinstance(effect, Keep)]
-        if not keeps and not self.is_behind():
-            return effects
+        if not self.is_behind():
+            for effect in effects:
+                if isinstance(effect, Keep):
+                    break
+            else:
+                return effects
         if self.promises is None:
             return [effect for effect in effects if not isinstance(effect, Keep)]
         at_once: list[Effect] = []

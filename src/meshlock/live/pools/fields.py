@@ -179,9 +179,10 @@ class Shape:
             raise BadFrame(f"a {self.name} with wrong fields: {error}") from None
         if not self.sealed:
             return self.kind(receiver, *fields)
-        message = self.kind(receiver, *fields[1:])
-        message.seal = records.Seal(*fields[0][:5])
-        message.seal.proofs = fields[0][5]
+        (epoch, boot, state, left, returned, proofs), *own = fields
+        message = self.kind(receiver, *own)
+        message.seal = seal = records.Seal(epoch, boot, state, left, returned)
+        seal.proofs = proofs
         return message
 
 

@@ -306,10 +306,11 @@ class AnyPool:
         No permits of docks within 0.1 s: 1 free, 2 wanted.
         3 now; fences grow: True
         """
-        from meshlock.live.machine import limits  # blocking clients start without it
+        if timeout is not None:
+            from meshlock.live.machine import limits  # blocking clients start without it
 
-        urgent = urgency(priority, deadline)
-        return Acquire(self, want, urgent, limits.timeout(timeout), label)
+            timeout = limits.timeout(timeout)
+        return Acquire(self, want, urgency(priority, deadline), timeout, label)
 
     async def try_acquire(
         self, want: int = 1, *, priority: int = 0, label: str | None = None

@@ -118,7 +118,7 @@ class Pool(Adapter, AnyPool):
     async def served(self, request: Acquire) -> Grant:
         """Wait for its permits."""
         want, priority, label = request.want, request.priority, request.label
-        timeout = limits.timeout(request.timeout)
+        timeout = None if request.timeout is None else limits.timeout(request.timeout)
         self.refuse_impossible(want, priority)
         name = labels.default() if label is None else labels.fitting(limits.label(label))
         if timeout == 0:

@@ -303,15 +303,21 @@ class Validation:
         if state is not None:
             if state.epoch != seal.epoch or self.miscounts(state):
                 return "its token has a wrong number of permits"
-            out = {entry.fence: entry.permits for entry in state.ledger}
-            for fence, grant in node.grants.items():
-                lives = grant.epoch == state.epoch and grant.until > node.now
-                if lives and out.get(fence, 0) < grant.permits:
-                    return "its token does not list permits that this node holds"
+            if len(node.grants) > 0 and self.is_unnamed(state):
+                return "its token does not list permits that this node holds"
             self.drop_unproved(state.ledger)
         if node.fixed and seal.epoch > node.adopted and seal.boot == node.boot:
             return self.store(sender, seal, size)
         return ""
+
+    def is_unnamed(self, state: TokenState) -> bool:
+        """Do we hold anything that this token's ledger does not say we do?"""
+        out = {entry.fence: entry.permits for entry in state.ledger}
+        for fence, grant in self.node.grants.items():
+            lives = grant.epoch == state.epoch and grant.until > self.node.now
+            if lives and out.get(fence, 0) < grant.permits:
+                return True
+        return False
 
     def is_stolen(self, seal: Seal) -> bool:
         """Whoever has the token can tell; the others take it along."""
