@@ -11,8 +11,8 @@ demo: $(VENV)/base
 	$(BIN)/meshlock demo
 
 test: $(VENV)/dev
-	$(BIN)/ruff check src tests benchmarks campaigns
-	$(BIN)/ruff format --check src tests benchmarks campaigns
+	$(BIN)/ruff check src tests benchmarks campaigns docs/hooks
+	$(BIN)/ruff format --check src tests benchmarks campaigns docs/hooks
 	$(BIN)/mypy
 	$(BIN)/python -m pytest --durations=15 --numprocesses 2 --dist loadfile
 
