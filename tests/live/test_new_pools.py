@@ -272,7 +272,7 @@ def test_joining_needs_no_permits_but_they_must_agree() -> None:
             docks(a)
             async with docks(b, None).acquire(3, timeout=LIMIT):
                 pass
-            with pytest.raises(Refused, match="has 3 permits, not 4: its founder a says so"):
+            with pytest.raises(Refused, match="has 3 permits, not 4: its founder a decided"):
                 await docks(b, 4).acquire(timeout=LIMIT)
 
     run(story)

@@ -281,7 +281,7 @@ def test_a_founding_that_nobody_used_gives_way() -> None:
 @pytest.mark.parametrize(
     ("want", "permits", "sentence"),
     [
-        (4, 3, "3 permits; 4 can never"),
+        (4, 3, "Cannot grant 4 permits: pool docks has 3"),
         (0, 3, "want 0 is out of range"),
         (1, 2, "has 3 permits, not 2"),
     ],
