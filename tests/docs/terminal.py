@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ import sys
 from pathlib import Path
 from types import TracebackType
 
+import pytest
 from pages import ROOT, Block, blocks
 
 from waiting import sooner_or_later
@@ -93,10 +95,6 @@ class Terminal:
         assert self.shell.stdin is not None
         self.shell.stdin.write(f"{text}\n".encode())
         self.shell.stdin.flush()
-
-    def run_page(self) -> None:
-        for block in self.page:
-            self.run(block)
 
     def run(self, block: Block) -> None:
         """Do what it says, and see that it comes out as it says."""
@@ -206,6 +204,16 @@ class Terminal:
                         self.ports[machine, name] = number
                         break
         return self.ports[machine, name]
+
+
+def run_page(page: Path, folder: Path) -> None:
+    """In a terminal of its own, if what it uses is installed."""
+    needed = {"bash", *re.findall(r"\bcurl\b", page.read_text(encoding="utf-8"))}
+    if missing := sorted(name for name in needed if shutil.which(name) is None):
+        pytest.skip(f"needs {' and '.join(missing)}")
+    with Terminal(folder, page) as terminal:
+        for block in terminal.page:
+            terminal.run(block)
 
 
 def shown(block: Block, page: str, said: str) -> None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
-from pages import PAGES, RUN, SHOWN, blocks, laboratory, named
-from terminal import Terminal
+from pages import PAGES, ROOT, RUN, SHOWN, blocks, laboratory, named
+from terminal import run_page
 
+EXTRAS = re.compile(r"pip install '?(?:\.|meshlock)\[([\w,]+)\]")
 WITH_BLOCKS = [page for page in PAGES if any(block.counts for block in blocks(page))]
 MINE = [page for page in WITH_BLOCKS if not laboratory(page)]
 
 
 @pytest.mark.parametrize("page", MINE, ids=map(named, MINE))
 def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
-    with Terminal(tmp_path / "page", page) as terminal:
-        terminal.run_page()
+    run_page(page, tmp_path / "page")
 
 
 def test_every_block_says_its_language() -> None:
@@ -36,3 +38,17 @@ def test_every_block_is_run_or_says_why_not() -> None:
         print(f"  {block.where}: {block.marks['not run']}")
     assert [block.where for block in left if len(block.marks["not run"].split()) < 2] == []
     assert len(left) * 4 < len(found)
+
+
+def test_pip_is_told_of_extras_that_there_are() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        extras = set(tomllib.load(file)["project"]["optional-dependencies"])
+    named_extras = {
+        extra
+        for page in PAGES
+        for said in re.findall(
+            r"pip install '?(?:\.|meshlock)\[([\w,]+)\]", page.read_text("utf-8")
+        )
+        for extra in said.split(",")
+    }
+    assert {"live", "web"} <= named_extras <= extras

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 from pages import PAGES, blocks, laboratory, named
-from terminal import Terminal
+from terminal import run_page
 
 MINE = [page for page in PAGES if laboratory(page) and any(one.counts for one in blocks(page))]
 
 
 @pytest.mark.parametrize("page", MINE, ids=map(named, MINE))
 def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
-    with Terminal(tmp_path / "page", page) as terminal:
-        terminal.run_page()
+    run_page(page, tmp_path / "page")

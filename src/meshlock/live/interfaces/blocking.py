@@ -83,6 +83,8 @@ class NodeGrant(BlockingGrant):
 
 
 class BlockingPool(AnyBlockingPool):
+    """A pool of a :class:`BlockingNode`; every call waits until it is done."""
+
     def __init__(self, node: BlockingNode, pool: Pool) -> None:
         self._node = node
         self._pool = pool
