@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import meshlock.cli.flags  # noqa: F401  # sentences name flags, whichever test comes first
+
 sys.path.insert(0, str(Path(__file__).parent))  # tests share tests/runs.py
 
 

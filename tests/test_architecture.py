@@ -4,7 +4,10 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 import meshlock
+from meshlock.errors import setting
 
 ROOT = Path(meshlock.__file__).parent
 
@@ -97,6 +100,35 @@ def test_every_room_of_live_imports_only_what_lies_below_it():
 def test_every_file_of_live_is_in_a_room_that_has_a_place_in_the_order():
     assert packages_in(ROOT / "live") == set(ROOMS_MAY_IMPORT)
     assert [path.name for path in (ROOT / "live").glob("*.py")] == ["__init__.py"]
+
+
+FLAG = re.compile(r"(?<![\w-])--[a-z]")
+COMMAND_LINES = {"algorithms/mutants/mutant.py", "sweep/runs.py", "web/menu.py"}
+"""Files that write whole command lines, to be copied."""
+
+
+def names_flags(path: Path) -> bool:
+    """In what users read; not in what is said to whoever reads the source."""
+    tree = ast.parse(path.read_text())
+    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+    texts = [node for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    return any(
+        isinstance(text.value, str) and FLAG.search(text.value) and id(text) not in said
+        for text in texts
+    )
+
+
+def test_flags_are_named_by_the_command_line_only():
+    """Elsewhere sentences name settings, which the command line has called flags."""
+    named = {
+        str(path.relative_to(ROOT))
+        for path in ROOT.rglob("*.py")
+        if path.relative_to(ROOT).parts[0] != "cli" and names_flags(path)
+    }
+    assert named == COMMAND_LINES
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("meshlock.errors._before", "")
+        assert setting("max-states") == "max_states"
 
 
 def test_what_all_may_import_imports_nothing():

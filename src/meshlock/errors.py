@@ -1,5 +1,19 @@
 """What meshlock raises at whoever asked for it; the command line prints the text and exits 2."""
 
+_before = ""
+"""The name of a setting, in a sentence; nothing: it is an argument of a function."""
+
+
+def setting(name: str) -> str:
+    """What whoever reads a sentence calls this setting."""
+    return _before + name if _before else name.replace("-", "_")
+
+
+def call_settings(before: str) -> None:
+    """From now on they are called by their names with this before them."""
+    global _before
+    _before = before
+
 
 class Refused(ValueError):
     """This set-up cannot be served; the text is one sentence that says what to do."""

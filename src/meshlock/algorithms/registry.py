@@ -27,7 +27,7 @@ from meshlock.algorithms import (
     suzuki_kasami,
 )
 from meshlock.algorithms.interface import Algorithm, Effect, Node
-from meshlock.errors import Refused
+from meshlock.errors import Refused, setting
 
 MODULES = [
     jiang.ALGORITHMS,
@@ -115,25 +115,25 @@ def refuse_impossible(
     """Raise ``Refused`` if the algorithm's assumptions do not hold in this set-up."""
     name = algorithm.name
     if permits < 1:
-        raise Refused("There must be at least one permit: use --permits 1 or more.")
+        raise Refused(f"There must be at least one permit: use {setting('permits')} 1 or more.")
     if want > permits:
         raise Refused(
             f"A request for {want} of {permits} permits can never be granted: lower "
-            "--want or raise --permits."
+            f"{setting('want')} or raise {setting('permits')}."
         )
     if algorithm.problem == "mutex" and permits != 1:
         raise Refused(
-            f"{name} shares one permit, not {permits}: use --permits 1, or an algorithm "
+            f"{name} shares one permit, not {permits}: use {setting('permits')} 1, or an algorithm "
             f"for h out of k such as jiang."
         )
     if algorithm.problem == "k" and want != 1:
-        raise Refused(f"{name} grants one permit at a time, not {want}: use --want 1.")
+        raise Refused(f"{name} grants one permit at a time, not {want}: use {setting('want')} 1.")
     if algorithm.needs_complete_graph and not complete:
-        raise Refused(f"{name} sends to all nodes directly: use --topology complete.")
+        raise Refused(f"{name} sends to all nodes directly: use {setting('topology')} complete.")
     if algorithm.needs_fifo and not fifo:
-        raise Refused(f"{name} needs links that keep the order: use --links fifo.")
+        raise Refused(f"{name} needs links that keep the order: use {setting('links')} fifo.")
     if changing and not algorithm.changing_links:
         raise Refused(
-            f"{name} is for networks that do not change: use --mobility none, or an "
+            f"{name} is for networks that do not change: use {setting('mobility')} none, or an "
             f"algorithm for changing links such as jiang."
         )

@@ -102,7 +102,7 @@ from meshlock.check.refused import refused
 from meshlock.check.setup import SetUp
 from meshlock.check.system import NOTHING_DUE
 from meshlock.check.world import Known, Rests, Step, World, without
-from meshlock.errors import Refused
+from meshlock.errors import Refused, setting
 
 MOST_WAVES: Final = 30
 
@@ -230,10 +230,10 @@ class Crashing(Model):
             if self.name(kind, subject) == step:
                 after = self.after(world, kind, subject)
                 for fault in self.judge.all(world, after, 0):
-                    raise Refused(f"--lead '{step}' violates a property: {fault.text}.")
+                    raise Refused(f"{setting('lead')} '{step}' violates a property: {fault.text}.")
                 return after
         possible = ", ".join([self.name(kind, subject) for kind, subject in steps])
-        raise Refused(f"--lead '{step}' is not possible here: use one of {possible}.")
+        raise Refused(f"{setting('lead')} '{step}' is not possible here: use one of {possible}.")
 
     def birth(self) -> World:
         """Everybody has just started and nobody has a disk yet."""

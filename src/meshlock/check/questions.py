@@ -13,7 +13,7 @@ from meshlock.check.faults import Faults
 from meshlock.check.judging import NAMES as RECOVERY
 from meshlock.check.setup import Change, SetUp, Wish
 from meshlock.check.structure import NAMES as STRUCTURE
-from meshlock.errors import Refused
+from meshlock.errors import Refused, setting
 from meshlock.properties.monitor import NAMES
 from meshlock.topology.graphs import Topology
 from meshlock.topology.specification import network
@@ -31,22 +31,30 @@ def wish(text: str, size: int) -> Wish:
     """``NODE:WANT@PRIORITY``; want 1 and priority 0 may be left out."""
     match = WISH.fullmatch(text.strip())
     if match is None:
-        raise Refused(f"--request takes NODE:WANT@PRIORITY, such as 2:1@5, not '{text}'.")
+        raise Refused(
+            f"{setting('request')} takes NODE:WANT@PRIORITY, such as 2:1@5, not '{text}'."
+        )
     node, want, priority = match.groups()
     if int(node) >= size:
-        raise Refused(f"--request {text}: there is no node {node}; the last is {size - 1}.")
+        raise Refused(
+            f"{setting('request')} {text}: there is no node {node}; the last is {size - 1}."
+        )
     if want is not None and int(want) < 1:
-        raise Refused(f"--request {text}: a request is for at least one permit.")
+        raise Refused(f"{setting('request')} {text}: a request is for at least one permit.")
     return Wish(int(node), int(want or 1), int(priority or 0))
 
 
 def change(text: str, size: int) -> Change:
     match = CHANGE.fullmatch(text.strip())
     if match is None:
-        raise Refused(f"--change takes 'up A-B' or 'down A-B', such as 'down 0-2', not '{text}'.")
+        raise Refused(
+            f"{setting('change')} takes 'up A-B' or 'down A-B', such as 'down 0-2', not '{text}'."
+        )
     one, other = int(match[2]), int(match[3])
     if max(one, other) >= size or one == other:
-        raise Refused(f"--change {text}: a link joins two different nodes of 0 to {size - 1}.")
+        raise Refused(
+            f"{setting('change')} {text}: a link joins two different nodes of 0 to {size - 1}."
+        )
     return Change(match[1] == "up", one, other)
 
 
@@ -56,7 +64,7 @@ def refuse_impossible_changes(graph: Topology, changes: list[Change]) -> None:
         pair = (step.one, step.other)
         if step.up == (pair in links):
             state = "is there already" if step.up else "is not there"
-            raise Refused(f"--change '{step}': by then the link {state}.")
+            raise Refused(f"{setting('change')} '{step}': by then the link {state}.")
         if step.up:
             links.add(pair)
         else:
@@ -94,30 +102,34 @@ def setup(
     if graph is None:
         graph = network(topology, nodes, 1)
     if links not in ("fifo", "unordered"):
-        raise Refused(f"--links is fifo or unordered, not '{links}'.")
+        raise Refused(f"{setting('links')} is fifo or unordered, not '{links}'.")
     if failures not in ("drain", "return", "custody"):
-        raise Refused(f"--failures is drain, return or custody, not '{failures}'.")
+        raise Refused(f"{setting('failures')} is drain, return or custody, not '{failures}'.")
     if failures == "custody" and links != "fifo":
-        raise Refused("Links with custody keep the order: use --links fifo.")
+        raise Refused(f"Links with custody keep the order: use {setting('links')} fifo.")
     if clients < 1:
-        raise Refused("Every node needs a client: use --clients 1 or more.")
+        raise Refused(f"Every node needs a client: use {setting('clients')} 1 or more.")
     if capacity < 0:
-        raise Refused("--capacity takes the most messages on one link: 1 or more.")
+        raise Refused(f"{setting('capacity')} takes the most messages on one link: 1 or more.")
     if flips < 0:
-        raise Refused("--changes takes a number of changes: 0 or more.")
+        raise Refused(f"{setting('changes')} takes a number of changes: 0 or more.")
     if partitions and flips == 0:
-        raise Refused("--partitions needs changes of links: use --changes 1 or more.")
+        raise Refused(
+            f"{setting('partitions')} needs changes of links: use {setting('changes')} 1 or more."
+        )
     if clients > 1 and not entry.many_clients:
-        raise Refused(f"{entry.name} serves one client per node: leave out --clients.")
+        raise Refused(f"{entry.name} serves one client per node: leave out {setting('clients')}.")
     if withdrawals and not entry.many_clients and not members:
-        raise Refused(f"{entry.name} cannot withdraw a request: leave out --withdrawals.")
+        raise Refused(
+            f"{entry.name} cannot withdraw a request: leave out {setting('withdrawals')}."
+        )
     size = graph.size
     wishes = [wish(text, size) for text in requests or []]
     if not wishes:
         wishes = [Wish(node, 1, 0) for node in range(size)]
     for node in stay or []:
         if node not in [each.node for each in wishes]:
-            raise Refused(f"--stay {node}: node {node} asks for nothing.")
+            raise Refused(f"{setting('stay')} {node}: node {node} asks for nothing.")
         for each in wishes:
             each.stays = each.stays or each.node == node
     ordered = [change(text, size) for text in changes or []]
@@ -137,7 +149,9 @@ def setup(
         refuse_plain_only(changes=ordered, flips=flips, repeat=repeat, capacity=capacity)
     elif faults:
         word = next(iter(faults)).replace("_", "-")
-        raise Refused(f"--{word} is only for nodes that recover: add --members all.")
+        raise Refused(
+            f"{setting(word)} is only for nodes that recover: add {setting('members')} all."
+        )
     return SetUp(
         entry,
         settled,
@@ -161,7 +175,7 @@ def refuse_impossible_sizes(algorithm: Algorithm, sizes: list[int], wishes: list
     """What somebody wants must always be possible: else it waits for ever."""
     for size in sizes:
         if size < 1:
-            raise Refused("--resize takes a number of permits: 1 or more.")
+            raise Refused(f"{setting('resize')} takes a number of permits: 1 or more.")
         want = max(wish.want for wish in wishes)
         refuse_impossible(
             algorithm, permits=size, want=want, complete=True, fifo=True, changing=False
@@ -172,33 +186,42 @@ def faults_of(size: int, members: str, **words: Any) -> Faults:
     """What may happen to nodes that recover, of which so many are members."""
     named = members.isdecimal() and 1 <= int(members) <= size
     if members not in ("auto", "all") and not named:
-        raise Refused(f"--members takes auto, all, or a number up to {size}, not '{members}'.")
+        raise Refused(
+            f"{setting('members')} takes auto, all, or a number up to {size}, not '{members}'."
+        )
     for name, value in words.items():
         if isinstance(value, int) and value < 0:
-            raise Refused(f"--{name.replace('_', '-')} takes a number: 0 or more.")
+            raise Refused(f"{setting(name.replace('_', '-'))} takes a number: 0 or more.")
         if name in ("crashing", "proposers"):
             for node in value:
                 if not 0 <= node < size:
                     raise Refused(f"There is no node {node}: nodes are 0 to {size - 1}.")
     if words.get("renewals", "meet") not in ("meet", "travel"):
-        raise Refused(f"--renewals is meet or travel, not '{words['renewals']}'.")
+        raise Refused(f"{setting('renewals')} is meet or travel, not '{words['renewals']}'.")
     if words.get("handshakes", "eager") not in ("eager", "any"):
-        raise Refused(f"--handshakes is eager or any, not '{words['handshakes']}'.")
+        raise Refused(f"{setting('handshakes')} is eager or any, not '{words['handshakes']}'.")
     lease, wait = words.get("lease", 2), words.get("wait", words.get("lease", 2))
     if not 1 <= lease <= wait:
-        raise Refused("--lease is at least 1 tick, and --wait is not shorter.")
+        raise Refused(
+            f"{setting('lease')} is at least 1 tick, and {setting('wait')} is not shorter."
+        )
     changes: list[PoolChange] = []
     for text in words.pop("member_changes", []):
         match = MEMBER_CHANGE.fullmatch(text.strip())
         if match is None or int(match[2]) >= size:
-            raise Refused(f"--member-change takes 'add N' or 'remove N', N a node, not '{text}'.")
+            raise Refused(
+                f"{setting('member-change')} takes 'add N' or 'remove N', N a node, not '{text}'."
+            )
         node = int(match[2])
         changes.append(PoolChange(add=node) if match[1] == "add" else PoolChange(remove=node))
     changes += [PoolChange(permits=permits) for permits in words.pop("resizes", [])]
     for text in words.pop("renames", []):
         names = tuple(text.split(","))
         if not words.get("slots") or "" in names or len(set(names)) < len(names):
-            raise Refused(f"--rename takes names of permits, as in 1,2, and --slots, not '{text}'.")
+            raise Refused(
+                f"{setting('rename')} takes names of permits, as in 1,2, and "
+                f"{setting('slots')}, not '{text}'."
+            )
         changes.append(PoolChange(names=names))
     first = {"all": size, "auto": 0}.get(members)
     if first is None:
@@ -211,16 +234,22 @@ def faults_of(size: int, members: str, **words: Any) -> Faults:
 def refuse_plain_only(*, changes: object, flips: int, repeat: bool, capacity: int) -> None:
     """With members links change by --cuts, and time is what goes on for ever."""
     if changes or flips:
-        raise Refused("With --members links fail by --cuts: leave out --change and --changes.")
+        raise Refused(
+            f"With {setting('members')} links fail by {setting('cuts')}: leave out "
+            f"{setting('change')} and {setting('changes')}."
+        )
     if repeat or capacity:
-        raise Refused("With --members every request is made once: leave out --repeat, --capacity.")
+        raise Refused(
+            f"With {setting('members')} every request is made once: leave out "
+            f"{setting('repeat')}, {setting('capacity')}."
+        )
 
 
 def judged(names: list[str]) -> set[str]:
     """The properties to judge: those named, or all. Handlers must always end well."""
     for name in names:
         if name not in PROPERTIES:
-            raise Refused(f"--property is one of {', '.join(PROPERTIES)}, not '{name}'.")
+            raise Refused(f"{setting('property')} is one of {', '.join(PROPERTIES)}, not '{name}'.")
     return set(names or PROPERTIES) | {"handlers"}
 
 
@@ -232,8 +261,12 @@ def refuse_unjudged(algorithm: Algorithm, names: list[str], reduction: str) -> N
         if name not in algorithm.structure:
             has = ", ".join(algorithm.structure) or "none of these"
             raise Refused(
-                f"--property {name} does not hold for {algorithm.name}, which has {has}: "
+                f"{setting('property')} {name} does not hold for {algorithm.name}, which has "
+                f"{has}: "
                 "leave it out."
             )
         if reduction == "por":
-            raise Refused(f"--property {name} is judged in every state: leave out --reduction por.")
+            raise Refused(
+                f"{setting('property')} {name} is judged in every state: leave out "
+                f"{setting('reduction')} por."
+            )

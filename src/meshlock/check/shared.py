@@ -21,7 +21,7 @@ from meshlock.check.explorer import Adjacency, Explorer, Violation
 from meshlock.check.model import AT_REST, Fault, Model
 from meshlock.check.outgrowing import OutgrowingWorker
 from meshlock.check.worker import SHIFT, Batch, Worker, unpacked, whose
-from meshlock.errors import Refused
+from meshlock.errors import Refused, setting
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -54,7 +54,9 @@ class Shared(Explorer):
         space: Space | None = None,
     ) -> None:
         if "fork" not in get_all_start_methods():
-            raise Refused("This search cannot use several processes: leave out --workers.")
+            raise Refused(
+                f"This search cannot use several processes: leave out {setting('workers')}."
+            )
         super().__init__(model, most, graph)
         self.workers = workers
         self.space = None if space is None else space.shared(workers)
@@ -170,7 +172,7 @@ class Shared(Explorer):
         except (EOFError, ConnectionError):
             raise Refused(
                 f"Process {worker + 1} of the search ended early, perhaps for lack of "
-                "memory: lower --max-states or --workers."
+                f"memory: lower {setting('max-states')} or {setting('workers')}."
             ) from None
 
     def ask(self, worker: int, *question: object) -> Any:

@@ -18,6 +18,7 @@ from meshlock.check.setup import SetUp
 from meshlock.check.shared import Shared
 from meshlock.check.story import steps
 from meshlock.check.symmetry import Asymmetric, Symmetric
+from meshlock.errors import setting
 
 
 class Verdict:
@@ -132,7 +133,8 @@ class Checking(Verdict):
         self.reduced = chosen is not self.full
         if workers > 1 and (self.reduced or setup.repeat):
             self.remark = (
-                "One process is used: with a reduction, or with --repeat, the search is not shared."
+                f"One process is used: with a reduction, or with {setting('repeat')}, the search "
+                f"is not shared."
             )
             workers = 1
         self.live = "liveness" in judged

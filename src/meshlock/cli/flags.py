@@ -14,6 +14,10 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import click
 
+from meshlock.errors import call_settings
+
+call_settings("--")
+
 Names = Iterable[tuple[str, str]]
 """What can come next, and what it is."""
 

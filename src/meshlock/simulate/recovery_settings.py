@@ -6,7 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from meshlock.algorithms.registry import refuse_impossible
-from meshlock.errors import Refused
+from meshlock.errors import Refused, setting
 from meshlock.simulate.clocks import TICKS, drawn_clocks
 from meshlock.simulate.faults import Faults
 from meshlock.simulate.layered import LayerSetup, made_by_node_0
@@ -24,8 +24,8 @@ def with_recovery(settings: Settings, setup: RunSetup) -> RecoverySimulation:
     """The run that these settings describe, under the recovery layer."""
     if settings.text("failures") != "drain":
         raise Refused(
-            "With --members a message on a failing link may be lost, so it neither "
-            "drains nor returns: leave out --failures."
+            f"With {setting('members')} a message on a failing link may be lost, so it neither "
+            f"drains nor returns: leave out {setting('failures')}."
         )
     for _, permits in resizes(settings):  # whoever waits for more would wait for ever
         refuse_impossible(
@@ -54,7 +54,7 @@ def members(settings: Settings, nodes: int) -> tuple[int, ...]:
         return tuple(range(nodes))
     if not text.isdigit() or not 1 <= int(text) <= nodes:
         raise Refused(
-            f"--members takes 'auto', 'all' or a number up to {nodes} (the first "
+            f"{setting('members')} takes 'auto', 'all' or a number up to {nodes} (the first "
             f"nodes), not '{text}'."
         )
     return tuple(range(int(text)))
@@ -65,8 +65,9 @@ def lease_time(settings: Settings, mean_delay: float) -> float:
     if lease * TICKS < 30 or lease < LEAST_LEASE * mean_delay:
         least = max(30 / TICKS, LEAST_LEASE * mean_delay)
         raise Refused(
-            f"A lease of {lease:g} is too short to be renewed in time: use --lease {least:g} "
-            f"or more, or lower --delay."
+            f"A lease of {lease:g} is too short to be renewed in time: use "
+            f"{setting('lease')} {least:g} "
+            f"or more, or lower {setting('delay')}."
         )
     return lease
 
@@ -76,7 +77,7 @@ def skew(settings: Settings) -> float:
         settings,
         "clock-skew",
         0.5,
-        "--clock-skew takes a share from 0 to 0.5, such as 0.01 for one per cent.",
+        f"{setting('clock-skew')} takes a share from 0 to 0.5, such as 0.01 for one per cent.",
     )
 
 
@@ -100,7 +101,7 @@ def faults(settings: Settings, seed: int, lease: float) -> Faults:
         cuts = times("cuts", settings.text("cuts"), 2)
         if len(cuts) < 2:
             raise Refused(
-                "--cuts takes EVERY,LASTS: the mean time between cuts, and the mean "
+                f"{setting('cuts')} takes EVERY,LASTS: the mean time between cuts, and the mean "
                 "length of a cut."
             )
         cut_every, cut_for = cuts
@@ -108,7 +109,7 @@ def faults(settings: Settings, seed: int, lease: float) -> Faults:
         settings,
         "disks-lost",
         1.0,
-        "--disks-lost takes a share of crashes from 0 to 1.",
+        f"{setting('disks-lost')} takes a share of crashes from 0 to 1.",
     )
     return Faults(
         seed,
@@ -129,7 +130,8 @@ def resizes(settings: Settings) -> list[tuple[float, int]]:
         time, _, permits = part.partition(":")
         if not permits.isdecimal() or int(permits) < 1:
             raise Refused(
-                f"--permits-change takes TIME:K[,TIME:K...] with K at least 1, not '{text}'."
+                f"{setting('permits-change')} takes TIME:K[,TIME:K...] with K at least 1, "
+                f"not '{text}'."
             )
         found.append((times("permits-change", time, 1)[0], int(permits)))
     return sorted(found)
@@ -144,5 +146,5 @@ def times(name: str, text: str, most: int) -> list[float]:
     if not 1 <= len(values) <= most or not all(isfinite(v) and 0.0 < v < 1e12 for v in values):
         forms = {"crashes": "EVERY or EVERY,DOWN", "cuts": "EVERY,LASTS"}
         form = forms.get(name, "a time")
-        raise Refused(f"--{name} takes {form}, above 0 and in time units, not '{text}'.")
+        raise Refused(f"{setting(name)} takes {form}, above 0 and in time units, not '{text}'.")
     return values

@@ -21,7 +21,7 @@ from random import Random
 from typing import Any
 
 from meshlock.algorithms.registry import ALGORITHMS, find, refuse_impossible, settle
-from meshlock.errors import Refused
+from meshlock.errors import Refused, setting
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.link_changes import MobileSimulation
@@ -97,8 +97,9 @@ class Settings:
         if recovery:
             if not given.get("members"):
                 raise Refused(
-                    f"--{recovery[0]} is only for nodes that recover: add --members, such as "
-                    "--members all."
+                    f"{setting(recovery[0])} is only for nodes that recover: add "
+                    f"{setting('members')}, such as "
+                    f"{setting('members')} all."
                 )
             self.values.update(RECOVERY)
         for name, value in given.items():
@@ -110,7 +111,7 @@ class Settings:
                 self.options[name] = str(value)
             else:
                 close = get_close_matches(name, [*DEFAULTS, *RECOVERY, *optional], n=1)
-                hint = f"did you mean '{close[0]}'?" if close else "see meshlock simulate --help."
+                hint = f"did you mean '{close[0]}'?" if close else "use one of meshlock simulate."
                 raise Refused(f"There is no setting '{name}': {hint}")
 
     def text(self, name: str) -> str:
@@ -147,9 +148,11 @@ def span(name: str, text: str) -> tuple[int, int]:
     try:
         bounds = (int(low), int(high) if dash else int(low))
     except ValueError:
-        raise Refused(f"--{name} takes a number or LOW-HIGH, such as 1-3, not '{text}'.") from None
+        raise Refused(
+            f"{setting(name)} takes a number or LOW-HIGH, such as 1-3, not '{text}'."
+        ) from None
     if bounds[0] > bounds[1]:
-        raise Refused(f"--{name} {text}: the first number must not be above the second.")
+        raise Refused(f"{setting(name)} {text}: the first number must not be above the second.")
     return bounds
 
 
@@ -170,7 +173,9 @@ def duration(name: str, text: str, seed: int) -> Duration:
         return Duration("uniform", values[0], values[1], stream)
     if shape == "exp" and len(values) == 1:
         return Duration("exponential", values[0], values[0], stream)
-    raise Refused(f"--{name} takes a time not below 0, uniform:LOW,HIGH or exp:MEAN, not '{text}'.")
+    raise Refused(
+        f"{setting(name)} takes a time not below 0, uniform:LOW,HIGH or exp:MEAN, not '{text}'."
+    )
 
 
 def workload(settings: Settings) -> Workload:
@@ -179,9 +184,9 @@ def workload(settings: Settings) -> Workload:
     requests = settings.number("requests")
     clients = settings.number("clients")
     if requests < 1:
-        raise Refused("There must be at least one request: use --requests 1 or more.")
+        raise Refused(f"There must be at least one request: use {setting('requests')} 1 or more.")
     if clients < 1:
-        raise Refused("Every node needs a client: use --clients 1 or more.")
+        raise Refused(f"Every node needs a client: use {setting('clients')} 1 or more.")
     if clients > MOST_CLIENTS:
         raise Refused(f"{clients} clients at every node are too many: use {MOST_CLIENTS} or fewer.")
     think: Duration | None = None
@@ -191,13 +196,13 @@ def workload(settings: Settings) -> Workload:
         except ValueError:
             rate = 0.0
         if not 0.0 < rate < 1e18:
-            raise Refused(f"--workload poisson:RATE needs a rate above 0, not '{text}'.")
+            raise Refused(f"{setting('workload')} poisson:RATE needs a rate above 0, not '{text}'.")
         think = Duration("exponential", 1.0 / rate, 1.0 / rate, Random(f"{seed}:think"))
     elif text not in ("serial", "saturated"):
-        raise Refused(f"--workload is serial, saturated or poisson:RATE, not '{text}'.")
+        raise Refused(f"{setting('workload')} is serial, saturated or poisson:RATE, not '{text}'.")
     wants = span("want", settings.text("want"))
     if wants[0] < 1:
-        raise Refused("A request is for at least one permit: use --want 1 or more.")
+        raise Refused(f"A request is for at least one permit: use {setting('want')} 1 or more.")
     urgency = settings.text("priority")
     priorities, deadlines = (0, 0), None
     if urgency.startswith("deadline:"):
@@ -217,7 +222,7 @@ def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
     work = workload(settings)
     links = settings.text("links")
     if links not in ("fifo", "unordered"):
-        raise Refused(f"--links is fifo or unordered, not '{links}'.")
+        raise Refused(f"{setting('links')} is fifo or unordered, not '{links}'.")
     delay = duration("delay", settings.text("delay"), seed)
     hold = duration("hold", settings.text("hold"), seed)
     changing = settings.text("mobility") != "none"
@@ -273,11 +278,11 @@ def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
 
 def refuse_failures(failures: str, notice: str) -> None:
     if failures not in ("drain", "return", "custody"):
-        raise Refused(f"--failures is drain, return or custody, not '{failures}'.")
+        raise Refused(f"{setting('failures')} is drain, return or custody, not '{failures}'.")
     if notice and failures != "custody":
         raise Refused(
-            "--notice is only for links whose ends notice changes by themselves: add "
-            "--failures custody, or leave it out."
+            f"{setting('notice')} is only for links whose ends notice changes by themselves: add "
+            f"{setting('failures')} custody, or leave it out."
         )
 
 
@@ -285,7 +290,7 @@ def size(settings: Settings) -> int | None:
     """How many nodes to make; None where the topology says it itself."""
     nodes = settings.number("nodes")
     if nodes < 0:
-        raise Refused("There must be at least one node: use --nodes 1 or more.")
+        raise Refused(f"There must be at least one node: use {setting('nodes')} 1 or more.")
     if nodes == 0:
         return None if says_its_size(settings.text("topology")) else USUAL_SIZE
     return nodes
@@ -298,7 +303,7 @@ def changing_network(settings: Settings, seed: int, moves: bool) -> Mobility:
         radius = float(reach) if reach else None
         until = float(settings.text("changes-until"))
     except ValueError:
-        raise Refused("--range and --changes-until take a number.") from None
+        raise Refused(f"{setting('range')} and {setting('changes-until')} take a number.") from None
     if makes_links(spec):
         nodes = settings.number("nodes") or (None if Path(spec).suffix else USUAL_SIZE)
         graph = None

@@ -9,7 +9,7 @@ as long as the rest hangs together. What remains cannot lose a single deed.
 from __future__ import annotations
 
 from meshlock.algorithms.interface import NIL
-from meshlock.errors import Refused
+from meshlock.errors import Refused, setting
 from meshlock.simulate.schedule import Deed, Schedule
 from meshlock.topology.graphs import Graph
 
@@ -35,7 +35,7 @@ def violated(schedule: Schedule) -> set[str]:
 def shrink(schedule: Schedule) -> tuple[Schedule, set[str]]:
     """The smallest schedule found, and which properties it violates."""
     if schedule.custody:
-        raise Refused("A run with --failures custody cannot be shrunk.")
+        raise Refused(f"A run with {setting('failures')} custody cannot be shrunk.")
     wrong = violated(schedule)
     if not wrong:
         raise Refused(

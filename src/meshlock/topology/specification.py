@@ -13,7 +13,7 @@ from math import log, pi, sqrt
 from pathlib import Path
 from random import Random
 
-from meshlock.errors import Refused
+from meshlock.errors import Refused, setting
 from meshlock.topology.files import SUFFIXES, read
 from meshlock.topology.graphs import BinaryTree, Complete, Graph, Topology
 from meshlock.topology.random_links import any_tree, some_pairs
@@ -38,9 +38,11 @@ MOST_NODES = 10_000_000
 def network(spec: str, nodes: int | None, seed: int) -> Topology:
     """The network that ``spec`` describes; ``nodes`` None leaves their number to it."""
     if nodes is not None and nodes < 1:
-        raise Refused(f"A network needs at least one node: raise --nodes {nodes} to 1 or more.")
+        raise Refused(
+            f"A network needs at least one node: raise {setting('nodes')} {nodes} to 1 or more."
+        )
     if nodes is not None and nodes > MOST_NODES:
-        raise Refused(f"{nodes} nodes are too many: use --nodes {MOST_NODES} or fewer.")
+        raise Refused(f"{nodes} nodes are too many: use {setting('nodes')} {MOST_NODES} or fewer.")
     if Path(spec).suffix in SUFFIXES:
         return from_file(spec, nodes)
     name, _, value = spec.partition(":")
@@ -53,7 +55,9 @@ def network(spec: str, nodes: int | None, seed: int) -> Topology:
     if name == "edges":
         return one_by_one(spec, value, nodes)
     if nodes is None:
-        raise Refused(f"Topology '{spec}' does not say how many nodes it has: add --nodes.")
+        raise Refused(
+            f"Topology '{spec}' does not say how many nodes it has: add {setting('nodes')}."
+        )
     if name == "complete":
         return Complete(nodes)
     if name == "tree":
@@ -145,7 +149,8 @@ def one_by_one(spec: str, value: str, nodes: int | None) -> Topology:
 def refuse_another_size(spec: str, size: int, nodes: int | None) -> None:
     if nodes is not None and nodes != size:
         raise Refused(
-            f"Topology {spec} has {size} nodes, not {nodes}: use --nodes {size} or leave it out."
+            f"Topology {spec} has {size} nodes, not {nodes}: use {setting('nodes')} {size} "
+            f"or leave it out."
         )
 
 
@@ -160,7 +165,7 @@ def with_links(spec: str, value: str, nodes: int, stream: Random) -> Topology:
     if count < nodes - 1:
         raise Refused(
             f"{count} links cannot connect {nodes} nodes: use links:{nodes - 1} or more, "
-            f"or fewer --nodes."
+            f"or fewer {setting('nodes')}."
         )
     if count > most:
         raise Refused(f"{nodes} nodes have at most {most} links, not {count}: use links:{most}.")
@@ -225,7 +230,11 @@ def tries(nodes: int) -> int:
 
 
 def seldom(spec: str, nodes: int, what: str, value: float, enough: float) -> str:
-    advice = f"about {enough:.2g} is usually enough" if enough > value else "or use another --seed"
+    advice = (
+        f"about {enough:.2g} is usually enough"
+        if enough > value
+        else f"or use another {setting('seed')}"
+    )
     return (
         f"None of {tries(nodes)} networks drawn for {spec} with {nodes} nodes was connected: "
         f"raise the {what} ({advice})."
@@ -236,7 +245,8 @@ def refuse_too_many(spec: str, links: float) -> None:
     if links > MOST_LINKS:
         raise Refused(
             f"Topology {spec} would have about {links:.2g} links, and at most {MOST_LINKS:,} "
-            f"are kept: use fewer --nodes, or complete or tree, which are kept as formulas."
+            f"are kept: use fewer {setting('nodes')}, or complete or tree, which are kept as "
+            f"formulas."
         )
 
 
@@ -249,7 +259,8 @@ def from_file(spec: str, nodes: int | None) -> Topology:
         raise Refused(f"{spec} has no nodes.")
     if nodes is not None and nodes != len(names):
         raise Refused(
-            f"{spec} has {len(names)} nodes, not {nodes}: use --nodes {len(names)} or leave it out."
+            f"{spec} has {len(names)} nodes, not {nodes}: use {setting('nodes')} "
+            f"{len(names)} or leave it out."
         )
     graph = Graph(len(names), links)
     if graph.reached < graph.size:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from meshlock.errors import Refused
+from meshlock.errors import Refused, setting
 from meshlock.live.interfaces.http import Access, Interface
 from meshlock.live.interfaces.node import Node
 from meshlock.live.interfaces.server import Handler, HTTPError, Request, Response, Route
@@ -94,7 +94,9 @@ class LivePage:
 
     def routes(self, interface: Interface, access: Access) -> list[Route]:
         if self.allowed and access.token is None:
-            raise Refused("Actions from the page need a bearer token: use --http-token-file.")
+            raise Refused(
+                f"Actions from the page need a bearer token: use {setting('http-token-file')}."
+            )
         node = interface.node
         errands = PageRequests(node)
 
@@ -142,7 +144,7 @@ class LivePage:
         """What the page asks for, if it may."""
         if not self.allowed:
             raise HTTPError(
-                403, "This agent does not allow actions: start it with --allow-actions."
+                403, f"This agent does not allow actions: start it with {setting('allow-actions')}."
             )
         if request.headers.get("content-type") != "application/json":
             raise HTTPError(415, "Send JSON.")

@@ -9,7 +9,7 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from meshlock.errors import Refused
+from meshlock.errors import Refused, setting
 from meshlock.live.interfaces.server import Site, serve_listener
 from meshlock.trace.reader import BadTrace
 from meshlock.web.index import open_trace
@@ -23,7 +23,9 @@ def listening(port: int) -> socket.socket:
         listener.bind(("127.0.0.1", port))
     except (OSError, OverflowError) as error:
         listener.close()
-        raise Refused(f"Cannot serve on port {port}: {error}; use another --port.") from None
+        raise Refused(
+            f"Cannot serve on port {port}: {error}; use another {setting('port')}."
+        ) from None
     listener.listen()
     return listener
 

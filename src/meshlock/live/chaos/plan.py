@@ -18,7 +18,7 @@ from random import Random
 
 import msgspec
 
-from meshlock.errors import Refused
+from meshlock.errors import Refused, setting
 from meshlock.live.chaos.majority import able, across
 from meshlock.topology.specification import network
 
@@ -135,15 +135,23 @@ def make(
     auto: bool = False,
 ) -> Plan:
     if nodes < 3:
-        raise Refused(f"{nodes} nodes have no quorum without one of them: use --nodes 3 or more.")
+        raise Refused(
+            f"{nodes} nodes have no quorum without one of them: use {setting('nodes')} 3 or more."
+        )
     if permits < 1 or clients_per_node < 1:
-        raise Refused("There must be permits and clients: raise --permits or --clients-per-node.")
+        raise Refused(
+            f"There must be permits and clients: raise {setting('permits')} or "
+            f"{setting('clients-per-node')}."
+        )
     if not (lease >= 1.0 and seconds > 0.0):
-        raise Refused("Use --lease 1 or more seconds, and --seconds above 0.")
+        raise Refused(
+            f"Use {setting('lease')} 1 or more seconds, and {setting('seconds')} above 0."
+        )
     if auto and nodes % 2 == 0:
         raise Refused(
-            "An odd number of nodes become members by themselves: use an odd --nodes, or "
-            "--members all."
+            f"An odd number of nodes become members by themselves: use an odd "
+            f"{setting('nodes')}, or "
+            f"{setting('members')} all."
         )
     names = [f"n{number}" for number in range(nodes)]
     links = linked(topology, nodes, seed)

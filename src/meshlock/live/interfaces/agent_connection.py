@@ -13,7 +13,7 @@ import socket
 import stat
 from json.encoder import encode_basestring_ascii as quoted
 
-from meshlock.errors import NotInTime, Refused
+from meshlock.errors import NotInTime, Refused, setting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def no_agent(place: str, error: OSError) -> Refused:
         )
     return NoAgent(
         f"No agent answers at {place} ({error.strerror or error}): start one with "
-        "'meshlock agent', or set --socket or MESHLOCK_SOCKET."
+        f"'meshlock agent', or set {setting('socket')} or MESHLOCK_SOCKET."
     )
 
 

@@ -30,7 +30,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 
-from meshlock.errors import Refused
+from meshlock.errors import Refused, setting
 from meshlock.live.machine import limits
 from meshlock.live.machine.limits import (
     CLOCK_RATE,
@@ -184,12 +184,13 @@ def pool_flag(text: str, more: dict[str, Any]) -> tuple[str, PoolSettings]:
     names = permits.split(",")
     if equals and len(names) == 1 and not permits.isdecimal():
         raise Refused(
-            f"--pool takes NAME, NAME=PERMITS or NAME=SLOT,SLOT,..., not {limits.shown(text)}."
+            f"{setting('pool')} takes NAME, NAME=PERMITS or NAME=SLOT,SLOT,..., not "
+            f"{limits.shown(text)}."
         )
     limits.name(name)
     given = {key.replace("_", "-"): value for key, value in more.items() if value is not None}
     if equals:
-        field = f"permits (--pool {name}=...)"
+        field = f"permits ({setting('pool')} {name}=...)"
         count = names if len(names) > 1 else int(permits[: limits.SHOWN])
         limits.named_permits(count, field)
         given["permits"] = count

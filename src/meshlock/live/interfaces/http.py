@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from meshlock import __version__
-from meshlock.errors import NodeClosed, NoSuchPool, Refused
+from meshlock.errors import NodeClosed, NoSuchPool, Refused, setting
 from meshlock.live.interfaces import messages
 from meshlock.live.interfaces.node import Node
 from meshlock.live.interfaces.server import (
@@ -709,7 +709,7 @@ async def serving_socket(interface: Interface, place: str) -> AsyncIterator[None
             writer.close()
             raise Refused(
                 f"Socket already in use by another agent ({place}): stop that agent, or "
-                "use --socket."
+                f"use {setting('socket')}."
             )
         path.unlink()  # of an agent that was killed
     failed = interface.node.mesh.failures.note
@@ -737,7 +737,7 @@ async def serving_port(
     """Answer at this port, too, and with ``more`` routes: those of a page."""
     host, port = split(address)
     if token is None and not host.startswith("127."):
-        raise Refused(f"HTTP at {address} needs a bearer token: use --http-token-file.")
+        raise Refused(f"HTTP at {address} needs a bearer token: use {setting('http-token-file')}.")
     access = Access(host, names, token)
     failed = interface.node.mesh.failures.note
     found = routes(interface.operations(), access) + more(interface, access)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from pathlib import Path
 
-from meshlock.errors import Refused
+from meshlock.errors import Refused, setting
 from meshlock.topology.mobility.lines import MOST_NODES, MOST_PLACES, Lines
 from meshlock.topology.mobility.recorded import Recorded
 
@@ -16,7 +16,9 @@ def read(path: Path, nodes: int | None) -> Recorded:
     kept = 0
     for line in lines:
         if len(motion) == (nodes if nodes is not None else MOST_NODES):
-            raise lines.bad(f"a node more than the {len(motion)} there are: raise --nodes")
+            raise lines.bad(
+                f"a node more than the {len(motion)} there are: raise {setting('nodes')}"
+            )
         words = line.split()
         if len(words) % 3 != 0:
             raise lines.bad(
@@ -39,6 +41,6 @@ def read(path: Path, nodes: int | None) -> Recorded:
     if nodes is not None and len(motion) < nodes:
         raise Refused(
             f"{path} ends after line {lines.number - 1} with {len(motion)} nodes, not {nodes}: "
-            f"use --nodes {len(motion)} or leave it out."
+            f"use {setting('nodes')} {len(motion)} or leave it out."
         )
     return Recorded(motion)

@@ -23,7 +23,7 @@ from math import inf, log, pi, sqrt
 from pathlib import Path
 from random import Random
 
-from meshlock.errors import Refused
+from meshlock.errors import Refused, setting
 from meshlock.topology.graphs import Topology
 from meshlock.topology.mobility import bonnmotion, ns2, one_simulator
 from meshlock.topology.mobility.changes import Changes
@@ -95,7 +95,9 @@ def mobility(
     if recorded:
         graph, changes = from_file(spec, nodes, radius, prevented, moves)
     elif radius is not None:
-        raise Refused(f"--range is for files of movements; {name} has its own: {FORMS[name]}.")
+        raise Refused(
+            f"{setting('range')} is for files of movements; {name} has its own: {FORMS[name]}."
+        )
     elif name == "flips":
         graph, changes = flips(spec, text, topology, prevented, stream)
     else:
@@ -131,7 +133,7 @@ def flips(
     if topology.complete and topology.size * (topology.size - 1) // 2 > MOST_LINKS:
         raise Refused(
             f"A complete network of {topology.size} nodes has too many links to flip: "
-            f"use fewer --nodes, or a topology such as links:{4 * topology.size}."
+            f"use fewer {setting('nodes')}, or a topology such as links:{4 * topology.size}."
         )
     graph = LiveGraph(topology.size, topology.links())
     return graph, Flips(graph, rate, prevented, stream)
@@ -150,7 +152,9 @@ def moving(
     stream: Random,
 ) -> tuple[LiveGraph, Changes]:
     if nodes is None:
-        raise Refused(f"Mobility '{spec}' does not say how many nodes there are: add --nodes.")
+        raise Refused(
+            f"Mobility '{spec}' does not say how many nodes there are: add {setting('nodes')}."
+        )
     speed, rest = speed_of(spec, name, text)
     values = numbers(spec, name, rest, 1, 3 if name == "gauss-markov" else 2)
     radius = values[0]
@@ -164,7 +168,11 @@ def moving(
         if graph.components == 1 or not prevented:
             return graph, contacts
     enough = 1.3 * sqrt(log(nodes) / (pi * nodes))
-    advice = f"about {enough:.2g} is usually enough" if enough > radius else "or use another --seed"
+    advice = (
+        f"about {enough:.2g} is usually enough"
+        if enough > radius
+        else f"or use another {setting('seed')}"
+    )
     raise Refused(
         f"None of {tries} starts drawn for {spec} with {nodes} nodes was connected: raise the "
         f"range ({advice}), or allow partitions."
@@ -232,14 +240,16 @@ def from_file(
     path = Path(spec)
     if spec.endswith(".tsv"):
         if radius is not None:
-            raise Refused(f"{spec} holds contacts, not movements: leave --range out.")
+            raise Refused(f"{spec} holds contacts, not movements: leave {setting('range')} out.")
         size = one_simulator.count(path, nodes)
         contacts = one_simulator.OneContacts(path, size)
         graph = LiveGraph(size, contacts.links)
         refuse_parted(spec, graph, prevented)
         return graph, contacts
     if radius is None or not 0.0 < radius < inf:
-        raise Refused(f"{spec} holds movements, not links: give the radio range, as in --range 50.")
+        raise Refused(
+            f"{spec} holds movements, not links: give the radio range, as in {setting('range')} 50."
+        )
     motion = (
         ns2.read(path, nodes) if spec.endswith(".ns_movements") else bonnmotion.read(path, nodes)
     )
@@ -254,5 +264,5 @@ def refuse_parted(spec: str, graph: LiveGraph, prevented: bool) -> None:
         lost = graph.roots()[1]
         raise Refused(
             f"{spec} starts parted, node {lost} cannot be reached from node 0: use a larger "
-            f"--range, or allow partitions."
+            f"{setting('range')}, or allow partitions."
         )
