@@ -44,11 +44,11 @@ def cli() -> Iterator[str]:
     yield "# Command line"
     yield prose(
         """
-        Every command of `meshlock` with all its options, as `--help` shows them. Exit
-        codes: 0, done and all properties hold; 1, a property is violated or a request was
-        never served; 2, the command line or the configuration is wrong. `exec` has [exit
-        codes of its own](#meshlock-exec). With `--json` a command writes one JSON object to
-        standard output and nothing else.
+        Every command of `meshlock` with all its options, as `--help` shows them. Exit codes: 0,
+        done and all properties hold; 1, a property is violated or a request was never served; 2,
+        the command line or the configuration is wrong; 3, `check` ended before it had seen every
+        state. `exec` has [exit codes of its own](#meshlock-exec). With `--json` a command writes
+        one JSON object to standard output and nothing else.
         """
     )
     yield from command(click.Context(app, info_name="meshlock"), 2)
