@@ -297,8 +297,7 @@ def test_invented_nodes_are_bounded_and_make_way_for_others() -> None:
             await eventually(lambda: len(map_of(a).records) == len(map_of(b).records) == MOST_NODES)
             stranger.says(Links("x", 7, 1, ("a",)), Links("late", 7, 1, ("x",)))
             await eventually(lambda: {"x", "late"} <= map_of(b).records.keys())
-            await a_while(0.05)
-            assert len(map_of(a).records) == len(map_of(b).records) == MOST_NODES
+            await eventually(lambda: len(map_of(a).records) == len(map_of(b).records) == MOST_NODES)
             assert map_of(a).reaches("b") and map_of(b).reaches("a")
             stranger.writer.close()
 

@@ -33,7 +33,7 @@ def entries(page, kind):
 
 
 def opened(page, name):
-    until(page, f"meshlock.run.name === '{name}' && meshlock.shown === 0")
+    until(page, f"window.meshlock?.run?.name === '{name}' && meshlock.shown === 0")
     assert page.evaluate("!document.getElementById('menu').open")
 
 
@@ -139,7 +139,7 @@ def test_a_trace_named_on_the_command_line_stays(browser, trace):
         page.click("[data-name=J2]")
         opened(page, "scenario:J2:")
         page.goto(f"{address}/#step=2")
-        until(page, "meshlock.run.name === 'trace' && meshlock.shown === 2")
+        until(page, "window.meshlock?.run?.name === 'trace' && meshlock.shown === 2")
         page.close()
 
 
