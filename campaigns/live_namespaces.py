@@ -80,10 +80,10 @@ async def story(line: Line, folder: Path) -> Demo:
             await process.start(orders, folder / f"{process.name}.log")
             await process.address
         for place in range(1, SIZE):
-            demo.processes[place].tell({"connect": f"{line.address(place - 1, 0)}:{PORT}"})
+            demo.processes[place].send({"connect": f"{line.address(place - 1, 0)}:{PORT}"})
         await asyncio.gather(*[process.ready.wait() for process in demo.processes])
         for process in demo.processes:
-            process.tell({"work": True})
+            process.send({"work": True})
         await asyncio.sleep(3)
         for link in (1, 2):
             entered = [process.state["entries"] for process in demo.processes]
@@ -95,7 +95,7 @@ async def story(line: Line, folder: Path) -> Demo:
             now = [process.state["entries"] for process in demo.processes]
             assert all(a < b for a, b in zip(entered, now, strict=True)), (entered, now)
         for process in demo.processes:
-            process.tell({"finish": True})
+            process.send({"finish": True})
         async with asyncio.timeout(20):
             await asyncio.gather(*[process.done.wait() for process in demo.processes])
         await asyncio.sleep(SETTLE)

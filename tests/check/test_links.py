@@ -41,7 +41,7 @@ class Walk:
         assert not self.system.faults
         ways = list(zip(self.system.labels, self.system.successors, strict=True))
         return {
-            told_cause(self.system.tell(here, label)[0]): (label, state) for label, state in ways
+            told_cause(self.system.explain(here, label)[0]): (label, state) for label, state in ways
         }
 
     def go(self, *starts: str) -> None:

@@ -129,8 +129,8 @@ class Compared(Model):
         for successor in self.system.successors:
             self.successors.append(self.alike(successor))
 
-    def tell(self, state: int, label: int) -> list[Act]:
-        return self.system.tell(state, label)
+    def explain(self, state: int, label: int) -> list[Act]:
+        return self.system.explain(state, label)
 
     def waiting(self, state: int) -> list[int]:
         return self.system.waiting(state)

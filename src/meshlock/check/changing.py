@@ -488,8 +488,8 @@ class Custody(Changing):
         kind, me, peer = step
         return self.debt(kind * self.size + me, peer)
 
-    def tell(self, state: int, label: int) -> list[Act]:
-        acts = super().tell(state, label)
+    def explain(self, state: int, label: int) -> list[Act]:
+        acts = super().explain(state, label)
         i = label >> NODE
         if i < self.size:
             row = self.tree.unpack(state)

@@ -595,7 +595,7 @@ class Crashing(Model):
 
     # -- telling what happened -----------------------------------------------------------------
 
-    def tell(self, state: int, label: int) -> list[Act]:
+    def explain(self, state: int, label: int) -> list[Act]:
         return self.tell_step(self.world(state), label >> SHIFT, label & ((1 << SHIFT) - 1))
 
     def opening(self) -> list[Act]:

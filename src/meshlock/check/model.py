@@ -53,7 +53,7 @@ class Act:
 class Model:
     """States are integers; ``expand`` says where one can go from each.
 
-    A step has a *label*, by which :meth:`tell` can explain it later; only state and
+    A step has a *label*, by which :meth:`explain` can explain it later; only state and
     label are stored. Steps must come in the same order whenever a state is expanded.
     """
 
@@ -76,7 +76,7 @@ class Model:
         the successors."""
         raise NotImplementedError
 
-    def tell(self, state: int, label: int) -> list[Act]:
+    def explain(self, state: int, label: int) -> list[Act]:
         """What happens in this step."""
         raise NotImplementedError
 

@@ -146,7 +146,7 @@ class Reduced(Model):
                 whole.plain = first.plain and step.plain
                 self.bundle(i, Bundle(whole, [*start.made_of, (number, k)]), found)
 
-    def tell(self, state: int, label: int) -> list[Act]:
+    def explain(self, state: int, label: int) -> list[Act]:
         system = self.system
         row = system.tree.unpack(state)
         i = label >> NODE

@@ -107,7 +107,7 @@ def changes(names: tuple[str, ...], before: Frozen, after: Frozen) -> list[str]:
 def acts(model: Model, violation: Violation) -> list[list[Act]]:
     """What happens in every step of a violation."""
     return [
-        model.tell(state, label)
+        model.explain(state, label)
         for state, label in zip(violation.states, violation.labels, strict=False)
     ]
 

@@ -762,7 +762,7 @@ class System(Model):
 
     # -- telling what happened ----------------------------------------------------------------
 
-    def tell(self, state: int, label: int) -> list[Act]:
+    def explain(self, state: int, label: int) -> list[Act]:
         leaves = self.tree.leaves
         row = self.tree.unpack(state)
         i = label >> NODE

@@ -222,7 +222,7 @@ async def serve(settings: Settings) -> None:
     from meshlock.live.interfaces.http import Interface, serving_port, serving_socket
     from meshlock.live.interfaces.node import Node
     from meshlock.live.interfaces.notify import Service
-    from meshlock.live.machine.logs import tell
+    from meshlock.live.machine.logs import log_event
 
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -262,7 +262,7 @@ async def serve(settings: Settings) -> None:
                 interface, settings.http, token, page.routes, settings.http_names
             )
             await stack.enter_async_context(at_port)
-        tell(INFO, "ready", node=node.name, address=node.address, socket=place)
+        log_event(INFO, "ready", node=node.name, address=node.address, socket=place)
         service.ready(node)
         await stop.wait()
         service.stopping()

@@ -144,7 +144,7 @@ def set_(
         wanted = limits.permits(int(permits[: limits.SHOWN]), "--permits")
     wish = {"permits": wanted, "timeout": timeout}
     there = ask(connected(socket), name, "permits", wish)["permits"]
-    tell(json, {"pool": name, "permits": there}, f"{name}: {there} permits")
+    report(json, {"pool": name, "permits": there}, f"{name}: {there} permits")
 
 
 def members(
@@ -180,7 +180,7 @@ def members(
     else:
         wish = {"add": add, "remove": remove, "timeout": timeout}
         names = ask(agent, name, "members", wish)["members"]
-    tell(json, {"pool": name, "members": names}, "\n".join(names))
+    report(json, {"pool": name, "members": names}, "\n".join(names))
 
 
 RISK = """\
@@ -217,7 +217,7 @@ def reset(
             click.echo(f"{name} was not reset. Nothing has changed.", err=True)
             sys.exit(1)
     there = ask(agent, name, "reset", {})["permits"]
-    tell(json, {"pool": name, "permits": there}, f"{name}: reset, {there} permits")
+    report(json, {"pool": name, "permits": there}, f"{name}: reset, {there} permits")
 
 
 def confirmed(question: str) -> bool:
@@ -241,7 +241,7 @@ def remove(
     agent = connected(socket)
     found(agent, name)
     ask(agent, name, "remove", {})
-    tell(json, {"pool": name, "removed": True}, f"{name}: removed")
+    report(json, {"pool": name, "removed": True}, f"{name}: removed")
 
 
 # -- what they share -------------------------------------------------------------------
@@ -280,7 +280,7 @@ def ask(agent: Connection, name: str, what: str, wish: dict[str, Any]) -> dict[s
         sys.exit(1)
 
 
-def tell(json: bool, value: dict[str, Any], sentence: str) -> None:
+def report(json: bool, value: dict[str, Any], sentence: str) -> None:
     if json:
         from meshlock.cli.output import print_json
 

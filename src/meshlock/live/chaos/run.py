@@ -105,11 +105,11 @@ class Chaos:
         except Refused as error:
             self.fail(name, str(error))
         else:
-            self.tell(f"{name} is back")
+            self.report(f"{name} is back")
 
     def fail(self, name: str, why: str) -> None:
         self.cluster.record.write(Failed(t=now(), node=name, why=why))
-        self.tell(f"{name} {why}")
+        self.report(f"{name} {why}")
 
     # -- faults ----------------------------------------------------------------------------
 
@@ -287,7 +287,7 @@ class Chaos:
         """Nothing is done any more: who waits must be served, and all permits be there."""
         cluster, plan = self.cluster, self.plan
         cluster.record.write(Quiet(t=now()))
-        self.tell("no more faults")
+        self.report("no more faults")
         await asyncio.sleep(plan.lease)
         for slot in cluster.slots:
             if slot.child is not None:
@@ -319,13 +319,13 @@ class Chaos:
     def note(self, kind: str, t: float, about: str, held: int = 0) -> None:
         self.faults[kind] = self.faults.get(kind, 0) + 1
         self.cluster.record.write(Fault(t=t, kind=kind, who=about, held=held))
-        self.tell(f"{kind}: {about}")
+        self.report(f"{kind}: {about}")
 
     def skip(self, event: Event) -> None:
         self.skipped += 1
-        self.tell(f"{event.fault} skipped: no node or client is up for it")
+        self.report(f"{event.fault} skipped: no node or client is up for it")
 
-    def tell(self, news: str) -> None:
+    def report(self, news: str) -> None:
         self.news.append(f"{monotonic() - self.began:6.1f} s  {news}")
 
 

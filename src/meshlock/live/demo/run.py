@@ -67,9 +67,9 @@ class Process:
                 start_new_session=True,  # Ctrl-C is for us; they end with their input
             )
         self.reading = asyncio.create_task(self.read())
-        self.tell(orders)
+        self.send(orders)
 
-    def tell(self, order: Any) -> None:
+    def send(self, order: Any) -> None:
         assert self.process is not None and self.process.stdin is not None
         self.process.stdin.write(msgspec.json.encode(order) + b"\n")
 
@@ -132,11 +132,11 @@ class Demo:
             await self.start()
             self.phase = "sharing"
             for process in self.processes:
-                process.tell({"work": True})
+                process.send({"work": True})
             await self.cut_now_and_then()
             self.phase = "finishing"
             for process in self.processes:
-                process.tell({"finish": True})
+                process.send({"finish": True})
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FINISH):
                     await asyncio.gather(*[process.done.wait() for process in self.processes])
@@ -153,7 +153,7 @@ class Demo:
         for one, other in self.links:
             relay = await Relay(*split(addresses[one])).start()
             self.relays[one, other] = relay
-            self.processes[other].tell({"connect": relay.address})
+            self.processes[other].send({"connect": relay.address})
         async with asyncio.timeout(10.0):
             await asyncio.gather(*[process.ready.wait() for process in self.processes])
 
@@ -194,17 +194,17 @@ class Demo:
         names = f"{self.names[link[0]]} - {self.names[link[1]]}"
         self.cuts += 1
         if length == 0.0:
-            self.tell(f"the connection {names} breaks")
+            self.report(f"the connection {names} breaks")
             relay.reset()
             return
-        self.tell(f"the link {names} is cut for {length:g} s")
+        self.report(f"the link {names} is cut for {length:g} s")
         self.cut.add(link)
         relay.cut()
         await asyncio.sleep(length)
         relay.heal()
         self.cut.discard(link)
 
-    def tell(self, news: str) -> None:
+    def report(self, news: str) -> None:
         self.news.append(f"{monotonic() - self.began:5.1f} s  {news}")
 
     def merge(self, path: Path) -> None:

@@ -15,7 +15,7 @@ from logging import INFO
 from meshlock.errors import Refused
 from meshlock.live.interfaces.node import Node
 from meshlock.live.links.mesh import split
-from meshlock.live.machine.logs import tell
+from meshlock.live.machine.logs import log_event
 
 try:
     from zeroconf import ServiceStateChange, Zeroconf
@@ -76,7 +76,7 @@ class Discovery:
         name, addresses = service.removesuffix(f".{SERVICE}"), info.parsed_addresses()
         if name == self.node.name or not addresses or info.port is None:
             return
-        tell(INFO, "found", peer=name, address=f"{addresses[0]}:{info.port}")
+        log_event(INFO, "found", peer=name, address=f"{addresses[0]}:{info.port}")
         self.found[name] = f"{addresses[0]}:{info.port}"
         circle = sorted(self.found)
         mine = circle.index(self.node.name)

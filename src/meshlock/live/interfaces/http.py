@@ -105,7 +105,7 @@ class Session:
         self.rests = 0.0  # seconds between two looks at them
         self.news = asyncio.Event()
 
-    def tell(self, event: str, grant: str, until: float | None = None) -> None:
+    def notify(self, event: str, grant: str, until: float | None = None) -> None:
         self.last_event += 1
         self.events.append(messages.Event(self.last_event, event, grant, until))
         del self.events[:-MOST_EVENTS]
@@ -139,7 +139,7 @@ class Session:
             until = grant.deadline
             if until is not None and told.get(name) != until:
                 told[name] = until
-                self.tell("lease", name, until)
+                self.notify("lease", name, until)
 
     def end(self) -> None:
         self.over = True
@@ -507,7 +507,7 @@ class Interface:
         if session.leases is not None:
             session.leases.pop(name, None)
         if grant.lost:
-            session.tell("lost", name)
+            session.notify("lost", name)
 
     def held(self, request: Request) -> tuple[str, Grant]:
         name = request.parameters["grant"]

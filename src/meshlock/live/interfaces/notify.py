@@ -15,7 +15,7 @@ from typing import Any
 
 from meshlock.live.interfaces.node import Node
 from meshlock.live.machine.error_text import error_text
-from meshlock.live.machine.logs import tell
+from meshlock.live.machine.logs import log_event
 
 EVERY = 5.0
 """Seconds between two looks at the status, if systemd asks for no watchdog."""
@@ -81,7 +81,9 @@ class Service:
         except OSError as error:
             if not self.failed:
                 self.failed = True
-                tell(WARNING, "systemd not notified", socket=self.place, reason=error_text(error))
+                log_event(
+                    WARNING, "systemd not notified", socket=self.place, reason=error_text(error)
+                )
 
 
 def watchdog(environment: Mapping[str, str]) -> float | None:

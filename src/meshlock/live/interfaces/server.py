@@ -351,7 +351,7 @@ class Connection(asyncio.BufferedProtocol):
             if response.stream is None:
                 self.reply(request, response)
             else:
-                await self.tell(request, response, response.stream)
+                await self.send_stream(request, response, response.stream)
         finally:
             self.task = None
         self.since = self.loop.time()
@@ -390,7 +390,7 @@ class Connection(asyncio.BufferedProtocol):
             lines += b"Connection: close\r\n"
         return lines
 
-    async def tell(
+    async def send_stream(
         self, request: Request, response: Response, parts: AsyncGenerator[bytes, None]
     ) -> None:
         """A stream is over when its parts are, or when the client disconnects."""

@@ -47,7 +47,7 @@ from meshlock.live.machine import clock
 from meshlock.live.machine.error_text import error_text
 from meshlock.live.machine.failures import Failures
 from meshlock.live.machine.limits import MOST_NODES, SPAN
-from meshlock.live.machine.logs import tell
+from meshlock.live.machine.logs import log_event
 from meshlock.live.machine.loop import Lag
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class Mesh:
             self.tell_down(peer, "the peer had ended the link")
         self.report_forsaken(peer)
         if not resumed:
-            tell(INFO, "link up", peer=peer, address=connection.address)
+            log_event(INFO, "link up", peer=peer, address=connection.address)
             self.linked.add(peer)
             self.link_map.relinked()
             self.owner.up(peer)
@@ -250,7 +250,7 @@ class Mesh:
         """A peer that restarted took along what it had, and may have had what we kept for it."""
         session = self.sessions[peer]
         if session.forsaken:
-            tell(ERROR, "permits in doubt", peer=peer, messages=session.forsaken)
+            log_event(ERROR, "permits in doubt", peer=peer, messages=session.forsaken)
             self.in_doubt += session.forsaken
             session.forsaken = 0
 
@@ -334,7 +334,7 @@ class Mesh:
         if peer in self.linked:
             self.linked.discard(peer)
             self.link_map.relinked()
-            tell(INFO, "link down", peer=peer, reason=reason)
+            log_event(INFO, "link down", peer=peer, reason=reason)
             self.owner.down(peer)
             self.router.advance(self.sessions[peer])
             self.flush()
@@ -396,7 +396,7 @@ class Mesh:
         if peer not in self.sessions:
             raise Refused(f"There is no link to '{peer}': nothing was cut.")
         self.cuts[peer] = self.time() + seconds
-        tell(WARNING, "link cut on purpose", peer=peer, seconds=seconds)
+        log_event(WARNING, "link cut on purpose", peer=peer, seconds=seconds)
         for connection in list(self.handshakes):
             if connection.peer == peer:
                 connection.abort("cut on purpose")
@@ -487,7 +487,7 @@ class Mesh:
                         self.tried[address].set()
                         return
                     if reason != said and ending is not Ending.MUTUAL:
-                        tell(WARNING, "no link", address=address, reason=reason)
+                        log_event(WARNING, "no link", address=address, reason=reason)
                         said = reason
                 except Exception:
                     self.failures.note("dial")

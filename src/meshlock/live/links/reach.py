@@ -42,7 +42,7 @@ from meshlock.live.links.frames import MOST_ADDRESSES
 from meshlock.live.links.link import Ending, NotLinked
 from meshlock.live.links.rate_limit import RateLimit
 from meshlock.live.machine.limits import Name, Where
-from meshlock.live.machine.logs import tell
+from meshlock.live.machine.logs import log_event
 
 if TYPE_CHECKING:
     from meshlock.live.links.mesh import Mesh
@@ -274,7 +274,7 @@ class Reach:
                 known = msgspec.json.decode(self.path.read_bytes(), type=dict[Name, Known])
                 self.known = {name: one for name, one in known.items() if name != self.mesh.name}
             except (OSError, msgspec.MsgspecError) as error:
-                tell(WARNING, "addresses forgotten", file=str(self.path), reason=str(error))
+                log_event(WARNING, "addresses forgotten", file=str(self.path), reason=str(error))
 
     @staticmethod
     def write(path: Path, known: dict[str, Known]) -> None:
@@ -285,7 +285,7 @@ class Reach:
             draft.write_bytes(msgspec.json.encode(known))
             draft.replace(path)
         except OSError as error:
-            tell(WARNING, "addresses not written", file=str(path), reason=str(error))
+            log_event(WARNING, "addresses not written", file=str(path), reason=str(error))
 
     def close(self) -> None:
         """We are leaving: dial nobody, and let nobody dial us."""

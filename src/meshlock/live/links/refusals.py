@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from logging import WARNING
 
-from meshlock.live.machine.logs import tell
+from meshlock.live.machine.logs import log_event
 
 LINES_PER_SECOND = 10
 
@@ -22,10 +22,10 @@ class Refusals:
         second = int(time.monotonic())
         if second != self.second:
             if self.silent:
-                tell(WARNING, "refused", more=self.silent)
+                log_event(WARNING, "refused", more=self.silent)
             self.second, self.lines, self.silent = second, 0, 0
         if self.lines < LINES_PER_SECOND:
             self.lines += 1
-            tell(WARNING, "refused", peer=who, reason=reason)
+            log_event(WARNING, "refused", peer=who, reason=reason)
         else:
             self.silent += 1

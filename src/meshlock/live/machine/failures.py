@@ -11,7 +11,7 @@ from collections.abc import Callable
 from logging import ERROR
 from typing import TypeVarTuple
 
-from meshlock.live.machine.logs import tell
+from meshlock.live.machine.logs import log_event
 
 Arguments = TypeVarTuple("Arguments")
 
@@ -31,7 +31,7 @@ class Failures:
         now = self.loop.time()
         if where not in self.told or now - self.told[where] >= PAUSE:
             self.told[where] = now
-            tell(ERROR, "failed", where=where, times=times, failed=error or True)
+            log_event(ERROR, "failed", where=where, times=times, failed=error or True)
 
     def run(self, where: str, work: Callable[[*Arguments], object], *given: *Arguments) -> None:
         try:

@@ -18,10 +18,10 @@ LOGGER.addHandler(logging.NullHandler())
 LEVELS = ("debug", "info", "warning", "error")
 
 
-def tell(
+def log_event(
     level: int, event: str, *, failed: bool | BaseException = False, **details: object
 ) -> None:
-    """Something has happened: ``tell(INFO, "link up", peer="north")``."""
+    """Something has happened: ``log_event(INFO, "link up", peer="north")``."""
     if LOGGER.isEnabledFor(level):
         words = " ".join(f"{name}={value}" for name, value in details.items())
         extra = {"happened": event, "details": details}

@@ -22,7 +22,7 @@ from meshlock.errors import Refused
 from meshlock.live.links.frames import UNREADABLE, BadFrame, Carry, Content, Routed
 from meshlock.live.links.session import OVERHEAD
 from meshlock.live.machine.limits import Count
-from meshlock.live.machine.logs import tell
+from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.pool_configuration import PoolConfiguration, refuse_incredible
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class Peers:
             self.conflict(peer, ours, theirs)
         elif rival.used or (not used and theirs.identity < ours.identity):
             if pool.founding:
-                tell(INFO, "new pool withdrawn", pool=pool.name, founder=theirs.founder)
+                log_event(INFO, "new pool withdrawn", pool=pool.name, founder=theirs.founder)
                 self.withdraw((ours.identity,))
                 self.follow(rival)
                 self.shares(peer, rival)
@@ -287,7 +287,7 @@ class Peers:
         now = self.mesh.loop.time()
         if peer not in self.logged or now - self.logged[peer] >= BETWEEN_LINES:
             self.logged[peer] = now
-            tell(ERROR, "conflict", pool=name, peer=peer, what=text)
+            log_event(ERROR, "conflict", pool=name, peer=peer, what=text)
 
 
 def terms(configuration: PoolConfiguration) -> str:

@@ -17,7 +17,7 @@ from meshlock.errors import NodeClosed, NoSuchPool, NotInTime, Refused
 from meshlock.live.links.frames import BadFrame, Carry, Content, Routed
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.machine import labels, limits
-from meshlock.live.machine.logs import tell
+from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.adapter import Adapter
 from meshlock.live.pools.change_requests import CHANGE, CHANGED, ChangeRequests
 from meshlock.live.pools.fields import shapes
@@ -523,7 +523,7 @@ class Pool(Adapter, AnyPool):
             raise Refused(
                 f"Cannot reset {self.name}: its token is at this node, so nothing is lost."
             )
-        tell(WARNING, "pool reset", pool=self.name, node=self.me, replaces=before.identity)
+        log_event(WARNING, "pool reset", pool=self.name, node=self.me, replaces=before.identity)
         self.asked_permits = None
         self.peers.reset()
         self.adopt(configuration, founding=True, floor=floor)
@@ -671,9 +671,11 @@ class Pool(Adapter, AnyPool):
         except TimeoutError:
             if self.members is not None and not self.members.has_token():
                 # what a client may use until its lease ends, or was for somebody who has died
-                tell(WARNING, "left with permits held", node=self.me, pool=self.name)
+                log_event(WARNING, "left with permits held", node=self.me, pool=self.name)
             else:
-                tell(ERROR, "left without handing over the token", node=self.me, pool=self.name)
+                log_event(
+                    ERROR, "left without handing over the token", node=self.me, pool=self.name
+                )
 
     def dissolve(self) -> None:
         """With the only node that was ever in it the pool is over."""

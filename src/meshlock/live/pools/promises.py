@@ -16,7 +16,7 @@ from typing import IO
 import msgspec
 
 from meshlock.errors import Refused
-from meshlock.live.machine.logs import tell
+from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.fields import Config, Epoch
 from meshlock.live.pools.pool_configuration import PoolConfiguration
 
@@ -107,7 +107,7 @@ class Promises:
             self.settle()
         except OSError as error:
             if not self.muted:
-                tell(ERROR, "promise not written", file=str(path), reason=str(error))
+                log_event(ERROR, "promise not written", file=str(path), reason=str(error))
             self.muted = True
             return False
         self.muted = False
@@ -119,7 +119,7 @@ class Promises:
             self.path(pool).unlink(missing_ok=True)
             self.settle()
         except OSError as error:
-            tell(ERROR, "pool file not removed", pool=pool, reason=str(error))
+            log_event(ERROR, "pool file not removed", pool=pool, reason=str(error))
 
     def settle(self) -> None:
         """Have the folder itself on disk."""

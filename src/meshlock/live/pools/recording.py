@@ -22,7 +22,7 @@ from meshlock.algorithms.interface import (
 )
 from meshlock.live.machine import clock
 from meshlock.live.machine.error_text import error_text
-from meshlock.live.machine.logs import tell
+from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.pool_configuration import PoolConfiguration
 from meshlock.properties.promises import promises
 from meshlock.trace.setup import TraceSetup
@@ -98,7 +98,7 @@ class Recording:
         if file is not None:
             with suppress(OSError):  # it would write once more what it could not write
                 file.close()
-        tell(ERROR, "trace ended", file=str(self.path), reason=error_text(error))
+        log_event(ERROR, "trace ended", file=str(self.path), reason=error_text(error))
 
     def close(self) -> None:
         file, self.file = self.file, None
@@ -106,7 +106,7 @@ class Recording:
             try:
                 file.close()
             except OSError as error:
-                tell(ERROR, "trace ended", file=str(self.path), reason=error_text(error))
+                log_event(ERROR, "trace ended", file=str(self.path), reason=error_text(error))
 
     # -- lines -------------------------------------------------------------------------
 
