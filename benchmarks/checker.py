@@ -42,7 +42,7 @@ MODELS = [
 OURS = """
 import gc, json, resource, sys
 from time import process_time
-from meshlock.check.questions import judged, setup
+from meshlock.check.arguments import judged, setup
 from meshlock.check.verdict import Checking
 algorithm, topology, nodes, asks, reduction = sys.argv[1:]
 what = setup(

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from meshlock.algorithms.mutants.jiang_without import MUTANTS
 from meshlock.algorithms.mutants.mutant import Mutant
+from meshlock.check.arguments import judged
 from meshlock.check.mutants import setup_of
-from meshlock.check.questions import judged
 from meshlock.check.verdict import Checking
 from meshlock.simulate.settings import Settings, simulation
 

@@ -17,8 +17,8 @@ from typing import Any
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.registry import find
+from meshlock.check.arguments import judged, setup
 from meshlock.check.mutants import words_of
-from meshlock.check.questions import judged, setup
 from meshlock.check.setup import SetUp
 from meshlock.check.verdict import checking
 from meshlock.errors import Refused

@@ -22,7 +22,8 @@ from typing import Any
 from pin_counts import RECOVERING
 
 from meshlock.algorithms.recovery.records import NO_EPOCH
-from meshlock.check.crashing import Crashing
+from meshlock.check.arguments import judged, setup
+from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.explorer import Violation
 from meshlock.check.layers import (
     CHANGE,
@@ -46,7 +47,6 @@ from meshlock.check.layers import (
     WITHDRAW,
 )
 from meshlock.check.model import Fault
-from meshlock.check.questions import judged, setup
 from meshlock.check.serving import NOT_SERVED, ticks_to_serve
 from meshlock.check.story import told
 from meshlock.check.world import Step, World

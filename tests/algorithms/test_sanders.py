@@ -6,7 +6,7 @@ import pytest
 from laboratory import run
 
 from meshlock.algorithms.sanders import Structure
-from meshlock.check.questions import judged, setup
+from meshlock.check.arguments import judged, setup
 from meshlock.check.verdict import Checking
 
 STRUCTURES = ["groups", "ricart-agrawala", "maekawa", "central"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from meshlock.algorithms.interface import Algorithm
-from meshlock.check.questions import judged, setup
+from meshlock.check.arguments import judged, setup
 from meshlock.check.setup import SetUp
 from meshlock.check.verdict import Checking
 

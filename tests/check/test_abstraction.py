@@ -6,8 +6,8 @@ import pytest
 from checks import ask, counts, explore
 
 from meshlock.check.abstraction import Compared, Values, applies
+from meshlock.check.arguments import judged
 from meshlock.check.explorer import Explorer
-from meshlock.check.questions import judged
 from meshlock.check.system import System
 
 

@@ -11,11 +11,11 @@ from checks import ask
 from click.testing import CliRunner
 
 from meshlock.algorithms.mutants.catalogue import mutant
+from meshlock.check.arguments import judged
 from meshlock.check.crash_trace import write_crash_trace
-from meshlock.check.crashing import SHIFT, Crashing
+from meshlock.check.crashing_nodes import SHIFT, Crashing
 from meshlock.check.explorer import Violation
 from meshlock.check.mutants import setup_of
-from meshlock.check.questions import judged
 from meshlock.check.verdict import checking
 from meshlock.cli.main import app
 from meshlock.errors import Refused

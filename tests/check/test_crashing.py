@@ -9,9 +9,9 @@ from types import ModuleType
 import pytest
 from checks import ask
 
-from meshlock.check.crashing import Crashing
+from meshlock.check.arguments import judged
+from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.manifest import entries
-from meshlock.check.questions import judged
 from meshlock.check.serving import ticks_to_serve
 from meshlock.check.story import pages
 from meshlock.check.verdict import CrashChecking, checking

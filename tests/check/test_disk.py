@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from meshlock.check import outgrowing, shared
+from meshlock.check.arguments import judged, setup
 from meshlock.check.disk import CHUNK, Row, Space, space
-from meshlock.check.questions import judged, setup
 from meshlock.check.verdict import checking
 from waiting import LIMIT
 

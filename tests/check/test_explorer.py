@@ -17,8 +17,8 @@ from meshlock.algorithms.general_scheme import (
 )
 from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
 from meshlock.algorithms.queues import Fifo
+from meshlock.check.arguments import judged, setup
 from meshlock.check.packing import Tree
-from meshlock.check.questions import judged, setup
 from meshlock.check.story import pages, steps, write_trace
 from meshlock.check.verdict import Checking
 from meshlock.errors import Refused

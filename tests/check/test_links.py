@@ -10,11 +10,11 @@ from checks import ask, counts, explore, with_algorithm
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.registry import find, settle
-from meshlock.check.changing import Changing, Custody, system
+from meshlock.check.arguments import judged
+from meshlock.check.changing_links import Changing, Custody, system
 from meshlock.check.explorer import Violation
 from meshlock.check.links import Links, Wire, connected, parts, thaw
 from meshlock.check.mutants import setup_of
-from meshlock.check.questions import judged
 from meshlock.check.setup import SetUp
 from meshlock.check.story import pages, told_cause, write_trace
 from meshlock.check.system import System

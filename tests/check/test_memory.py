@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from checks import ask
 
-from meshlock.check.questions import judged
+from meshlock.check.arguments import judged
 from meshlock.check.setup import SetUp
 from meshlock.check.verdict import Checking
 
 MEASURE = r"""
 import gc, re, sys
 from pathlib import Path
-from meshlock.check.questions import judged
+from meshlock.check.arguments import judged
 from meshlock.check.verdict import Checking
 from checks import ask
 def resident(which):

@@ -11,8 +11,8 @@ from meshlock.algorithms.mutants import jiang_without
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.registry import ALGORITHMS
+from meshlock.check.arguments import judged
 from meshlock.check.mutants import setup_of
-from meshlock.check.questions import judged
 from meshlock.check.verdict import checking
 
 LIST = Path(__file__).parents[2] / "docs" / "how-it-works" / "mutants.md"

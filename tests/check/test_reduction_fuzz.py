@@ -11,9 +11,9 @@ from checks import ask, with_algorithm
 from meshlock.algorithms import general_scheme as algorithms
 from meshlock.algorithms.interface import Algorithm, Effect, Message, Network, Node
 from meshlock.algorithms.registry import find
+from meshlock.check.arguments import judged
 from meshlock.check.explorer import Explorer
 from meshlock.check.persistent import Reduced
-from meshlock.check.questions import judged
 from meshlock.check.system import System
 
 if not (algorithms.__file__ or "").endswith(".py"):

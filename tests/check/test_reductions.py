@@ -11,10 +11,10 @@ from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.queues import Fifo
 from meshlock.algorithms.registry import ALGORITHMS
+from meshlock.check.arguments import judged
 from meshlock.check.explorer import Explorer
 from meshlock.check.mutants import setup_of
 from meshlock.check.persistent import Reduced
-from meshlock.check.questions import judged
 from meshlock.check.setup import SetUp
 from meshlock.check.system import System
 from meshlock.check.verdict import Checking

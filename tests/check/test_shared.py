@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from meshlock.check import shared
-from meshlock.check.questions import judged, setup
+from meshlock.check.arguments import judged, setup
 from meshlock.check.verdict import checking
 from meshlock.errors import Refused
 from waiting import LIMIT

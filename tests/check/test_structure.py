@@ -11,7 +11,7 @@ from meshlock.algorithms.jiang import JiangNode, Rules
 from meshlock.algorithms.jiang import Token as JiangToken
 from meshlock.algorithms.queues import Fifo, Lift
 from meshlock.algorithms.registry import ALGORITHMS, find, settle
-from meshlock.check.questions import PROPERTIES, judged, refuse_unjudged
+from meshlock.check.arguments import PROPERTIES, judged, refuse_unjudged
 from meshlock.check.structure import NAMES
 from meshlock.check.verdict import Checking
 from meshlock.errors import Refused

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from meshlock.algorithms.registry import ALGORITHMS, find, settle
-from meshlock.check.questions import judged, setup
+from meshlock.check.arguments import judged, setup
 from meshlock.check.setup import SetUp
 from meshlock.check.story import write_trace
 from meshlock.check.verdict import Checking

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from meshlock.check.questions import judged, setup
+from meshlock.check.arguments import judged, setup
 from meshlock.check.story import write_trace
 from meshlock.check.verdict import Checking
 from meshlock.errors import Refused

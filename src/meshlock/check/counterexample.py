@@ -6,12 +6,12 @@ from typing import Any
 
 from meshlock import __version__
 from meshlock.algorithms.mutants.mutant import Mutant
+from meshlock.check.arguments import judged
 from meshlock.check.crash_trace import write_crash_trace
-from meshlock.check.crashing import Crashing
+from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.explorer import Violation
 from meshlock.check.model import Model
 from meshlock.check.mutants import setup_of
-from meshlock.check.questions import judged
 from meshlock.check.story import write_trace
 from meshlock.check.system import System
 from meshlock.check.verdict import checking

@@ -11,7 +11,7 @@ from typing import Any
 
 from meshlock.algorithms.interface import NIL, Effect, Enter, Frozen, Message, Node
 from meshlock.algorithms.recovery.messages import Confirm, Ledger, Renew
-from meshlock.check.crashing import Crashing
+from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.explorer import Violation
 from meshlock.check.model import Act
 from meshlock.check.story import acts, arguments

@@ -6,7 +6,7 @@ from typing import Any
 
 from meshlock.algorithms.interface import Algorithm
 from meshlock.algorithms.mutants.mutant import Mutant
-from meshlock.check.questions import setup
+from meshlock.check.arguments import setup
 from meshlock.check.setup import SetUp
 
 

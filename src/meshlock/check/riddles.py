@@ -16,8 +16,8 @@ from meshlock import __version__
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.mutants.jiang_without import PREFIX
 from meshlock.algorithms.mutants.mutant import Mutant
+from meshlock.check.arguments import judged
 from meshlock.check.mutants import setup_of
-from meshlock.check.questions import judged
 from meshlock.check.story import pages, write_trace
 from meshlock.check.system import System
 from meshlock.check.verdict import checking

@@ -13,7 +13,7 @@ from typing import Final
 from meshlock.algorithms.interface import Keep, Message
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.records import majority
-from meshlock.check.crashing import Crashing
+from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.explorer import Explorer
 from meshlock.check.links import Pair, parts
 from meshlock.check.model import AT_REST, Fault

@@ -63,7 +63,7 @@ class SetUp:
         self.partitions = partitions  # these may cut the network in two
         self.fifo = fifo
         self.clients = clients if algorithm.many_clients else 1  # of one node at a time
-        self.failures = failures  # drain, return or custody: see check/changing.py
+        self.failures = failures  # drain, return or custody: see check/changing_links.py
         self.withdrawals = withdrawals  # whoever waits may give up, at any time
         self.repeat = repeat  # a node that is through with its wishes starts again
         self.capacity = capacity  # messages on one link at a time; 0: any number

@@ -19,7 +19,7 @@ has gathered (``KEPT``): breadth first, a place that mattered once soon matters 
 A global state is the row of the places' numbers (plus one for the links, where they
 change), folded into one integer by :mod:`.packing`.
 
-**Links that change** are the subject of :mod:`.changing`; here they stay as they are.
+**Links that change** are the subject of :mod:`.changing_links`; here they stay as they are.
 
 **Full links.** With a capacity, no state is looked at in which a link holds more messages
 than that. What is found wrong is wrong in any case; what holds, holds of all runs that keep to

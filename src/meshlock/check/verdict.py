@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from meshlock.check.abstraction import Compared, applies
-from meshlock.check.changing import system
-from meshlock.check.crashing import Crashing
+from meshlock.check.changing_links import system
+from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.disk import Space
 from meshlock.check.explorer import Explorer, Violation
 from meshlock.check.lasso import Lassos, components

@@ -310,7 +310,7 @@ def check(
     With --members the nodes recover from crashes, and whatever the bounds allow may happen to
     them: meshlock check --algorithm raymond --topology line --nodes 3 --members all --crashes 1
     """
-    from meshlock.check.questions import judged, refuse_unjudged, setup
+    from meshlock.check.arguments import judged, refuse_unjudged, setup
     from meshlock.check.verdict import checking as begin
     from meshlock.cli.output import named_values
     from meshlock.errors import Refused

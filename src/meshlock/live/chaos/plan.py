@@ -187,8 +187,8 @@ def load(path: Path) -> Plan:
         named = {*event.nodes, *(event.link or ())}.union(*event.sides)
         if event.fault not in DECK or not named <= known:
             raise Refused(
-                f"{path} has a fault '{event.fault}' for {sorted(named)}, which do not "
-                "exist: correct the plan."
+                f"{path} has a fault '{event.fault}' for {sorted(named)}, not all of "
+                "which exist: correct the plan."
             )
     return plan
 
