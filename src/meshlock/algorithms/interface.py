@@ -266,7 +266,7 @@ class Node:
         """How many permits are here and in nobody's use."""
         return 0
 
-    def altitude(self) -> tuple[int, int, int] | None:
+    def altitude(self) -> tuple[int, ...] | None:
         """How high this node is, where nodes have heights."""
         return None
 

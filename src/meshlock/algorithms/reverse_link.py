@@ -52,7 +52,9 @@ from typing import ClassVar
 
 from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
 
-Height = tuple[int, int, int]
+Height = tuple[int, ...]
+"""(h1, h2, node). Of no fixed length for the compiler: else compiled code would keep the three
+apart, and put them together again whenever two heights are compared."""
 
 
 class Signal(Message):

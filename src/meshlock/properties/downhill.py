@@ -27,7 +27,7 @@ class Slope:
     """What is seen of one node."""
 
     def __init__(self, glimpse: Frozen) -> None:
-        self.height = cast(tuple[int, int, int], glimpse[0])
+        self.height = cast(tuple[int, ...], glimpse[0])
         self.holds = cast(bool, glimpse[1])  # has the token
         self.givers = cast(tuple[int, ...], glimpse[2])  # who sent it a token that is on its way
 

@@ -1016,7 +1016,7 @@ class Layer(Quorum):
     def known_priority(self) -> int | None:
         return self.inner.known_priority() if self.inner is not None else None
 
-    def altitude(self) -> tuple[int, int, int] | None:
+    def altitude(self) -> tuple[int, ...] | None:
         return self.inner.altitude() if self.inner is not None else None
 
     def waited(self, client: int, grants: int = 0) -> int:
