@@ -41,14 +41,19 @@ class Fifo(Queue):
         return len(self.items) - self.head
 
     def push(self, item: int) -> None:
-        self.items.append(item)
+        if self.head == 1 and len(self.items) == 1:  # nobody waits: use the place again
+            self.items[0] = item
+            self.head = 0
+        else:
+            self.items.append(item)
 
     def pop(self) -> int:
         item = self.items[self.head]
         self.head += 1
         if self.head == len(self.items):
-            self.items = []
-            self.head = 0
+            if self.head > 1:
+                self.items = []
+                self.head = 0
         elif self.head >= 64 and self.head * 2 >= len(self.items):
             self.items = self.items[self.head :]
             self.head = 0
@@ -96,7 +101,7 @@ class Lift(Fifo):
         if item == self.me:
             self.own = True
         else:
-            self.items.append(item)
+            super().push(item)
 
     def pop(self) -> int:
         others = len(self.items) > self.head

@@ -134,8 +134,7 @@ class Simulation(Steps):
             if arrival < wire.last:
                 arrival = wire.last
             wire.last = arrival
-        self.serial_number += 1
-        message.serial = self.serial_number
+        message.serial = self.serial_number = self.serial_number + 1
         self.agenda.put(arrival, message)
 
     def schedule(self, time: float, event: Client | Change) -> None:

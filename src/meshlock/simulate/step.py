@@ -282,11 +282,10 @@ class Steps:
                 client = self.present.pop(effect.client)
                 self.layered.leaves(self.now, client)
                 self.loses(client)
-        if self.balanced:
+        if self.balanced and (tokens != node.tokens() or permits != node.free_permits()):
             tokens -= node.tokens()
             permits -= node.free_permits()
-            if tokens != 0 or permits != 0:
-                self.monitor.balance(self.now, node.me, tokens, permits)
+            self.monitor.balance(self.now, node.me, tokens, permits)
         if self.observed:
             leased = None if self.layered is None else self.layered.judge(self.now, node.me)
             if self.trace is not None:
@@ -294,7 +293,8 @@ class Steps:
                 for lost in self.lost:
                     self.trace.dropped(self.now, lost)
             self.lost.clear()
-        self.out.clear()
+        if self.out:
+            self.out.clear()
 
     # -- what a kind of run says --------------------------------------------------------
 
