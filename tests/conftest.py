@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import meshlock.cli.flags  # noqa: F401  # sentences name flags, whichever test comes first
+from meshlock.algorithms import interface
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests share tests/runs.py
 
@@ -28,6 +29,9 @@ def state_folder(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
 
 
+COMPILED = not str(interface.__file__).endswith(".py")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
     """Tests that break an algorithm by a subclass of their own can do so only uncompiled."""
@@ -36,4 +40,8 @@ def pytest_runtest_call(item):
     except TypeError as error:
         if "cannot inherit from compiled" in str(error):
             pytest.skip("makes a subclass of a compiled class")
+        raise
+    except AttributeError as error:
+        if COMPILED and "is read-only" in str(error):
+            pytest.skip("replaces a method of a compiled object")
         raise
