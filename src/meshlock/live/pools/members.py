@@ -324,8 +324,8 @@ class Members:
             return "the members are not known yet"
         if len(members) == 1:
             return (
-                f"{members[0]} is the only member: while it is down, no permits are "
-                "granted; 3 members survive the crash of one"
+                f"{members[0]} is the only member: while it is down, no permits are granted; "
+                f"add 2 more"
             )
         lost = len(members) - majority(self.node.members)
         return f"{lost} of the {len(members)} members may crash at a time"
