@@ -313,6 +313,10 @@ CALLS: dict[str, tuple[Asks, str]] = {
         "1,000 is the limit with members",
     ),
     "a lease in words": (lambda node: node.pool("bays", 1, lease="long"), "lease must be a number"),
+    "peers that are no list": (
+        lambda node: meshlock.Node("bob", state=None, peers="ann:7400"),
+        "peers is a list of addresses: write peers=['ann:7400'].",
+    ),
     "no such recovery": (
         lambda node: node.pool("bays", 1, recovery="some"),
         "recovery is 'none' or left out",

@@ -103,6 +103,8 @@ class Node:
     ) -> None:
         self.name = socket.gethostname() if name is None else name
         self.listen = listen
+        if isinstance(peers, str):
+            raise Refused(f"peers is a list of addresses: write peers=[{limits.shown(peers)}].")
         self.peers = list(peers)
         self.heartbeat = heartbeat
         self.dead = dead
