@@ -46,6 +46,7 @@ def flawed(name: str, seed: int, percent: int) -> Algorithm:
     ) -> list[Node]:
         nodes = origin.make(network, permits, options, out)
         for node in nodes:
+            node.freeze()  # its variables are found when it is first frozen: before it has one more
             node.receive = overlooking(node)  # type: ignore[method-assign]
         return nodes
 
