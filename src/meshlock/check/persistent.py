@@ -64,6 +64,9 @@ LARGEST_PART = 20_000
 LONGEST_CHAIN = 200
 """Steps taken at once before a state is stored all the same; it may be going round."""
 
+MOST_ENDS = 100_000
+"""States that are passed and remembered with where that leads."""
+
 
 class Bundle:
     """A step and the requests right behind it, taken as one step."""
@@ -94,6 +97,7 @@ class Reduced(Model):
         self.labels = system.labels
         self.faults = system.faults
         self.numbers: dict[int, int] = {}
+        self.ends: dict[int, int] = {}  # of chains: a state that is passed, where that leads
         self.bundling = not system.ordered
         # Safety follows from the balances only where those are judged.
         self.may_leave = system.balanced and "conservation" in system.judged
@@ -235,13 +239,27 @@ class Reduced(Model):
 
     def add(self, row: list[int], dirty: int, label: int) -> None:
         """Go straight on from here as far as there is but one thing to do; store that."""
-        leaves = self.system.tree.leaves
+        system = self.system
+        passed: list[int] = []
+        state = system.tree.climb(row, dirty)
         for _ in range(LONGEST_CHAIN):
+            end = self.ends.get(state, -1)
+            if end >= 0:
+                state = end
+                break
+            if self.numbers.get(state, 0) > 0:  # it was stored: here a chain has ended before
+                break
             i = self.only_step(row)
             if i < 0:
                 break
-            dirty |= self.system.apply(row, i, self.bundles(i, row[leaves + i])[0].whole)
-        self.successors.append(self.system.tree.climb(row, dirty))
+            passed.append(state)
+            bundle = self.bundles(i, row[system.tree.leaves + i])[0]
+            state = system.tree.climb(row, system.apply(row, i, bundle.whole))
+        if len(self.ends) > MOST_ENDS:
+            self.ends.clear()
+        for before in passed:
+            self.ends[before] = state
+        self.successors.append(state)
         self.labels.append(label)
 
     def only_step(self, row: list[int]) -> int:
