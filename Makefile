@@ -60,6 +60,7 @@ test-compiled: .venv-compiled/done
 	.venv-compiled/bin/python -m pytest
 
 bench: $(VENV)/dev .venv-compiled/done
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check simpy
 	$(BIN)/python benchmarks/simulator.py
 
 # Exit 1 says that some runs are broken, which some studies are there to show.
