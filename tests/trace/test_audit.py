@@ -115,7 +115,7 @@ def test_order_is_not_judged_while_one_end_of_a_link_has_not_been_told(tmp_path)
         (b"\x00\xff\xfe binary", "Line 1 of .* is not JSON"),
         (b'{"some": "json"}\n', "is not a meshlock trace"),
         (b'{"meshlock":"trace","format":99}\n', "reads format 1"),
-        (b'{"meshlock":"trace","format":1,"nodes":-1,"permits":1}\n', "no sensible 'nodes'"),
+        (b'{"meshlock":"trace","format":1,"nodes":-1,"permits":1}\n', "no valid 'nodes'"),
     ],
 )
 def test_what_is_not_a_trace_is_refused_in_a_sentence(tmp_path, broken, sentence):
