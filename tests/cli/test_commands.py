@@ -223,7 +223,7 @@ def test_audit_of_several_traces_says_what_is_wrong_with_them(tmp_path):
     garbage.write_text("no trace\n")
     for given, sentence in (
         ("nothing.jsonl", "Cannot read nothing.jsonl: No such file or directory."),
-        (str(garbage), "is no trace"),
+        (str(garbage), "is not a trace"),
         (str(simulated), "was not written by a live node"),
     ):
         run = meshlock("audit", given, given)
