@@ -131,7 +131,7 @@ def opened(browser, mesh, **options):
 
 CALM = (
     "[...document.querySelectorAll('#verdict span')]"
-    ".every((alarm) => alarm.textContent.includes('is the only way between other nodes'))"
+    ".every((alarm) => alarm.textContent.includes('is a single point of failure'))"
 )
 """Nothing is wrong; but of four nodes in a row two part the others if they fail, which is said."""
 
@@ -155,7 +155,7 @@ def test_nothing_without_the_token(browser):
         assert "docks" not in page.content()
         page.fill("#token", "wrong")
         page.keyboard.press("Enter")
-        until(page, f"{text_of('subtitle')}.includes('not the one')")
+        until(page, f"{text_of('subtitle')}.includes('is wrong')")
         assert page.locator("#map g").count() == 0
         page.close()
 
