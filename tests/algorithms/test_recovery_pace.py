@@ -502,7 +502,7 @@ def test_why_one_waits_is_said_in_a_sentence(inside: str) -> None:
     assert machines.who() == [first]
     machines.ask(first, client=8)
     assert why(machines, first) == "all permits are in use"
-    assert why(machines, other) == f"node {first} had the token when it was last heard of"
+    assert why(machines, other) == f"waiting for the token (holder: node {first})"
     machines.leave(first)
     machines.leave(machines.granted[1][0], client=machines.granted[1][1])
     assert len(machines.granted) == 3 and why(machines, 0) == why(machines, 1) == ""

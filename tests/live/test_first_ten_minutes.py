@@ -208,7 +208,7 @@ def story(north: Terminal, south: Terminal, east: Terminal) -> None:
             assert use.process.poll() is None and use.ends() == 0
     with step("resize to five: no, for only three have names"):
         done = south.meshlock("pool", "set", "gpus", "--permits", "5")
-        no = f"meshlock: Pool gpus has 3 named permits, {SLOTS[0]} to {SLOTS[-1]}: name all 5"
+        no = f"meshlock: Pool gpus has 3 named permits, {SLOTS[0]} to {SLOTS[-1]}: give all 5"
         assert done.returncode == 2 and done.stderr.startswith(no)
     with step("resize to two"):
         assert south.says("pool", "set", "gpus", "--permits", "2") == "gpus: 2 permits\n"

@@ -74,7 +74,7 @@ def test_whoever_has_its_links_looks_again_only_when_something_changes() -> None
             node.wanted = lambda friends: iter(again.append(friends) or ())  # type: ignore[method-assign, func-returns-value]
             await a_while(10.0)
             assert again == []
-            trying = asyncio.get_running_loop().create_task(asyncio.sleep(1.0))
+            trying = asyncio.get_running_loop().create_task(asyncio.Event().wait())
             node.dialling["n9"], node.content = trying, False  # who may yet refuse us
             node.review()
             assert len(again) == 1 and not node.content
