@@ -177,7 +177,7 @@ def test_the_whole_mesh_is_shown_and_so_is_what_is_cut_off(browser):
         mine = next(row for row in table(page, "grants") if row["node"] == "truck")
         assert (mine["label"], mine["permits"]) == ("the last mile", "1")
         assert mine["priority"] == "7" and int(mine["fence"]) >= 1
-        assert mine["for"].endswith(" s") and mine["told, ago"].endswith(" s")
+        assert mine["for"].endswith(" s") and mine["last seen, ago"].endswith(" s")
 
         def away():
             rows = [row.split("\t") for row in page.inner_text("#nodes tbody").split("\n")]

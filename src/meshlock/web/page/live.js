@@ -86,7 +86,7 @@ function show(view) {
 const seconds = (age) => (age === null ? "–" : age === 0 ? "now" : `${age < 10 ? age.toFixed(1) : age.toFixed(0)} s`);
 const ago = (age) => `${seconds(age)} ago`;
 const lasting = (time) => (time < 100 ? `${time.toFixed(1)} s` : time < 6000 ? `${Math.floor(time / 60)} min` : `${Math.floor(time / 3600)} h ${Math.floor(time / 60) % 60} min`);
-const TOLD = "told, ago";
+const SEEN = "last seen, ago";
 
 function showPool(view, nodes) {
   const { old, who } = view;
@@ -101,9 +101,9 @@ function showPool(view, nodes) {
     const own = node?.news?.holding.find((grant) => grant.fence !== null && grant.fence === one.fence);
     const left = one.lapsing ? "lapses" : own?.lease ? `${own.lease.toFixed(1)} s left` : null;
     const age = view.nodes[leased ? who.token : one.node]?.age ?? null;
-    return { node: one.node, label: one.label, permits: one.want, ...(named ? { slots: one.slots.join(" ") } : {}), priority: own?.priority, fence: one.fence, "for": lasting(one.seconds), ...(leased ? { lease: left } : {}), [TOLD]: seconds(age) };
+    return { node: one.node, label: one.label, permits: one.want, ...(named ? { slots: one.slots.join(" ") } : {}), priority: own?.priority, fence: one.fence, "for": lasting(one.seconds), ...(leased ? { lease: left } : {}), [SEEN]: seconds(age) };
   });
-  const waiting = who.waiting.map((one) => ({ node: one.node, label: one.label, permits: one.want, priority: one.priority, "for": lasting(one.seconds), [TOLD]: seconds(view.nodes[one.node]?.age ?? null) }));
+  const waiting = who.waiting.map((one) => ({ node: one.node, label: one.label, permits: one.want, priority: one.priority, "for": lasting(one.seconds), [SEEN]: seconds(view.nodes[one.node]?.age ?? null) }));
   table("grants", grants, who.held === null ? `Holders unknown: ${who.why}.` : "No known holders.");
   table("waiting", waiting, "No known waiting clients.");
   const reasons = told.filter(([, node]) => node.news.waits && node.news.why).map(([name, node]) => `${name} waits: ${node.news.why}.`);
@@ -111,7 +111,7 @@ function showPool(view, nodes) {
   fill("reasons", JSON.stringify(reasons), () => reasons.slice(0, 20).map((text) => element("p", { text })));
   table("nodes", nodes.map(([name, node]) => ({
     node: name, "links away": node.distance ?? "unreachable", "linked to": node.links.join(" ") || "–", token: node.news?.token_here ? "here" : node.news?.towards ? `through ${node.news.towards}` : "–",
-    holds: node.holds ?? "–", wait: node.news?.known ? node.news.waits : "–", [TOLD]: seconds(node.age),
+    holds: node.holds ?? "–", wait: node.news?.known ? node.news.waits : "–", [SEEN]: seconds(node.age),
   })), "");
   links(view);
   $("asking").hidden = !view.allowed;
