@@ -9,10 +9,12 @@ from types import ModuleType
 import pytest
 from checks import ask
 
+from meshlock.check import serving
 from meshlock.check.arguments import judged
 from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.manifest import entries
-from meshlock.check.serving import ticks_to_serve
+from meshlock.check.model import Fault
+from meshlock.check.serving import Sample, ticks_to_serve
 from meshlock.check.story import pages
 from meshlock.check.verdict import CrashChecking, checking
 from meshlock.errors import Refused
@@ -141,3 +143,20 @@ def test_no_wide_set_up_is_in_the_manifest_too(wide: ModuleType) -> None:
 def test_the_page_shows_the_wide_set_ups(wide: ModuleType) -> None:
     page = (ROOT / "docs" / "how-it-works" / "checker-counts.md").read_text(encoding="utf-8")
     assert wide.table(list(wide.read().values())) in page
+
+
+def test_what_a_failing_try_has_sent_goes_with_no_other_step(monkeypatch) -> None:
+    check = explored("direct", requests=["0:1@1"])
+    model, found = check.model, []
+
+    def fails(*_: object) -> int:
+        model.layers.out.append(object())
+        raise ValueError("a mistake")
+
+    def finds(number: int, fault: Fault) -> None:
+        found.append((fault.name, list(model.layers.out)))
+
+    monkeypatch.setattr(serving, "ticks_to_serve", fails)
+    monkeypatch.setattr(check.explorer, "found", finds)
+    assert not Sample(model, check.explorer).run()
+    assert found == [("served", [])]

@@ -143,16 +143,18 @@ class Sample:
             number = self.tried * self.stride
             if number >= self.explorer.count():
                 return False
+            text, ticks = "", 0
             try:
                 ticks = ticks_to_serve(self.model, self.model.world(self.explorer.state(number)))
             except Exception as error:  # a mutant may do anything
                 text = f"when faults stop here, a handler fails: {type(error).__name__}: {error}"
-                self.explorer.found(number, Fault("served", text, AT_REST))
-                return False
-            self.tried += 1
-            self.worst = max(self.worst, ticks)
+            else:
+                self.tried += 1
+                self.worst = max(self.worst, ticks)
             if ticks == NOT_SERVED:
                 text = f"when faults stop here, not all requests are served within {LONGEST} ticks"
+            self.model.layers.out.clear()  # what was not carried must not go with the next step
+            if text:
                 self.explorer.found(number, Fault("served", text, AT_REST))
                 return False
         return True
