@@ -106,10 +106,10 @@ def test_the_menu_a_riddle_and_a_presentation_fit_in_any_type(browser):
                 assert page.evaluate("meshlock.driving.do({ do: 'ask', node: 1 })")
                 assert page.evaluate("meshlock.driving.do({ do: 'next' })")
                 until(page, "meshlock.target === null && meshlock.shown === 2")
-                page.click("#solution")
                 until(
                     page, "document.querySelector('#riddle-says')?.textContent.includes('2 steps')"
                 )
+                page.evaluate("document.querySelector('#solution').click()")
                 until(page, "document.querySelector('.story')")
                 fits(page, f"{where}, riddle")
                 page.keyboard.press("f")
