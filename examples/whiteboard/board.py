@@ -288,6 +288,7 @@ async def serve(asked: argparse.Namespace, tell: Connection | None = None) -> No
 
 def one(asked: argparse.Namespace, tell: Connection | None = None) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(serve(asked, tell))
 
@@ -296,13 +297,7 @@ def three(asked: argparse.Namespace) -> None:
     """Three boards on this machine, each linked to both others; they end with us."""
     boards: list[multiprocessing.Process] = []
     asked.member = ["ann", "bob", "cleo"]
-    told: list[int] = []  # to end; an exception may be lost while a process is forked
-
-    def end(number: int, _: object) -> None:
-        told.append(number)
-        sys.exit(0)
-
-    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         for place, name in enumerate(asked.member):
             ours, theirs = multiprocessing.Pipe()
@@ -310,10 +305,11 @@ def three(asked: argparse.Namespace) -> None:
             mine.name, mine.port = name, asked.port and asked.port + place
             board = multiprocessing.Process(target=one, args=(mine, theirs))
             boards.append(board)
+            # A signal that comes while a process is forked may be lost, here or in the child.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
             board.start()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
             theirs.close()
-            if told:
-                return
             node, ink = ours.recv()
             asked.peer, asked.ink_peer = [*asked.peer, node], [*asked.ink_peer, ink]
         for board in boards:

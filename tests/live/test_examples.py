@@ -115,3 +115,22 @@ def test_a_whiteboard_that_is_told_to_end_leaves_no_child(boards: int) -> None:
     process.communicate(timeout=LIMIT)  # until the last of them is gone: all write to it
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
+
+
+def test_a_board_that_is_told_to_end_while_it_is_forked_ends() -> None:
+    """Exceptions of what runs right after a fork are printed and lost."""
+    for module in ("starlette", "uvicorn"):
+        pytest.importorskip(module, reason=f"the whiteboard needs {module}")
+    forked = (
+        "import os, runpy, signal, sys; sys.argv = sys.argv[1:];"
+        "os.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), signal.SIGTERM));"
+        "sys.path.insert(0, os.path.dirname(sys.argv[0]));"
+        "runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", forked, *BOARD[1:], "--port", "0"],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
