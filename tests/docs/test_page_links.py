@@ -83,7 +83,7 @@ MKDOCS = Path(sys.executable).with_name("mkdocs")
 
 @pytest.mark.skipif(not MKDOCS.exists(), reason="mkdocs is not installed: make docs installs it")
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
-    """And each link within it leads to a file, also those to source files."""
+    """Each link within it leads to a file, also those to source files; it needs no network."""
     site = tmp_path / "site"
     done = subprocess.run(
         [MKDOCS, "build", "--strict", "--site-dir", site],
@@ -93,15 +93,20 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
         text=True,
     )
     assert done.returncode == 0 and "WARNING" not in done.stderr, done.stderr
-    gone = []
+    gone, loaded = [], []
     for page in site.rglob("*.html"):
         for target in re.findall(r'(?:href|src)="([^"#?:]+)[#?]?[^":]*"', page.read_text("utf-8")):
             there = site if target.startswith("/") else page.parent
             path = there / unquote(target).lstrip("/")
             if not (path.is_file() or (path / "index.html").is_file()):
                 gone.append(f"{page.relative_to(site)}: {target}")
+        loaded += re.findall(
+            r'src="\w+:[^"]*"|<link[^>]*href="https?:[^"]*"', page.read_text("utf-8")
+        )
+        loaded += re.findall(r'class="mermaid"', page.read_text("utf-8"))
     shutil.rmtree(site)
     assert gone == []
+    assert loaded == [], "reading the site loads this from elsewhere, or a script to draw it"
 
 
 def test_every_picture_is_made_by_a_script() -> None:
