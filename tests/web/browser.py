@@ -43,6 +43,23 @@ def served(site):
     thread.join(LIMIT)
 
 
+class Browser:
+    """Chromium whose pages wait as long as tests do: in all that playwright waits for."""
+
+    def __init__(self, launched):
+        self.launched = launched
+
+    def new_context(self, **options):
+        context = self.launched.new_context(**options)
+        context.set_default_timeout(LIMIT * 1000)
+        return context
+
+    def new_page(self, **options):
+        page = self.launched.new_page(**options)
+        page.context.set_default_timeout(LIMIT * 1000)
+        return page
+
+
 @contextmanager
 def chromium():
     sync = pytest.importorskip("playwright.sync_api", reason="needs playwright")
@@ -53,7 +70,7 @@ def chromium():
         browser = driver.chromium.launch(
             executable_path=path, args=FLAGS, headless=True, timeout=LIMIT * 1000
         )
-        yield browser
+        yield Browser(browser)
         browser.close()
 
 

@@ -108,6 +108,54 @@ def test_a_wrong_step_is_explained(page):
     shows(page, "#verdict", "the most urgent waiting request must enter next")
 
 
+def pressed(page, selector):
+    """Put the pointer on it and press, without letting go."""
+    page.hover(selector)
+    page.mouse.down()
+
+
+def test_a_click_counts_though_the_pane_is_drawn_anew_meanwhile(page):
+    pressed(page, "#random-request")
+    page.evaluate("meshlock.refresh()")
+    until(page, "meshlock.shown === 0")
+    page.mouse.up()
+    until(page, "meshlock.run.steps > 0")
+    settled(page)
+    assert page.evaluate("meshlock.driving.do({ do: 'ask', node: 6 })")
+    settled(page)
+    pressed(page, "[data-key=messages] button:enabled")
+    before = page.evaluate("meshlock.run.steps")
+    page.evaluate("meshlock.driving.do({ do: 'ask', node: 7 })")  # one more message
+    settled(page)
+    assert page.evaluate("meshlock.run.steps") == before + 1
+    page.mouse.up()
+    until(page, f"meshlock.run.steps === {before + 2}")
+
+
+def test_what_is_chosen_for_another_run_stays_while_the_pane_is_drawn_anew(page):
+    page.focus("#try-nodes")
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate("meshlock.driving.do({ do: 'random request' })")
+    settled(page)
+    assert page.input_value("#try-nodes") == "9"
+    assert page.evaluate("document.activeElement.id") == "try-nodes"
+
+
+def test_deeds_are_done_one_after_the_other_and_none_is_lost(page):
+    asks = ", ".join(f"meshlock.driving.do({{ do: 'ask', node: {node} }})" for node in (3, 4, 5))
+    assert page.evaluate(f"Promise.all([{asks}])") == [True, True, True]
+    until(page, "meshlock.shown === meshlock.run.steps")
+    assert page.evaluate("meshlock.stage.moment.clients.size") == 3
+
+
+def test_a_deed_does_not_reach_a_run_that_was_opened_meanwhile(page):
+    deed = "{ do: 'ask', node: 3 }"
+    done = f"[meshlock.driving.do({deed}), meshlock.driving.start(), meshlock.driving.do({deed})]"
+    page.evaluate(f"Promise.all({done})")
+    until(page, "meshlock.run.name === 'driven-2' && meshlock.shown === 0")
+    assert page.evaluate("meshlock.run.steps") == 0
+
+
 def test_what_a_node_does_is_chosen_or_drawn(page):
     page.select_option("#try-algorithm", "general-scheme")
     page.select_option("#try-topology", "line")

@@ -9,7 +9,6 @@ from test_live_page import TOKEN, running
 from test_player import desk_with, written
 
 from meshlock.web.server import Desk, application
-from waiting import LIMIT
 
 MEASURE = Path(__file__).with_name("fitting.js").read_text()
 SIZES = [(1400, 900), (1024, 768), (390, 844)]
@@ -49,7 +48,6 @@ def views(browser, address):
         page = browser.new_page(
             viewport={"width": wide, "height": high}, color_scheme=scheme, reduced_motion="reduce"
         )
-        page.set_default_timeout(LIMIT * 1000)
         page.goto(address)
         yield page, wide, f"{wide} x {high}, {scheme}"
         page.close()
@@ -109,7 +107,7 @@ def test_the_menu_a_riddle_and_a_presentation_fit_in_any_type(browser):
                 until(
                     page, "document.querySelector('#riddle-says')?.textContent.includes('2 steps')"
                 )
-                page.evaluate("document.querySelector('#solution').click()")
+                page.click("#solution")
                 until(page, "document.querySelector('.story')")
                 fits(page, f"{where}, riddle")
                 page.keyboard.press("f")

@@ -86,6 +86,7 @@ def test_load_step_play_and_jump(page, address, trace):
     at(page, 0)
     page.click("#last")
     until(page, "meshlock.shown === meshlock.run.steps")
+    page.select_option("#speed", "0.5")
     page.keyboard.press("Space")  # again, from the start
     until(page, "meshlock.playing && meshlock.step < 100")
 

@@ -36,7 +36,7 @@ def ask(page, node):
 def test_a_riddle_is_found_and_judged_as_on_the_command_line(page):
     mutant = riddle(9).mutant
     shows(page, "h1", "Riddle 9: this raymond is broken")
-    page.evaluate("document.querySelector('#hint').click()")
+    page.click("#hint")
     shows(page, "#riddle-says", riddle(9).hint())
     ask(page, 2)
     settled(page, 1)
@@ -74,7 +74,7 @@ def test_a_riddle_is_found_and_judged_as_on_the_command_line(page):
 
 
 def test_the_solution_tells_the_mistake_and_the_checkers_story(page):
-    page.evaluate("document.querySelector('#solution').click()")
+    page.click("#solution")
     shows(page, "#mistake", riddle(9).told())
     shows(page, "#pane-drive .story", "1. node 1 asks for 1 permit")
 

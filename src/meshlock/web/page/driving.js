@@ -1,5 +1,6 @@
 // Try it yourself: whoever sits here asks, delivers, cuts and moves; the server's nodes answer.
 
+import { redraw } from "./redraw.js";
 import { tell } from "./run.js";
 import { element } from "./side.js";
 import { Riddle } from "./riddle.js";
@@ -14,8 +15,10 @@ export class Driving {
     this.offered = offered;
     this.chosen = { algorithm: "jiang", topology: "range", nodes: 8, permits: 3, seed: 1, members: 0 };
     this.auto = false;
-    this.busy = false;
+    this.busy = 0; // deeds that are not done yet
+    this.deeds = Promise.resolve(); // the last of them
     this.error = "";
+    this.end = -1; // of a link, as chosen beside the other one
     this.riddle = new Riddle(this);
     setInterval(() => this.tick(), 80);
     this.last = 0;
@@ -39,16 +42,26 @@ export class Driving {
     return { ...chosen, permits: mutex ? 1 : chosen.permits, members: token && chosen.members ? chosen.nodes : 0 };
   }
 
-  async do(deed) {
-    if (this.busy) return false;
-    this.busy = true;
+  // One after the other: whatever is asked for while another deed is under way is done after it.
+  do(deed) {
+    this.busy += 1;
+    const { run } = this.page;
+    this.deeds = this.deeds.then(() => this.perform(deed, run)).finally(() => { this.busy -= 1; });
+    return this.deeds;
+  }
+
+  async perform(deed, run) {
     const { page } = this;
+    const elsewhere = () => page.run !== run; // another one was opened meanwhile
     try {
-      const from = page.run.steps;
-      const about = await tell(`${page.run.path}/deeds`, deed);
+      if (elsewhere()) return false;
+      const from = run.steps;
+      const about = await tell(`${run.path}/deeds`, deed);
+      if (elsewhere()) return true;
       this.error = "";
       page.pause();
       await page.grown(about);
+      if (elsewhere()) return true;
       if (about.steps > from) {
         page.position = Math.max(Math.min(page.position, from), from);
         page.target = about.steps;
@@ -60,7 +73,6 @@ export class Driving {
       page.refresh();
       return false;
     } finally {
-      this.busy = false;
       this.last = performance.now();
     }
   }
@@ -171,39 +183,37 @@ export class Driving {
     if (page.tab !== "drive") return;
     const { run } = page;
     const pane = $("pane-drive");
-    if (pane.contains(document.activeElement) && document.activeElement.matches("select, input[type=number]")) return;
     const now = step === run.steps;
     const parts = [];
-    if (this.error) parts.push(element("p", { class: "wrong", role: "alert", text: this.error }));
+    if (this.error) parts.push(element("p", { id: "deed-refused", class: "wrong", role: "alert", text: this.error }));
     if (run.about.riddle) parts.push(...this.riddle.parts(now));
-    else parts.push(element("h3", { text: "another run" }), this.choice());
+    else parts.push(element("h3", { text: "another run" }), this.choice ??= this.choices());
     const first = new Set();
     const way = [...moment.flying.values()].map((line) => {
       const lane = `${line.from}-${line.to}`;
       const free = !first.has(lane) || !run.about.driven.fifo;
       first.add(lane);
-      return element("button", { type: "button", disabled: !now || !free, title: described(line), onclick: () => this.do({ do: "deliver", id: line.id }) },
+      return element("button", { type: "button", "data-key": line.id, disabled: !now || !free, title: described(line), onclick: () => this.do({ do: "deliver", id: line.id }) },
         element("span", { class: line.tokens ? "chip token" : line.permits ? "chip inside" : "chip", text: line.message }),
         element("span", { text: `${run.called(line.from)} → ${run.called(line.to)}` }));
     });
     parts.push(element("h3", { text: `in flight (${way.length})` }));
-    const auto = element("input", { type: "checkbox", id: "auto" });
+    const auto = element("input", { type: "checkbox", id: "auto", onchange: (event) => { this.auto = event.target.checked; } });
     auto.checked = this.auto;
-    auto.addEventListener("change", () => { this.auto = auto.checked; });
-    parts.push(element("div", { class: "row" },
+    parts.push(element("div", { class: "row", "data-key": "deliver" },
       element("button", { type: "button", id: "deliver-next", class: "primary", disabled: !now || !way.length, text: "Deliver next", onclick: () => this.do({ do: "next" }) }),
       element("button", { type: "button", id: "deliver-all", disabled: !now || !way.length, text: "All", onclick: () => this.do({ do: "all" }) }),
       element("button", { type: "button", id: "undo", disabled: !run.about.driven.deeds, text: "Undo", onclick: () => this.do({ do: "undo" }) }),
       element("label", { class: "check" }, auto, "by itself")));
     if (!run.about.riddle) parts.push(this.chance(now));
-    if (run.about.driven.members) parts.push(element("div", { class: "row" }, element("button", { type: "button", id: "wait", disabled: !now, text: "Wait a quarter of a lease", onclick: () => this.do({ do: "wait" }) })));
-    if (!now) parts.push(element("div", { class: "row" }, element("span", { class: "muted", text: "You see an earlier step." }), element("button", { type: "button", text: "To the last step", onclick: () => page.go(run.steps) })));
-    if (way.length) parts.push(element("div", { class: "messages" }, ...way.slice(0, 60)));
+    if (run.about.driven.members) parts.push(element("div", { class: "row", "data-key": "wait" }, element("button", { type: "button", id: "wait", disabled: !now, text: "Wait a quarter of a lease", onclick: () => this.do({ do: "wait" }) })));
+    if (!now) parts.push(element("div", { class: "row", "data-key": "earlier" }, element("span", { class: "muted", text: "You see an earlier step." }), element("button", { type: "button", text: "To the last step", onclick: () => page.go(run.steps) })));
+    if (way.length) parts.push(element("div", { class: "messages", "data-key": "messages" }, ...way.slice(0, 60)));
     else parts.push(element("p", { class: "muted", text: moment.clients.size ? "No message is in flight." : "Click a node to let it ask for permits." }));
     const inside = moment.inside();
     if (inside.length) {
       parts.push(element("h3", { text: "inside" }));
-      parts.push(element("div", { class: "messages" }, ...inside.map((client) => element("button", { type: "button", disabled: !now, onclick: () => this.do({ do: "leave", node: client.node }) },
+      parts.push(element("div", { class: "messages", "data-key": "inside" }, ...inside.map((client) => element("button", { type: "button", "data-key": client.node, disabled: !now, onclick: () => this.do({ do: "leave", node: client.node }) },
         element("span", { class: "chip inside", text: String(client.want) }), element("span", { text: `node ${run.called(client.node)} leaves` })))));
     }
     parts.push(element("h3", { text: "what you can do" }));
@@ -214,7 +224,7 @@ export class Driving {
     if (run.setup.choices) can.push(`Click a node and choose what it does (${run.setup.choices.join(" or ")}); else it is drawn.`);
     can.push("← and → look back; Undo takes the last step back.");
     parts.push(element("ul", { class: "effects" }, ...can.map((text) => element("li", { text }))));
-    pane.replaceChildren(...parts);
+    redraw(pane, ...parts);
   }
 
   // What is left to chance: after the same deeds in the same run it is the same again.
@@ -222,10 +232,11 @@ export class Driving {
     const draws = (id, text, verb) => element("button", { type: "button", id, disabled: !now, text, onclick: () => this.do({ do: verb }) });
     const buttons = [draws("random-request", "Random request", "random request")];
     if (this.page.run.about.driven.changing) buttons.push(draws("random-link", "Random link change", "random link"));
-    return element("div", { class: "row" }, ...buttons);
+    return element("div", { class: "row", "data-key": "chance" }, ...buttons);
   }
 
-  choice() {
+  // The form for another run. It is made once: what is chosen in it stays.
+  choices() {
     const { chosen, offered } = this;
     const set = (key, number) => (event) => { chosen[key] = number ? Number(event.target.value) : event.target.value; };
     const nodes = element("input", { id: "try-nodes", type: "number", min: "2", max: "40", value: String(chosen.nodes), onchange: set("nodes", true) });
@@ -247,12 +258,12 @@ export class Driving {
     algorithm.value = chosen.algorithm;
     limits();
     members.addEventListener("change", () => { chosen.members = members.checked ? 1 : 0; });
-    return element("div", { class: "fields choice" },
+    return element("div", { class: "fields choice", "data-key": "choice" },
       element("label", { class: "wide" }, "algorithm", algorithm),
       element("label", { class: "wide" }, "topology", topology),
       element("label", {}, "nodes", nodes),
       element("label", {}, "permits (k)", permits),
-      element("button", { type: "button", id: "try-start", class: "primary wide", text: "Start", onclick: () => { document.activeElement?.blur(); this.start(); } }),
+      element("button", { type: "button", id: "try-start", class: "primary wide", text: "Start", onclick: () => this.start() }),
       element("label", { class: "check" }, members, "all are members: nodes may crash"),
       note);
   }

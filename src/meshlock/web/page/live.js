@@ -1,6 +1,7 @@
 // A running mesh as one node knows it, refreshed. Views of other nodes are as old as they say.
 
 import { pictureOf } from "./map.js";
+import { redraw } from "./redraw.js";
 import { element } from "./side.js";
 import { Figures, chart } from "./figures.js";
 import { theme } from "./theme.js";
@@ -15,14 +16,12 @@ let chosen = "";
 
 theme($("theme"));
 
-// Only what has changed is made anew, so that whoever is on a button stays there.
+// Only what has changed is drawn anew.
 function fill(id, key, make) {
   const place = $(id);
   if (place.dataset.key === key) return;
   place.dataset.key = key;
-  const focused = place.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
-  place.replaceChildren(...make());
-  if (focused) [...place.querySelectorAll("[data-key]")].find((one) => one.dataset.key === focused)?.focus();
+  redraw(place, ...make());
 }
 
 function alarms(list) {
@@ -153,7 +152,7 @@ function permits(view, told) {
 
 function rowsOf(columns, rows) {
   return element("table", {}, element("thead", {}, element("tr", {}, ...columns.map((text) => element("th", { scope: "col", text })))),
-    element("tbody", {}, ...rows.slice(0, 200).map((row) => element("tr", {}, ...columns.map((key) => (row[key] instanceof Node ? element("td", {}, row[key]) : element("td", { class: key, "data-name": key, text: String(row[key] ?? "–") })))))));
+    element("tbody", {}, ...rows.slice(0, 200).map((row) => element("tr", { "data-key": row[columns[0]] }, ...columns.map((key) => (row[key] instanceof Node ? element("td", {}, row[key]) : element("td", { class: key, "data-name": key, text: String(row[key] ?? "–") })))))));
 }
 
 function table(id, rows, none) {
@@ -181,7 +180,7 @@ function errands(view) {
   fill("errands", JSON.stringify(own), () => own.slice(0, 8).map((errand) => {
     const over = !["waiting", "held"].includes(errand.state);
     const fence = errand.fence === null || over ? "" : `, fence ${errand.fence}`;
-    return element("p", { class: "errand" },
+    return element("p", { class: "errand", "data-key": errand.errand },
       element("span", { class: `chip ${errand.state === "held" ? "inside" : over && errand.state !== "returned" ? "bad" : ""}`, text: errand.state }),
       element("span", { text: `${errand.want} with priority ${errand.priority}${fence}${errand.why ? `: ${errand.why}` : ""}` }),
       over ? null : element("button", { type: "button", text: errand.state === "held" ? "Release" : "Withdraw", "data-key": errand.errand, onclick: () => act("release", { errand: errand.errand }) }));

@@ -1,5 +1,6 @@
 // The page: opens a run, plays it, and answers to buttons, keys and the pointer.
 
+import { redraw } from "./redraw.js";
 import { Run, ask } from "./run.js";
 import { Stage } from "./stage.js";
 import { Strip } from "./strip.js";
@@ -118,7 +119,7 @@ export class Page {
     document.title = `${$("title").textContent} · meshlock`;
     const verdict = $("verdict");
     verdict.hidden = !bad.length;
-    verdict.replaceChildren(...bad.flatMap((found) => [element("span", { text: `${found.property}: ${found.sentence}` }), element("span", { class: "meaning", text: MEANING[found.property] ?? "" }), element("button", { type: "button", text: `step ${found.step}`, onclick: () => this.go(found.step) })]));
+    redraw(verdict, ...bad.flatMap((found) => [element("span", { text: `${found.property}: ${found.sentence}` }), element("span", { class: "meaning", text: MEANING[found.property] ?? "" }), element("button", { type: "button", text: `step ${found.step}`, onclick: () => this.go(found.step) })]));
     const many = setup.permits > 1;
     const legend = [
       setup.balanced && ["token", "token", ""],
@@ -141,7 +142,7 @@ export class Page {
   kinds() {
     const kinds = ["enter", ...this.run.about.kinds.filter((kind) => kind !== "enter" && kind !== "end")];
     const chosen = $("kind").value;
-    $("kind").replaceChildren(...kinds.map((kind) => element("option", { value: kind, text: kind })));
+    redraw($("kind"), ...kinds.map((kind) => element("option", { value: kind, text: kind })));
     if (kinds.includes(chosen)) $("kind").value = chosen;
   }
 

@@ -22,13 +22,13 @@ export class Riddle {
     const parts = [
       element("h3", { text: `riddle ${riddle.number}` }),
       element("p", { text: `This ${riddle.algorithm} is broken. Find a schedule in which a property is violated.` }),
-      element("div", { class: "messages" }, ...this.requests(now), ...this.change(now)),
-      element("div", { class: "row" },
+      element("div", { class: "messages", "data-key": "requests" }, ...this.requests(now), ...this.change(now)),
+      element("div", { class: "row", "data-key": "help" },
         element("button", { type: "button", id: "hint", text: "Hint", onclick: () => this.tells(`${run.path}/hint`) }),
         element("button", { type: "button", id: "solution", text: "Solution", onclick: () => this.solve() })),
     ];
     if (this.said) parts.push(element("p", { id: "riddle-says", role: "status", class: riddle.found ? "found" : "", text: this.said }));
-    if (this.solution) parts.push(element("p", { id: "mistake", text: this.solution.mistake }), element("div", { class: "story", text: this.solution.story.join("\n") }));
+    if (this.solution) parts.push(element("p", { id: "mistake", text: this.solution.mistake }), element("div", { class: "story", "data-key": "story", text: this.solution.story.join("\n") }));
     return parts;
   }
 
@@ -36,7 +36,7 @@ export class Riddle {
   requests(now, node = -1) {
     const { riddle } = this.driving.page.run.about;
     return riddle.requests.map((wish) => ({ ...wish, ...read(wish.text) })).filter((wish) => node < 0 || wish.node === node).map((wish) =>
-      element("button", { type: "button", disabled: !now || !wish.left || riddle.found, onclick: () => this.driving.do({ do: "ask", node: wish.node, want: wish.want, priority: wish.priority }) },
+      element("button", { type: "button", "data-key": wish.text, disabled: !now || !wish.left || riddle.found, onclick: () => this.driving.do({ do: "ask", node: wish.node, want: wish.want, priority: wish.priority }) },
         element("span", { class: "chip", text: wish.left ? `${wish.left}×` : "done" }),
         element("span", { text: `node ${wish.node} asks for ${wish.want === 1 ? "1 permit" : `${wish.want} permits`}, priority ${wish.priority}` })));
   }

@@ -1,6 +1,7 @@
 // Beside the network: the step, who waits, one node, the events around. Text only, never markup.
 
 import { coloured } from "./code.js";
+import { redraw } from "./redraw.js";
 import { value, words, message } from "./words.js";
 
 export function element(name, properties = {}, ...children) {
@@ -8,7 +9,7 @@ export function element(name, properties = {}, ...children) {
   for (const [key, thing] of Object.entries(properties)) {
     if (key === "class") made.className = thing;
     else if (key === "text") made.textContent = thing;
-    else if (key.startsWith("on")) made.addEventListener(key.slice(2), thing);
+    else if (key.startsWith("on")) made[key] = thing;
     else if (thing !== undefined && thing !== false) made.setAttribute(key, thing === true ? "" : thing);
   }
   made.append(...children.filter((child) => child !== null && child !== undefined));
@@ -25,7 +26,7 @@ export function stepPane(pane, run, moment) {
     const holder = run.setup.holder;
     const said = holder >= 0 ? `Node ${called(holder)} has ${run.setup.balanced ? "the token and " : ""}${run.permits === 1 ? "the permit" : `all ${run.permits} permits`}.` : "No node holds the token or permits yet.";
     parts.push(element("p", { class: "muted", text: `${said} Press → for the first step, or Space to play.` }));
-    pane.replaceChildren(...parts);
+    redraw(pane, ...parts);
     return;
   }
   const [cause, ...effects] = lines;
@@ -49,16 +50,16 @@ export function stepPane(pane, run, moment) {
   const ran = watched?.length ? watched : run.handlers?.[key]; // they come a little after the run
   if (ran) {
     parts.push(element("h3", { text: watched?.length ? "the lines that ran" : "the handler that ran" }));
-    for (const part of ran) parts.push(code(part));
+    for (const part of ran) parts.push(code(part, `${step} ${Boolean(watched?.length)}`));
   }
-  pane.replaceChildren(...parts);
+  redraw(pane, ...parts);
   for (const line of pane.querySelectorAll(".code li.lit:first-of-type, .code li:not(.lit) + li.lit")) {
     const box = line.closest(".code");
     if (!box.scrollTop && line.offsetTop > box.clientHeight - 60) box.scrollTop = line.offsetTop - 60;
   }
 }
 
-function code(part) {
+function code(part, when) {
   const list = element("ol");
   coloured(part.lines).forEach((pieces, place) => {
     const number = part.first + place;
@@ -68,14 +69,14 @@ function code(part) {
     text.style.textIndent = `${-deep}ch`;
     list.append(element("li", { class: part.lit.includes(number) ? "lit" : "" }, element("b", { text: String(number) }), text));
   });
-  return element("div", { class: "code", tabindex: "0", role: "group", "aria-label": `${part.name} in ${part.file}` }, element("span", { class: "name", text: `${part.name} · ${part.file}` }), list);
+  return element("div", { class: "code", "data-key": `${when} ${part.file} ${part.first}`, tabindex: "0", role: "group", "aria-label": `${part.name} in ${part.file}` }, element("span", { class: "name", text: `${part.name} · ${part.file}` }), list);
 }
 
 export function waitingPane(pane, run, moment, select) {
   const queue = moment.queue();
   const inside = moment.inside();
   const row = (client, since) => {
-    const made = element("tr", { "data-node": client.node, onclick: () => select(client.node) },
+    const made = element("tr", { "data-node": client.node, "data-key": client.node, onclick: () => select(client.node) },
       element("td", {}, element("b", { text: run.called(client.node) })),
       element("td", { text: String(client.want) }),
       element("td", {}, element("span", { class: client.entered >= 0 ? "chip inside" : "chip", text: String(client.priority) })),
@@ -85,7 +86,7 @@ export function waitingPane(pane, run, moment, select) {
   const table = (clients, since) => element("table", {},
     element("thead", {}, element("tr", {}, ...["node", "permits", "priority", "since step"].map((text) => element("th", { scope: "col", text })))),
     element("tbody", {}, ...clients.slice(0, 200).map((client) => row(client, since(client)))));
-  pane.replaceChildren(
+  redraw(pane,
     element("h3", { text: `waiting (${queue.length}), the most urgent first` }),
     queue.length ? table(queue, (client) => client.asked) : element("p", { class: "muted", text: "No client waits." }),
     element("h3", { text: `inside (${inside.length})` }),
@@ -100,7 +101,7 @@ export function nodePane(pane, run, moment, node, select, driving) {
   const parts = [choice];
   if (node < 0) {
     parts.push(element("p", { class: "muted", text: "Click a node, or press [ and ]." }));
-    pane.replaceChildren(...parts);
+    redraw(pane, ...parts);
     return;
   }
   const chips = element("div", { class: "chips" });
@@ -131,7 +132,7 @@ export function nodePane(pane, run, moment, node, select, driving) {
     parts.push(element("h3", { text: "in flight" }));
     parts.push(element("ul", { class: "effects" }, ...way.slice(0, 30).map((line) => element("li", { text: `${run.called(line.from)} → ${run.called(line.to)}: ${message(line)}` }))));
   }
-  pane.replaceChildren(...parts);
+  redraw(pane, ...parts);
 }
 
 // What can be done at a node without a pointer.
@@ -139,11 +140,10 @@ function deeds(run, node, near, driving) {
   const row = element("div", { class: "row" }, element("button", { type: "button", text: "Ask or leave", onclick: () => driving.asks(node) }));
   if (!run.about.driven.changing) return row;
   const others = Array.from({ length: run.size }, (_, i) => i).filter((other) => other !== node);
-  const other = element("select", { "aria-label": "Other end of the link" }, ...others.map((number) => element("option", { value: number, text: `${run.called(number)}${near.includes(number) ? "" : " (no link)"}` })));
-  row.append(other, element("button", { type: "button", text: "Cut or join", onclick: () => {
-    const end = Number(other.value);
-    driving.do({ do: near.includes(end) ? "cut" : "join", one: node, other: end });
-  } }));
+  const end = others.includes(driving.end) ? driving.end : others[0];
+  const other = element("select", { "aria-label": "Other end of the link", onchange: (event) => { driving.end = Number(event.target.value); driving.page.refresh(); } }, ...others.map((number) => element("option", { value: number, text: `${run.called(number)}${near.includes(number) ? "" : " (no link)"}` })));
+  other.value = String(end);
+  row.append(other, element("button", { type: "button", text: "Cut or join", onclick: () => driving.do({ do: near.includes(end) ? "cut" : "join", one: node, other: end }) }));
   return row;
 }
 
@@ -171,10 +171,10 @@ export function eventsPane(pane, run, step, go) {
     if (!lines.length) continue;
     const enters = lines.filter((line) => line.event === "enter").length;
     const text = words(lines[0], (node) => run.called(node), true) + run.chosen(lines[0]) + (enters ? " ● enters" : "");
-    list.append(element("button", { type: "button", "aria-current": number === step ? "step" : undefined, onclick: () => go(number) }, element("b", { text: String(number) }), element("span", { text })));
+    list.append(element("button", { type: "button", "data-key": number, "aria-current": number === step ? "step" : undefined, onclick: () => go(number) }, element("b", { text: String(number) }), element("span", { text })));
   }
-  pane.replaceChildren(list);
-  list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+  redraw(pane, list);
+  pane.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
 }
 
 export function permitsBar(bar, run, moment) {
@@ -201,6 +201,6 @@ export function permitsBar(bar, run, moment) {
     }
   }
   cells.push(element("span", { class: "count", text: says }));
-  bar.replaceChildren(...cells);
+  redraw(bar, ...cells);
   bar.setAttribute("aria-label", says);
 }
