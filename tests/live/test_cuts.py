@@ -131,6 +131,7 @@ def test_a_token_on_a_link_that_never_returns_finds_another_way(tmp_path: Path) 
             await eventually(lambda: docks[0].core.queue)  # type: ignore[union-attr]
             relays[0].cut()
             grant.release()  # TOKEN goes to n1, over the link that is cut
+            await asyncio.sleep(0)
             assert nodes[0].status()["links"]["n1"]["in_custody"] == 1
             await waiting
             await work(docks[0], 1)

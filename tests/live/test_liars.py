@@ -675,6 +675,7 @@ def test_it_cannot_release_what_others_hold(how: str, algorithm: str, certificat
                 await eventually(lambda: all(w.layer(one).adopted > before for one in w.honest))
             async with c.pools["docks"].acquire(timeout=LIMIT):
                 pass
+            await asyncio.sleep(0)  # until it is released
             layer, docks = w.layer(c), w.m.pools["docks"]
             assert layer.token is not None and layer.inner is not None
             [entry] = layer.token.ledger

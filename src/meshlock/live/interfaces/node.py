@@ -476,6 +476,7 @@ class Node:
                 f"Cannot remove {name}: it is also a pool of {', '.join(others)}. Stop these nodes "
                 f"first."
             )
+        pool.settle()
         if pool.clients:
             raise Refused(
                 f"Cannot remove {name}: programs of this node hold or wait for its "

@@ -72,6 +72,7 @@ class Adapter:
         self.queue = ClientQueue()  # those behind it
         self.returning: list[int] = []  # granted to nobody
         self.again: list[Waiter] = []  # granted too late to be told
+        self.released: list[int] = []  # by clients, and not yet by the algorithm
         self.measures = Measures()
 
     # -- clients and the algorithm -----------------------------------------------------
@@ -91,6 +92,7 @@ class Adapter:
             self.submit(waiter)
         else:
             self.queue.add(waiter.number, waiter.priority)
+        self.settle()
         self.mesh.flush()
         if waiter.failure is not None:
             raise waiter.failure
@@ -98,7 +100,7 @@ class Adapter:
 
     def submit(self, waiter: Waiter) -> None:
         """What cannot be carried out fails alone: only whoever asked for it is told."""
-        core = self.before()
+        core = self.ready_node()
         number, want, priority = waiter.number, waiter.want, waiter.priority
         try:
             core.request(number, want, priority)
@@ -133,7 +135,21 @@ class Adapter:
             self.mesh.flush()
 
     def release(self, number: int) -> None:
-        self.leave(number)
+        """When the client next waits for something, or sooner: a client that asks again at once has
+        its request go along with the token, instead of running after it."""
+        if not self.released:
+            self.mesh.loop.call_soon(self.mesh.failures.run, "release", self.settle_and_flush)
+        self.released.append(number)
+
+    def settle(self) -> None:
+        """Whatever clients have released is released now."""
+        while self.released:
+            number = self.released.pop(0)
+            if number in self.clients:  # else its pool was withdrawn
+                self.leave(number)
+
+    def settle_and_flush(self) -> None:
+        self.settle()
         self.mesh.flush()
 
     def release_some(self, number: int, permits: int) -> None:
@@ -148,7 +164,7 @@ class Adapter:
 
     def leave(self, number: int) -> None:
         del self.clients[number]
-        core = self.before()
+        core = self.ready_node()
         core.release(number)
         self.carry_out("leave", NOTHING if self.recording is None else {"client": number})
         if self.serving is not None and self.serving.number == number:
@@ -167,7 +183,13 @@ class Adapter:
     # -- one step: call a handler, carry out its effects, write the trace --------------
 
     def before(self) -> Node:
-        """The node, ready to be called: it knows the time, and its choice is made."""
+        """The node, ready to be called, and knowing of everything that clients did before."""
+        if self.released:
+            self.settle()
+        return self.ready_node()
+
+    def ready_node(self) -> Node:
+        """It knows the time, and its choice is made."""
         core, members = self.core, self.members
         assert core is not None
         if members is not None:

@@ -161,8 +161,7 @@ class Pool(Adapter, AnyPool):
         core = self.core
         if core is None or not self.ready.is_set() or self.serving is not None:
             return None
-        if self.members is not None:
-            self.members.tell_time()
+        self.before()
         if not core.tokens() or core.free_permits() < want:
             return None
         name = labels.default() if label is None else labels.fitting(limits.label(label))
@@ -568,6 +567,7 @@ class Pool(Adapter, AnyPool):
         configuration, core = self.configuration, self.core
         if configuration is None or core is None:
             return {"known": False, "why": "no neighbour has announced it yet"}
+        self.settle()
         recovery = self.members.describe() if self.members is not None else {}
         clients = self.clients.values()
         waiting = [one for one in clients if one.grant is None and not one.abandoned]
@@ -622,6 +622,7 @@ class Pool(Adapter, AnyPool):
         Under a lease that happens when the lease ends that the client knows of: it is told that
         its grant is lost, but may learn of it late, and use it until then."""
         self.closed = True
+        self.settle()
         self.peers.taken()
         # those who wait first, so that nobody is granted what would be lost at once
         for waiter in sorted(self.clients.values(), key=lambda waiter: waiter.grant is not None):
