@@ -88,7 +88,8 @@ class Grant:
 
     def release(self, permits: int | None = None) -> None:
         """Release this many permits, the last of its ``slots`` first; default: all. Once is enough;
-        again does nothing."""
+        again does nothing. Others can have them when you next await something: what you ask for
+        until then goes along."""
         if self.held and permits is not None and part(permits, self.want):
             self.want -= permits
             self.slots = self.slots[: self.want]
