@@ -64,6 +64,11 @@ def cluster(tmp_path_factory):
             process.wait()
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    monkeypatch.setattr(workers_module, "PATIENCE", LIMIT)
+
+
 def nobody(done: int, of: int) -> None:
     pass
 
@@ -104,10 +109,11 @@ def test_the_same_tables_as_local_though_a_worker_is_killed(tmp_path: Path, clus
 
 def test_a_scheduler_that_goes_is_a_sentence(cluster, monkeypatch):
     address, (scheduler, *_) = cluster
-    monkeypatch.setattr(workers_module, "PATIENCE", 1.0)
+    from dask.distributed import default_client
 
     def make(runs, events):
         for text in on_cluster(runs, events, address):
+            default_client()._timeout = 1.0  # it would wait for another scheduler as long
             scheduler.kill()
             yield text
 

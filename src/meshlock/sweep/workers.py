@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
 from typing import Any
 
 from meshlock.errors import Refused
@@ -87,13 +88,28 @@ class Slot:
         self.given.append((values, self.submit(values)))
 
     def submit(self, values: Values) -> Future[bytes]:
-        future: Future[bytes] = self.pool.submit(line_of, values, self.events)
+        """This may start the process, which Ctrl-C must not reach before it knows what to do."""
+        with interrupts_held_back():
+            future: Future[bytes] = self.pool.submit(line_of, values, self.events)
         return future
 
     def start_again(self) -> None:
         self.pool.shutdown(wait=False, kill_workers=True)
         self.pool = process()
         self.given = deque((values, self.submit(values)) for values, _ in self.given)
+
+
+@contextmanager
+def interrupts_held_back() -> Iterator[None]:
+    """Here until the end, and in every process that is started meanwhile."""
+    if not hasattr(signal, "pthread_sigmask"):  # pragma: no cover
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def process() -> Any:
