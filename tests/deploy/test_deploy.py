@@ -10,10 +10,8 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,9 +28,8 @@ import yaml
 from meshlock import Node
 from meshlock.live.interfaces import configuration
 from meshlock.live.interfaces.exposition import exposition
-
-LIMIT = 120.0
-"""Seconds after which what must happen will never happen."""
+from ports import free_ports
+from waiting import LIMIT, sooner_or_later
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -135,17 +132,6 @@ def test_the_three_nodes_fit_together() -> None:
     assert port in last("EXPOSE").split()
 
 
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
-
-
 class Nodes:
     """The services of the compose file as processes of this machine."""
 
@@ -195,10 +181,7 @@ class Nodes:
 
     def wait_until(self, name: str, line: str) -> None:
         """Until the metrics of this node have this line."""
-        end = time.monotonic() + LIMIT
-        while line not in (text := self.metrics(name)).splitlines():
-            assert time.monotonic() < end, text
-            time.sleep(0.05)
+        sooner_or_later(lambda: line in self.metrics(name).splitlines())
 
     def healthy(self, name: str) -> bool:
         asked = json.loads(last("HEALTHCHECK").split(" CMD ")[1])

@@ -8,11 +8,9 @@ where the page has one, is another home with other ports. ``pip`` installs nothi
 from __future__ import annotations
 
 import os
-import random
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +19,7 @@ from types import TracebackType
 import pytest
 from pages import ROOT, Block, blocks
 
+from ports import free_port
 from waiting import sooner_or_later
 
 ADDRESS = re.compile(r"\b(0\.0\.0\.0|127\.0\.0\.1|localhost|(\w+)\.example):(\d{4})\b")
@@ -196,13 +195,8 @@ class Terminal:
         return ADDRESS.sub(address, text)
 
     def port(self, machine: str, name: str) -> int:
-        """A free one, below those that the system gives to others."""
         if (machine, name) not in self.ports:
-            for number in random.sample(range(12000, 32000), 100):
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", number)):
-                        self.ports[machine, name] = number
-                        break
+            self.ports[machine, name] = free_port()
         return self.ports[machine, name]
 
 

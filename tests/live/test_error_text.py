@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 
 import pytest
 
 import meshlock
 from meshlock.live.links.mesh import split
 from meshlock.live.machine.error_text import error_text
-from waiting import run
+from ports import free_port
+from waiting import run_in_real_time
 
 SECRETS = ("sixteen letters!", "sixteen numbers?")
 
@@ -26,14 +26,13 @@ def reason_for(caplog: pytest.LogCaptureFixture, address: str, secret: str | Non
 
     caplog.clear()
     with caplog.at_level(logging.WARNING, "meshlock"):
-        run(dial)
+        run_in_real_time(dial)
     said = [record for record in caplog.records if "no link" in record.message]
     return str(said[0].details["reason"])  # type: ignore[attr-defined]
 
 
 def test_nobody_and_nowhere(caplog: pytest.LogCaptureFixture) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        closed = f"127.0.0.1:{free.getsockname()[1]}"
+    closed = f"127.0.0.1:{free_port()}"
     assert reason_for(caplog, closed, None) == "connection refused: nothing listens there"
     assert reason_for(caplog, "nowhere.invalid:7400", None).startswith("no such host")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 
 import pytest
 import virtual
@@ -12,6 +11,7 @@ import virtual
 from meshlock import Node, Refused
 from meshlock.live.interfaces.http import Interface, ours, serving_port
 from meshlock.web.live import LivePage
+from ports import free_port
 from waiting import a_while, eventually, run
 
 
@@ -38,12 +38,6 @@ async def call(
     answer = (await reader.read()).decode()
     writer.close()
     return int(answer.split()[1]), answer.partition("\r\n\r\n")[2]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_other_names_and_other_origins_are_turned_away() -> None:

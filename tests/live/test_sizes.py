@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from meshlock.live.machine.limits import Range
 from meshlock.trace.audit import Audit
 from meshlock.trace.merge import merge
 from meshlock.trace.reader import Trace
+from ports import free_port
 from waiting import LIMIT, eventually, run
 
 SMALL = int(limits.TRACE_LIMIT.least)
@@ -36,8 +36,7 @@ LEAVING = 1
 @pytest.mark.parametrize("announced", [True, False])
 def test_a_long_body_is_refused_before_it_is_read(announced: bool) -> None:
     async def story() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         async with Node("a") as a, serving_port(Interface(a), f"127.0.0.1:{port}", None):
             a.pool("docks", permits=1)
             reader, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -16,6 +15,7 @@ from virtual import Network
 import meshlock
 from meshlock.algorithms.interface import Enter, Keep, Lost
 from meshlock.live.machine import clock
+from ports import free_ports
 from waiting import LIMIT, eventually, sooner_or_later
 
 NAMES = ["a", "b", "c"]
@@ -146,14 +146,6 @@ def agents(folder: Path, seconds: float, lease: float) -> list[subprocess.Popen[
             found.append(subprocess.Popen([*program, f"{folder}/{name}.toml"], stderr=log))
         sooner_or_later((folder / f"{name}.sock").exists)
     return found
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
 
 
 def enters(folder: Path, name: str) -> subprocess.Popen[bytes]:

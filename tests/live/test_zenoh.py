@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 
 import pytest
 
+from ports import free_port
 from waiting import LIMIT, a_while, run
 
 pytest.importorskip("zenoh")
@@ -14,12 +14,6 @@ pytest.importorskip("zenoh")
 from meshlock import Node, Pool
 from meshlock.live.links.mesh import split
 from meshlock.live.links.relay import Relay
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 async def work(pool: Pool, times: int) -> None:
