@@ -1,4 +1,5 @@
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -10,6 +11,10 @@ from meshlock.algorithms import interface
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests share tests/runs.py
 
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Shells start what is in the background like that, and all that tests start would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp()  # what is longer than a module is here, too
 

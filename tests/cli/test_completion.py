@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-LIMIT = 120.0
-"""Seconds after which what must happen will never happen."""
+from waiting import LIMIT
 
 STARTER = """#!{python}
 import sys

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import pytest
 
 from meshlock.live.interfaces.agent_connection import AgentGone, Connection
 from meshlock.live.interfaces.client import Session
+from ports import free_port
 from waiting import LIMIT, sooner_or_later
 
 pytest.importorskip("cryptography")
@@ -104,7 +104,7 @@ def test_a_thread_that_reads_events_is_told_that_its_own_side_hung_up(
 
 def test_no_permits_in_time_is_exit_75(agents: tuple[Agent, Agent]) -> None:
     holder = subprocess.Popen(
-        agents[0].execute("--want", "3", "--", "sh", "-c", "echo in; exec sleep 30"),
+        agents[0].execute("--want", "3", "--", "sh", "-c", "echo in; exec sleep 1000"),
         stdout=subprocess.PIPE,
     )
     assert holder.stdout is not None and holder.stdout.readline() == b"in\n"
@@ -120,7 +120,7 @@ def test_a_command_whose_keeper_is_killed_dies_and_its_permits_come_back(
     agents: tuple[Agent, Agent],
 ) -> None:
     holder = subprocess.Popen(
-        agents[1].execute("--want", "3", "--", "sh", "-c", "echo $$; exec sleep 30"),
+        agents[1].execute("--want", "3", "--", "sh", "-c", "echo $$; exec sleep 1000"),
         stdout=subprocess.PIPE,
     )
     assert holder.stdout is not None
@@ -277,9 +277,7 @@ def test_the_agent_over_http(tmp_path: Path) -> None:
     from urllib.request import Request, urlopen
 
     (tmp_path / "token").write_text("let me in")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     certs = str(tmp_path / "certs")
     meshlock("certs", "authority", "--folder", certs)
     meshlock("certs", "node", "cyd", "--folder", certs)
@@ -307,20 +305,23 @@ def test_the_agent_over_http(tmp_path: Path) -> None:
         assert call("GET", "/v1/status", host="evil.example") == 403
         shown = call("GET", "/view.json", host=f"robot.lan:{port}")
         assert isinstance(shown, dict) and shown["allowed"] and shown["pool"] == "docks"
-        before = call("POST", "/v1/pools/docks/acquire", want=1, ttl=4)
+        before = call("POST", "/v1/pools/docks/acquire", want=1, ttl=600)
         assert isinstance(before, dict)
         assert call("DELETE", f"/v1/grants/{before['grant']}") != 404
         errand = call("POST", "/actions/acquire", pool="docks")
         assert isinstance(errand, dict)
         done = call("POST", "/actions/release", errand=errand["errand"])
         assert isinstance(done, dict) and done["state"] == "returned"
-        grant = call("POST", "/v1/pools/docks/acquire", want=2, ttl=4)
+        grant = call("POST", "/v1/pools/docks/acquire", want=2, ttl=600)
         assert isinstance(grant, dict) and grant["fence"] == before["fence"] + 2  # after the page's
         assert call("POST", "/v1/pools/docks/acquire", want=1, timeout=TOO_SOON) == 409
         renewed = call("POST", f"/v1/grants/{grant['grant']}/renew")
-        assert isinstance(renewed, dict) and renewed["ttl"] == 4.0 and 0 < renewed["lease"] < 3
+        assert isinstance(renewed, dict) and renewed["ttl"] == 600.0 and 0 < renewed["lease"] < 3
+        assert call("DELETE", f"/v1/grants/{grant['grant']}") == ""
+        brief = call("POST", "/v1/pools/docks/acquire", want=2, ttl=1)
+        assert isinstance(brief, dict)
         assert isinstance(call("POST", "/v1/pools/docks/acquire", want=1, timeout=LIMIT), dict)
-        assert call("DELETE", f"/v1/grants/{grant['grant']}") == 404  # its time was over
+        assert call("DELETE", f"/v1/grants/{brief['grant']}") == 404  # its time was over
         metrics = str(call("GET", "/metrics"))
         assert 'meshlock_permits{pool="docks"} 2' in metrics
         assert "\nmeshlock_nodes 1.0\n" in metrics

@@ -120,7 +120,8 @@ def test_live_nodes_need_no_clock_that_only_linux_has() -> None:
     program = (
         "import time; del time.CLOCK_BOOTTIME; import meshlock\n"
         "with meshlock.BlockingNode('a') as node:\n"
-        "    with node.pool('docks', permits=1).acquire() as grant: print(grant.lease > 2)"
+        "    with node.pool('docks', permits=1, lease=600).acquire() as grant:\n"
+        "        print(grant.lease > 2)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("True\n", "")

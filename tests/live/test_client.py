@@ -27,7 +27,7 @@ from meshlock.live.interfaces.agent_connection import Connection
 from meshlock.live.interfaces.async_client import Client
 from meshlock.live.machine import clock
 from meshlock.live.pools.grants import Acquire
-from waiting import A_MOMENT, LIMIT, eventually, run, sooner_or_later
+from waiting import A_MOMENT, LIMIT, eventually, run_in_real_time, sooner_or_later
 
 PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
 TOO_SOON = 0.05
@@ -43,7 +43,7 @@ class Agent:
         self.settings.write_text(
             f'name = "ann"\nsocket = "{self.socket}"\nstate = "{folder}"\n'
             'pools.docks = {permits = 3, founder = true, recovery = "none"}\n'
-            'pools.bays = {permits = 2, members = ["ann"], lease = 0.5}\n'
+            'pools.bays = {permits = 2, members = ["ann"], lease = 2.0}\n'
         )
         self.start()
 
@@ -128,7 +128,7 @@ def on_both(agent: Agent, story: Callable[[Pool], Awaitable[None]]) -> None:
         async with meshlock.aconnect(agent.socket) as found:
             await story(found.pool("docks"))  # type: ignore[arg-type]
 
-    run(both)
+    run_in_real_time(both)
 
 
 def test_whoever_waits_may_become_more_urgent(agent: Agent) -> None:
@@ -252,18 +252,18 @@ def test_a_pool_that_nobody_knows(agent: Agent) -> None:
 def test_leases_are_renewed_and_told(agent: Agent) -> None:
     with meshlock.connect(agent.socket) as found, found.pool("bays").acquire() as grant:
         first = grant.deadline
-        assert first is not None and 0.0 < (grant.lease or 0.0) <= 0.5
+        assert first is not None and 0.0 < (grant.lease or 0.0) <= 2.0
         sooner_or_later(lambda: (grant.deadline or 0.0) > first)
         assert grant.held
 
     async def story() -> None:
         async with meshlock.aconnect(agent.socket) as found, found.pool("bays").acquire() as grant:
             first = grant.deadline
-            assert first is not None and 0.0 < (grant.lease or 0.0) <= 0.5
+            assert first is not None and 0.0 < (grant.lease or 0.0) <= 2.0
             await eventually(lambda: (grant.deadline or 0.0) > first)
             assert grant.held
 
-    run(story)
+    run_in_real_time(story)
 
 
 # -- threads, processes and signals -----------------------------------------------------------
@@ -340,7 +340,7 @@ def test_a_child_of_a_program_with_an_event_loop_lets_go_of_its_parents_connecti
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
 
-    run(story)
+    run_in_real_time(story)
 
 
 CHILD = """
@@ -423,7 +423,7 @@ def test_a_task_that_is_cancelled_leaves_nothing(agent: Agent) -> None:
             async with pool.acquire(3, timeout=LIMIT):
                 pass
 
-    run(story)
+    run_in_real_time(story)
 
 
 # -- an agent that goes away ------------------------------------------------------------------
@@ -473,7 +473,7 @@ def test_after_a_restart_the_same_with_an_event_loop(tmp_path: Path) -> None:
             async with pool.acquire(3, timeout=LIMIT):
                 pass
 
-    run(story)
+    run_in_real_time(story)
     agent.stop()
 
 
@@ -515,7 +515,7 @@ def test_an_agent_that_is_stopped_the_same_with_an_event_loop(tmp_path: Path) ->
                 assert grant.lost and kept.held
 
     try:
-        run(story)
+        run_in_real_time(story)
     finally:
         agent.process.send_signal(signal.SIGCONT)
     agent.stop()
@@ -540,7 +540,7 @@ def test_a_program_that_was_stopped_keeps_what_its_agent_renewed(tmp_path: Path)
             await eventually(lambda: (grant.deadline or 0) > end)
             assert grant.held and not grant.lost
 
-    run(story)
+    run_in_real_time(story)
     agent.stop()
 
 
@@ -625,7 +625,7 @@ def test_no_agent(tmp_path: Path) -> None:
         with pytest.raises(Refused, match=f"No agent answers at {place}"):
             await meshlock.aconnect(place)
 
-    run(story)
+    run_in_real_time(story)
 
 
 def test_an_agent_that_one_may_not_use(agent: Agent) -> None:
@@ -664,7 +664,7 @@ def test_an_agent_that_is_too_old(tmp_path: Path, answer: bytes) -> None:
             ):
                 await meshlock.aconnect(place)
 
-        run(story)
+        run_in_real_time(story)
         thread.join()
 
 
@@ -704,7 +704,7 @@ def test_what_a_client_was_told_is_in_the_agents_status(agent: Agent) -> None:
         with pytest.raises(Refused, match="closed"):
             await found.pool("docks").acquire()
 
-    run(story)
+    run_in_real_time(story)
 
 
 def test_one_after_another_asks_over_one_connection(agent: Agent) -> None:
@@ -715,4 +715,4 @@ def test_one_after_another_asks_over_one_connection(agent: Agent) -> None:
                     pass
             assert len(found._lines) == 2  # one of them has the session
 
-    run(story)
+    run_in_real_time(story)

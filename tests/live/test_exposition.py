@@ -7,7 +7,7 @@ import builtins
 import importlib
 import re
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -22,17 +22,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from meshlock import Node, __version__
 from meshlock.errors import Refused
 from meshlock.live.interfaces.exposition import Figures, exposition
-
-LIMIT = 120.0
-"""Seconds after which what must happen will never happen."""
+from waiting import LIMIT, eventually
 
 WATCH = Path(__file__).parents[2] / "docs" / "operate" / "observe.md"
-
-
-async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(LIMIT):
-        while not true():
-            await asyncio.sleep(0.002)
 
 
 @asynccontextmanager
@@ -67,13 +59,13 @@ def test_a_pool_in_use() -> None:
             docks = node.pool("docks", permits=3, recovery="none")
             async with docks.acquire(2):
                 late = asyncio.create_task(docks.wait_for(2, 0, None))
-                await until(lambda: value(node, "meshlock_waiting", pool="docks") == 1.0)
+                await eventually(lambda: value(node, "meshlock_waiting", pool="docks") == 1.0)
                 assert value(node, "meshlock_permits", pool="docks") == 3.0
                 assert value(node, "meshlock_held", pool="docks") == 2.0
                 assert value(node, "meshlock_token_here", pool="docks") == 1.0
                 assert value(node, "meshlock_token_unseen_seconds", pool="docks") == 0.0
                 longest = "meshlock_longest_wait_seconds"
-                await until(lambda: (value(node, longest, pool="docks") or 0.0) > 0.0)
+                await eventually(lambda: (value(node, longest, pool="docks") or 0.0) > 0.0)
             (await late).release()
             assert value(node, "meshlock_longest_wait_seconds", pool="docks") == 0.0
             buckets = read(node)["meshlock_wait_seconds"]
@@ -86,7 +78,9 @@ def test_a_pool_in_use() -> None:
             node.mesh.failures.run("leases", {}.__getitem__, "nothing")
             assert value(node, "meshlock_errors_total", where="leases") == 1.0
             assert value(node, "meshlock_info", node="ann", version=__version__) == 1.0
-            await until(lambda: (value(node, "meshlock_event_loop_lag_seconds_count") or 0) > 2)
+            await eventually(
+                lambda: (value(node, "meshlock_event_loop_lag_seconds_count") or 0) > 2
+            )
 
     asyncio.run(story())
 
@@ -121,7 +115,9 @@ def test_a_quorum_that_is_lost_and_the_lease_that_goes_with_it() -> None:
                 await grant.wait_lost()
             assert value(nodes["a"], "meshlock_leases_lost_total", pool="docks") == 1.0
             alone = nodes["a"]
-            await until(lambda: value(alone, "meshlock_members_reachable", pool="docks") == 1.0)
+            await eventually(
+                lambda: value(alone, "meshlock_members_reachable", pool="docks") == 1.0
+            )
             assert value(alone, "meshlock_quorum_reachable", pool="docks") == 0.0
 
     asyncio.run(story())
@@ -131,21 +127,21 @@ def test_a_node_that_fails_is_unreachable_and_one_that_leaves_is_not() -> None:
     async def story() -> None:
         async with row("abcd") as nodes, Node("e", peers=[nodes["c"].address]) as parting:
             a = nodes["a"]
-            await until(lambda: value(a, "meshlock_nodes") == 5.0)
+            await eventually(lambda: value(a, "meshlock_nodes") == 5.0)
             await parting.close()
-            await until(lambda: a.status()["map"]["e"]["left"])
+            await eventually(lambda: a.status()["map"]["e"]["left"])
             assert value(a, "meshlock_nodes") == 4.0
             assert value(a, "meshlock_nodes_unreachable") == 0.0
             assert nodes["c"].status()["links"]["e"]["left"]
             await nodes["d"].vanish()
-            await until(lambda: value(a, "meshlock_nodes_unreachable") == 1.0)
+            await eventually(lambda: value(a, "meshlock_nodes_unreachable") == 1.0)
             assert value(a, "meshlock_node_unreachable_seconds", peer="d") is not None
             assert value(a, "meshlock_node_unreachable_seconds", peer="e") is None
             c = nodes["c"].mesh.link_map
             c.forget("e")  # as after some minutes
             assert nodes["c"].status()["links"]["e"]["left"]
             async with Node("e", peers=[nodes["c"].address]):
-                await until(lambda: value(a, "meshlock_nodes") == 5.0)
+                await eventually(lambda: value(a, "meshlock_nodes") == 5.0)
                 assert not nodes["c"].status()["links"]["e"]["left"]
 
     asyncio.run(story())

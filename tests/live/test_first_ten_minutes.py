@@ -29,7 +29,7 @@ OFFLINE = re.compile("Could not find a version|ConnectionError|Connection refuse
 """What pip says where there is no index."""
 
 SLOTS = ["gpu0", "gpu1", "gpu2"]
-QUICK = ["--lease", "1", "--promote-after", "0.5"]
+QUICK = ["--lease", "5", "--promote-after", "0.5"]
 SOON = "0.2"
 """Seconds that a request waits for what others hold."""
 
@@ -194,7 +194,7 @@ def story(north: Terminal, south: Terminal, east: Terminal) -> None:
                 and sorted(east.says("pool", "members", "gpus").split()) == members
             )
         )
-    with step("kill -9 the maker; its GPU is back (leases of 1 s)"):
+    with step("kill -9 the maker; its GPU is back (leases of 5 s)"):
         north.agent.send_signal(signal.SIGKILL)
         north.agent.wait()
         again = east.uses("--timeout", f"{LIMIT}")

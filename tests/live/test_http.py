@@ -21,6 +21,7 @@ from meshlock.live.interfaces import http
 from meshlock.live.interfaces.agent_connection import AgentGone, Connection
 from meshlock.live.interfaces.async_client import Line
 from meshlock.live.interfaces.http import Interface, serving_port, serving_socket
+from ports import free_port
 from waiting import LIMIT, eventually, run, sooner_or_later
 
 ROOT = Path(__file__).parents[2]
@@ -35,9 +36,7 @@ class Agent:
         self.socket = str(folder / "socket")
         self.log = folder / "log"
         (folder / "token").write_text(TOKEN)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         given = ["--name", "ann", "--socket", self.socket, "--pool", "docks=3", "--pool", "bays=3"]
         given += ["--http", f"127.0.0.1:{self.port}", "--http-token-file", str(folder / "token")]
         with self.log.open("w") as errors:
@@ -81,6 +80,7 @@ def test_schemathesis_finds_nothing(agent: Agent, tmp_path: Path, known: bool) -
     program = str(Path(sys.executable).parent / "schemathesis")
     given = ["--header", f"Authorization: Bearer {TOKEN}", "--max-examples", "5", "--seed", "1"]
     given += ["--phases", "coverage,fuzzing,stateful", "--no-color"]
+    given += ["--request-timeout", f"{LIMIT}", "--suppress-health-check", "too_slow"]
     environment = {**os.environ}
     if known:
         (tmp_path / "schemathesis.toml").write_text('[parameters]\n"path.pool" = "bays"\n')

@@ -21,7 +21,7 @@ from meshlock.live.links.link_map import LinkMap
 from meshlock.live.links.mesh import NEVER, Mesh
 from meshlock.live.links.security import unprotected
 from meshlock.live.machine.limits import MOST_NODES
-from waiting import LIMIT, a_while, eventually, run
+from waiting import LIMIT, a_while, eventually, run, run_in_real_time
 
 DEAD = 0.5
 LINE = {"a": {"b"}, "b": {"a", "c"}, "c": {"b", "d"}, "d": {"c"}}
@@ -499,4 +499,4 @@ def test_whatever_stops_a_process_the_bound_holds_both_ways() -> None:
             assert all(bound >= true for bound, true in found)
             assert max(true for _, true in found) > 200_000_000  # a stop was on the way
 
-    run(story)
+    run_in_real_time(story)

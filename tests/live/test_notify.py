@@ -14,10 +14,9 @@ from pathlib import Path
 
 from meshlock import Node
 from meshlock.live.interfaces.notify import Service, summary, watchdog
+from waiting import LIMIT
 
 PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()"]
-LIMIT = 120.0
-"""Seconds after which what must happen will never happen."""
 
 
 @contextmanager
