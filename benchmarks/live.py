@@ -98,7 +98,9 @@ def wait_for_quiet(patience: float) -> None:
 # -- one node in its own process -----------------------------------------------------------
 
 
-async def worker(name: str, protected: bool, permits: int, folder: str, members: list[str]) -> None:
+async def worker(
+    name: str, protected: bool, permits: int, folder: str, algorithm: str, members: list[str]
+) -> None:
     """Told what to do line by line; writes the stamps of its grants at the end.
 
     With a ``folder`` the node is as users have it: it keeps its promises there, and takes a link
@@ -125,7 +127,7 @@ async def worker(name: str, protected: bool, permits: int, folder: str, members:
     )
     async with made as node:
         if members:
-            pool = node.pool("pens", permits, members=members)
+            pool = node.pool("pens", permits, members=members, algorithm=algorithm or None)
         else:
             pool = node.pool("pens", permits, founder=name == "n0", recovery="none")
         kept = []
@@ -213,13 +215,15 @@ class Fleet:
         members: int = 0,
         folder: Path | None = None,
         python: str = sys.executable,
+        algorithm: str = "",
     ) -> None:
         command = [python, __file__, "--worker"]
         names = [f"n{number}" for number in range(members)]
         place = str(folder) if folder is not None else ""
+        set_up = [str(int(protected)), str(permits), place, algorithm, *names]
         self.processes = [
             subprocess.Popen(
-                [*command, f"n{number}", str(int(protected)), str(permits), place, *names],
+                [*command, f"n{number}", *set_up],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -462,6 +466,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
-        run(worker(sys.argv[2], sys.argv[3] == "1", int(sys.argv[4]), sys.argv[5], sys.argv[6:]))
+        name, protected, permits, folder, algorithm, *members = sys.argv[2:]
+        run(worker(name, protected == "1", int(permits), folder, algorithm, members))
     else:
         main()

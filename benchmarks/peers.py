@@ -8,8 +8,9 @@ is a row that says why, and so is what fails; the rest goes on.
 
 meshlock is as users have it: permits under leases that a majority of three members renews, promises
 kept in a folder. *TLS* adds what protects links elsewhere than on loopback, *compiled* is the same
-from the compiled wheel (`make .venv-compiled/done`), *agent* is three agents whose clients are
-programs (`meshlock.connect`), *no leases* is the pool of the papers.
+from the compiled wheel (`make .venv-compiled/done`), *direct* runs that algorithm instead of jiang,
+*agent* is three agents whose clients are programs (`meshlock.connect`), *no leases* is the pool of
+the papers.
 
 Every client is a process of its own. It notes when it asked, entered and left; hand-overs,
 fairness and violations are found from those stamps, whoever made them.
@@ -379,14 +380,16 @@ def compiled_python() -> str:
 
 
 @contextlib.contextmanager
-def leases_peer(folder: Path, tls: bool = False, compiled: bool = False) -> Iterator[Peer]:
+def leases_peer(
+    folder: Path, tls: bool = False, compiled: bool = False, algorithm: str = ""
+) -> Iterator[Peer]:
     """A pool that survives crashes; three members, so that two are a majority."""
     python = compiled_python() if compiled else sys.executable
 
     def fleet(phase: str, size: int, permits: int) -> Fleet:
         size = max(size, 3)
         place = Path(tempfile.mkdtemp(dir=folder))
-        made = Fleet(size, complete(size), tls, permits, 3, place, python)
+        made = Fleet(size, complete(size), tls, permits, 3, place, python, algorithm)
         made.work([0], work=0.01, hold=0)  # such a pool takes a while to be born
         return made
 
@@ -417,6 +420,9 @@ PEERS: dict[str, Callable[[Path], contextlib.AbstractContextManager[Peer]]] = {
     "meshlock TLS": lambda folder: leases_peer(folder, tls=True),
     "meshlock compiled": lambda folder: leases_peer(folder, compiled=True),
     "meshlock compiled TLS": lambda folder: leases_peer(folder, tls=True, compiled=True),
+    "meshlock compiled direct": lambda folder: leases_peer(
+        folder, compiled=True, algorithm="direct"
+    ),
     "meshlock agent": agent_peer,
     "meshlock no leases": bare_peer,
     "redis": served("redis", redis_server),
