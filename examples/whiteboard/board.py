@@ -42,9 +42,6 @@ import meshlock
 PAGE = Path(__file__).parent / "page"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 PENS = 3
-LEASE = 1.0
-"""Seconds; the pens on a board that was killed are back after about so long."""
-
 VANISHED = 2.0
 """Seconds without its browser after which a drawer's pens are taken back."""
 
@@ -257,9 +254,9 @@ async def serve(asked: argparse.Namespace, tell: Connection | None = None) -> No
     node = meshlock.Node(asked.name, listen=asked.listen, peers=peers, secret=secret, state=None)
     async with node:
         if asked.member:
-            pens = node.pool("pens", PENS, members=asked.member, lease=LEASE)
+            pens = node.pool("pens", PENS, members=asked.member, lease=asked.lease)
         else:
-            pens = node.pool("pens", PENS, lease=LEASE)
+            pens = node.pool("pens", PENS, lease=asked.lease)
         board = Board(asked.name, node, pens)
         host = address(asked.listen)[0]
         await board.ink.listen(host, asked.ink)
@@ -336,6 +333,9 @@ def main() -> None:
     parser.add_argument("--ink-peer", action="append", default=[], help="a board's ink address")
     parser.add_argument("--member", action="append", default=[], help="a board's name; say all")
     parser.add_argument("--secret-file", type=Path, help="needed beyond this machine")
+    parser.add_argument(
+        "--lease", type=float, default=1.0, help="seconds; then the pens of a killed board are back"
+    )
     asked = parser.parse_args()
     if asked.name:
         one(asked)

@@ -23,6 +23,8 @@ from meshlock.live.links.relay import Relay
 
 PROGRAM = [sys.executable, "-c", "from meshlock.cli.main import run; run()", "chaos"]
 LEASE = 2.0
+WITHIN = LIMIT / 4
+"""Seconds for a grant after a fault: in how many it comes is judged in virtual time."""
 
 
 def children(parent: int) -> set[int]:
@@ -41,9 +43,8 @@ def alive(pid: int) -> bool:
 def test_two_minutes_of_chaos_break_no_promise(tmp_path: Path):
     keep = tmp_path / "kept"
     arguments = ["--seconds", "100", "--seed", "2", "--lease", str(LEASE), "--keep", str(keep)]
-    run = subprocess.run(
-        [*PROGRAM, *arguments, "--json"], capture_output=True, text=True, timeout=600
-    )
+    arguments += ["--within", str(WITHIN)]
+    run = subprocess.run([*PROGRAM, *arguments, "--json"], capture_output=True, text=True)
     assert run.returncode in (0, 1), run.stderr
     found = json.loads(run.stdout)
     assert found["violations"] == [], (keep / "plan.json").read_text()
@@ -54,14 +55,14 @@ def test_two_minutes_of_chaos_break_no_promise(tmp_path: Path):
     assert found["kills"] >= 6 and found["pauses"] >= 4 and found["partitions"] >= 2
     assert found["restarts"] >= 6 and found["restarts_without_memory"] >= 1
     assert found["faults"]["agent left"] >= 1
-    assert found["grants"] > 200
+    assert found["grants"] > 50
     assert found["most_permits"] == found["permits"] == 3
 
     # what was kept says the same again
     verdict = judge(read(keep / "record.jsonl"))
     assert verdict.violated == []
     assert {slot for use in verdict.uses for slot in use.slots} == {"slot0", "slot1", "slot2"}
-    assert plans.load(keep / "plan.json") == plans.make(2, lease=LEASE, seconds=100)
+    assert plans.load(keep / "plan.json") == plans.make(2, lease=LEASE, seconds=100, within=WITHIN)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="children end with us on Linux")

@@ -26,7 +26,7 @@ processes = {}
 
 @pytest.fixture(scope="module")
 def boards(browser):
-    command = [sys.executable, str(BOARD), "--port", "0"]
+    command = [sys.executable, str(BOARD), "--port", "0", "--lease", "10"]  # on a busy machine
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     found = {}
