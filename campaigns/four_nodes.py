@@ -25,7 +25,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from pin_counts import PAGE, text_of, wishes
+from pin_counts import PAGE, requests_of, text_of
 
 from meshlock.check.manifest import Entry, found
 
@@ -44,7 +44,7 @@ Row = dict[str, Any]
 def setups() -> list[Row]:
     return [
         {"algorithm": "jiang", "topology": topology, "nodes": 4, "permits": permits}
-        | {"requests": wishes(4, permits), "flips": flips, "options": {"moves": moves}}
+        | {"requests": requests_of(4, permits), "flips": flips, "options": {"moves": moves}}
         for flips in (1, 2)
         for permits in (1, 2)
         for topology in ("line", "star", "ring", "complete")

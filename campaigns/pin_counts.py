@@ -63,11 +63,11 @@ def setups() -> list[dict[str, Any]]:
         add("naimi-trehel-original", "complete", nodes, links="unordered")
     add("naimi-trehel-original", "complete", 3, links="unordered", requests=twice(3))
     add("naimi-trehel-original", "complete", 3, repeat=True)
-    add("goscinski", "complete", 3, requests=wishes(3, 1), links="unordered")
+    add("goscinski", "complete", 3, requests=requests_of(3, 1), links="unordered")
     add("goscinski", "complete", 3, requests=["0:1@1", "1:1@3", "1:1@1", "2:1@2"])
     for nodes in (3, 4):
-        add("mueller", "complete", nodes, requests=wishes(nodes, 1), links="unordered")
-    add("mueller", "complete", 3, requests=wishes(3, 1) * 2, links="unordered")
+        add("mueller", "complete", nodes, requests=requests_of(nodes, 1), links="unordered")
+    add("mueller", "complete", 3, requests=requests_of(3, 1) * 2, links="unordered")
     add("mueller", "complete", 4, requests=["1:1@1", "2:1@5", "3:1@5", "3:1@5"])
     for nodes in (3, 4):
         add("chandy-misra", "complete", nodes)
@@ -106,71 +106,86 @@ def setups() -> list[dict[str, Any]]:
     add("maekawa", "complete", 4)
     add("maekawa-bare", "complete", 3)
     for permits in (1, 2):
-        for requests in (wishes(3, permits), wishes(3, permits) * 2):
+        for requests in (requests_of(3, permits), requests_of(3, permits) * 2):
             add("direct", "complete", 3, permits=permits, requests=requests, links="unordered")
-        add("direct", "complete", 4, permits=permits, requests=wishes(4, permits))
+        add("direct", "complete", 4, permits=permits, requests=requests_of(4, permits))
     for algorithm in ("raymond", "naimi-trehel", "centralized", "lelann"):
         add(algorithm, "complete", 3, repeat=True)
 
     # Jiang: every connected graph of three nodes, four graphs of four, k = 1 and 2.
     for permits in (1, 2):
         for topology in ("line", "complete"):
-            add("jiang", topology, 3, permits=permits, requests=wishes(3, permits))
-            add("jiang", topology, 3, permits=permits, requests=wishes(3, permits) * 2)
+            add("jiang", topology, 3, permits=permits, requests=requests_of(3, permits))
+            add("jiang", topology, 3, permits=permits, requests=requests_of(3, permits) * 2)
             for flips in (1, 2):
-                add("jiang", topology, 3, permits=permits, requests=wishes(3, permits), flips=flips)
+                add(
+                    "jiang",
+                    topology,
+                    3,
+                    permits=permits,
+                    requests=requests_of(3, permits),
+                    flips=flips,
+                )
         around = {"edges": ["1-0", "0-2"]}  # the token in the middle
         rows.append(
             {"algorithm": "jiang", "nodes": 3, **around}
-            | {"permits": permits, "requests": wishes(3, permits)}
+            | {"permits": permits, "requests": requests_of(3, permits)}
         )
         for topology in ("line", "star", "ring"):
-            add("jiang", topology, 4, permits=permits, requests=wishes(4, permits))
+            add("jiang", topology, 4, permits=permits, requests=requests_of(4, permits))
             if permits == 1:
-                add("jiang", topology, 4, requests=wishes(4, 1) * 2)
+                add("jiang", topology, 4, requests=requests_of(4, 1) * 2)
         rows.append(
             {"algorithm": "jiang", "nodes": 4, "edges": ["0-1", "1-2", "2-3", "0-3", "0-2"]}
-            | {"permits": permits, "requests": wishes(4, permits)}
+            | {"permits": permits, "requests": requests_of(4, permits)}
         )
-    add("jiang", "line", 3, requests=wishes(3, 1), changes=["up 0-2", "down 1-2"])
+    add("jiang", "line", 3, requests=requests_of(3, 1), changes=["up 0-2", "down 1-2"])
     for flips in (1, 2):
-        add("jiang", "complete", 3, requests=wishes(3, 1), flips=flips, failures="return")
+        add("jiang", "complete", 3, requests=requests_of(3, 1), flips=flips, failures="return")
     silent = {"options": {"moves": "silent"}}  # as live nodes run it
     for permits in (1, 2):
-        asked = {"permits": permits, "requests": wishes(3, permits), **silent}
+        asked = {"permits": permits, "requests": requests_of(3, permits), **silent}
         for topology in ("line", "complete"):
             add("jiang", topology, 3, **asked)
-            add("jiang", topology, 3, **asked | {"requests": wishes(3, permits) * 2})
+            add("jiang", topology, 3, **asked | {"requests": requests_of(3, permits) * 2})
             for flips in (1, 2):
                 add("jiang", topology, 3, **asked, flips=flips)
         for topology in ("line", "star", "ring"):
-            add("jiang", topology, 4, **asked | {"requests": wishes(4, permits)})
-    add("jiang", "ring", 4, requests=wishes(4, 1) * 2, **silent)
+            add("jiang", topology, 4, **asked | {"requests": requests_of(4, permits)})
+    add("jiang", "ring", 4, requests=requests_of(4, 1) * 2, **silent)
     for flips in (1, 2):
-        add("jiang", "complete", 3, requests=wishes(3, 1), flips=flips, failures="return", **silent)
+        add(
+            "jiang",
+            "complete",
+            3,
+            requests=requests_of(3, 1),
+            flips=flips,
+            failures="return",
+            **silent,
+        )
 
     # Partition and heal; links as live nodes have them. One climb in a row keeps it small.
     for moves in ("quiet", "silent", "broadcast"):
         few = {"options": {"moves": moves, "raises": "1"}}
         for permits in (1, 2):
-            asked = {"permits": permits, "requests": wishes(3, permits), **few}
+            asked = {"permits": permits, "requests": requests_of(3, permits), **few}
             for failures in ("drain", "return", "custody"):
                 cut = {"changes": ["down 0-1", "up 0-1"], "failures": failures}
                 add("jiang", "line", 3, **asked, **cut)
             for topology in ("line", "complete"):
                 add("jiang", topology, 3, **asked, flips=1, failures="custody")
-        add("jiang", "line", 3, requests=wishes(3, 1), flips=2, failures="custody", **few)
+        add("jiang", "line", 3, requests=requests_of(3, 1), flips=2, failures="custody", **few)
         cut = {"changes": ["down 0-1", "up 0-2", "down 0-2"], "failures": "return"}
         add("jiang", "line", 3, **cut, **few)  # where R11 matters
         for failures in ("drain", "return"):
             any_two = {"flips": 2, "partitions": True, "failures": failures}
-            add("jiang", "complete", 3, requests=wishes(3, 1), **any_two, **few)
+            add("jiang", "complete", 3, requests=requests_of(3, 1), **any_two, **few)
     heal = {"changes": ["down 1-2", "up 1-2"], "options": {"moves": "silent", "raises": "1"}}
     for failures in ("drain", "return"):
-        add("jiang", "line", 4, requests=wishes(4, 1), failures=failures, **heal)
+        add("jiang", "line", 4, requests=requests_of(4, 1), failures=failures, **heal)
     # Clients that give up, at any time.
     for permits in (1, 2):
-        giving_up = {"permits": permits, "requests": wishes(3, permits), "withdrawals": True}
+        giving_up = {"permits": permits, "requests": requests_of(3, permits), "withdrawals": True}
         add("direct", "complete", 3, **giving_up, links="unordered")
         for moves in ("quiet", "silent", "broadcast"):
             options = {"moves": moves}
@@ -295,7 +310,7 @@ def twice(nodes: int) -> list[str]:
     return [str(node) for node in range(nodes) for _ in range(2)]
 
 
-def wishes(nodes: int, permits: int) -> list[str]:
+def requests_of(nodes: int, permits: int) -> list[str]:
     """One request each, of different priorities; with two permits, one wants both."""
     priorities = [1, 3, 2, 4]
     return [

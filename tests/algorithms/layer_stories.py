@@ -131,7 +131,7 @@ class Story:
             world.asleep ^= {node}
 
     def change_members(self, node: int) -> None:
-        """One wish at a time, for two may contradict each other; and never the last member."""
+        """One change at a time, for two may contradict each other; and never the last member."""
         one = self.world.nodes[node]
         if one.member and all(other.pace.change is None for other in self.world.nodes):
             other = self.random.randrange(self.world.size)
@@ -142,12 +142,12 @@ class Story:
     def resize(self, node: int, permits: int) -> None:
         one = self.world.nodes[node]
         if one.member and all(other.pace.change is None for other in self.world.nodes):
-            self.world.wished.add(permits)
+            self.world.resizes.add(permits)
             names = tuple(self.sizing.sample(NAMES, permits)) if self.sizing.random() < 0.5 else ()
             one.pace.change = Change(names=names) if names else Change(permits=permits)
 
     def finish_resizing(self) -> None:
-        """In the end there is enough for everybody's wish."""
+        """In the end there is enough for everybody."""
         world = self.world
         end = world.now + PATIENCE
         for node in world.nodes:

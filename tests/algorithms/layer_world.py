@@ -101,7 +101,7 @@ class World:
         self.size = size
         self.permits = permits
         self.sizes: dict[int, int] = {}  # how many permits an epoch has, by its number
-        self.wished = {permits}  # those that somebody wanted, and that every epoch must have
+        self.resizes = {permits}  # those that somebody wanted, and that every epoch must have
         self.slowest = slowest
         self.loss = loss
         self.doubles = doubles
@@ -408,7 +408,7 @@ class World:
 
     def judge_ages(self, node: Layer) -> None:
         """In grants; a stand-in counts as one, and there are at most k of them in an epoch."""
-        most = len(self.entered) + max(self.wished) * node.adopted.counter
+        most = len(self.entered) + max(self.resizes) * node.adopted.counter
         for _, _, age, _ in node.waiting.values():
             check(age <= most, f"a request of age {age} after {len(self.entered)} grants")
 
@@ -434,11 +434,11 @@ class World:
         """An epoch has as many permits as the last one with a token had, or as somebody wanted
         since; and everybody says the same."""
         if epoch not in self.sizes:
-            check(permits in self.wished, f"{permits} permits, which nobody wants")
+            check(permits in self.resizes, f"{permits} permits, which nobody wants")
             self.sizes[epoch] = permits
             changes = [one.pace.change for one in self.nodes if one.pace.change is not None]
             wanted = [change.permits or len(change.names) for change in changes]
-            self.wished = {permits, *wanted} - {0}
+            self.resizes = {permits, *wanted} - {0}
         check(self.sizes[epoch] == permits, "an epoch of two sizes")
 
     def judge(self) -> None:

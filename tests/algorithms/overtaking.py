@@ -52,13 +52,13 @@ class Pool:
         found += [("ask", client) for client in self.homes if client not in busy]
         return found
 
-    def do(self, deed, what, priority=0, want=1):
-        if deed == "deliver":
+    def do(self, action, what, priority=0, want=1):
+        if action == "deliver":
             self.nodes[what[1]].receive(self.links[what].pop(0))
-        elif deed == "leave":
+        elif action == "leave":
             self.inside.remove(what)
             self.nodes[self.homes[what]].release(what)
-        elif deed == "flip":
+        elif action == "flip":
             self.flip(what)
         else:
             node = self.nodes[self.homes[what]]

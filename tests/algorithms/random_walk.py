@@ -37,23 +37,23 @@ def walk(algorithm, seed, requests=12, changes=0, most_permits=4, option=None, l
     while steps < 20_000:
         steps += 1
         busy = {each.node for each in [*run.waiting.values(), *run.inside.values()]}
-        deeds = [("leave", request) for request in run.inside.values()]
-        deeds += [
+        actions = [("leave", request) for request in run.inside.values()]
+        actions += [
             ("deliver", link)
             for link in sorted({(each.sender, each.receiver) for each in run.on_the_way})
         ]
         if requests:
-            deeds += [("request", node) for node in nodes if node not in busy]
+            actions += [("request", node) for node in nodes if node not in busy]
         if changes:
-            deeds.append(("change", None))
-        if not deeds:
+            actions.append(("change", None))
+        if not actions:
             break
-        deed, whom = chance.choice(deeds)
-        if deed == "leave":
+        action, whom = chance.choice(actions)
+        if action == "leave":
             run.release(whom)
-        elif deed == "deliver":
+        elif action == "deliver":
             run.deliver_at(run.first(whom))
-        elif deed == "request":
+        elif action == "request":
             requests -= 1
             want = chance.randint(1, run.scenario.permits)
             run.ask(whom, want, chance.randint(1, 9))

@@ -90,10 +90,10 @@ def worst(pool):
     while open_ends:
         here = open_ends.pop()
         pool.restore(here)
-        for deed, what in pool.moves():
-            for priority in {0, 0 if what == LOW or deed != "ask" else pool.highest}:
+        for action, what in pool.moves():
+            for priority in {0, 0 if what == LOW or action != "ask" else pool.highest}:
                 pool.restore(here)
-                pool.do(deed, what, priority)
+                pool.do(action, what, priority)
                 if pool.unknown or max(node.grants for node in pool.nodes) > 1 + pool.before:
                     continue
                 most = max(most, pool.before)

@@ -41,8 +41,8 @@ def test_the_page_says_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("riddle", EVERY, ids=[riddle.mutant.name for riddle in EVERY])
 def test_the_checkers_schedule_solves_it(riddle: Riddle) -> None:
-    deeds, story = riddle.solution()
-    finding = riddle.judge(riddle.script() + deeds)
+    actions, story = riddle.solution()
+    finding = riddle.judge(riddle.script() + actions)
     # who is let in without having asked cannot be looked up: there a handler fails
     assert {riddle.mutant.breaks, "handlers"} & set(finding.violated)
     assert finding.steps >= riddle.mutant.steps == len([line for line in story if line[3:4] == "."])

@@ -46,7 +46,7 @@ def answer(**pools: Any) -> dict[str, Any]:
         "address": "10.0.0.1:7400",
         "protected": True,
         "links": {
-            "south": {"up": True, "left": False, "address": "10.0.0.2:7400", "in_custody": 1}
+            "south": {"up": True, "left": False, "address": "10.0.0.2:7400", "unacknowledged": 1}
         },
         "map": {
             "north": {"distance": 0, "links": ["south"], "left": False, "only_way": False},
@@ -132,16 +132,16 @@ def test_what_is_wrong_stands_below_in_full() -> None:
 
 def test_members_and_who_is_missing_stand_together() -> None:
     def shown(**more: Any) -> str:
-        leased = {"lease": 3.0, "epoch": 7, "majority": 1, "suspected": [], **more}
+        leased = {"lease": 3.0, "epoch": 7, "quorum": 1, "unreachable": [], **more}
         return "\n".join(drawn(answer(docks={**pool(**leased), "why": ""}), 120))
 
-    alone = {"members": ["south"], "members_reached": 1, "recovery": "south is the only member"}
+    alone = {"members": ["south"], "members_reachable": 1, "recovery": "south is the only member"}
     assert (
         "docks: epoch 7, leases of 3 s, 1 of 1 members reachable (quorum: 1); unreachable: attic\n"
         "docks: south is the only member\n"
-    ) in shown(**alone, suspected=["attic"])
+    ) in shown(**alone, unreachable=["attic"])
     said = "docks: no epoch yet, leases of 3 s, members not known yet\n"
-    assert said in shown(members=[], members_reached=0, epoch=None)
+    assert said in shown(members=[], members_reachable=0, epoch=None)
 
 
 def test_a_node_alone_and_without_pools() -> None:

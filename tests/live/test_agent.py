@@ -195,7 +195,7 @@ def test_status_for_machines_and_for_people(agents: tuple[Agent, Agent]) -> None
     assert found["map"]["ann"] == {
         "links": ["bob"],
         "distance": 1,
-        "gone_for": None,
+        "unreachable_for": None,
         "left": False,
         "only_way": False,
     }
@@ -308,10 +308,10 @@ def test_the_agent_over_http(tmp_path: Path) -> None:
         before = call("POST", "/v1/pools/docks/acquire", want=1, ttl=600)
         assert isinstance(before, dict)
         assert call("DELETE", f"/v1/grants/{before['grant']}") != 404
-        errand = call("POST", "/actions/acquire", pool="docks")
-        assert isinstance(errand, dict)
-        done = call("POST", "/actions/release", errand=errand["errand"])
-        assert isinstance(done, dict) and done["state"] == "returned"
+        request = call("POST", "/actions/acquire", pool="docks")
+        assert isinstance(request, dict)
+        done = call("POST", "/actions/release", request=request["request"])
+        assert isinstance(done, dict) and done["state"] == "released"
         grant = call("POST", "/v1/pools/docks/acquire", want=2, ttl=600)
         assert isinstance(grant, dict) and grant["fence"] == before["fence"] + 2  # after the page's
         assert call("POST", "/v1/pools/docks/acquire", want=1, timeout=TOO_SOON) == 409

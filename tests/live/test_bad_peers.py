@@ -32,7 +32,7 @@ from meshlock.live.links.frames import (
 from meshlock.live.links.mesh import STORED_OF_EACH
 from meshlock.live.links.refusals import LINES_PER_SECOND
 from meshlock.live.links.security import Security, by_certificate, by_secret, unprotected
-from meshlock.live.links.session import UNACKNOWLEDGED
+from meshlock.live.links.session import IN_FLIGHT
 from waiting import LIMIT, run
 
 pytest.importorskip("cryptography")
@@ -249,12 +249,12 @@ def test_a_peer_that_never_reads_costs_bounded_memory_and_its_link(
             await stranger.hears()
             mesh = a._mesh
             assert mesh is not None and "x" in mesh.linked
-            for _ in range(UNACKNOWLEDGED + 100):
+            for _ in range(IN_FLIGHT + 100):
                 mesh.send("x", content("LINK", (b"y" * 1000,)))
                 mesh.flush()
             await asyncio.sleep(0)
             assert "x" not in mesh.linked and "b" in mesh.linked
-            assert not mesh.sessions["x"].unacknowledged
+            assert not mesh.sessions["x"].in_flight
             stranger.writer.close()
 
     run(story)

@@ -111,7 +111,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         assert "Traceback" not in agent.log.read_text()
 
 
-def wish(field: str, value: str, pool: str) -> dict[str, str]:
+def acquiring(field: str, value: str, pool: str) -> dict[str, str]:
     return {"pool": json.dumps(pool), "timeout": "30", field: value}
 
 
@@ -127,7 +127,7 @@ def is_one_sentence(text: str, field: str) -> bool:
 @pytest.mark.parametrize("wrong", WRONG)
 def test_the_socket_refuses_what_is_out_of_range(fleet: Fleet, wrong: str, pool: str) -> None:
     field, value = WRONG[wrong]
-    fields = wish(field, value, pool)
+    fields = acquiring(field, value, pool)
     name = json.loads(fields.pop("pool"))
     status, answer = fleet.ask("ann", quote(str(name)), written(fields))
     if name == 7:
@@ -143,13 +143,13 @@ def test_the_socket_refuses_what_is_out_of_range(fleet: Fleet, wrong: str, pool:
 def test_http_refuses_what_is_out_of_range(fleet: Fleet, pool: str) -> None:
     ttl = {"no ttl": ("ttl", "0"), "a ttl for ever": ("ttl", "1e300"), "yes": ("ttl", "true")}
     for field, value in (WRONG | ttl).values():
-        fields = wish(field, value, pool)
+        fields = acquiring(field, value, pool)
         name = fields.pop("pool")[1:-1] if value != "7" else "a b"
         code, why = fleet.post(f"/v1/pools/{name.replace(' ', '%20')}/acquire", written(fields))
         assert code in (400, 404 if not name else 400), why
         assert not name or is_one_sentence(why, field), why
         if field in ("priority", "want"):
-            code, why = fleet.post("/actions/acquire", written(wish(field, value, pool)))
+            code, why = fleet.post("/actions/acquire", written(acquiring(field, value, pool)))
             assert code == 400
     assert fleet.serves("ann", pool)
 

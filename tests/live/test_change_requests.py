@@ -146,7 +146,7 @@ def test_a_member_works_on_few_wishes_at_once_and_not_for_ever() -> None:
             for question in range(20):
                 member.begin("d", ChangeRequest(question, member.epoch(), "", "", 1))
             await a_while(0.1)
-            assert len(member.working) <= change_requests.MOST_WISHES
+            assert len(member.working) <= change_requests.MOST_REQUESTS
             await eventually(lambda: not member.working)
 
     virtual.run(story)

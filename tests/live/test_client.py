@@ -404,7 +404,7 @@ def test_whoever_is_interrupted_while_waiting_leaves_nothing(agent: Agent) -> No
 
 def test_a_grant_whose_answer_was_never_read_goes_back(agent: Agent) -> None:
     session, line = client.Session(agent.socket), Connection(agent.socket)
-    line.send("POST", "/v1/pools/docks/acquire", agent_connection.wish(session=session.name))
+    line.send("POST", "/v1/pools/docks/acquire", agent_connection.json_body(session=session.name))
     sooner_or_later(lambda: agent.held() == 1)
     line.close()
     sooner_or_later(lambda: agent.held() == 0)

@@ -132,10 +132,10 @@ def test_a_token_on_a_link_that_never_returns_finds_another_way(tmp_path: Path) 
             relays[0].cut()
             grant.release()  # TOKEN goes to n1, over the link that is cut
             await asyncio.sleep(0)
-            assert nodes[0].status()["links"]["n1"]["in_custody"] == 1
+            assert nodes[0].status()["links"]["n1"]["unacknowledged"] == 1
             await waiting
             await work(docks[0], 1)
-            while nodes[0].status()["links"]["n1"]["in_custody"]:  # until the receipt is there
+            while nodes[0].status()["links"]["n1"]["unacknowledged"]:  # until the receipt is there
                 await asyncio.sleep(0.01)
             assert nodes[0].status()["links"]["n1"]["up"] is False
             relays[0].heal()
@@ -150,8 +150,8 @@ def test_a_token_on_a_link_that_never_returns_finds_another_way(tmp_path: Path) 
 def at_rest(nodes: list[Node]) -> bool:
     """All that was sent has arrived, and its sender knows."""
     links = [link for node in nodes for link in node.status()["links"].values()]
-    return all(link["up"] and not link["unacknowledged"] for link in links) and not any(
-        link["in_custody"] for link in links
+    return all(link["up"] and not link["in_flight"] for link in links) and not any(
+        link["unacknowledged"] for link in links
     )
 
 

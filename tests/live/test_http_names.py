@@ -109,7 +109,7 @@ def test_actions_need_the_token_json_and_sense() -> None:
                 assert (await act("acquire", {"pool": "docks", "wnat": 1}))[0] == 400
                 assert (await act("cut", {"peer": "b", "seconds": 1e9}))[0] == 400
                 assert (await act("cut", {"peer": "z"}))[0] == 400
-                assert (await act("release", {"errand": "z"}))[0] == 400
+                assert (await act("release", {"request": "z"}))[0] == 400
                 assert a.pools["docks"].clients == {}
 
                 status, said = await act("acquire", ask)
@@ -118,10 +118,10 @@ def test_actions_need_the_token_json_and_sense() -> None:
                 states = []
                 while states != ["held", "waiting"]:
                     view = json.loads((await call(port, "GET /view.json", own))[1])
-                    states = [errand["state"] for errand in view["errands"]]
-                for errand in view["errands"]:
-                    status, said = await act("release", {"errand": errand["errand"]})
-                    assert json.loads(said)["state"] == "returned"
+                    states = [request["state"] for request in view["requests"]]
+                for request in view["requests"]:
+                    status, said = await act("release", {"request": request["request"]})
+                    assert json.loads(said)["state"] == "released"
                 await eventually(lambda: a.pools["docks"].clients == {})
 
                 while "b" not in a.mesh.linked:
@@ -141,23 +141,23 @@ def test_what_a_page_asked_for_goes_back_when_the_page_goes_away() -> None:
     async def story(_: virtual.Network) -> None:
         async with Node("a") as a:
             docks = a.pool("docks", permits=2)
-            errands = module.PageRequests(a)
-            kept, left = errands.start("docks", 1, 0), errands.start("docks", 1, 0)
-            waits = errands.start("docks", 2, 5)
+            requests = module.PageRequests(a)
+            kept, left = requests.start("docks", 1, 0), requests.start("docks", 1, 0)
+            waits = requests.start("docks", 2, 5)
             for _ in range(40):
-                errands.keep([kept.name])
+                requests.keep([kept.name])
                 await a_while(module.ABANDONED_AFTER / 10)
-            assert (kept.state, left.state, waits.state) == ("held", "returned", "returned")
+            assert (kept.state, left.state, waits.state) == ("held", "released", "released")
             assert left.why == "the page was closed"
             assert len(docks.clients) == 1
-            errands.give_back(kept.name)
+            requests.release(kept.name)
 
-            lost = errands.start("docks", 1, 0)
+            lost = requests.start("docks", 1, 0)
             await a_while(0.02)
             docks.close()
             await a_while(0.02)
             assert lost.state == "lost"
             with pytest.raises(Refused, match="closed"):
-                errands.start("docks", 1, 0)
+                requests.start("docks", 1, 0)
 
     virtual.run(story)

@@ -238,9 +238,9 @@ def test_whoever_is_cut_off_from_the_majority_loses_its_grant_before_others_get_
             assert clock.seconds() - deadline < 0.1
             wish = asyncio.create_task(member(a).wait_for(1, 0, None))
             await eventually(
-                lambda: described(a)["suspected"] == ["b", "c"] and described(a)["why"]
+                lambda: described(a)["unreachable"] == ["b", "c"] and described(a)["why"]
             )
-            assert described(a)["members_reached"] == 1
+            assert described(a)["members_reachable"] == 1
             assert described(a)["why"] == ("quorum lost: 1 of 3 members reachable")
             wish.cancel()
 
@@ -382,7 +382,7 @@ def test_whatever_it_runs_a_node_that_leaves_takes_no_token_and_no_permits_along
             await eventually(lambda: described(others[0])["token_here"])
             await others[0].close()
             assert not leaving.pools["docks"].clients and not others[0].pools["docks"].clients
-            await eventually(lambda: described(others[1])["members_reached"] == 1)
+            await eventually(lambda: described(others[1])["members_reachable"] == 1)
 
     run(story)
 

@@ -90,7 +90,8 @@ def test_a_line_is_known_to_all_and_so_are_its_cut_and_its_healing() -> None:
             assert {name: map_of(nodes["a"]).links[name] for name in "ab"} == left
             assert map_of(nodes["d"]).reaches("c")
             lost = nodes["a"].status()["map"]["d"]
-            assert (lost["links"], lost["distance"]) == (["c"], None) and lost["gone_for"] < 1
+            assert (lost["links"], lost["distance"]) == (["c"], None)
+            assert lost["unreachable_for"] < 1
 
             wires[1].heal()
             await eventually(lambda: all(sees(node, LINE) for node in everybody))

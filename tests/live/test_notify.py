@@ -110,8 +110,8 @@ def test_a_lost_quorum_is_in_the_status() -> None:
         "holding": [{"want": 1}],
         "queued": 2,
         "members": ["ann", "bob", "cyd"],
-        "members_reached": 1,
-        "majority": 2,
+        "members_reachable": 1,
+        "quorum": 2,
     }
     links = {"bob": {"up": True}, "cyd": {"up": False}}
     pools = {"docks": docks, "ghost": {"known": False, "why": "nobody told us"}}

@@ -294,7 +294,7 @@ def test_a_pool_whose_quorum_is_gone_is_made_anew(tmp_path: Path) -> None:
             theirs = await pools[1].acquire(1)
             await b.vanish()
             await c.vanish()
-            await eventually(lambda: a.status()["pools"]["docks"]["members_reached"] == 1)
+            await eventually(lambda: a.status()["pools"]["docks"]["members_reachable"] == 1)
             waits = asyncio.ensure_future(asyncio.wait_for(docks.acquire(3), 60))
             before = asyncio.get_running_loop().time()
             assert await docks.reset() == 3

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from strangers import carried, content
 
 from meshlock.live.links.frames import FRAME_LIMIT, BadFrame, Carry, Splitter
-from meshlock.live.links.session import MOST_BYTES, OVERHEAD, UNACKNOWLEDGED, Overflow, Session
+from meshlock.live.links.session import IN_FLIGHT, MOST_BYTES, OVERHEAD, Overflow, Session
 
 
 class End:
@@ -139,7 +139,7 @@ def test_gaps_and_impossible_acknowledgements_are_faults() -> None:
 def test_a_peer_that_takes_nothing_costs_bounded_memory() -> None:
     ann, bob = pair()
     greet(ann, bob)
-    for text in range(UNACKNOWLEDGED):
+    for text in range(IN_FLIGHT):
         ann.say(text, custody=False)
     with pytest.raises(Overflow):
         ann.say("one more", custody=False)
@@ -147,7 +147,7 @@ def test_a_peer_that_takes_nothing_costs_bounded_memory() -> None:
 
 def test_all_that_waited_goes_out_when_the_link_returns_however_much_it_is() -> None:
     ann, bob = pair()
-    for text in range(UNACKNOWLEDGED + 10):
+    for text in range(IN_FLIGHT + 10):
         ann.say(text, custody=True)
     greet(ann, bob)
     with pytest.raises(Overflow):

@@ -215,7 +215,7 @@ def test_a_view_always_fits_however_many_wait_and_whatever_they_want() -> None:
     run(story)
 
 
-def test_leases_epochs_and_suspicions_are_told_where_a_pool_has_them() -> None:
+def test_leases_epochs_and_unreachable_nodes_are_shown_where_a_pool_has_them() -> None:
     async def story() -> None:
         async with Node("a") as a:
             docks = a.pool("docks", permits=1)
@@ -225,13 +225,13 @@ def test_leases_epochs_and_suspicions_are_told_where_a_pool_has_them() -> None:
             more = {
                 "holding": [held | {"fence": 3 << 32 | 17, "lease": 2.5}],
                 "epoch": 3,
-                "suspected": ["c"],
+                "unreachable": ["c"],
                 "why": "no majority",
             }
             docks.describe = lambda: plain | more  # type: ignore[method-assign]
             said = brief(docks)
             assert (said.holding[0].fence, said.holding[0].lease) == (str(3 << 32 | 17), 2.5)
-            assert (said.epoch, said.suspected, said.why) == ("3", ["c"], "no majority")
+            assert (said.epoch, said.unreachable, said.why) == ("3", ["c"], "no majority")
 
     run(story)
 

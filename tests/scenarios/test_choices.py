@@ -19,8 +19,8 @@ from meshlock.trace.writer import TraceWriter
 LINE = "nodes 4\nlinks 0-1 1-2 2-3\n"
 
 
-def played(deeds, algorithm="general-scheme", trace=None, options=None):
-    return Player(Scenario("open", LINE + deeds), find(algorithm), trace, options).play()
+def played(actions, algorithm="general-scheme", trace=None, options=None):
+    return Player(Scenario("open", LINE + actions), find(algorithm), trace, options).play()
 
 
 def test_all_proxy_is_one_draw_among_many():
@@ -34,8 +34,8 @@ def test_all_proxy_is_one_draw_among_many():
 
 
 def test_what_is_said_is_not_drawn():
-    deeds = "behaviour proxy\nbehaviour 1 2 transit\nrequest 3\nfinish\n"
-    outcome = played(deeds)
+    actions = "behaviour proxy\nbehaviour 1 2 transit\nrequest 3\nfinish\n"
+    outcome = played(actions)
     assert "drawn" not in outcome.transcript
     assert re.findall(r"(\d): gets REQUEST origin=\d from \d \[(\w+)\]", outcome.transcript) == [
         ("2", "transit"),
@@ -45,9 +45,9 @@ def test_what_is_said_is_not_drawn():
 
 
 def test_a_node_may_change_its_mind_in_mid_run():
-    deeds = "behaviour proxy\nrequest 3\nsettle\nfinish\nexpect tree 3>2>1>0\nexpect token 0\n"
-    deeds += "behaviour transit\nrequest 3\nfinish\nexpect tree 0>3 1>3 2>3\nexpect token 3\n"
-    assert played(deeds).good
+    actions = "behaviour proxy\nrequest 3\nsettle\nfinish\nexpect tree 3>2>1>0\nexpect token 0\n"
+    actions += "behaviour transit\nrequest 3\nfinish\nexpect tree 0>3 1>3 2>3\nexpect token 3\n"
+    assert played(actions).good
     assert "[proxy, drawn]" in played("behaviour transit\nbehaviour 3 drawn\nrequest 3").transcript
 
 
@@ -60,16 +60,16 @@ def test_a_behaviour_that_there_is_not_is_refused():
         played("behaviour 2 proxy", options={"behaviour": "shortcut"})
 
 
-def saved(path, deeds):
+def saved(path, actions):
     sink = io.BytesIO()
-    outcome = played(deeds, trace=TraceWriter(sink, False))
+    outcome = played(actions, trace=TraceWriter(sink, False))
     path.write_bytes(sink.getvalue())
     return outcome
 
 
 def test_the_trace_tells_the_choices_so_that_it_can_be_played_again(tmp_path):
-    deeds = "tree 0>1>2>3\nseed 7\nrequest 0\nrequest 2\nfinish\nrequest 1\nfinish\n"
-    outcome = saved(tmp_path / "drawn.jsonl", deeds)
+    actions = "tree 0>1>2>3\nseed 7\nrequest 0\nrequest 2\nfinish\nrequest 1\nfinish\n"
+    outcome = saved(tmp_path / "drawn.jsonl", actions)
     schedule, entries = read(Trace(tmp_path / "drawn.jsonl"))
     assert entries == outcome.entries == schedule.play(strict=True).outcome().entries
     again = Player(Scenario("again", schedule.script("again")), find("general-scheme")).play()
@@ -96,7 +96,7 @@ def test_the_simulator_tells_its_draws_too(tmp_path):
             pass
         run.finish()
     schedule, entries = read(Trace(path))
-    assert {deed.choice for deed in schedule.deeds} == {0, 1}
+    assert {action.choice for action in schedule.actions} == {0, 1}
     assert len(entries) == 10
     assert schedule.play(strict=True).outcome().entries == entries
 
@@ -117,5 +117,5 @@ def test_a_tree_that_the_algorithm_cannot_start_from_is_refused(algorithm, optio
 
 @pytest.mark.parametrize("algorithm", ["centralized", "naimi-trehel", "raymond", "shortcut"])
 def test_the_token_may_start_anywhere(algorithm):
-    deeds = "tree 0>1>2 3>2\nexpect token 2\nrequest 0\nrequest 3\nfinish\nexpect served\n"
-    assert played(deeds, algorithm).good
+    actions = "tree 0>1>2 3>2\nexpect token 2\nrequest 0\nrequest 3\nfinish\nexpect served\n"
+    assert played(actions, algorithm).good

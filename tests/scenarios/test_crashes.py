@@ -51,7 +51,7 @@ def test_without_members_the_same_crash_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("deeds", "said"),
+    ("actions", "said"),
     [
         ("restart 0", "line 3: Node 0 is up"),
         ("crash 0\nrequest 0", "line 4: Node 0 is down"),
@@ -64,9 +64,9 @@ def test_without_members_the_same_crash_is_refused():
         ("expect messages RENEW 0 HEARTBEAT 1", "jiang has no message HEARTBEAT"),
     ],
 )
-def test_what_cannot_be_done_is_refused_with_its_line(deeds, said):
+def test_what_cannot_be_done_is_refused_with_its_line(actions, said):
     with pytest.raises(Refused, match=said):
-        played(f"nodes 2\nmembers all\n{deeds}\n")
+        played(f"nodes 2\nmembers all\n{actions}\n")
 
 
 def test_members_go_with_token_algorithms_only():

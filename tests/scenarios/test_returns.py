@@ -13,8 +13,8 @@ from meshlock.trace.writer import TraceWriter
 RING = "nodes 3\nlinks 0-1 1-2 0-2\npermits 2\nfailures return\n"
 
 
-def played(deeds, trace=None):
-    return Player(Scenario("returns", RING + deeds), find("jiang"), trace).play()
+def played(actions, trace=None):
+    return Player(Scenario("returns", RING + actions), find("jiang"), trace).play()
 
 
 def test_a_token_comes_back_and_goes_another_way():
@@ -33,23 +33,25 @@ def test_a_request_is_lost_and_asked_again_elsewhere():
 
 
 def test_permits_on_their_way_home_come_back():
-    deeds = "request 1\nsettle\nrequest 0\nsettle\nleave 1\nlink down 0-1\nfinish\nexpect served\n"
-    outcome = played(deeds)
+    actions = (
+        "request 1\nsettle\nrequest 0\nsettle\nleave 1\nlink down 0-1\nfinish\nexpect served\n"
+    )
+    outcome = played(actions)
     assert outcome.good, outcome.transcript
     assert "RELEASE" in outcome.transcript and "comes back" in outcome.transcript
 
 
 def test_drained_links_are_as_before():
     script = RING.replace("failures return\n", "")
-    deeds = "request 1\ndeliver 1->0\nlink down 0-1\nexpect inside 1\n"
-    outcome = Player(Scenario("drains", script + deeds), find("jiang")).play()
+    actions = "request 1\ndeliver 1->0\nlink down 0-1\nexpect inside 1\n"
+    outcome = Player(Scenario("drains", script + actions), find("jiang")).play()
     assert "comes back" not in outcome.transcript and not outcome.unmet
 
 
 def test_the_trace_is_judged_good_and_plays_again(tmp_path):
     sink = io.BytesIO()
-    deeds = "request 1\ndeliver 1->0\nrequest 2\nlink down 0-1\nfinish\nlink up 0-1\nsettle\n"
-    outcome = played(deeds, TraceWriter(sink, False))
+    actions = "request 1\ndeliver 1->0\nrequest 2\nlink down 0-1\nfinish\nlink up 0-1\nsettle\n"
+    outcome = played(actions, TraceWriter(sink, False))
     path = tmp_path / "returned.jsonl"
     path.write_bytes(sink.getvalue())
     assert Audit(Trace(path)).monitor.violated == {}

@@ -98,4 +98,4 @@ def test_a_layer_that_lets_anybody_in_is_caught_and_the_run_made_small(
     schedule, _ = read(Trace(path))
     small, wrong = shrink(schedule)
     assert "safety" in wrong
-    assert len(small.deeds) < len(schedule.deeds) / 4
+    assert len(small.actions) < len(schedule.actions) / 4

@@ -50,7 +50,7 @@ def test_the_printed_algorithm_fails_again_by_hand(tmp_path: Path, name: str, st
     path = tmp_path / "way.jsonl"
     assert counterexample(path, "jiang-printed", name) == steps
     schedule, entries = read(Trace(path))
-    assert len(schedule.deeds) == steps
+    assert len(schedule.actions) == steps
     outcome = schedule.play(strict=True).outcome()
     assert outcome.entries == entries
     assert name in outcome.violated
@@ -94,10 +94,10 @@ def test_a_long_failing_simulation_shrinks_to_a_few_lines(tmp_path: Path) -> Non
     schedule, _ = read(Trace(path))
     small, wrong = shrink(schedule)
     assert "served" in wrong
-    assert len(small.deeds) <= 8
+    assert len(small.actions) <= 8
     assert small.size <= 4
-    for left_out in range(len(small.deeds)):
-        fewer = small.deeds[:left_out] + small.deeds[left_out + 1 :]
+    for left_out in range(len(small.actions)):
+        fewer = small.actions[:left_out] + small.actions[left_out + 1 :]
         assert not violated(small.but(fewer)) & wrong
 
 
@@ -141,7 +141,7 @@ def test_whatever_a_node_chose_is_chosen_again(tmp_path: Path) -> None:
     with path.open("wb") as file:
         write_trace(checking.system, Violation("none", "", states, labels), file, "test")
     schedule, entries = read(Trace(path))
-    assert {deed.choice for deed in schedule.deeds} == {0, 1}
+    assert {action.choice for action in schedule.actions} == {0, 1}
     assert schedule.play(strict=True).outcome().entries == entries
 
 
@@ -155,7 +155,7 @@ def test_a_run_with_returned_messages_shrinks_to_one_in_a_whole_network(tmp_path
     small, wrong = shrink(schedule)
     assert wrong == {"served"}
     assert small.size == 4
-    assert {"link up 0-3", "link down 0-1"} <= {deed.text() for deed in small.deeds}
+    assert {"link up 0-3", "link down 0-1"} <= {action.text() for action in small.actions}
     script = tmp_path / "small.txt"
     script.write_text(small.script("shrunk") + "finish\n", encoding="utf-8")
     assert play(str(script)).unserved == [2]
@@ -174,7 +174,7 @@ def test_a_run_of_links_with_custody_plays_again(tmp_path: Path, seed: int) -> N
             pass
         run.finish()
     schedule, entries = read(Trace(path))
-    assert {"notice", "lose"} <= {deed.verb for deed in schedule.deeds}
+    assert {"notice", "lose"} <= {action.verb for action in schedule.actions}
     outcome = schedule.play(strict=True).outcome()
     assert outcome.entries == entries
     assert len(entries) == 40
@@ -195,7 +195,7 @@ def test_whoever_gave_up_gives_up_again(tmp_path: Path) -> None:
     with path.open("wb") as file:
         assert play(str(script), None, TraceWriter(file, False)).entries == [0, 0, 1]
     schedule, entries = read(Trace(path))
-    assert "withdraw 1 2" in [deed.text() for deed in schedule.deeds]
+    assert "withdraw 1 2" in [action.text() for action in schedule.actions]
     assert schedule.play(strict=True).outcome().entries == entries
 
 

@@ -4,16 +4,22 @@ from typing import Any
 
 from meshlock.web.alarms import alarms
 
-FINE = {"known": True, "why": "", "conflict": "", "suspected": [], "waiting": []}
-FINE |= {"members": 0, "reached": 0, "majority": 0}
+FINE = {"known": True, "why": "", "conflict": "", "unreachable": [], "waiting": []}
+FINE |= {"members": 0, "reachable": 0, "quorum": 0}
 
 
 def node(
     distance: int | None = 1, age: float | None = 0.5, left: bool = False, **more: Any
 ) -> dict[str, Any]:
     gone = 12.0 if distance is None else None
-    found = {"distance": distance, "gone_for": gone, "age": age, "left": left, "only_way": False}
-    return found | {"news": FINE | more}
+    found = {
+        "distance": distance,
+        "unreachable_for": gone,
+        "age": age,
+        "left": left,
+        "only_way": False,
+    }
+    return found | {"pool_view": FINE | more}
 
 
 def shown(nodes: dict[str, Any] | None = None, links: Any = None, doubt: int = 0) -> dict[str, Any]:
@@ -23,7 +29,7 @@ def shown(nodes: dict[str, Any] | None = None, links: Any = None, doubt: int = 0
 
 
 def test_all_is_well():
-    up = {"b": {"up": True, "left": False, "cut_for": None, "in_custody": 0}}
+    up = {"b": {"up": True, "left": False, "cut_for": None, "unacknowledged": 0}}
     assert alarms(shown({"b": node(), "c": node(2, None)}, up)) == []
 
 
@@ -41,8 +47,8 @@ def test_nodes_that_are_gone_or_silent():
 
 def test_links():
     links = {
-        "b": {"up": False, "left": False, "cut_for": None, "in_custody": 2},
-        "c": {"up": False, "left": False, "cut_for": 17.3, "in_custody": 0},
+        "b": {"up": False, "left": False, "cut_for": None, "unacknowledged": 2},
+        "c": {"up": False, "left": False, "cut_for": 17.3, "unacknowledged": 0},
     }
     assert alarms(shown(None, links)) == [
         "The link to b is down; 2 messages with permits for it wait.",
@@ -51,15 +57,15 @@ def test_links():
 
 
 def test_nodes_that_left_raise_no_alarm():
-    nodes = {"b": node(None, 40.0, left=True), "c": node(suspected=["b"])}
-    down = {"b": {"up": False, "left": True, "cut_for": None, "in_custody": 0}}
+    nodes = {"b": node(None, 40.0, left=True), "c": node(unreachable=["b"])}
+    down = {"b": {"up": False, "left": True, "cut_for": None, "unacknowledged": 0}}
     assert alarms(shown(nodes, down)) == []
 
 
 def test_the_pool():
     nodes = {
         "b": node(conflict="Founded twice.", waiting=[{"seconds": 31.0}, {"seconds": 1.0}]),
-        "c": node(conflict="Founded twice.", suspected=["d"]),
+        "c": node(conflict="Founded twice.", unreachable=["d"]),
         "e": node(why="all permits are in use"),  # no fault of anybody's
     }
     assert alarms(shown(nodes, doubt=2)) == [
@@ -71,8 +77,8 @@ def test_the_pool():
 
 
 def test_a_pool_with_members():
-    cut_off = {"members": 3, "reached": 1, "majority": 2}
-    whole = cut_off | {"reached": 3}
+    cut_off = {"members": 3, "reachable": 1, "quorum": 2}
+    whole = cut_off | {"reachable": 3}
     assert alarms(shown({"b": node(**whole)})) == []
     assert alarms(shown({"b": node(**cut_off)})) == [
         "Quorum lost: b cannot reach 2 of the 3 members, and no permits are granted there."
@@ -81,5 +87,5 @@ def test_a_pool_with_members():
 
 def test_a_pool_nobody_has_told_us_of():
     unknown = shown()
-    unknown["nodes"]["a"]["news"] = FINE | {"known": False, "why": "no neighbour has told us"}
+    unknown["nodes"]["a"]["pool_view"] = FINE | {"known": False, "why": "no neighbour has told us"}
     assert alarms(unknown) == ["docks: no neighbour has told us."]

@@ -42,31 +42,31 @@ def test_a_node_asks_and_enters_a_link_is_cut_a_node_is_dragged_away(page):
     page.fill("#ask-want", "2")
     page.fill("#ask-priority", "4")
     page.click("#ask-go")
-    until(page, "meshlock.stage.moment.clients.size === 1 && meshlock.shown === 1")
+    until(page, "meshlock.stage.snapshot.clients.size === 1 && meshlock.shown === 1")
     settled(page)
     page.click("#deliver-next")
     until(page, "meshlock.run.steps === 2")
     settled(page)
     page.click("#deliver-all")
-    until(page, "meshlock.stage.moment.used() === 2")
+    until(page, "meshlock.stage.snapshot.used() === 2")
     settled(page)
     shows(page, "#permits .count", "2 of 3 permits in use")
 
-    link = page.evaluate("[...meshlock.stage.moment.links][0]")
+    link = page.evaluate("[...meshlock.stage.snapshot.links][0]")
     one, other = (node(page, int(end)) for end in link.split("-"))
-    links = page.evaluate("meshlock.stage.moment.links.size")
+    links = page.evaluate("meshlock.stage.snapshot.links.size")
     page.mouse.click((one[0] + 3 * other[0]) / 4, (one[1] + 3 * other[1]) / 4)
-    until(page, f"meshlock.stage.moment.links.size === {links - 1}")
-    assert not page.evaluate(f"meshlock.stage.moment.links.has('{link}')")
+    until(page, f"meshlock.stage.snapshot.links.size === {links - 1}")
+    assert not page.evaluate(f"meshlock.stage.snapshot.links.has('{link}')")
     settled(page)
     shows(page, "#tip", "the link forms again")  # though the pointer has not moved
 
     page.click("#undo")
-    until(page, f"meshlock.stage.moment.links.size === {links}")
+    until(page, f"meshlock.stage.snapshot.links.size === {links}")
     settled(page)
 
-    for deed in ({"node": 6, "want": 2, "priority": 7}, {"node": 1, "want": 1, "priority": 3}):
-        assert page.evaluate(f"meshlock.driving.do({json.dumps({'do': 'ask', **deed})})")
+    for action in ({"node": 6, "want": 2, "priority": 7}, {"node": 1, "want": 1, "priority": 3}):
+        assert page.evaluate(f"meshlock.driving.do({json.dumps({'do': 'ask', **action})})")
         settled(page)
     picture(page, "by-hand")
 
@@ -76,7 +76,7 @@ def test_a_node_asks_and_enters_a_link_is_cut_a_node_is_dragged_away(page):
     page.mouse.move((start[0] + far[0]) / 2, (start[1] + far[1]) / 2)
     page.mouse.move(*far)
     page.mouse.up()
-    until(page, f"meshlock.stage.moment.links.size !== {links}")
+    until(page, f"meshlock.stage.snapshot.links.size !== {links}")
     settled(page)
     saved = page.request.get(page.url.split("#")[0] + "api/runs/driven-1/trace.jsonl").text()
     lines = [json.loads(line) for line in saved.splitlines()]
@@ -91,7 +91,7 @@ def test_a_wrong_step_is_explained(page):
     page.fill("#try-permits", "1")
     page.click("#try-start")
     until(page, "meshlock.run.setup.algorithm === 'jiang-printed' && meshlock.shown === 0")
-    deeds = [
+    actions = [
         {"do": "ask", "node": 2, "priority": 5},
         {"do": "next"},
         {"do": "ask", "node": 1, "priority": 6},
@@ -101,8 +101,8 @@ def test_a_wrong_step_is_explained(page):
         {"do": "leave", "node": 1},
         {"do": "all"},
     ]
-    for deed in deeds:
-        assert page.evaluate(f"meshlock.driving.do({json.dumps(deed)})")
+    for action in actions:
+        assert page.evaluate(f"meshlock.driving.do({json.dumps(action)})")
     settled(page)
     shows(page, "h1", "order is violated")
     shows(page, "#verdict", "the most urgent waiting request must enter next")
@@ -145,12 +145,14 @@ def test_deeds_are_done_one_after_the_other_and_none_is_lost(page):
     asks = ", ".join(f"meshlock.driving.do({{ do: 'ask', node: {node} }})" for node in (3, 4, 5))
     assert page.evaluate(f"Promise.all([{asks}])") == [True, True, True]
     until(page, "meshlock.shown === meshlock.run.steps")
-    assert page.evaluate("meshlock.stage.moment.clients.size") == 3
+    assert page.evaluate("meshlock.stage.snapshot.clients.size") == 3
 
 
 def test_a_deed_does_not_reach_a_run_that_was_opened_meanwhile(page):
-    deed = "{ do: 'ask', node: 3 }"
-    done = f"[meshlock.driving.do({deed}), meshlock.driving.start(), meshlock.driving.do({deed})]"
+    action = "{ do: 'ask', node: 3 }"
+    done = (
+        f"[meshlock.driving.do({action}), meshlock.driving.start(), meshlock.driving.do({action})]"
+    )
     page.evaluate(f"Promise.all({done})")
     until(page, "meshlock.run.name === 'driven-2' && meshlock.shown === 0")
     assert page.evaluate("meshlock.run.steps") == 0
@@ -191,20 +193,20 @@ def test_without_a_pointer(page):
     page.keyboard.press("]")
     page.keyboard.press("a")
     page.keyboard.press("Enter")
-    until(page, "meshlock.stage.moment.clients.size === 1")  # of node 0, which has the token
+    until(page, "meshlock.stage.snapshot.clients.size === 1")  # of node 0, which has the token
     settled(page)
-    assert page.evaluate("meshlock.stage.moment.used()") == 1
+    assert page.evaluate("meshlock.stage.snapshot.used()") == 1
     holds(page, lambda: page.url.endswith("#run=driven-1&step=1"))
     page.reload()  # the run is still there
     until(page, "window.meshlock?.run?.about.driven && meshlock.shown === 1")
-    assert page.evaluate("meshlock.stage.moment.used()") == 1
+    assert page.evaluate("meshlock.stage.snapshot.used()") == 1
     page.keyboard.press("]")
     until(page, "meshlock.stage.selected === 0")
     page.click("#tab-node")
     until(page, "document.getElementById('pane-node').innerText.includes('Cut or join')")
-    links = page.evaluate("meshlock.stage.moment.links.size")
+    links = page.evaluate("meshlock.stage.snapshot.links.size")
     page.get_by_role("button", name="Cut or join").press("Enter")
-    until(page, f"meshlock.stage.moment.links.size !== {links}")
+    until(page, f"meshlock.stage.snapshot.links.size !== {links}")
 
 
 def test_other_sites_cannot_drive(page):

@@ -83,8 +83,8 @@ def test_what_is_driven_fits_and_start_is_in_sight(browser):
             if wide > 1000:
                 until(page, f"{bottom('try-start')} <= {bottom('side')}")
             for node in (7, 3, 6):
-                deed = {"do": "ask", "node": node, "want": 2, "priority": node}
-                assert page.evaluate(f"meshlock.driving.do({json.dumps(deed)})")
+                action = {"do": "ask", "node": node, "want": 2, "priority": node}
+                assert page.evaluate(f"meshlock.driving.do({json.dumps(action)})")
             until(page, "meshlock.target === null && meshlock.shown === meshlock.run.steps")
             fits(page, f"{where}, with messages")
 

@@ -47,17 +47,17 @@ def test_a_step_is_a_cause_and_its_effects(trace):
         assert json.loads(index.read(step, step)[0][0]) == causes[step - 1]
 
 
-def test_any_moment_is_the_same_from_the_nearest_known_one_and_from_the_start(trace):
+def test_any_snapshot_is_the_same_from_the_nearest_known_one_and_from_the_start(trace):
     index = open_trace(trace)
-    moment = index.moments[0].copy()
+    snapshot = index.snapshots[0].copy()
     for step in range(1, index.steps + 1):
         for line in index.read(step, step)[0]:
-            moment.follow(msgspec.json.decode(line, type=Event), step, line)
+            snapshot.follow(msgspec.json.decode(line, type=Event), step, line)
         if step % 97 == 0 or step == index.steps or abs(step - index.apart) < 3:
-            assert msgspec.json.encode(index.moment(step).shown()) == msgspec.json.encode(
-                moment.shown()
+            assert msgspec.json.encode(index.snapshot(step).shown()) == msgspec.json.encode(
+                snapshot.shown()
             )
-    assert len(index.moments) > 1
+    assert len(index.snapshots) > 1
 
 
 def test_windows_follow_each_other_without_gap(trace):
@@ -223,7 +223,7 @@ def test_an_index_can_be_fed_while_it_is_read(trace):
         index = Index(setup, file, len(lines[0]))
         for line in lines[1:400]:
             index.feed(line)
-        assert isinstance(index.moment(index.steps), Snapshot)
+        assert isinstance(index.snapshot(index.steps), Snapshot)
         assert json.loads(index.window(0))["last"] == min(index.steps, WINDOW)
 
 
@@ -233,7 +233,7 @@ def test_a_message_to_nobody_does_no_harm(tmp_path):
     odd = b'{"t": 0, "node": 0, "event": "start"}\n{"t": 0, "node": 0, "event": "send", "id": 1}\n'
     path.write_bytes(head + odd)
     index = open_trace(path)
-    assert index.moment(1).shown()["flying"] == []
+    assert index.snapshot(1).shown()["flying"] == []
     assert Diagram(index, 1, 1).svg().startswith("<svg")
 
 
@@ -270,7 +270,7 @@ def test_states_that_a_trace_lacks_are_those_it_would_have_recorded(tmp_path, wo
     bare, stated = (open_trace(tmp_path / f"{name}.jsonl") for name in ("bare", "stated"))
     assert bare.now.variables
     assert bare.window(0) == stated.window(0)
-    assert bare.moment(bare.steps).shown() == stated.moment(stated.steps).shown()
+    assert bare.snapshot(bare.steps).shown() == stated.snapshot(stated.steps).shown()
 
 
 def test_a_trace_that_its_algorithm_would_not_write_is_shown_as_it_is(tmp_path):

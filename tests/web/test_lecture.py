@@ -96,7 +96,7 @@ def test_chance_never_parts_the_network_and_says_when_there_is_no_choice():
     for _ in range(60):
         run.do({"do": "random link"})
         assert not run.parted()
-    assert {deed["do"] for deed in run.deeds} == {"cut", "join"}
+    assert {action["do"] for action in run.actions} == {"cut", "join"}
     for _ in range(6):
         run.do({"do": "random request"})
     with pytest.raises(Exception, match="Every node waits or is inside"):

@@ -237,13 +237,13 @@ def test_permits_and_links_can_be_asked_for_where_that_is_allowed(browser):
         page.fill("#want", "2")
         page.fill("#priority", "9")
         page.click("#ask button")
-        until(page, "document.querySelector('#errands .chip.inside')?.textContent === 'held'")
+        until(page, "document.querySelector('#requests .chip.inside')?.textContent === 'held'")
         holds(page, lambda: page.inner_text("#refused") == "")
         until(page, f"{text_of('where')}.includes('gate 2')")
 
         page.fill("#want", "3")  # more than are free: it waits
         page.click("#ask button")
-        until(page, f"{text_of('errands')}.includes('waiting')")
+        until(page, f"{text_of('requests')}.includes('waiting')")
         until(
             page,
             "[...document.querySelectorAll('#waiting td:first-child')]"
@@ -252,9 +252,9 @@ def test_permits_and_links_can_be_asked_for_where_that_is_allowed(browser):
         page.wait_for_timeout(3000 if wanted() else 0)
         picture(page, "live-actions")
         page.get_by_role("button", name="Withdraw").click()
-        until(page, f"!{text_of('errands')}.includes('waiting')")
+        until(page, f"!{text_of('requests')}.includes('waiting')")
         page.get_by_role("button", name="Release").press("Enter")
-        until(page, "document.querySelectorAll('#errands button').length === 0")
+        until(page, "document.querySelectorAll('#requests button').length === 0")
         assert mesh.nodes["gate"].pools["docks"].clients == {}
 
         page.get_by_role("button", name="Cut for 30 s: the link to dock").hover()
@@ -275,26 +275,26 @@ def test_permits_and_links_can_be_asked_for_where_that_is_allowed(browser):
 
 def test_permits_go_back_when_the_tab_is_closed(browser, monkeypatch):
     monkeypatch.setattr("meshlock.web.page_requests.ABANDONED_AFTER", LIMIT)
-    errands = []
+    requests = []
 
     def noted(node):
-        errands.append(PageRequests(node))
-        return errands[-1]
+        requests.append(PageRequests(node))
+        return requests[-1]
 
     monkeypatch.setattr("meshlock.web.live.PageRequests", noted)
     with running(True) as mesh:
         with opened(browser, mesh) as page:
             page.click("#ask button")
-            until(page, "document.querySelector('#errands .chip.inside')?.textContent === 'held'")
-            [errand] = errands[0].all.values()
+            until(page, "document.querySelector('#requests .chip.inside')?.textContent === 'held'")
+            [request] = requests[0].all.values()
             for _ in range(3):  # as long as somebody looks
-                seen = errand.seen
-                sooner_or_later(lambda seen=seen: errand.seen > seen)
+                seen = request.seen
+                sooner_or_later(lambda seen=seen: request.seen > seen)
             clients = mesh.nodes["gate"].pools["docks"].clients
             assert len(clients) == 1
         monkeypatch.setattr("meshlock.web.page_requests.ABANDONED_AFTER", 0.1)
         sooner_or_later(lambda: not clients)
-        assert errand.why == "the page was closed"
+        assert request.why == "the page was closed"
 
 
 def test_what_nodes_tell_is_text_and_the_page_fits_a_phone_in_the_dark(browser):
@@ -312,7 +312,7 @@ def test_what_nodes_tell_is_text_and_the_page_fits_a_phone_in_the_dark(browser):
 OPPOSITE = """async () => {
   const { pictureOf } = await import('/page/map.js');
   const node = (other, age) => ({ links: [other], distance: 0, age, holds: 0, left: false,
-    news: { known: true, towards: other, token_here: false, waits: 0, free_here: 0 } });
+    pool_view: { known: true, towards: other, token_here: false, waits: 0, free_here: 0 } });
   const svg = document.getElementById('map').cloneNode();
   pictureOf(svg, { node: 'a', nodes: { a: node('b', 0), b: node('a', 0.8) } }, 3);
   return svg.querySelectorAll('.tip').length;
@@ -321,7 +321,7 @@ OPPOSITE = """async () => {
 
 def test_a_link_has_one_arrow_and_the_page_a_switch_for_light_and_dark(browser):
     with running(False) as mesh, opened(browser, mesh) as page:
-        assert page.evaluate(OPPOSITE) == 1  # news of different ages: the younger counts
+        assert page.evaluate(OPPOSITE) == 1  # pool_view of different ages: the younger counts
         dark = "document.documentElement.classList.contains('dark')"
         page.click("#theme")
         until(page, dark)
@@ -339,11 +339,11 @@ def test_the_way_to_the_token_is_known():
             async with far.acquire():
                 pass
 
-            def news():
-                return [view(n, "seats")["nodes"][n.name]["news"] for n in (a, b)]
+            def pool_view():
+                return [view(n, "seats")["nodes"][n.name]["pool_view"] for n in (a, b)]
 
-            await eventually(lambda: sum(node["token_here"] for node in news()) == 1)
-            return news()
+            await eventually(lambda: sum(node["token_here"] for node in pool_view()) == 1)
+            return pool_view()
 
     with ThreadPoolExecutor(1) as elsewhere:  # the browser's driver has a loop in this thread
         first, second = elsewhere.submit(asyncio.run, pair()).result(LIMIT)

@@ -91,7 +91,7 @@ def test_links_follow_the_radio_range():
 
 
 @pytest.mark.parametrize(
-    ("deed", "sentence"),
+    ("action", "sentence"),
     [
         ({"do": "fly"}, "There is no step 'fly'"),
         ({"do": "ask", "node": 7}, "node must be a whole number from 0 to 2."),
@@ -108,10 +108,10 @@ def test_links_follow_the_radio_range():
         ({"do": "undo"}, "There is nothing to undo."),
     ],
 )
-def test_what_cannot_be_done_is_refused_with_a_sentence(deed, sentence):
+def test_what_cannot_be_done_is_refused_with_a_sentence(action, sentence):
     run = line_of_three()
     with pytest.raises(Refused) as refused:
-        run.do(deed)
+        run.do(action)
     assert str(refused.value).startswith(sentence)
     assert run.index.steps == 0
 

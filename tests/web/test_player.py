@@ -102,7 +102,9 @@ def test_a_link_opens_at_its_step_and_the_page_knows_what_the_server_knows(page,
             flying: [...now.flying.values()], variables: now.variables }); }"""
     )
     told = json.loads(said, parse_int=float)
-    known = json.loads(msgspec.json.encode(open_trace(trace).moment(300).shown()), parse_int=float)
+    known = json.loads(
+        msgspec.json.encode(open_trace(trace).snapshot(300).shown()), parse_int=float
+    )
     for key in told:
         assert told[key] == known[key], key
     assert told["variables"]
@@ -141,10 +143,10 @@ def test_node_waiting_and_diagram(page, address):
     at(page, 120)
     picture(page, "player")
     page.click("#tab-waiting")
-    queue = page.evaluate("meshlock.stage.moment.queue().map((client) => client.priority)")
+    queue = page.evaluate("meshlock.stage.snapshot.queue().map((client) => client.priority)")
     assert queue == sorted(queue, reverse=True)
     rows = "document.querySelectorAll('#pane-waiting tbody tr').length"
-    until(page, f"{rows} === meshlock.stage.moment.clients.size")
+    until(page, f"{rows} === meshlock.stage.snapshot.clients.size")
     spot = page.evaluate("meshlock.stage.places[4]")
     box = page.locator("#network").bounding_box()
     page.mouse.click(box["x"] + spot["x"], box["y"] + spot["y"])

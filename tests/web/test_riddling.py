@@ -21,10 +21,10 @@ def driven(run, schedule):
         if words[0] == "deliver" and words[1] in overtaken:
             overtaken.remove(words[1])
             which = 2
-        yield deed(run, line, which)
+        yield action(run, line, which)
 
 
-def deed(run, line, which):
+def action(run, line, which):
     words = line.split()
     if words[0] == "request":
         given = dict(zip(words[2::2], map(int, words[3::2]), strict=True))

@@ -21,8 +21,8 @@ function element(kind, properties, ...children) {
   return made;
 }
 
-async function act(deed) {
-  const answer = await fetch("/act", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ key, ...deed }) });
+async function act(action) {
+  const answer = await fetch("/act", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ key, ...action }) });
   if (!answer.ok) $("says").textContent = (await answer.json()).error;
   return answer.ok;
 }

@@ -22,7 +22,7 @@ where nothing else depends on them, they too are numbered from the lowest.
 as its node knew it. A rank is compared with other ranks, and divided by the patience and
 then compared. On the axis of ranks, a request not yet made is an interval: from a count c
 can come any rank from lowest * patience - c to highest * patience - c, and no other, with the
-priorities that are wished for. The largest count is the lower end of all; what grows is
+priorities that are asked for. The largest count is the lower end of all; what grows is
 the distance from there to the older ones.
 
 1. If all counts fall by a multiple of the patience and all ranks rise by it, every
@@ -110,9 +110,9 @@ class Compared(Model):
         self.labels = system.labels
         self.faults = system.faults
         self.patience = system.nodes[0].patience()
-        wished = [wish.priority for wish in system.setup.wishes]
-        self.lowest = min(wished) * self.patience
-        self.highest = max(wished) * self.patience
+        priorities = [request.priority for request in system.setup.requests]
+        self.lowest = min(priorities) * self.patience
+        self.highest = max(priorities) * self.patience
         self.in_locals: list[dict[int, Values]] = [{} for _ in range(system.size)]
         self.in_messages: dict[int, Values] = {}
         self.scaled_locals: list[dict[tuple[int, tuple[int, ...]], int]] = [

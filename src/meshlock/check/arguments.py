@@ -11,7 +11,7 @@ from meshlock.algorithms.recovery.records import Change as PoolChange
 from meshlock.algorithms.registry import find, refuse_impossible, settle
 from meshlock.check.faults import Faults
 from meshlock.check.judging import NAMES as RECOVERY
-from meshlock.check.setup import Change, SetUp, Wish
+from meshlock.check.setup import Change, Request, SetUp
 from meshlock.check.structure import NAMES as STRUCTURE
 from meshlock.errors import Refused, setting
 from meshlock.properties.monitor import NAMES
@@ -22,14 +22,14 @@ PROPERTIES = (*NAMES, *RECOVERY, "liveness", *STRUCTURE)
 """Those of every run; those of nodes that recover; liveness: nobody waits for ever while others go
 round; and those of the single states of the algorithms that promise them."""
 
-WISH = re.compile(r"(\d+)(?::(\d+))?(?:@(-?\d+))?")
+REQUEST = re.compile(r"(\d+)(?::(\d+))?(?:@(-?\d+))?")
 CHANGE = re.compile(r"(up|down) +(\d+)-(\d+)")
 MEMBER_CHANGE = re.compile(r"(add|remove) +(\d+)")
 
 
-def wish(text: str, size: int) -> Wish:
+def request(text: str, size: int) -> Request:
     """``NODE:WANT@PRIORITY``; want 1 and priority 0 may be left out."""
-    match = WISH.fullmatch(text.strip())
+    match = REQUEST.fullmatch(text.strip())
     if match is None:
         raise Refused(
             f"{setting('request')} takes NODE:WANT@PRIORITY, such as 2:1@5, not '{text}'."
@@ -41,7 +41,7 @@ def wish(text: str, size: int) -> Wish:
         )
     if want is not None and int(want) < 1:
         raise Refused(f"{setting('request')} {text}: a request is for at least one permit.")
-    return Wish(int(node), int(want or 1), int(priority or 0))
+    return Request(int(node), int(want or 1), int(priority or 0))
 
 
 def change(text: str, size: int) -> Change:
@@ -124,20 +124,20 @@ def setup(
             f"{entry.name} cannot withdraw a request: leave out {setting('withdrawals')}."
         )
     size = graph.size
-    wishes = [wish(text, size) for text in requests or []]
-    if not wishes:
-        wishes = [Wish(node, 1, 0) for node in range(size)]
+    asked = [request(text, size) for text in requests or []]
+    if not asked:
+        asked = [Request(node, 1, 0) for node in range(size)]
     for node in stay or []:
-        if node not in [each.node for each in wishes]:
+        if node not in [each.node for each in asked]:
             raise Refused(f"{setting('stay')} {node}: node {node} asks for nothing.")
-        for each in wishes:
+        for each in asked:
             each.stays = each.stays or each.node == node
     ordered = [change(text, size) for text in changes or []]
     refuse_impossible_changes(graph, ordered)
     refuse_impossible(
         entry,
         permits=permits,
-        want=max(wish.want for wish in wishes),
+        want=max(one.want for one in asked),
         complete=graph.complete or bool(members),  # recovery routes
         fifo=links == "fifo",
         changing=bool(ordered) or flips > 0,
@@ -145,7 +145,7 @@ def setup(
     if members:
         refuse_without_token(entry)
         renames = [len(text.split(",")) for text in faults.get("renames", [])]
-        refuse_impossible_sizes(entry, faults.get("resizes", []) + renames, wishes)
+        refuse_impossible_sizes(entry, faults.get("resizes", []) + renames, asked)
         refuse_plain_only(changes=ordered, flips=flips, repeat=repeat, capacity=capacity)
     elif faults:
         word = next(iter(faults)).replace("_", "-")
@@ -157,7 +157,7 @@ def setup(
         settled,
         graph,
         permits,
-        wishes,
+        asked,
         changes=ordered,
         flips=flips,
         fifo=links == "fifo",
@@ -171,12 +171,12 @@ def setup(
     )
 
 
-def refuse_impossible_sizes(algorithm: Algorithm, sizes: list[int], wishes: list[Wish]) -> None:
+def refuse_impossible_sizes(algorithm: Algorithm, sizes: list[int], asked: list[Request]) -> None:
     """What somebody wants must always be possible: else it waits for ever."""
     for size in sizes:
         if size < 1:
             raise Refused(f"{setting('resize')} takes a number of permits: 1 or more.")
-        want = max(wish.want for wish in wishes)
+        want = max(one.want for one in asked)
         refuse_impossible(
             algorithm, permits=size, want=want, complete=True, fifo=True, changing=False
         )

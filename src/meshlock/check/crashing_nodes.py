@@ -237,7 +237,7 @@ class Crashing(Model):
 
     def birth(self) -> World:
         """Everybody has just started and nobody has a disk yet."""
-        asks = [0 if self.bounds.idle else 1] * len(self.setup.wishes)
+        asks = [0 if self.bounds.idle else 1] * len(self.setup.requests)
         left = (*self.bounds.budgets(), *asks)
         fence = Fence(NO_EPOCH, 0)
         rest = self.rests.find(((), left, fence, (), NOTHING_DUE, self.setup.permits))
@@ -371,7 +371,7 @@ class Crashing(Model):
         if kind == REQUEST:  # the requests of a node come in their order
             if left[LEFT_REQUESTS + subject - 1] == 0:
                 return False
-            here = self.layers.clients[self.setup.wishes[subject - 1].node]
+            here = self.layers.clients[self.setup.requests[subject - 1].node]
             return all(left[LEFT_REQUESTS + one - 1] == 0 for one in here if one < subject)
         if kind == CHANGE and left[LEFT_PROPOSALS] == 0:
             return False
@@ -407,7 +407,7 @@ class Crashing(Model):
         elif kind in (REQUEST, LEAVE, WITHDRAW, GIVE_BACK):
             if kind == REQUEST:
                 after.spend(LEFT_REQUESTS + subject - 1)
-            self.call(after, self.setup.wishes[subject - 1].node, kind, subject)
+            self.call(after, self.setup.requests[subject - 1].node, kind, subject)
         elif kind == CRASH:
             self.crash(after, subject)
         elif kind in (RESTART, FORGET):
@@ -641,15 +641,15 @@ class Crashing(Model):
         if kind == CHANGE:
             changes = self.bounds.changes
             add, remove, permits, names = changes[subject % len(changes)]
-            deed = f"resize to {permits}" if permits else f"remove {remove}"
-            deed = f"rename to {' '.join(names)}" if names else deed
-            return f"{deed if add == NIL else f'add {add}'} by {subject // len(changes)}"
+            action = f"resize to {permits}" if permits else f"remove {remove}"
+            action = f"rename to {' '.join(names)}" if names else action
+            return f"{action if add == NIL else f'add {add}'} by {subject // len(changes)}"
         if kind in (CUT, HEAL):
             return f"{NAMES[kind]} {self.links[subject][0]}-{self.links[subject][1]}"
         return NAMES[kind] if kind == TICK else f"{NAMES[kind]} {subject}"
 
     def client(self, client: int) -> str:
         """Its node, and which of several on that node it is."""
-        node = self.setup.wishes[client - 1].node
+        node = self.setup.requests[client - 1].node
         here = self.layers.clients[node]
         return f"{node}" if len(here) == 1 else f"{node}{'abcdefgh'[here.index(client)]}"

@@ -42,7 +42,7 @@ class Judge:
         setup, faults = layers.setup, layers.faults
         self.permits = max([setup.permits, *[change.permits for change in faults.changes]])
         promised = promises(setup.algorithm, setup.options)
-        self.gain = promised.ageing * len(setup.wishes)
+        self.gain = promised.ageing * len(setup.requests)
         calm = faults.proposals + faults.crashes + faults.losses + faults.cuts == 0
         self.ordered = promised.ordered and "order" in judged and calm and not faults.birth
 
@@ -186,7 +186,7 @@ class Judge:
         ]
 
     def priority(self, client: int) -> int:
-        return self.layers.setup.wishes[client - 1].priority
+        return self.layers.setup.requests[client - 1].priority
 
 
 def can_arrive(seal: Seal, token: TokenState, place: Place) -> bool:

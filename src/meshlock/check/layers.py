@@ -134,8 +134,8 @@ class Layers:
         )
         self.nodes = [self.make(i) for i in everybody]
         self.clients: list[list[int]] = [[] for _ in everybody]  # of each node, in order
-        for client, wish in enumerate(setup.wishes, start=1):
-            self.clients[wish.node].append(client)
+        for client, request in enumerate(setup.requests, start=1):
+            self.clients[request.node].append(client)
         self.mail = Mail(faults.lease)
         self.places: list[list[Place]] = [[] for _ in everybody]
         self.numbers: list[dict[Key, int]] = [{} for _ in everybody]
@@ -228,7 +228,7 @@ class Layers:
                 if self.setup.withdrawals:
                     steps.append((WITHDRAW, client))
             elif client in place.inside:
-                if not self.setup.wishes[client - 1].stays:
+                if not self.setup.requests[client - 1].stays:
                     steps.append((LEAVE, client))
                 if faults.parts and place.parts.get(client, 0) > 1:
                     steps.append((GIVE_BACK, client))
@@ -300,8 +300,8 @@ class Layers:
                 node.now = 1
                 node.expire()
             elif kind == REQUEST:
-                wish = self.setup.wishes[subject - 1]
-                node.request(subject, wish.want, wish.priority)
+                request = self.setup.requests[subject - 1]
+                node.request(subject, request.want, request.priority)
             elif kind == LEAVE:
                 node.release(subject)
             elif kind == WITHDRAW:
@@ -343,8 +343,8 @@ class Layers:
         if kind == DELIVER:
             act.message = self.mail.fresh(subject)
         elif kind in (REQUEST, LEAVE, WITHDRAW, GIVE_BACK):
-            wish = self.setup.wishes[subject - 1]
-            act.client, act.want, act.priority = subject, wish.want, wish.priority
+            request = self.setup.requests[subject - 1]
+            act.client, act.want, act.priority = subject, request.want, request.priority
         elif kind in (LINK_UP, LINK_DOWN):
             act.peer = subject
         act.failure = self.handle(node, place, kind, subject)

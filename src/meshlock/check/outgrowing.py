@@ -253,7 +253,7 @@ class OutgrowingWorker(Worker):
                 numbers[state] = sent
                 self.send(self.owner(state), state, here)
 
-    def hear(self, batch: Batch) -> None:
+    def receive(self, batch: Batch) -> None:
         source = batch.sender << SHIFT
         for k, state in enumerate(self.states_in(batch)):
             number = self.numbers.get(state, NEW)

@@ -1,6 +1,6 @@
 """Mutants as riddles: an algorithm is broken, and a schedule that shows it is to be found.
 
-A riddle is a mutant's own small set-up as a scenario without deeds. Whoever plays writes the deeds;
+A riddle is a mutant's own small set-up as a scenario without actions. Whoever plays writes these;
 the driven run judges them as it judges every run, and the checker says what the shortest schedule
 is. Steps are runs of handlers, counted in the same way for both.
 """
@@ -50,10 +50,10 @@ class Riddle:
         self.mutant = mutant
         self.algorithm = mutant.origin.name
         self.setup = setup_of(mutant, mutant.algorithm)
-        # what clients may ask for, as deeds, each once; what may become of links, in this order
-        self.wishes = [
-            f"request {wish.node} want {wish.want} priority {wish.priority}"
-            for wish in self.setup.wishes
+        # what clients may ask for, as actions, each once; what may become of links, in this order
+        self.requests = [
+            f"request {request.node} want {request.want} priority {request.priority}"
+            for request in self.setup.requests
         ]
         self.changes = [f"link {change}" for change in mutant.case.changes]
 
@@ -69,7 +69,7 @@ class Riddle:
         ]
         lines += [f"option {name}={value}" for name, value in case.options.items()]
         lines += ["", "# Each of these may happen once, whenever you like:"]
-        lines += [f"#   {wish}" for wish in self.wishes]
+        lines += [f"#   {request}" for request in self.requests]
         if self.changes:
             lines += ["# and of these some, in this order:"]
             lines += [f"#   {change}" for change in self.changes]
@@ -88,7 +88,7 @@ class Riddle:
     # -- the referee -----------------------------------------------------------------------
 
     def judge(self, text: str) -> Finding:
-        """Play the deeds of a schedule, up to where something is violated."""
+        """Play the actions of a schedule, up to where something is violated."""
         given = Scenario("of yours", self.script())
         if not any(line.split()[:1] == ["nodes"] for line in text.splitlines()):
             text = self.script() + text
@@ -115,8 +115,8 @@ class Riddle:
                 changed.append(" ".join(words))
             elif words[0] in ("lose", "withdraw", "notice"):
                 raise scenario.wrong(number, f"'{words[0]}' is not a step of this riddle.")
-        for wish in asked - Counter(self.wishes):
-            raise Refused(f"'{wish}' is not in this riddle, or not as many times.")
+        for request in asked - Counter(self.requests):
+            raise Refused(f"'{request}' is not in this riddle, or not as many times.")
         if changed != self.changes[: len(changed)]:
             raise Refused(f"Links change only in this order: {', '.join(self.changes) or 'never'}.")
 
@@ -151,8 +151,8 @@ class Riddle:
             with path.open("wb") as file:
                 write_trace(check.model, found, file, __version__)
             schedule, _ = read(Trace(path))
-        deeds = "\n".join(schedule.deeds_with_choices()) + "\n"
-        return deeds, [self.hidden(line) for line in pages(check.model, found)]
+        actions = "\n".join(schedule.actions_with_choices()) + "\n"
+        return actions, [self.hidden(line) for line in pages(check.model, found)]
 
     def shortest(self) -> int:
         return self.judge(self.solution()[0]).steps

@@ -70,19 +70,19 @@ class Serving:
 
     def ticks(self, longest: int = LONGEST) -> int:
         """After how many everybody is served and all is free; or NOT_SERVED."""
-        asking = list(range(1, len(self.setup.wishes) + 1))
+        asking = list(range(1, len(self.setup.requests) + 1))
         for self.now in range(longest):
             for node in self.nodes:
                 node.now = self.now
             self.carry()
             for client in list(asking):
-                wish = self.setup.wishes[client - 1]
-                node = self.nodes[wish.node]
-                if not self.up[wish.node]:
+                request = self.setup.requests[client - 1]
+                node = self.nodes[request.node]
+                if not self.up[request.node]:
                     asking.remove(client)
                 elif client not in node.waiting and not is_inside(node, client):
                     asking.remove(client)
-                    node.request(client, wish.want, wish.priority)
+                    node.request(client, request.want, request.priority)
                     self.carry()
             for _ in range(WAKES):
                 self.wake()

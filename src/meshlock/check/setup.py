@@ -7,7 +7,7 @@ from meshlock.check.faults import Faults
 from meshlock.topology.graphs import Topology
 
 
-class Wish:
+class Request:
     """One request: so many permits for a client of this node, with this priority.
 
     A client that ``stays`` never leaves once it is in: whoever needs no more than the rest of
@@ -40,7 +40,7 @@ class SetUp:
         options: dict[str, str],
         network: Topology,
         permits: int,
-        wishes: list[Wish],
+        requests: list[Request],
         *,
         changes: list[Change] | None = None,
         flips: int = 0,
@@ -57,7 +57,7 @@ class SetUp:
         self.options = options
         self.network = network
         self.permits = permits
-        self.wishes = wishes  # each node's in its order; client i + 1 makes wish i
+        self.requests = requests  # each node's in its order; client i + 1 makes request i
         self.changes = changes if changes is not None else []  # in this order, at any time
         self.flips = flips  # so many more of any links
         self.partitions = partitions  # these may cut the network in two
@@ -65,6 +65,6 @@ class SetUp:
         self.clients = clients if algorithm.many_clients else 1  # of one node at a time
         self.failures = failures  # drain, return or custody: see check/changing_links.py
         self.withdrawals = withdrawals  # whoever waits may give up, at any time
-        self.repeat = repeat  # a node that is through with its wishes starts again
+        self.repeat = repeat  # a node that is through with its requests starts again
         self.capacity = capacity  # messages on one link at a time; 0: any number
         self.faults = faults  # of nodes that recover; None: they are plain and nothing fails

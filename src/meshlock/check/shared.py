@@ -129,7 +129,7 @@ class Shared(Explorer):
         waiting = [self.pipes[worker] for worker in self.working]
         for pipe in wait(waiting, LOOK_AROUND):
             worker = self.pipes.index(pipe)  # type: ignore[arg-type]
-            said = self.hear(worker)
+            said = self.receive(worker)
             self.figures[worker] = said[:4]
             if len(said) > 4:
                 self.working.remove(worker)
@@ -166,7 +166,7 @@ class Shared(Explorer):
             first = (level, text, worker, number)
             self.firsts[name] = min(first, self.firsts.get(name, first))
 
-    def hear(self, worker: int) -> Any:
+    def receive(self, worker: int) -> Any:
         try:
             return self.pipes[worker].recv()
         except (EOFError, ConnectionError):
@@ -177,7 +177,7 @@ class Shared(Explorer):
 
     def ask(self, worker: int, *question: object) -> Any:
         self.pipes[worker].send(question)
-        return self.hear(worker)
+        return self.receive(worker)
 
     def close(self) -> None:
         """They are not needed any more, and cannot be asked."""
@@ -332,7 +332,7 @@ class Searching:
         if batch.level > self.worker.level:
             self.early.append(batch)
             return
-        self.worker.hear(batch)
+        self.worker.receive(batch)
         if batch.last:
             self.missing -= 1
             self.found += batch.found

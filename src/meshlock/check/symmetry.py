@@ -74,7 +74,7 @@ class Symmetric(Model):
         return group
 
     def move_clients(self, nodes: tuple[int, ...]) -> list[int]:
-        """Which client each becomes; empty if the nodes do not wish for the same."""
+        """Which client each becomes; empty if the nodes do not ask for the same."""
         system = self.system
         moved = [0] * len(system.wants)
         for i in range(system.size):

@@ -159,7 +159,7 @@ class System(Model):
         self.balanced = self.promises.balanced
         # Waiting may have raised a priority by so much at most: that is no violation. Where
         # nodes ask again for ever there is no most, and nothing to judge order by.
-        self.gain = self.promises.ageing * len(setup.wishes)
+        self.gain = self.promises.ageing * len(setup.requests)
         endless = setup.repeat and self.promises.ageing > 0.0
         self.ordered = self.promises.ordered and "order" in judged and not endless
         self.judged = judged
@@ -169,12 +169,12 @@ class System(Model):
         self.routed = setup.algorithm.routed
         self.changing = bool(setup.changes) or setup.flips > 0
 
-        self.wants = [0] + [wish.want for wish in setup.wishes]  # by client
-        self.priorities = [0] + [wish.priority for wish in setup.wishes]
-        self.stays = [False] + [wish.stays for wish in setup.wishes]
+        self.wants = [0] + [request.want for request in setup.requests]  # by client
+        self.priorities = [0] + [request.priority for request in setup.requests]
+        self.stays = [False] + [request.stays for request in setup.requests]
         self.clients: list[list[int]] = [[] for _ in range(self.size)]
-        for client, wish in enumerate(setup.wishes, start=1):
-            self.clients[wish.node].append(client)
+        for client, request in enumerate(setup.requests, start=1):
+            self.clients[request.node].append(client)
 
         self.local_numbers: list[dict[Frozen, int]] = [{} for _ in range(self.size)]
         self.locals: list[list[Frozen]] = [[] for _ in range(self.size)]
@@ -457,9 +457,9 @@ class System(Model):
                 kept = ((source, tuple(rest)),) if rest else ()
                 inbox = (*place.inbox[:position], *kept, *place.inbox[position + 1 :])
                 self.find_step(i, place, DELIVER, message, inbox)
-        wishes = self.clients[i]
-        if place.asked < len(wishes):
-            client = wishes[place.asked]
+        own = self.clients[i]
+        if place.asked < len(own):
+            client = own[place.asked]
             busy = len(place.inside) + len(place.waiting)
             if busy < self.setup.clients and client not in place.inside + place.waiting:
                 self.find_step(i, place, REQUEST, client, place.inbox)

@@ -263,7 +263,7 @@ class Worker:
         self.out[owner] = Batch(self.me, self.level + 1)
         return out
 
-    def hear(self, batch: Batch) -> None:
+    def receive(self, batch: Batch) -> None:
         """Of the level that is being expanded here."""
         sender, came = batch.sender, self.came[batch.sender]
         for k, state in enumerate(self.states_in(batch)):

@@ -63,7 +63,7 @@ def execute(
     Example: meshlock exec --pool docks --want 2 --priority 9 --timeout 30 -- ./unload.sh
     """
     from meshlock.errors import Refused
-    from meshlock.live.interfaces.agent_connection import Connection, wish
+    from meshlock.live.interfaces.agent_connection import Connection, json_body
     from meshlock.live.interfaces.client import Session
     from meshlock.live.machine import labels, limits
 
@@ -81,7 +81,7 @@ def execute(
         )
     variables = ["MESHLOCK_SLOTS"] if slots_to is None else ["MESHLOCK_SLOTS", slots_to]
     session, line = Session(socket, leases=True), Connection(socket)
-    body = wish(**wanted, session=session.name)
+    body = json_body(**wanted, session=session.name)
     try:
         grant = line.ask("POST", f"/v1/pools/{pool}/acquire", body, timeout)
     except TimeoutError as error:

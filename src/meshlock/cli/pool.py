@@ -86,10 +86,10 @@ WORDS = {
     "conflict": "conflicting configuration",
     "recovery": "crash recovery",
     "lease": "lease (seconds)",
-    "members_reached": "members reachable",
-    "majority": "quorum",
+    "members_reachable": "members reachable",
+    "quorum": "quorum",
     "proposer": "epoch proposed by",
-    "suspected": "unreachable",
+    "unreachable": "unreachable",
     "why": "why requests wait",
     "unseen": "token not seen for (seconds)",
 }
@@ -142,8 +142,8 @@ def set_(
         )
     else:
         wanted = limits.permits(int(permits[: limits.SHOWN]), "--permits")
-    wish = {"permits": wanted, "timeout": timeout}
-    there = ask(connected(socket), name, "permits", wish)["permits"]
+    body = {"permits": wanted, "timeout": timeout}
+    there = ask(connected(socket), name, "permits", body)["permits"]
     report(json, {"pool": name, "permits": there}, f"{name}: {there} permits")
 
 
@@ -178,8 +178,8 @@ def members(
             raise Refused(f"The pool {name} has no members: it was made without leases.")
         names = said["members"]
     else:
-        wish = {"add": add, "remove": remove, "timeout": timeout}
-        names = ask(agent, name, "members", wish)["members"]
+        body = {"add": add, "remove": remove, "timeout": timeout}
+        names = ask(agent, name, "members", body)["members"]
     report(json, {"pool": name, "members": names}, "\n".join(names))
 
 
@@ -268,13 +268,13 @@ def found(agent: Connection, name: str) -> dict[str, Any]:
     return said
 
 
-def ask(agent: Connection, name: str, what: str, wish: dict[str, Any]) -> dict[str, Any]:
+def ask(agent: Connection, name: str, what: str, body: dict[str, Any]) -> dict[str, Any]:
     """The answer; or exit 1, if there was none in time."""
     from meshlock.live.interfaces import agent_connection
 
     path = f"/v1/pools/{agent_connection.pool_name(name)}/{what}"
     try:
-        return agent.ask("POST", path, agent_connection.wish(**wish), wish.get("timeout"))
+        return agent.ask("POST", path, agent_connection.json_body(**body), body.get("timeout"))
     except TimeoutError as error:
         click.echo(f"meshlock: {error}", err=True)
         sys.exit(1)

@@ -44,7 +44,7 @@ def replay(
         print_json(outcome.figures())
     else:
         click.echo(outcome.transcript)
-        click.echo(f"{len(schedule.deeds)} steps, {len(entries)} entries, as in the trace")
+        click.echo(f"{len(schedule.actions)} steps, {len(entries)} entries, as in the trace")
         for name, sentence in outcome.violated.items():
             click.echo(f"{name} VIOLATED {sentence}")
     raise click.exceptions.Exit(1 if outcome.violated else 0)
@@ -68,8 +68,8 @@ def shrink(
     small, wrong = make_small(schedule)
     save(small, f"{small.algorithm.name} violates {', '.join(sorted(wrong))}", output, "finish\n")
     click.echo(
-        f"{schedule.size} nodes and {len(schedule.deeds)} steps became {small.size} nodes and "
-        f"{len(small.deeds)} steps; still violated: {', '.join(sorted(wrong))}."
+        f"{schedule.size} nodes and {len(schedule.actions)} steps became {small.size} nodes and "
+        f"{len(small.actions)} steps; still violated: {', '.join(sorted(wrong))}."
     )
     click.echo(f"See it with: meshlock scenario {output} --algorithm {small.algorithm.name}")
 

@@ -30,7 +30,7 @@ def riddle(
 ) -> None:
     """Find a schedule in which a broken algorithm violates a property.
 
-    Example: meshlock riddle 5 > mine.txt; add deeds; meshlock riddle 5 mine.txt
+    Example: meshlock riddle 5 > mine.txt; add actions; meshlock riddle 5 mine.txt
     """
     from meshlock.check import riddles
 
@@ -43,10 +43,10 @@ def riddle(
     elif hint:
         click.echo(chosen.hint())
     elif solution:
-        deeds, story = chosen.solution()
+        actions, story = chosen.solution()
         click.echo(f"{chosen.told()}\n")
         click.echo("\n".join(story))
-        click.echo(f"\nAs a schedule:\n\n{deeds}", nl=False)
+        click.echo(f"\nAs a schedule:\n\n{actions}", nl=False)
     else:
         click.echo(chosen.script(), nl=False)
 

@@ -101,7 +101,7 @@ def links(known: dict[str, Any]) -> RenderableType:
         state = Text("up", style="green") if link["up"] else Text("down", style="red")
         if link["left"]:
             state = Text("left", style="dim")
-        rows.append([peer, state, link["address"] or "", str(link["in_custody"] or "")])
+        rows.append([peer, state, link["address"] or "", str(link["unacknowledged"] or "")])
     return Narrowing(["link", "state", "address", "unacknowledged>"], rows)
 
 
@@ -156,12 +156,12 @@ def leases(name: str, pool: dict[str, Any]) -> RenderableType:
     from rich.text import Text
 
     epoch = "no epoch yet" if pool["epoch"] is None else f"epoch {pool['epoch']}"
-    members, reached = len(pool["members"]), pool["members_reached"]
-    quorum = f"{reached} of {members} members reachable (quorum: {pool['majority']})"
+    members, reached = len(pool["members"]), pool["members_reachable"]
+    quorum = f"{reached} of {members} members reachable (quorum: {pool['quorum']})"
     text = Text(f"{name}: {epoch}, leases of {pool['lease']:g} s, ")
     text.append(quorum if members else "members not known yet")
-    if pool["suspected"]:
-        text.append(f"; unreachable: {', '.join(pool['suspected'])}", style="red")
+    if pool["unreachable"]:
+        text.append(f"; unreachable: {', '.join(pool['unreachable'])}", style="red")
     if members == 1:
         text.append(f"\n{name}: {pool['recovery']}")
     if pool["why"]:

@@ -65,7 +65,7 @@ class LeaseMonitor(Monitor):
         self.fence: Fence = ((0, -1, 0), 0)
         self.epoch: Epoch = (0, -1, 0)  # the highest that has a token
         self.epochs = 0
-        self.wished: set[int] = set()  # other numbers of permits that somebody asked for
+        self.resizes: set[int] = set()  # other numbers of permits that somebody asked for
 
     # -- grants ---------------------------------------------------------------------
 
@@ -146,7 +146,7 @@ class LeaseMonitor(Monitor):
         else:
             self.epoch = epoch
             self.epochs += 1
-            if permits != self.permits and permits not in self.wished:
+            if permits != self.permits and permits not in self.resizes:
                 self.report("conservation", time, sentences.size(node, permits, self.permits))
             self.permits = permits
 

@@ -101,7 +101,7 @@ class LayeredNodes:
         self.free = 0  # at the token that was seen last
         self.minted = NO_EPOCH  # the highest epoch whose token was seen
         self.said: dict[int, list[int]] = {}  # node: whom the trace says that it cannot reach
-        self.wishes: dict[int, int] = {}  # node: how many permits there are to be, not said yet
+        self.resizes: dict[int, int] = {}  # node: how many permits there are to be, not said yet
 
     # -- lives ----------------------------------------------------------------------------
 
@@ -209,20 +209,20 @@ class LayeredNodes:
 
     # -- what a node is told from outside ---------------------------------------------------
 
-    def wish(self, me: int, permits: int) -> None:
+    def resize(self, me: int, permits: int) -> None:
         """Somebody asks this node to have the number of permits changed."""
         self.layers[me].pace.change = Change(permits=permits)
-        self.monitor.wished.add(permits)
-        self.wishes[me] = permits
+        self.monitor.resizes.add(permits)
+        self.resizes[me] = permits
 
     def news(self, me: int) -> dict[str, Any]:
-        """For the trace: whom this node cannot reach, where that has changed, and that wish."""
+        """For the trace: whom this node cannot reach, where that has changed, and that change."""
         said: dict[str, Any] = {}
         now = sorted(self.layers[me].unreachable)
         if self.said.get(me, []) != now:
             said["unreachable"] = self.said[me] = now
-        if me in self.wishes:
-            said["resize"] = self.wishes.pop(me)
+        if me in self.resizes:
+            said["resize"] = self.resizes.pop(me)
         return said
 
     # -- messages -----------------------------------------------------------------------------

@@ -123,7 +123,7 @@ class Player:
             nodes = [script.node(number, word) for word in rest]
             run.lives().layers[nodes[0]].unreachable = set(nodes[1:])
         elif verb == "resize" and len(rest) == 2:
-            run.lives().wish(script.node(number, rest[0]), script.whole(number, rest[1]))
+            run.lives().resize(script.node(number, rest[0]), script.whole(number, rest[1]))
         else:
             return False
         return True

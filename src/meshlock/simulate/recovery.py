@@ -302,7 +302,7 @@ class RecoverySimulation(Routed):
         self.later(self.faults.cut_after(), self.fall_apart)
 
     def resize(self, permits: int) -> None:
-        """Have a member that is up see to it, after other wishes; and again, should it crash."""
+        """Have a member that is up see to it, after other changes; and again, should it crash."""
         layers = [layer for layer in self.lives.layers if self.lives.up[layer.me]]
         if all(layer.pace.change is None for layer in layers):
             for layer in layers:
@@ -310,7 +310,7 @@ class RecoverySimulation(Routed):
                     return
             for layer in layers:
                 if layer.member:
-                    self.lives.wish(layer.me, permits)
+                    self.lives.resize(layer.me, permits)
                     self.wake(layer.me, self.chance())
                     break
         self.later(self.lease, partial(self.resize, permits))

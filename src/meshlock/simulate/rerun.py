@@ -116,7 +116,7 @@ class Rerun:
             layer = self.layered.layers[me]
             layer.unreachable = set(cause.get("unreachable", layer.unreachable))
             if "resize" in cause:
-                self.layered.wish(me, cause["resize"])
+                self.layered.resize(me, cause["resize"])
             layer.wake(cause["chance"])
         elif kind == "start":
             node.start()

@@ -1,6 +1,6 @@
 """A scenario: a schedule written as a short text, for people to read and for nodes to play.
 
-First the set-up, then one line per deed, with what is expected in between.
+First the set-up, then one line per action, with what is expected in between.
 Since it names no message, every algorithm that can serve the set-up can play it::
 
     # J10 Two clients fit and only one is let in

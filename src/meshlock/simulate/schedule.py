@@ -1,7 +1,7 @@
-"""A run as a list of deeds: who asked, what was delivered, who left, which link changed.
+"""A run as a list of actions: who asked, what was delivered, who left, which link changed.
 
 Any trace is such a list. Played again (:mod:`.player`) it must give the same run, since
-algorithms are deterministic; with deeds left out it gives a smaller run, which is how a failure
+algorithms are deterministic; with actions left out it gives a smaller run, which is how a failure
 is shrunk (:mod:`.shrink`).
 """
 
@@ -19,7 +19,7 @@ from meshlock.simulate.scenario import Scenario, drawn
 from meshlock.trace.reader import Trace
 
 
-class Deed:
+class Action:
     """One line of a scenario, and the nodes it is about."""
 
     def __init__(self, verb: str, one: int, other: int = -1, rest: str = "") -> None:
@@ -37,8 +37,8 @@ class Deed:
             about += f"-{self.other}"
         return " ".join([part for part in (self.verb, about, self.rest) if part])
 
-    def renamed(self, names: dict[int, int]) -> Deed:
-        twin = Deed(self.verb, names[self.one], names.get(self.other, -1), self.rest)
+    def renamed(self, names: dict[int, int]) -> Action:
+        twin = Action(self.verb, names[self.one], names.get(self.other, -1), self.rest)
         twin.choice = self.choice
         return twin
 
@@ -87,18 +87,18 @@ class Schedule:
         size: int,
         links: list[tuple[int, int]],
         tree: list[int],
-        deeds: list[Deed],
+        actions: list[Action],
     ) -> None:
         self.algorithm = algorithm
         self.setup = setup
         self.size = size
         self.links = links
         self.tree = tree  # everybody's father at the start; empty: not said
-        self.deeds = deeds
+        self.actions = actions
 
-    def but(self, deeds: list[Deed]) -> Schedule:
-        """The same set-up with other deeds."""
-        return Schedule(self.algorithm, self.setup, self.size, self.links, self.tree, deeds)
+    def but(self, actions: list[Action]) -> Schedule:
+        """The same set-up with other actions."""
+        return Schedule(self.algorithm, self.setup, self.size, self.links, self.tree, actions)
 
     @property
     def leased(self) -> bool:
@@ -108,30 +108,30 @@ class Schedule:
     def custody(self) -> bool:
         return "failures custody" in self.setup
 
-    def script(self, title: str, deeds: bool = True) -> str:
+    def script(self, title: str, actions: bool = True) -> str:
         """As a scenario file."""
         lines = [f"# {title}", f"nodes {self.size}"]
         lines.append("links " + " ".join(f"{one}-{other}" for one, other in self.links))
         if self.tree:
             lines.append(f"tree {drawn(self.tree, 0)}")
         lines += [*self.setup, f"algorithm {self.algorithm.name}"]
-        if deeds:
-            lines += ["", *self.deeds_with_choices()]
+        if actions:
+            lines += ["", *self.actions_with_choices()]
         return "\n".join(lines) + "\n"
 
-    def deeds_with_choices(self) -> list[str]:
-        """A line per deed, and one before it where its node chooses otherwise than before."""
+    def actions_with_choices(self) -> list[str]:
+        """A line per action, and one before it where its node chooses otherwise than before."""
         lines: list[str] = []
         chosen: dict[int, int] = {}
-        for deed in self.deeds:
-            if deed.choice >= 0 and chosen.get(deed.node) != deed.choice:
-                chosen[deed.node] = deed.choice
-                lines.append(f"behaviour {deed.node} {self.choice_names()[deed.choice]}")
-            lines.append(deed.text())
+        for action in self.actions:
+            if action.choice >= 0 and chosen.get(action.node) != action.choice:
+                chosen[action.node] = action.choice
+                lines.append(f"behaviour {action.node} {self.choice_names()[action.choice]}")
+            lines.append(action.text())
         return lines
 
     def choice_names(self) -> tuple[str, ...]:
-        run = DrivenRun(Scenario("replay", self.script("replay", deeds=False)), self.algorithm)
+        run = DrivenRun(Scenario("replay", self.script("replay", actions=False)), self.algorithm)
         return run.choices(0)
 
     def play(self, strict: bool) -> Play:
@@ -142,23 +142,23 @@ class Play:
     """A schedule played again; unless strict, what cannot be done is left out."""
 
     def __init__(self, schedule: Schedule, strict: bool) -> None:
-        scenario = Scenario("replay", schedule.script("replay", deeds=False))
+        scenario = Scenario("replay", schedule.script("replay", actions=False))
         scenario.changing = any(
-            deed.verb == "notice" or deed.verb.startswith("link") for deed in schedule.deeds
+            action.verb == "notice" or action.verb.startswith("link") for action in schedule.actions
         )
         player = Player(scenario, schedule.algorithm)
         self.run = player.run
-        self.done: list[Deed] = []
-        for number, deed in enumerate(schedule.deeds, start=1):
-            if not deed.possible(self.run):
+        self.done: list[Action] = []
+        for number, action in enumerate(schedule.actions, start=1):
+            if not action.possible(self.run):
                 if strict:
-                    raise Refused(f"Step {number} of the trace, '{deed.text()}', cannot be done.")
+                    raise Refused(f"Step {number} of the trace, '{action.text()}', cannot be done.")
                 continue
-            if deed.choice >= 0:
-                self.run.behaviours[deed.node] = deed.choice
-            self.run.lines.append(f"> {deed.text()}")
-            player.act(number, deed.text().split())
-            self.done.append(deed)
+            if action.choice >= 0:
+                self.run.behaviours[action.node] = action.choice
+            self.run.lines.append(f"> {action.text()}")
+            player.act(number, action.text().split())
+            self.done.append(action)
 
     def finish(self) -> None:
         """Let everything arrive and everybody leave."""
@@ -175,7 +175,7 @@ class Play:
 
 
 class Reading:
-    """A trace turned into deeds."""
+    """A trace turned into actions."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -190,7 +190,7 @@ class Reading:
         self.waiting: dict[int, list[int]] = {}  # node: clients that wait, in the order of asking
         self.down: set[int] = set()
         self.now = 0.0
-        self.deeds: list[Deed] = []
+        self.actions: list[Action] = []
         self.entries: list[int] = []
         self.failures = "custody" if self.custody else "drain"
         for event in trace.events():
@@ -220,54 +220,54 @@ class Reading:
         if kind == "request":
             rest = f"want {event.get('want', 1)} priority {event.get('priority', 0)}"
             self.waiting.setdefault(node, []).append(self.trace.whole(event, "client"))
-            self.add(event["t"], Deed("request", node, -1, rest), choice)
+            self.add(event["t"], Action("request", node, -1, rest), choice)
         elif kind == "leave":
             place = went(self.inside, node, self.trace.whole(event, "client"))
-            self.add(event["t"], Deed("leave", node, -1, number_of(place)), choice)
+            self.add(event["t"], Action("leave", node, -1, number_of(place)), choice)
         elif kind == "deliver":
-            deed = self.delivered(event["t"], self.trace.whole(event, "from"), node, event)
-            self.add(event["t"], deed, choice)
+            action = self.delivered(event["t"], self.trace.whole(event, "from"), node, event)
+            self.add(event["t"], action, choice)
         elif kind in ("link-up", "link-down"):
             self.link(event["t"], node, self.trace.whole(event, "peer"), kind == "link-up", choice)
         elif self.leased and kind == "crash":
-            self.add(event["t"], Deed("crash", node))
+            self.add(event["t"], Action("crash", node))
             self.down.add(node)
             self.inside.pop(node, None)
             self.waiting.pop(node, None)
             self.links = {pair for pair in self.links if node not in pair}
         elif self.leased and kind == "restart":
             disk = " disk" if event.get("disk") is False else ""
-            self.add(event["t"], Deed("restart", node, -1, f"without links{disk}"))
+            self.add(event["t"], Action("restart", node, -1, f"without links{disk}"))
             self.down.discard(node)
         elif self.leased and kind == "timer":
             away = event.get("unreachable")
             if isinstance(away, list):
-                self.add(event["t"], Deed("unreachable", node, -1, " ".join(map(str, away))))
+                self.add(event["t"], Action("unreachable", node, -1, " ".join(map(str, away))))
             if "resize" in event:
-                self.add(event["t"], Deed("resize", node, -1, str(event["resize"])))
-            self.add(event["t"], Deed("wake", node, -1, f"chance {event.get('chance', 0)!r}"))
+                self.add(event["t"], Action("resize", node, -1, str(event["resize"])))
+            self.add(event["t"], Action("wake", node, -1, f"chance {event.get('chance', 0)!r}"))
         elif kind == "withdraw" and not event.get("crash"):
             place = went(self.waiting, node, self.trace.whole(event, "client"))
-            self.add(event["t"], Deed("withdraw", node, -1, number_of(place)), choice)
+            self.add(event["t"], Action("withdraw", node, -1, number_of(place)), choice)
         elif not (self.leased and kind in ("start", "withdraw")):
             raise Refused(f"A trace with '{kind}' events cannot be replayed.")
 
-    def add(self, time: float, deed: Deed, choice: int = -1) -> None:
+    def add(self, time: float, action: Action, choice: int = -1) -> None:
         if self.leased and time != self.now:
             self.now = time
-            self.deeds.append(Deed("time", -1, -1, repr(time)))
-        deed.choice = choice
-        self.deeds.append(deed)
+            self.actions.append(Action("time", -1, -1, repr(time)))
+        action.choice = choice
+        self.actions.append(action)
 
     def link(self, time: float, node: int, peer: int, up: bool, choice: int) -> None:
-        """Both ends have a line; those of a crash, and of the start, are no deeds."""
+        """Both ends have a line; those of a crash, and of the start, are no actions."""
         if self.custody:
-            self.add(time, Deed("notice", node, peer, "up" if up else "down"), choice)
+            self.add(time, Action("notice", node, peer, "up" if up else "down"), choice)
             return
         pair = (min(node, peer), max(node, peer))
         if node > peer or peer in self.down or up == (pair in self.links):
             return
-        self.add(time, Deed("link up" if up else "link down", node, peer), choice)
+        self.add(time, Action("link up" if up else "link down", node, peer), choice)
         if up:
             self.links.add(pair)
         else:
@@ -278,14 +278,14 @@ class Reading:
         for (one, other), line in self.lines.items():
             if number in line:
                 if self.custody or (self.leased and number not in self.sent):
-                    self.add(time, Deed("lose", one, other, number_of(line.index(number))))
+                    self.add(time, Action("lose", one, other, number_of(line.index(number))))
                 line.remove(number)
                 if not self.custody and (min(one, other), max(one, other)) in self.links:
                     self.failures = "return"
                 return
         raise self.trace.bad(f"message {number} comes back or is lost, but is not on its way")
 
-    def delivered(self, time: float, sender: int, receiver: int, event: dict[str, Any]) -> Deed:
+    def delivered(self, time: float, sender: int, receiver: int, event: dict[str, Any]) -> Action:
         number = self.trace.whole(event, "id")
         line = self.lines.get((sender, receiver), [])
         if number not in line:
@@ -293,9 +293,9 @@ class Reading:
         place = line.index(number)
         line.remove(number)
         if place == 1 and not self.leased and not self.custody:
-            self.add(time, Deed("overtake", sender, receiver))
+            self.add(time, Action("overtake", sender, receiver))
             place = 0
-        return Deed("deliver", sender, receiver, number_of(place))
+        return Action("deliver", sender, receiver, number_of(place))
 
 
 def went(clients: dict[int, list[int]], node: int, client: int) -> int:
@@ -352,5 +352,5 @@ def read(trace: Trace) -> tuple[Schedule, list[int]]:
     tree = [int(father) for father in setup.get("tree", [])]
     algorithm = find(str(setup.get("algorithm")))
     return Schedule(
-        algorithm, lines, trace.nodes, reading.pairs, tree, reading.deeds
+        algorithm, lines, trace.nodes, reading.pairs, tree, reading.actions
     ), reading.entries

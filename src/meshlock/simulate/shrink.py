@@ -1,16 +1,16 @@
-"""Make a failing run small: fewer deeds, fewer nodes, the same failure.
+"""Make a failing run small: fewer actions, fewer nodes, the same failure.
 
-Deeds are left out in ever smaller pieces (delta debugging); whatever has become impossible
+Actions are left out in ever smaller pieces (delta debugging); whatever has become impossible
 is left out too, everything then arrives and everybody leaves, and the piece stays out if a
 property that was violated still is. Nodes that nothing happens at any more are taken away
-as long as the rest hangs together. What remains cannot lose a single deed.
+as long as the rest hangs together. What remains cannot lose a single action.
 """
 
 from __future__ import annotations
 
 from meshlock.algorithms.interface import NIL
 from meshlock.errors import Refused, setting
-from meshlock.simulate.schedule import Deed, Schedule
+from meshlock.simulate.schedule import Action, Schedule
 from meshlock.topology.graphs import Graph
 
 
@@ -43,26 +43,26 @@ def shrink(schedule: Schedule) -> tuple[Schedule, set[str]]:
             "nothing to shrink."
         )
     while True:
-        smaller = without_nodes(fewer_deeds(schedule, wrong), wrong)
-        if len(smaller.deeds) == len(schedule.deeds) and smaller.size == schedule.size:
+        smaller = without_nodes(fewer_actions(schedule, wrong), wrong)
+        if len(smaller.actions) == len(schedule.actions) and smaller.size == schedule.size:
             return smaller, violated(smaller)
         schedule = smaller
 
 
-def still(schedule: Schedule, deeds: list[Deed], wrong: set[str]) -> bool:
-    return bool(violated(schedule.but(deeds)) & wrong)
+def still(schedule: Schedule, actions: list[Action], wrong: set[str]) -> bool:
+    return bool(violated(schedule.but(actions)) & wrong)
 
 
-def fewer_deeds(schedule: Schedule, wrong: set[str]) -> Schedule:
-    deeds = schedule.deeds
-    piece = max(1, len(deeds) // 2)
+def fewer_actions(schedule: Schedule, wrong: set[str]) -> Schedule:
+    actions = schedule.actions
+    piece = max(1, len(actions) // 2)
     while True:
         at = 0
         lost = False
-        while at < len(deeds):
-            rest = deeds[:at] + deeds[at + piece :]
+        while at < len(actions):
+            rest = actions[:at] + actions[at + piece :]
             if still(schedule, rest, wrong):
-                deeds = rest
+                actions = rest
                 lost = True
             else:
                 at += piece
@@ -71,15 +71,15 @@ def fewer_deeds(schedule: Schedule, wrong: set[str]) -> Schedule:
         elif not lost:
             break
     if "handlers" not in wrong:  # else it breaks off, and all of it is needed
-        deeds = schedule.but(deeds).play(strict=False).done
-    return schedule.but(deeds)
+        actions = schedule.but(actions).play(strict=False).done
+    return schedule.but(actions)
 
 
 def without_nodes(schedule: Schedule, wrong: set[str]) -> Schedule:
-    """Take away nodes that no deed is about, the highest first."""
+    """Take away nodes that no action is about, the highest first."""
     node = schedule.size - 1
     while node > 0:
-        busy = any(node in (deed.one, deed.other) for deed in schedule.deeds)
+        busy = any(node in (action.one, action.other) for action in schedule.actions)
         if not busy:
             smaller = without(schedule, node)
             if smaller is not None and violated(smaller) & wrong:
@@ -101,5 +101,5 @@ def without(schedule: Schedule, gone: int) -> Schedule | None:
     if Graph(size, links).reached < size:
         return None
     tree = [names.get(father, NIL) for node, father in enumerate(schedule.tree) if node != gone]
-    deeds = [deed.renamed(names) for deed in schedule.deeds]
-    return Schedule(schedule.algorithm, schedule.setup, size, links, tree, deeds)
+    actions = [action.renamed(names) for action in schedule.actions]
+    return Schedule(schedule.algorithm, schedule.setup, size, links, tree, actions)

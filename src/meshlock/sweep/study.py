@@ -260,7 +260,7 @@ def selected(value: dict[str, Any]) -> list[Value]:
         entry.name
         for entry in ALGORITHMS.values()
         if entry.name not in without
-        and all(getattr(entry, name) == wish for name, wish in wanted.items())
+        and all(getattr(entry, name) == value for name, value in wanted.items())
     ]
     if not found:
         raise Refused(f"No algorithm matches {value}.")

@@ -128,7 +128,7 @@ class Audit:
         elif kind in ("crash", "restart", "link-up", "link-down"):
             leases.network(kind, event)
         elif kind == "timer" and "resize" in event:
-            leases.monitor.wished.add(self.trace.whole(event, "resize"))
+            leases.monitor.resizes.add(self.trace.whole(event, "resize"))
 
     def cause(self, kind: str, event: dict[str, Any]) -> None:
         node = self.trace.whole(event, "node")

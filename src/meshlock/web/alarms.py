@@ -18,29 +18,29 @@ def alarms(shown: dict[str, Any]) -> list[str]:
 
 
 def of_pool(shown: dict[str, Any]) -> Iterator[str]:
-    told = {name: node["news"] for name, node in shown["nodes"].items() if node["news"]}
-    conflicts = dict.fromkeys(news["conflict"] for news in told.values() if news["conflict"])
+    views = {name: node["pool_view"] for name, node in shown["nodes"].items() if node["pool_view"]}
+    conflicts = dict.fromkeys(view["conflict"] for view in views.values() if view["conflict"])
     yield from conflicts
-    mine = told.get(shown["node"])
+    mine = views.get(shown["node"])
     if mine and not mine["known"]:
         yield f"{shown['pool']}: {mine['why']}."
-    few = [name for name, news in told.items() if news["reached"] < news["majority"]]
+    few = [name for name, view in views.items() if view["reachable"] < view["quorum"]]
     if few:
         yield (
-            f"Quorum lost: {listed(few)} cannot reach {told[few[0]]['majority']} of "
-            f"the {told[few[0]]['members']} members, and no permits are granted there."
+            f"Quorum lost: {listed(few)} cannot reach {views[few[0]]['quorum']} of "
+            f"the {views[few[0]]['members']} members, and no permits are granted there."
         )
     left = {name for name, node in shown["nodes"].items() if node["left"]}
-    suspected = sorted({name for news in told.values() for name in news["suspected"]} - left)
-    if suspected:
-        yield f"{listed(suspected)} unreachable in this pool."
+    unreachable = sorted({name for view in views.values() for name in view["unreachable"]} - left)
+    if unreachable:
+        yield f"{listed(unreachable)} unreachable in this pool."
     if shown["in_doubt"]:
         yield (
             f"Permits in doubt: {shown['in_doubt']} messages that carried them were "
             "sent to a node that restarted."
         )
-    for name, news in told.items():
-        slow = [one["seconds"] for one in news["waiting"] if one["seconds"] > LONG]
+    for name, view in views.items():
+        slow = [one["seconds"] for one in view["waiting"] if one["seconds"] > LONG]
         if slow:
             yield f"{len(slow)} at {name} waiting for more than {LONG:.0f} s."
 
@@ -52,7 +52,7 @@ def of_nodes(shown: dict[str, Any]) -> Iterator[str]:
         if node["distance"] is None and not node["left"]
     ]
     if gone:
-        longest = max(shown["nodes"][name]["gone_for"] or 0.0 for name in gone)
+        longest = max(shown["nodes"][name]["unreachable_for"] or 0.0 for name in gone)
         since = f"for {longest:.0f} s" if len(gone) == 1 else f"for up to {longest:.0f} s"
         yield f"{listed(gone)} unreachable ({since})."
     only = [name for name, node in shown["nodes"].items() if node["only_way"]]
@@ -74,8 +74,8 @@ def of_links(shown: dict[str, Any]) -> Iterator[str]:
     for peer, link in shown["links"].items():
         if link["cut_for"] is not None:
             yield (f"The link to {peer} is cut on purpose for another {link['cut_for']:.0f} s.")
-        elif not link["up"] and (link["in_custody"] or not link["left"]):
-            owed = link["in_custody"]
+        elif not link["up"] and (link["unacknowledged"] or not link["left"]):
+            owed = link["unacknowledged"]
             carried = "a message" if owed == 1 else f"{owed} messages"
             rest = (
                 f"; {carried} with permits for it {'waits' if owed == 1 else 'wait'}"

@@ -33,7 +33,7 @@ def answer(body: bytes, kind: str, status: int = 200) -> Response:
     return Response(body, kind, status, HEADERS)
 
 
-def told(value: Any, status: int = 200) -> Response:
+def as_json(value: Any, status: int = 200) -> Response:
     return answer(msgspec.json.encode(value), "application/json", status)
 
 

@@ -133,7 +133,7 @@ class PageRun:
 
     def __init__(self, settled: Settled) -> None:
         self.settled = settled
-        self.deeds: list[dict[str, Any]] = []
+        self.actions: list[dict[str, Any]] = []
         self.begin()
 
     def begin(self) -> None:
@@ -154,11 +154,11 @@ class PageRun:
         assert self.trace.index is not None  # the run has written the set-up
         return self.trace.index
 
-    # -- deeds ----------------------------------------------------------------------------
+    # -- actions ----------------------------------------------------------------------------
 
-    def do(self, deed: dict[str, Any]) -> None:
-        """One deed of whoever drives; refused with a sentence if it cannot be done."""
-        verb = deed.get("do")
+    def do(self, action: dict[str, Any]) -> None:
+        """One action of whoever drives; refused with a sentence if it cannot be done."""
+        verb = action.get("do")
         if verb == "undo":
             self.undo()
             return
@@ -166,19 +166,19 @@ class PageRun:
             raise Refused("This run cannot go on: undo the last step, or start another run.")
         if self.index.steps > MOST_STEPS:
             raise Refused(f"This run has {MOST_STEPS} steps: save it and start another.")
-        deed = self.drawn(deed)
-        self.act(str(deed.get("do")), deed)
-        self.deeds.append(deed)
+        action = self.drawn(action)
+        self.act(str(action.get("do")), action)
+        self.actions.append(action)
 
-    def drawn(self, deed: dict[str, Any]) -> dict[str, Any]:
-        """What chance makes of a deed that is left to it: after the same deeds, the same."""
-        if deed.get("do") == "random request":
-            return random_request(self, Random(f"{self.settled.seed}:{len(self.deeds)}:request"))
-        if deed.get("do") == "random link":
-            return random_link(self, Random(f"{self.settled.seed}:{len(self.deeds)}:link"))
-        return deed
+    def drawn(self, action: dict[str, Any]) -> dict[str, Any]:
+        """What chance makes of an action that is left to it: after the same actions, the same."""
+        if action.get("do") == "random request":
+            return random_request(self, Random(f"{self.settled.seed}:{len(self.actions)}:request"))
+        if action.get("do") == "random link":
+            return random_link(self, Random(f"{self.settled.seed}:{len(self.actions)}:link"))
+        return action
 
-    def act(self, verb: str, deed: dict[str, Any]) -> None:
+    def act(self, verb: str, action: dict[str, Any]) -> None:
         acts = {
             "ask": self.ask,
             "leave": self.leave,
@@ -196,44 +196,44 @@ class PageRun:
         if verb not in acts:
             raise Refused(f"There is no step '{verb}': use one of {', '.join(acts)}.")
         try:
-            acts[verb](deed)
+            acts[verb](action)
         except Refused:
             raise
         except Exception as error:  # whatever a broken algorithm does, say it
             self.failure = f"a handler cannot go on: {type(error).__name__} {error}".rstrip()
 
     def undo(self) -> None:
-        if not self.deeds:
+        if not self.actions:
             raise Refused("There is nothing to undo.")
-        deeds = self.deeds[:-1]
+        actions = self.actions[:-1]
         self.begin()
-        self.deeds = []
-        for deed in deeds:
-            self.do(deed)
+        self.actions = []
+        for action in actions:
+            self.do(action)
 
-    def node(self, deed: dict[str, Any], key: str = "node") -> int:
-        return whole(deed, key, -1, 0, self.settled.nodes - 1)
+    def node(self, action: dict[str, Any], key: str = "node") -> int:
+        return whole(action, key, -1, 0, self.settled.nodes - 1)
 
-    def ask(self, deed: dict[str, Any]) -> None:
-        node = self.node(deed)
-        want = whole(deed, "want", 1, 1, self.settled.permits)
-        priority = whole(deed, "priority", 0, 0, 1_000_000)
+    def ask(self, action: dict[str, Any]) -> None:
+        node = self.node(action)
+        want = whole(action, "want", 1, 1, self.settled.permits)
+        priority = whole(action, "priority", 0, 0, 1_000_000)
         algorithm = self.settled.algorithm
         if algorithm.problem != "h-of-k" and want != 1:
             raise Refused(f"{algorithm.name} grants one permit at a time.")
         self.run.ask(node, want, priority)
 
-    def leave(self, deed: dict[str, Any]) -> None:
-        node = self.node(deed)
+    def leave(self, action: dict[str, Any]) -> None:
+        node = self.node(action)
         if not self.run.leave(node):
             raise Refused(f"No client holds permits at node {node}.")
 
-    def behaviour(self, deed: dict[str, Any]) -> None:
+    def behaviour(self, action: dict[str, Any]) -> None:
         """Say what a node chooses where the algorithm leaves a choice, or leave it to the lot."""
-        self.run.behave([self.node(deed)], str(deed.get("behaviour", "drawn")))
+        self.run.behave([self.node(action)], str(action.get("behaviour", "drawn")))
 
-    def deliver(self, deed: dict[str, Any]) -> None:
-        run, number = self.run, deed.get("id")
+    def deliver(self, action: dict[str, Any]) -> None:
+        run, number = self.run, action.get("id")
         for place, message in enumerate(run.on_the_way):
             if message.serial == number:
                 if run.overtakes(place):
@@ -245,12 +245,12 @@ class PageRun:
                 return
         raise Refused("This message is no longer in flight.")
 
-    def next(self, _deed: dict[str, Any]) -> None:
+    def next(self, _action: dict[str, Any]) -> None:
         if not self.run.on_the_way:
             raise Refused("No message is in flight.")
         self.arrives(0)
 
-    def all(self, _deed: dict[str, Any]) -> None:
+    def all(self, _action: dict[str, Any]) -> None:
         if not self.run.on_the_way:
             raise Refused("No message is in flight.")
         for _ in range(300):  # some algorithms never fall silent
@@ -261,39 +261,39 @@ class PageRun:
     def arrives(self, place: int) -> None:
         self.run.deliver_at(place)
 
-    def crash(self, deed: dict[str, Any]) -> None:
-        self.run.crash(self.node(deed))
+    def crash(self, action: dict[str, Any]) -> None:
+        self.run.crash(self.node(action))
 
-    def restart(self, deed: dict[str, Any]) -> None:
-        self.run.restart(self.node(deed), deed.get("disk") is not False, True)
+    def restart(self, action: dict[str, Any]) -> None:
+        self.run.restart(self.node(action), action.get("disk") is not False, True)
 
-    def wait(self, deed: dict[str, Any]) -> None:
-        self.run.wait(float(whole(deed, "time", LEASE // 4, 1, 100 * LEASE)))
+    def wait(self, action: dict[str, Any]) -> None:
+        self.run.wait(float(whole(action, "time", LEASE // 4, 1, 100 * LEASE)))
 
     def refuse_fixed_links(self) -> None:
         if not self.settled.changing:
             raise Refused(f"{self.settled.algorithm.name} is for fixed networks: use jiang.")
 
-    def ends(self, deed: dict[str, Any]) -> tuple[int, int]:
+    def ends(self, action: dict[str, Any]) -> tuple[int, int]:
         self.refuse_fixed_links()
-        one, other = self.node(deed, "one"), self.node(deed, "other")
+        one, other = self.node(action, "one"), self.node(action, "other")
         if one == other:
             raise Refused("A link has two different ends.")
         return min(one, other), max(one, other)
 
-    def cut(self, deed: dict[str, Any]) -> None:
-        self.run.link_down(*self.ends(deed))
+    def cut(self, action: dict[str, Any]) -> None:
+        self.run.link_down(*self.ends(action))
 
-    def join(self, deed: dict[str, Any]) -> None:
-        ends = self.ends(deed)
+    def join(self, action: dict[str, Any]) -> None:
+        ends = self.ends(action)
         if ends in self.run.links:
             raise Refused(f"There is a link {ends[0]}-{ends[1]} already.")
         self.run.link_up(*ends)
 
-    def move(self, deed: dict[str, Any]) -> None:
+    def move(self, action: dict[str, Any]) -> None:
         """A node goes elsewhere; its links follow what its radio reaches."""
-        node = self.node(deed)
-        x, y = deed.get("x"), deed.get("y")
+        node = self.node(action)
+        x, y = action.get("x"), action.get("y")
         if not self.places:
             raise Refused("Nodes can be moved only in a network by radio range.")
         if not isinstance(x, int | float) or not isinstance(y, int | float):
@@ -349,7 +349,7 @@ class PageRun:
             "priorities": algorithm.priorities,
             "parted": self.parted(),
             "behaviours": self.run.behaviours,
-            "deeds": len(self.deeds),
+            "actions": len(self.actions),
         }
         return about
 
@@ -372,8 +372,8 @@ def random_request(page: PageRun, stream: Random) -> dict[str, Any]:
         raise Refused("Every node waits or is inside: let some of them leave first.")
     most = page.settled.permits if algorithm.problem == "h-of-k" else 1
     priority = stream.randint(0, 9) if algorithm.priorities else 0
-    deed = {"do": "ask", "node": stream.choice(idle), "want": stream.randint(1, most)}
-    return {**deed, "priority": priority}
+    action = {"do": "ask", "node": stream.choice(idle), "want": stream.randint(1, most)}
+    return {**action, "priority": priority}
 
 
 def random_link(page: PageRun, stream: Random) -> dict[str, Any]:

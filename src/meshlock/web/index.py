@@ -2,8 +2,8 @@
 
 A *step* is what one handler did: the line of its cause and the lines of its effects. The
 index knows where each step begins in the file and, now and then, everything that was so at
-that moment; any later moment follows from there in few steps. The page is given such a
-moment and the steps after it (a *window*) and plays them itself, so nobody ever holds the
+that snapshot; any later snapshot follows from there in few steps. The page is given such a
+snapshot and the steps after it (a *window*) and plays them itself, so nobody ever holds the
 whole trace.
 
 A trace that is still being written is indexed as its lines come.
@@ -120,10 +120,10 @@ class Index:
         self.events = 0
         self.violated: list[dict[str, Any]] = []
         self.unjudged = "" if judged else TOO_LONG
-        self.now = self.first_moment()
-        # a moment costs as much as there are nodes
+        self.now = self.first_snapshot()
+        # a snapshot costs as much as there are nodes
         self.apart = max(1024, self.nodes // 4)
-        self.moments = [self.now.copy()]  # before step 1, 1 + apart, 1 + 2 apart, ...
+        self.snapshots = [self.now.copy()]  # before step 1, 1 + apart, 1 + 2 apart, ...
         self.decode = msgspec.json.Decoder(Event).decode
         self.audit: Audit | None = None
         if judged:
@@ -132,20 +132,20 @@ class Index:
             except (TypeError, ValueError):
                 self.unjudged = "cannot be judged: its set-up was not written by meshlock"
 
-    def first_moment(self) -> Snapshot:
-        setup, moment = self.setup, Snapshot()
+    def first_snapshot(self) -> Snapshot:
+        setup, snapshot = self.setup, Snapshot()
         holder = setup.get("holder", -1)
         if isinstance(holder, int) and holder >= 0:
             if setup.get("balanced"):
-                moment.tokens[holder] = 1
-            moment.free[holder] = setup["permits"]
+                snapshot.tokens[holder] = 1
+            snapshot.free[holder] = setup["permits"]
         states = setup.get("states")
         if isinstance(states, list) and len(states) == self.nodes:
             raw = msgspec.json.decode(
                 msgspec.json.encode(states), type=list[dict[str, msgspec.Raw]]
             )
-            moment.variables = raw
-        return moment
+            snapshot.variables = raw
+        return snapshot
 
     # -- as lines come ------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ class Index:
         """A new step."""
         done = len(self.starts) - 1
         if done and done % self.apart == 0:
-            self.moments.append(self.now.copy())
+            self.snapshots.append(self.now.copy())
         code = self.codes.get(kind)
         if code is None:
             if len(self.kinds) == KINDS:
@@ -259,22 +259,22 @@ class Index:
         bounds = [self.starts[step] - start for step in range(first, last + 1)] + [end - start]
         return [text[bounds[i] : bounds[i + 1]].split(b"\n")[:-1] for i in range(last - first + 1)]
 
-    def moment(self, step: int) -> Snapshot:
+    def snapshot(self, step: int) -> Snapshot:
         """How things are after this step."""
-        place = min(max(step - 1, 0) // self.apart, len(self.moments) - 1)
+        place = min(max(step - 1, 0) // self.apart, len(self.snapshots) - 1)
         while place and place * self.apart > step:
             place -= 1
-        moment: Snapshot = self.moments[place].copy()
+        snapshot: Snapshot = self.snapshots[place].copy()
         first = place * self.apart + 1
         for number, lines in enumerate(self.read(first, step), first):
             for line in lines:
-                moment.follow(self.decode(line), number, line)
-        return moment
+                snapshot.follow(self.decode(line), number, line)
+        return snapshot
 
     def window(self, number: int) -> bytes:
-        """The moment before the window's first step, and its steps as they stand in the file."""
+        """The snapshot before the window's first step, and its steps as they stand in the file."""
         first = number * WINDOW + 1
-        before = self.moment(first - 1)
+        before = self.snapshot(first - 1)
         last = min(first + WINDOW - 1, self.steps)
         steps = self.read(first, last)
         arrivals = {number: self.arrivals.get(number, 0) for number in before.flying}
@@ -289,7 +289,7 @@ class Index:
             {
                 "first": first,
                 "last": last,
-                "moment": before.shown(),
+                "snapshot": before.shown(),
                 "arrivals": list(arrivals.items()),
                 "paths": [[node, path.between(start, ended)] for node, path in self.paths.items()],
             }

@@ -20,7 +20,7 @@ from meshlock.live.machine import limits
 from meshlock.live.machine.limits import CutFor, Priority, Want
 from meshlock.live.pools.views import View, brief
 from meshlock.web.alarms import alarms
-from meshlock.web.answers import file, static, told
+from meshlock.web.answers import as_json, file, static
 from meshlock.web.page_requests import PageRequests
 
 T = TypeVar("T")
@@ -43,17 +43,17 @@ def view(node: Node, pool: str) -> dict[str, Any]:
         heard = node.views.watch(pool) | {node.name: (0.0, brief(node.pools[pool]))}
         who = node.pools[pool].composed(
             {
-                name: news
-                for name, (age, news) in heard.items()
+                name: pool_view
+                for name, (age, pool_view) in heard.items()
                 if age <= OLD * every and (name == node.name or node.mesh.link_map.reaches(name))
             }
         )
     nodes = {}
     for name, known in status["map"].items():
-        age, news = heard.get(name, (None, None))
+        age, pool_view = heard.get(name, (None, None))
         age = age if age is None else round(age, 2)
-        told = msgspec.to_builtins(news)
-        nodes[name] = known | {"age": age, "news": told, "holds": holds(name, told, who)}
+        told = msgspec.to_builtins(pool_view)
+        nodes[name] = known | {"age": age, "pool_view": told, "holds": holds(name, told, who)}
     shown = {key: status[key] for key in ("node", "address", "protected", "in_doubt", "links")}
     shown |= {"pool": pool, "pools": names, "nodes": nodes, "every": every, "old": OLD * every}
     return shown | {"who": who, "alarms": alarms(shown)}
@@ -74,7 +74,7 @@ class Acquire(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Release(msgspec.Struct, forbid_unknown_fields=True):
-    errand: str
+    request: str
 
 
 class Cut(msgspec.Struct, forbid_unknown_fields=True):
@@ -98,7 +98,7 @@ class LivePage:
                 f"Actions from the page need a bearer token: use {setting('http-token-file')}."
             )
         node = interface.node
-        errands = PageRequests(node)
+        requests = PageRequests(node)
 
         def start(_request: Request) -> Response:
             return Response(status=307, headers={"Location": "/live"})
@@ -108,26 +108,26 @@ class LivePage:
 
         def shown(request: Request) -> Response:
             asked = request.asked
-            errands.keep(asked.get("keep", "")[:MOST_BYTES].split())
-            under_way = [errand.describe() for errand in errands.all.values()]
-            more = {"allowed": self.allowed, "errands": under_way}
-            return told(view(node, asked.get("pool", "")) | more)
+            requests.keep(asked.get("keep", "")[:MOST_BYTES].split())
+            under_way = [request.describe() for request in requests.all.values()]
+            more = {"allowed": self.allowed, "requests": under_way}
+            return as_json(view(node, asked.get("pool", "")) | more)
 
         def acquire(request: Request) -> Response:
-            wish = self.asked(request, Acquire)
-            return told(errands.start(wish.pool, wish.want, wish.priority).describe())
+            body = self.asked(request, Acquire)
+            return as_json(requests.start(body.pool, body.want, body.priority).describe())
 
         def release(request: Request) -> Response:
-            return told(errands.give_back((self.asked(request, Release)).errand).describe())
+            return as_json(requests.release((self.asked(request, Release)).request).describe())
 
         def cut(request: Request) -> Response:
-            wish = self.asked(request, Cut)
-            node.mesh.cut(wish.peer, wish.seconds)
-            return told({})
+            body = self.asked(request, Cut)
+            node.mesh.cut(body.peer, body.seconds)
+            return as_json({})
 
         def restore(request: Request) -> Response:
             node.mesh.restore((self.asked(request, Restore)).peer)
-            return told({})
+            return as_json({})
 
         def action(answer: Handler) -> Route:
             return Route("POST", f"/actions/{answer.__name__}", access.guarded(answer))

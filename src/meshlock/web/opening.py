@@ -12,7 +12,7 @@ from meshlock.check.riddles import riddle
 from meshlock.errors import Refused
 from meshlock.live.interfaces.server import HTTPError, Request, Response, Route
 from meshlock.web import menu
-from meshlock.web.answers import HEADERS, asked, told
+from meshlock.web.answers import HEADERS, as_json, asked
 from meshlock.web.comparison import TOPOLOGIES, Comparison
 from meshlock.web.driving import PageRun, choices
 from meshlock.web.index import Index
@@ -36,7 +36,7 @@ class Opening:
         self.compared = 0
 
     def menu(self, _request: Request) -> Response:
-        return told({**menu.offered(), "algorithms": [entry["name"] for entry in choices()]})
+        return as_json({**menu.offered(), "algorithms": [entry["name"] for entry in choices()]})
 
     # -- entries of the menu -----------------------------------------------------------------
 
@@ -76,18 +76,18 @@ class Opening:
 
     def begin_file(self, request: Request) -> Response:
         asked(request)
-        return told({"file": self.uploads.begin()})
+        return as_json({"file": self.uploads.begin()})
 
     def add_to_file(self, request: Request) -> Response:
         if request.headers.get("content-type") != "application/octet-stream":
             raise HTTPError(415, "Send bytes.")
         self.uploads.add(request.parameters["file"], request.body)
-        return told({})
+        return as_json({})
 
     async def end_file(self, request: Request) -> Response:
         name, called = request.parameters["file"], str(asked(request).get("name", ""))
         self.shelf.keep(name, await asyncio.to_thread(self.uploads.end, name, called))
-        return told({"run": name})
+        return as_json({"run": name})
 
     # -- riddles -----------------------------------------------------------------------------
 
@@ -98,15 +98,15 @@ class Opening:
         return run
 
     def hint(self, request: Request) -> Response:
-        return told({"says": self.riddle(request).riddle.hint()})
+        return as_json({"says": self.riddle(request).riddle.hint()})
 
     async def verdict(self, request: Request) -> Response:
         run = self.riddle(request)
-        return told({"says": await asyncio.to_thread(run.riddle.verdict, run.finding)})
+        return as_json({"says": await asyncio.to_thread(run.riddle.verdict, run.finding)})
 
     async def solution(self, request: Request) -> Response:
         asked(request)  # it changes what may be seen
-        return told(await asyncio.to_thread(self.riddle(request).solution))
+        return as_json(await asyncio.to_thread(self.riddle(request).solution))
 
     # -- side by side --------------------------------------------------------------------------
 
@@ -116,12 +116,12 @@ class Opening:
         names = [f"left-{self.compared}", f"right-{self.compared}"]
         for name, side in zip(names, comparison.sides, strict=True):
             self.shelf.keep(name, side.index)
-        return told(comparison.shown(names))
+        return as_json(comparison.shown(names))
 
     def comparable(self, _request: Request) -> Response:
         scenarios = menu.offered()["scenario"]
         names = [entry["name"] for entry in choices()]
-        return told({"scenarios": scenarios, "algorithms": names, "topologies": TOPOLOGIES})
+        return as_json({"scenarios": scenarios, "algorithms": names, "topologies": TOPOLOGIES})
 
     def routes(self) -> list[Route]:
         run = "/api/runs/{run}"

@@ -15,7 +15,7 @@ ABANDONED_AFTER = 15.0
 
 MOST = 100
 KEPT = 60.0
-"""Seconds for which the end of an errand is still shown."""
+"""Seconds for which the end of a request is still shown."""
 
 
 class PageRequest:
@@ -38,7 +38,7 @@ class PageRequest:
 
     def describe(self) -> dict[str, Any]:
         return {
-            "errand": self.name,
+            "request": self.name,
             "pool": self.pool,
             "want": self.want,
             "priority": self.priority,
@@ -55,54 +55,54 @@ class PageRequests:
         self.sweeping: asyncio.TimerHandle | None = None
 
     def start(self, pool: str, want: int, priority: int) -> PageRequest:
-        if sum(not errand.over for errand in self.all.values()) >= MOST:
+        if sum(not request.over for request in self.all.values()) >= MOST:
             raise Refused(f"{MOST} requests from the page are open: withdraw or release some.")
         if pool not in self.node.pools:
             raise Refused(f"This node has no pool '{pool[:64]}'.")
         self.node.pools[pool].refuse_impossible(want, priority)
-        errand = PageRequest(secrets.token_urlsafe(9), pool, want, priority)
-        self.all[errand.name] = errand
-        errand.work = asyncio.get_running_loop().create_task(self.run(errand))
-        self.node.mesh.failures.mind("page", errand.work)
+        request = PageRequest(secrets.token_urlsafe(9), pool, want, priority)
+        self.all[request.name] = request
+        request.work = asyncio.get_running_loop().create_task(self.run(request))
+        self.node.mesh.failures.mind("page", request.work)
         self.sweep_later()
-        return errand
+        return request
 
-    async def run(self, errand: PageRequest) -> None:
+    async def run(self, request: PageRequest) -> None:
         try:
-            pool = self.node.pools[errand.pool]
-            errand.grant = await pool.acquire(errand.want, priority=errand.priority)
-            errand.state = "held"
-            if await errand.grant.wait_lost():
-                self.end(errand, "lost", "the permits were revoked")
+            pool = self.node.pools[request.pool]
+            request.grant = await pool.acquire(request.want, priority=request.priority)
+            request.state = "held"
+            if await request.grant.wait_lost():
+                self.end(request, "lost", "the permits were revoked")
         except Refused as error:
-            self.end(errand, "refused", str(error))
+            self.end(request, "refused", str(error))
         except Exception as error:
-            self.end(errand, "refused", f"the agent failed ({error!r})")
+            self.end(request, "refused", f"the agent failed ({error!r})")
             raise
 
-    def give_back(self, name: str, why: str = "") -> PageRequest:
-        errand = self.all.get(name)
-        if errand is None:
+    def release(self, name: str, why: str = "") -> PageRequest:
+        request = self.all.get(name)
+        if request is None:
             raise Refused("There is no such request: it has ended.")
-        if not errand.over:
-            assert errand.work is not None
-            errand.work.cancel()
-            if errand.grant is not None:
-                errand.grant.release()
-            self.end(errand, "returned", why)
-        return errand
+        if not request.over:
+            assert request.work is not None
+            request.work.cancel()
+            if request.grant is not None:
+                request.grant.release()
+            self.end(request, "released", why)
+        return request
 
-    def end(self, errand: PageRequest, state: str, why: str) -> None:
-        errand.state, errand.why = state, why
-        errand.seen = asyncio.get_running_loop().time()
+    def end(self, request: PageRequest, state: str, why: str) -> None:
+        request.state, request.why = state, why
+        request.seen = asyncio.get_running_loop().time()
 
     def keep(self, names: list[str]) -> None:
         """The page that asked for these is still there."""
         now = asyncio.get_running_loop().time()
         for name in names:
-            errand = self.all.get(name)
-            if errand is not None and not errand.over:
-                errand.seen = now
+            request = self.all.get(name)
+            if request is not None and not request.over:
+                request.seen = now
 
     def sweep_later(self) -> None:
         if self.sweeping is None and self.all:
@@ -117,8 +117,8 @@ class PageRequests:
 
     def end_old(self) -> None:
         now = asyncio.get_running_loop().time()
-        for name, errand in list(self.all.items()):
-            if errand.over and now - errand.seen > KEPT:
+        for name, request in list(self.all.items()):
+            if request.over and now - request.seen > KEPT:
                 del self.all[name]
-            elif not errand.over and now - errand.seen > ABANDONED_AFTER:
-                self.give_back(name, "the page was closed")
+            elif not request.over and now - request.seen > ABANDONED_AFTER:
+                self.release(name, "the page was closed")

@@ -1,5 +1,5 @@
 """A riddle in the page: somebody drives a broken algorithm, and the referee of ``meshlock riddle``
-judges the same deeds, written as a schedule."""
+judges the same actions, written as a schedule."""
 
 from __future__ import annotations
 
@@ -40,42 +40,42 @@ class RiddleRun(PageRun):
         self.finding = Finding({}, 0, "")
         super().begin()
 
-    # -- deeds ----------------------------------------------------------------------------
+    # -- actions ----------------------------------------------------------------------------
 
-    def act(self, verb: str, deed: dict[str, Any]) -> None:
+    def act(self, verb: str, action: dict[str, Any]) -> None:
         if verb not in ("ask", "leave", "behaviour", "deliver", "next", "all", "cut", "join"):
             raise Refused("This does not happen in a riddle.")
         if self.finding.violated:
             raise Refused("It is found: take the last step back, or choose another riddle.")
         schedule = list(self.schedule)
         try:
-            super().act(verb, deed)
+            super().act(verb, action)
         except Refused as error:
             self.schedule = schedule
             raise Refused(self.riddle.hidden(str(error))) from None
         self.finding = self.riddle.judge("\n".join(self.schedule) + "\n")
         self.solved = self.solved or bool(self.finding.violated)
 
-    def drawn(self, deed: dict[str, Any]) -> dict[str, Any]:
-        if str(deed.get("do")).startswith("random"):
+    def drawn(self, action: dict[str, Any]) -> dict[str, Any]:
+        if str(action.get("do")).startswith("random"):
             raise Refused("A riddle has no random steps.")
-        return deed
+        return action
 
-    def ask(self, deed: dict[str, Any]) -> None:
-        line = f"request {deed.get('node')} want {deed.get('want', 1)}"
-        line += f" priority {deed.get('priority', 0)}"
+    def ask(self, action: dict[str, Any]) -> None:
+        line = f"request {action.get('node')} want {action.get('want', 1)}"
+        line += f" priority {action.get('priority', 0)}"
         if self.left()[line] < 1:
             raise Refused(f"'{line}' is not in this riddle, or not so often.")
-        super().ask(deed)
+        super().ask(action)
         self.schedule.append(line)
 
-    def leave(self, deed: dict[str, Any]) -> None:
-        self.schedule.append(f"leave {deed.get('node')}")
-        super().leave(deed)
+    def leave(self, action: dict[str, Any]) -> None:
+        self.schedule.append(f"leave {action.get('node')}")
+        super().leave(action)
 
-    def behaviour(self, deed: dict[str, Any]) -> None:
-        self.schedule.append(f"behaviour {deed.get('node')} {deed.get('behaviour', 'drawn')}")
-        super().behaviour(deed)
+    def behaviour(self, action: dict[str, Any]) -> None:
+        self.schedule.append(f"behaviour {action.get('node')} {action.get('behaviour', 'drawn')}")
+        super().behaviour(action)
 
     def arrives(self, place: int) -> None:
         message = self.run.on_the_way[place]
@@ -85,16 +85,16 @@ class RiddleRun(PageRun):
         self.schedule.append(f"deliver {way[0]}->{way[1]} {which}")
         super().arrives(place)
 
-    def cut(self, deed: dict[str, Any]) -> None:
-        self.change("link down", deed)
-        super().cut(deed)
+    def cut(self, action: dict[str, Any]) -> None:
+        self.change("link down", action)
+        super().cut(action)
 
-    def join(self, deed: dict[str, Any]) -> None:
-        self.change("link up", deed)
-        super().join(deed)
+    def join(self, action: dict[str, Any]) -> None:
+        self.change("link up", action)
+        super().join(action)
 
-    def change(self, verb: str, deed: dict[str, Any]) -> None:
-        one, other = self.ends(deed)
+    def change(self, verb: str, action: dict[str, Any]) -> None:
+        one, other = self.ends(action)
         line = f"{verb} {one}-{other}"
         if self.changes_left()[:1] != [line]:
             order = ", ".join(self.riddle.changes) or "never"
@@ -102,8 +102,8 @@ class RiddleRun(PageRun):
         self.schedule.append(line)
 
     def left(self) -> Counter[str]:
-        """Requests that may still be made, as deeds."""
-        return Counter(self.riddle.wishes) - Counter(self.schedule)
+        """Requests that may still be made, as actions."""
+        return Counter(self.riddle.requests) - Counter(self.schedule)
 
     def changes_left(self) -> list[str]:
         done = sum(line.startswith("link ") for line in self.schedule)
@@ -123,11 +123,11 @@ class RiddleRun(PageRun):
             {"property": name, "sentence": riddle.hidden(text), "step": finding.steps}
             for name, text in finding.violated.items()
         ]
-        left, wishes = self.left(), dict.fromkeys(riddle.wishes)
+        left, requests = self.left(), dict.fromkeys(riddle.requests)
         about["riddle"] = {
             "number": riddle.number,
             "algorithm": riddle.algorithm,
-            "requests": [{"text": wish, "left": left[wish]} for wish in wishes],
+            "requests": [{"text": request, "left": left[request]} for request in requests],
             "changes": self.changes_left(),
             "found": bool(finding.violated),
             "hidden": self.hidden(),
@@ -136,6 +136,6 @@ class RiddleRun(PageRun):
 
     def solution(self) -> dict[str, Any]:
         """The mistake and the checker's story; from now on nothing is hidden."""
-        deeds, story = self.riddle.solution()
+        actions, story = self.riddle.solution()
         self.solved = True
-        return {"mistake": self.riddle.told(), "story": story, "schedule": deeds.splitlines()}
+        return {"mistake": self.riddle.told(), "story": story, "schedule": actions.splitlines()}

@@ -97,7 +97,7 @@ class Diagram:
         self.numbers: list[tuple[int, int]] = []  # row, step
         self.wrong: list[tuple[int, str]] = []  # row, what is violated there
         taking_part: set[int] = set()
-        before = index.moment(max(first, 1) - 1)
+        before = index.snapshot(max(first, 1) - 1)
         for number, _, sending in before.sent():
             sent[number] = (-1, sending.node, sending.message)
         row = 0

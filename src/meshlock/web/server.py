@@ -9,7 +9,7 @@ import msgspec
 from meshlock.errors import Refused
 from meshlock.live.interfaces.http import Access
 from meshlock.live.interfaces.server import HTTPError, Request, Response, Route, Site
-from meshlock.web.answers import HEADERS, answer, asked, file, static, told
+from meshlock.web.answers import HEADERS, answer, as_json, asked, file, static
 from meshlock.web.driving import TOPOLOGIES, PageRun, Settled, choices
 from meshlock.web.export import exported
 from meshlock.web.handlers import constants, handlers
@@ -83,38 +83,38 @@ class Desk:
     def what(self, _request: Request) -> Response:
         offered = {"algorithms": choices(), "topologies": TOPOLOGIES}
         known = [*self.driven, *self.runs]
-        return told({"opened": self.opened, "runs": known, **offered})
+        return as_json({"opened": self.opened, "runs": known, **offered})
 
     def about(self, request: Request) -> Response:
         driven = self.driven.get(request.parameters["run"])
-        return told(self.find(request).about() if driven is None else driven.about())
+        return as_json(self.find(request).about() if driven is None else driven.about())
 
     def start(self, request: Request) -> Response:
         """A new run to be driven from the page; the oldest makes room."""
-        return told({"run": self.drive(PageRun(Settled(asked(request))))})
+        return as_json({"run": self.drive(PageRun(Settled(asked(request))))})
 
-    def deed(self, request: Request) -> Response:
+    def action(self, request: Request) -> Response:
         driven = self.driven.get(request.parameters["run"])
         if driven is None:
             raise HTTPError(404, "This run cannot be driven, or is gone: start another.")
         driven.do(asked(request))
-        return told(driven.about())
+        return as_json(driven.about())
 
     def source(self, request: Request) -> Response:
         setup = self.find(request).setup
         if self.hidden(request):
-            return told({"handlers": {}, "constants": {}})
+            return as_json({"handlers": {}, "constants": {}})
         name = str(setup.get("algorithm"))
         shown = {"handlers": handlers(name, "recovery" in setup), "constants": constants(name)}
-        return told(shown)
+        return as_json(shown)
 
     def ran(self, request: Request) -> Response:
         index = self.find(request)
         if self.hidden(request):
-            return told([])
+            return as_json([])
         if self.watched is None or self.watched.index is not index:
             self.watched = Ran(index)
-        return told(self.watched.step(number(request, "step", 0)))
+        return as_json(self.watched.step(number(request, "step", 0)))
 
     def window(self, request: Request) -> Response:
         window = number(request, "number", 0)
@@ -124,7 +124,7 @@ class Desk:
         return answer(index.window(window), "application/json")
 
     def overview(self, request: Request) -> Response:
-        return told(self.find(request).overview(number(request, "parts", 600)))
+        return as_json(self.find(request).overview(number(request, "parts", 600)))
 
     def search(self, request: Request) -> Response:
         asked = request.asked
@@ -134,7 +134,7 @@ class Desk:
             asked.get("kind", ""),
             number(request, "node", -1),
         )
-        return told({"step": step})
+        return as_json({"step": step})
 
     def diagram(self, request: Request) -> Diagram:
         index = self.find(request)
@@ -193,7 +193,7 @@ class Desk:
         return [
             *(Route("GET", path, handler) for path, handler in looks.items()),
             Route("POST", "/api/runs", self.start),
-            Route("POST", f"{run}/deeds", self.deed),
+            Route("POST", f"{run}/actions", self.action),
             *self.opening.routes(),
         ]
 

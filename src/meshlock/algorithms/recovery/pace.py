@@ -180,7 +180,7 @@ class Pace:
             node.holder_hop >= 0 or now - self.adopted_at >= node.terms.wait
         ):
             self.minted_at = now
-        self.look_at_wish()
+        self.look_at_change()
         self.autopilot.observe(now)
         self.wanted = self.change or self.autopilot.change(now, self.gone_since)
         if node.unaccepted != self.unaccepted:
@@ -304,7 +304,7 @@ class Pace:
                 if (now - self.unaccepted_at) * 2 >= self.lease:
                     return f"{self.called(sent.receiver)} does not acknowledge the token"
                 return ""
-            return self.lost_reason(now) or self.wish(now)
+            return self.lost_reason(now) or self.change_reason(now)
         if token.until <= now:
             return "the lease of the token here ran out"
         if token.grants > MOST_GRANTS // 2:
@@ -323,7 +323,7 @@ class Pace:
                 or now - self.adopted_at > 2 * node.terms.wait
             ):
                 return "lapsed permits were not returned"
-        return self.participant_reason(now) or self.lost_reason(now) or self.wish(now)
+        return self.participant_reason(now) or self.lost_reason(now) or self.change_reason(now)
 
     def lost_reason(self, now: int) -> str:
         """Rule 14: what the algorithm inside cannot get over."""
@@ -348,13 +348,13 @@ class Pace:
                     return f"{self.called(participant.node)} is unreachable"
         return ""
 
-    def look_at_wish(self) -> None:
+    def look_at_change(self) -> None:
         """A change that has been made is done; the last member cannot be removed."""
         change, config = self.change, self.node.config
         if change is not None and (change.is_made(config) or config.members == (change.remove,)):
             self.change = None
 
-    def wish(self, now: int) -> str:
+    def change_reason(self, now: int) -> str:
         """A change is made where the token is reported: its holder must be within reach. If another
         member has just begun an epoch, perhaps for the same reason, let its token be made first: of
         two who propose in turn neither would find one."""

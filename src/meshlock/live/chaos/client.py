@@ -35,7 +35,7 @@ from meshlock.live.chaos.record import (
     now,
 )
 from meshlock.live.chaos.resource import Resource
-from meshlock.live.interfaces.agent_connection import AgentGone, Connection, refusal, wish
+from meshlock.live.interfaces.agent_connection import AgentGone, Connection, json_body, refusal
 from meshlock.live.interfaces.client import Session
 
 BETWEEN_WRITES = 0.02
@@ -113,7 +113,9 @@ class Client:
         )
         try:
             assert self.session is not None
-            body = wish(want=want, priority=priority, timeout=timeout, session=self.session.name)
+            body = json_body(
+                want=want, priority=priority, timeout=timeout, session=self.session.name
+            )
             status, said = self.ask("POST", f"/v1/pools/{self.orders.pool}/acquire", body)
         except AgentGone:
             self.record.write(NotServed(t=now(), c=c, n=n, why="gone"))

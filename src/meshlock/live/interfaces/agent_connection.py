@@ -70,7 +70,7 @@ def no_agent(place: str, error: OSError) -> Refused:
     )
 
 
-def wish(**values: Any) -> str:
+def json_body(**values: Any) -> str:
     """JSON of what is asked for; the agent checks it."""
     try:
         return ENCODE(values)
@@ -80,13 +80,13 @@ def wish(**values: Any) -> str:
         return json.dumps({name: limits.checked(name, value) for name, value in values.items()})
 
 
-def wish_for_permits(
+def acquire_body(
     want: int, priority: int, timeout: float | None, label: str, session: str, request: str = ""
 ) -> str:
     """The same for what is asked for most, ten times as fast."""
     if type(want) is not int or type(priority) is not int or type(label) is not str:
         numbers = {"want": want, "priority": priority, "timeout": timeout}
-        return wish(**numbers, label=label, session=session, request=request or None)
+        return json_body(**numbers, label=label, session=session, request=request or None)
     patience = "null" if timeout is None else repr(timeout)
     named = f',"request":"{request}"' if request else ""
     return (

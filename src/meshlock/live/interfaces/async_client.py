@@ -22,15 +22,15 @@ from meshlock.live.interfaces.agent_connection import (
     TOO_OLD,
     AgentGone,
     NoAgent,
+    acquire_body,
     default_socket,
+    json_body,
     no_agent,
     pool_name,
     refusal,
     request,
     split_head,
     understood,
-    wish,
-    wish_for_permits,
 )
 from meshlock.live.interfaces.client import NO_END, PATIENCE, RETRY, third
 from meshlock.live.machine import clock, limits
@@ -343,7 +343,7 @@ class Client:
                 self._last_request += 1
                 name = self._waiting[request] = f"r{self._last_request}-{session.name}"
                 urgent = request.priority
-                body = wish_for_permits(request.want, urgent, left, label, session.name, name)
+                body = acquire_body(request.want, urgent, left, label, session.name, name)
                 path = f"/v1/pools/{pool.name}/acquire"
                 status, said = await self.call("POST", path, body, left)
                 if status == 503:
@@ -377,7 +377,7 @@ class Client:
                 status = 404
                 with suppress(AgentGone, NoAgent):
                     path = f"/v1/requests/{name}/priority"
-                    status, _ = await self.call("POST", path, wish(priority=urgent))
+                    status, _ = await self.call("POST", path, json_body(priority=urgent))
                 if status == 200:
                     told = (name, urgent)
                 else:

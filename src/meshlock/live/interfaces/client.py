@@ -26,11 +26,11 @@ from meshlock.live.interfaces.agent_connection import (
     AgentGone,
     Connection,
     NoAgent,
+    acquire_body,
     default_socket,
     pool_name,
     refusal,
     understood,
-    wish_for_permits,
 )
 from meshlock.live.machine import clock
 from meshlock.live.machine.labels import default as default_label
@@ -80,7 +80,7 @@ class Session:
         self.over = False
         self.reading = allocate_lock()
 
-    def hear(self, seconds: float = 0.0) -> None:
+    def receive(self, seconds: float = 0.0) -> None:
         """What the agent has to say; whoever hears it tells the grants."""
         if not self.reading.acquire(timeout=seconds or 0.0):
             return  # somebody else hears it
@@ -219,7 +219,7 @@ class BlockingClient:
             self._idle.pop().close()
         session = self._session
         if session is not None:
-            session.hear()
+            session.receive()
 
     def acquire(
         self, pool: str, want: int, priority: int, timeout: float | None, label: str | None
@@ -233,7 +233,7 @@ class BlockingClient:
             try:
                 session = self.session()
                 lost = None
-                body = wish_for_permits(want, priority, left, name, session.name)
+                body = acquire_body(want, priority, left, name, session.name)
                 status, said = self.call("POST", f"/v1/pools/{pool}/acquire", body, left)
                 if status == 503:
                     raise NoAgent(str(refusal(status, said)))
@@ -250,7 +250,7 @@ class BlockingClient:
             if status == 200:
                 return session, understood(said)
             if status == 404:
-                session.hear()
+                session.receive()
             if not session.over:
                 raise refusal(status, said)
 
@@ -349,7 +349,7 @@ class ClientGrant(BlockingGrant):
 
     def look(self, now: bool = False) -> None:
         """Hear what the agent says; if it must, have it say until when the lease was renewed."""
-        self._session.hear()
+        self._session.receive()
         if self._held and self._until is not None and (now or self.left() <= self._third):
             self.ask_until()
 
@@ -381,7 +381,7 @@ class ClientGrant(BlockingGrant):
             wait = LISTEN if end is None else min(LISTEN, end - time.monotonic())
             if wait <= 0:
                 break
-            self._session.hear(min(wait, max(self.left() - self._third, self._third / 8)))
+            self._session.receive(min(wait, max(self.left() - self._third, self._third / 8)))
             self.look()
         return self._lost
 

@@ -86,11 +86,11 @@ OF_POOL: dict[str, tuple[str, Callable[[Status, Measures], float | None]]] = {
     ),
     "meshlock_members_reachable": (
         "Members that this node can reach, itself included.",
-        lambda pool, _: pool.get("members_reached"),
+        lambda pool, _: pool.get("members_reachable"),
     ),
     "meshlock_quorum_reachable": (
         "1 if this node can reach a quorum of the members.",
-        lambda pool, _: pool["members_reached"] >= pool["majority"] if "members" in pool else None,
+        lambda pool, _: pool["members_reachable"] >= pool["quorum"] if "members" in pool else None,
     ),
     "meshlock_epoch": ("Number of the epoch, from the first on.", lambda p, _: p.get("epoch")),
 }
@@ -105,7 +105,7 @@ def unseen(pool: Status, measures: Measures) -> float | None:
 def unreachable(status: Status) -> dict[str, float]:
     """Nodes that failed or were cut off, and for how long."""
     return {
-        name: node["gone_for"] or 0.0
+        name: node["unreachable_for"] or 0.0
         for name, node in status["map"].items()
         if node["distance"] is None and not node["left"]
     }

@@ -369,17 +369,17 @@ class Interface:
             silent += LOOK
 
     async def change_members(self, request: Request) -> Response:
-        wish = limits.decoded(request.body or b"{}", messages.ChangeMembers)
-        with self.changing(request, wish.timeout) as pool:
+        body = limits.decoded(request.body or b"{}", messages.ChangeMembers)
+        with self.changing(request, body.timeout) as pool:
             members = await pool.change_members(
-                add=wish.add, remove=wish.remove, timeout=wish.timeout
+                add=body.add, remove=body.remove, timeout=body.timeout
             )
         return answer(messages.Members(members))
 
     async def change_permits(self, request: Request) -> Response:
-        wish = limits.decoded(request.body or b"{}", messages.ChangePermits)
-        with self.changing(request, wish.timeout) as pool:
-            permits = await pool.set_permits(wish.permits, timeout=wish.timeout)
+        body = limits.decoded(request.body or b"{}", messages.ChangePermits)
+        with self.changing(request, body.timeout) as pool:
+            permits = await pool.set_permits(body.permits, timeout=body.timeout)
         return answer(messages.Permits(permits))
 
     async def reset_pool(self, request: Request) -> Response:
@@ -407,34 +407,34 @@ class Interface:
     # -- grants ------------------------------------------------------------------------
 
     def acquire(self, request: Request) -> Response | Awaitable[Response]:
-        wish = limits.decoded(request.body or b"{}", messages.Acquire)
+        body = limits.decoded(request.body or b"{}", messages.Acquire)
         session = None
-        if wish.session is not None:
-            session = self.session(wish.session)
+        if body.session is not None:
+            session = self.session(body.session)
         pool = self.node.pools.get(request.parameters["pool"])
         if pool is not None and pool.core is not None:
             try:
-                grant = pool.at_once(wish.want, wish.priority, wish.label)
+                grant = pool.at_once(body.want, body.priority, body.label)
             except Refused as error:
                 raise impossible(error) from None
             if grant is not None:
-                return self.granted(request, wish, session, pool, grant)
-        return self.wait_for(request, wish, session)
+                return self.granted(request, body, session, pool, grant)
+        return self.wait_for(request, body, session)
 
     async def wait_for(
-        self, request: Request, wish: messages.Acquire, session: Session | None
+        self, request: Request, body: messages.Acquire, session: Session | None
     ) -> Response:
         with self.node.visited(limits.name(request.parameters["pool"])) as pool:
-            asked = Acquire(pool, wish.want, wish.priority, wish.timeout, wish.label)
+            asked = Acquire(pool, body.want, body.priority, body.timeout, body.label)
             try:
-                with self.known_as(wish.request, asked):
+                with self.known_as(body.request, asked):
                     grant = await asked
             except Refused as error:
                 raise impossible(error) from None
         if request.connection.closed or (session is not None and session.over):
             grant.release()
             raise HTTPError(409, "The session has ended.")
-        return self.granted(request, wish, session, pool, grant)
+        return self.granted(request, body, session, pool, grant)
 
     @contextlib.contextmanager
     def known_as(self, name: str | None, asked: Acquire) -> Iterator[None]:
@@ -450,19 +450,19 @@ class Interface:
             del self.requests[name]
 
     def change_priority(self, request: Request) -> Response:
-        wish = limits.decoded(request.body or b"{}", messages.ChangePriority)
+        body = limits.decoded(request.body or b"{}", messages.ChangePriority)
         name = limits.name(request.parameters["request"], "request")
         if name not in self.requests:
             raise HTTPError(
                 404, f"No request with the name {name} waits: it was granted or withdrawn."
             )
-        self.requests[name].priority = wish.priority
-        return answer(messages.Urgent(name, wish.priority))
+        self.requests[name].priority = body.priority
+        return answer(messages.Urgent(name, body.priority))
 
     def granted(
         self,
         request: Request,
-        wish: messages.Acquire,
+        body: messages.Acquire,
         session: Session | None,
         pool: Pool,
         grant: Grant,
@@ -470,7 +470,7 @@ class Interface:
         """The grant has a name, and an end whatever becomes of whoever asked for it."""
         if session is None:
             name = secrets.token_urlsafe(12)
-            self.leased[name] = Leased(grant, wish.ttl, self.node.mesh.failures.later)
+            self.leased[name] = Leased(grant, body.ttl, self.node.mesh.failures.later)
         else:
             session.last_grant += 1
             name = f"{session.name}-{session.last_grant}"
@@ -482,7 +482,7 @@ class Interface:
         lease = time_left(until)
         if session is not None and until is not None and lease is not None:
             session.told_lease(name, until, lease)
-        ttl = wish.ttl if session is None else None
+        ttl = body.ttl if session is None else None
         return answer(
             {
                 "grant": name,
@@ -598,8 +598,8 @@ def unready(pool: dict[str, Any]) -> str:
         return str(pool["why"] if not pool["known"] else pool["conflict"])
     if pool.get("members") == []:
         return "who its members are is not known yet"
-    if "members" in pool and pool["members_reached"] < pool["majority"]:
-        return f"{pool['members_reached']} of {len(pool['members'])} members reachable"
+    if "members" in pool and pool["members_reachable"] < pool["quorum"]:
+        return f"{pool['members_reachable']} of {len(pool['members'])} members reachable"
     return ""
 
 

@@ -232,8 +232,8 @@ class PoolStatus(msgspec.Struct):
     entries: int | msgspec.UnsetType = msgspec.UNSET
     conflict: str | msgspec.UnsetType = msgspec.UNSET
     members: list[str] | msgspec.UnsetType = msgspec.UNSET
-    members_reached: int | msgspec.UnsetType = msgspec.UNSET
-    majority: int | msgspec.UnsetType = msgspec.UNSET
+    members_reachable: int | msgspec.UnsetType = msgspec.UNSET
+    quorum: int | msgspec.UnsetType = msgspec.UNSET
     why: str | msgspec.UnsetType = msgspec.UNSET
     lease: float | msgspec.UnsetType = msgspec.UNSET
     recovery: str | msgspec.UnsetType = msgspec.UNSET
@@ -249,13 +249,13 @@ class LinkStatus(msgspec.Struct):
     up: bool
     left: bool
     address: str | None
-    in_custody: int
+    unacknowledged: int
 
 
 class NodeStatus(msgspec.Struct):
     links: list[str]
     distance: int | None
-    gone_for: float | None
+    unreachable_for: float | None
     left: bool
     only_way: bool
 

@@ -101,10 +101,10 @@ def summary(status: dict[str, Any]) -> str:
     held = sum(grant["want"] for pool in pools for grant in pool["holding"])
     waiting = sum(pool["queued"] for pool in pools)
     lost = [
-        f"quorum lost in {name}: {pool['members_reached']} of {len(pool['members'])} members "
+        f"quorum lost in {name}: {pool['members_reachable']} of {len(pool['members'])} members "
         f"reachable"
         for name, pool in sorted(status["pools"].items())
-        if "members" in pool and pool["members_reached"] < pool["majority"]
+        if "members" in pool and pool["members_reachable"] < pool["quorum"]
     ]
     figures = [
         counted(up, "link") + " up",

@@ -124,7 +124,7 @@ class LinkMap:
             name: {
                 "links": sorted(near),
                 "distance": self.distance(name),
-                "gone_for": round(now - since[name], 1) if name in since else None,
+                "unreachable_for": round(now - since[name], 1) if name in since else None,
                 "left": self.left(name),
                 "only_way": name in only,
             }

@@ -422,8 +422,8 @@ class Mesh:
             "left": self.link_map.left(peer),
             "address": connection.address if connection else None,
             "generation": session.generation,
-            "unacknowledged": len(session.unacknowledged),
-            "in_custody": len(session.custody),
+            "in_flight": len(session.in_flight),
+            "unacknowledged": len(session.custody),
             "repeats_refused": session.repeats,
             "cut_for": round(self.cuts[peer] - self.time(), 1) if self.barred(peer) else None,
         }

@@ -36,7 +36,7 @@ from meshlock.live.links.frames import (
     pack,
 )
 
-UNACKNOWLEDGED = 8192
+IN_FLIGHT = 8192
 """So many messages may be under way on one link; one more and the link counts as dead."""
 
 IN_CUSTODY = 65536
@@ -71,8 +71,8 @@ class Session:
         self.sent = 0
         self.received: int = 0
         self.told: int = 0  # the highest number we have acknowledged
-        self.unacknowledged: deque[tuple[int, int, bytes]] = deque()  # number, custody, frame
-        self.unacknowledged_bytes = 0
+        self.in_flight: deque[tuple[int, int, bytes]] = deque()  # number, custody, frame
+        self.in_flight_bytes = 0
         # of all generations with this process
         self.custody: deque[Kept] = deque()
         self.custody_bytes = 0
@@ -156,8 +156,8 @@ class Session:
         self.generation = generation
         self.up = True
         self.sent = self.received = self.told = 0
-        self.unacknowledged.clear()
-        self.unacknowledged_bytes = 0
+        self.in_flight.clear()
+        self.in_flight_bytes = 0
         self.arrived(kept)
         for number, content in self.custody:
             self.write(number, content)
@@ -165,8 +165,8 @@ class Session:
     def end(self) -> None:
         """The link has failed."""
         self.up = False
-        self.unacknowledged.clear()
-        self.unacknowledged_bytes = 0
+        self.in_flight.clear()
+        self.in_flight_bytes = 0
 
     # -- sending -------------------------------------------------------------------
 
@@ -207,8 +207,8 @@ class Session:
         return serial(self.generation, self.sent, self.custody_sent if custody else 0)
 
     def refuse_more(self) -> None:
-        waiting = len(self.unacknowledged)
-        if waiting >= UNACKNOWLEDGED or self.unacknowledged_bytes >= MOST_BYTES:
+        waiting = len(self.in_flight)
+        if waiting >= IN_FLIGHT or self.in_flight_bytes >= MOST_BYTES:
             raise Overflow(f"{self.peer} has not acknowledged {waiting} messages")
 
     def write(self, custody: int, content: Content) -> bytes:
@@ -218,13 +218,13 @@ class Session:
         frame = pack(Carry(number, received, custody, pool, identity, kind, payload, stamp))
         self.sent = number
         self.told = received
-        self.unacknowledged.append((number, custody, frame))
-        self.unacknowledged_bytes += len(frame)
+        self.in_flight.append((number, custody, frame))
+        self.in_flight_bytes += len(frame)
         return frame
 
     def after(self, number: int) -> list[bytes]:
         """What a connection that has written up to this number must still write."""
-        return [frame for sent, _, frame in self.unacknowledged if sent > number]
+        return [frame for sent, _, frame in self.in_flight if sent > number]
 
     # -- receiving -----------------------------------------------------------------
 
@@ -251,10 +251,10 @@ class Session:
         """The other side has everything up to this number."""
         if number > self.sent:
             raise BadFrame(f"an acknowledgement of {number} when {self.sent} were sent")
-        waiting = self.unacknowledged
+        waiting = self.in_flight
         while waiting and waiting[0][0] <= number:
             _, custody, frame = waiting.popleft()
-            self.unacknowledged_bytes -= len(frame)
+            self.in_flight_bytes -= len(frame)
             if custody:
                 self.arrived(custody)
 

@@ -119,9 +119,9 @@ class ZenohCarrier:
     def arrived(self, sample: Any) -> None:
         """In one of Zenoh's threads."""
         body = sample.payload.to_bytes()
-        self.mesh.loop.call_soon_threadsafe(self.mesh.failures.run, "zenoh", self.hear, body)
+        self.mesh.loop.call_soon_threadsafe(self.mesh.failures.run, "zenoh", self.receive, body)
 
-    def hear(self, body: bytes) -> None:
+    def receive(self, body: bytes) -> None:
         try:
             piece = _decoder.decode(body)
         except msgspec.MsgspecError as error:

@@ -308,12 +308,12 @@ class Adapter:
     def receive(self, sender: str, frame: Carry | Routed) -> None:
         shape = self.shapes.get(frame.kind)
         if shape is None:
-            self.hear(sender, frame)
+            self.receive_control(sender, frame)
         elif frame.identity == self.identity:  # else it is of another pool of this name
             self.deliver(sender, frame, shape)
 
-    def hear(self, sender: str, frame: Carry | Routed) -> None:
-        """What adapters say to each other."""
+    def receive_control(self, sender: str, frame: Carry | Routed) -> None:
+        """What adapters send to each other, and no algorithm."""
         raise NotImplementedError
 
     def deliver(self, sender: str, frame: Carry | Routed, shape: Shape) -> None:

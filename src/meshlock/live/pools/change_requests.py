@@ -1,10 +1,10 @@
 """Changes of a pool, asked for at any node: whoever is no member asks one.
 
-A wish is routed to a member that can be reached, best effort, and said again until it answers: what
-has been done already is not done twice, since a change that is made is made. A wish names the epoch
-in which it was said, and counts in no other: what comes late must not undo later changes. Should
-that member be unreachable or no longer be a member, another one is asked. The answer is nothing,
-or a sentence.
+A request is routed to a member that can be reached, best effort, and repeated until it is answered:
+what has been done already is not done twice, since a change that is made is made. It names the
+epoch in which it was sent, and counts in no other: what comes late must not undo later changes.
+Should that member be unreachable or no longer be a member, another one is asked. The answer is
+nothing, or a sentence.
 
 Where certificates tell nodes apart, members do this for each other only: else any node that is
 admitted could take a pool over.
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 CHANGE, CHANGED = "change", "changed"
 
 AGAIN = 1.0
-"""Seconds until a wish is said again."""
+"""Seconds until a request is repeated."""
 
 LASTS = 5.0
-"""Seconds for which a member works on a wish that is not said again."""
+"""Seconds for which a member works on a request that is not repeated."""
 
-MOST_WISHES = 8
+MOST_REQUESTS = 8
 """That a member works on at once, for all nodes."""
 
 LONGEST = 1000
@@ -59,7 +59,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_wish = msgspec.msgpack.Decoder(ChangeRequest).decode
+_request = msgspec.msgpack.Decoder(ChangeRequest).decode
 _answer = msgspec.msgpack.Decoder(Answer).decode
 
 
@@ -85,8 +85,8 @@ class ChangeRequests:
                     "a pool: start the members, or mend their links."
                 )
             self.last += 1
-            wish = ChangeRequest(self.last, 0, add, remove, permits, names)
-            answer = await self.answered(members[turn % len(members)], wish)
+            request = ChangeRequest(self.last, 0, add, remove, permits, names)
+            answer = await self.answered(members[turn % len(members)], request)
             if answer is not None and not answer.elsewhere:
                 if answer.why:
                     raise Refused(answer.why)
@@ -100,21 +100,21 @@ class ChangeRequests:
         names = pool.members.names() if pool.members is not None else []
         return [name for name in names if name != pool.me and pool.mesh.link_map.reaches(name)]
 
-    async def answered(self, member: str, wish: ChangeRequest) -> Answer | None:
+    async def answered(self, member: str, request: ChangeRequest) -> Answer | None:
         """What this member says; None if it cannot be reached any more."""
         mesh = self.pool.mesh
         future: asyncio.Future[Answer] = mesh.loop.create_future()
-        self.asked[wish.question] = (member, future)
+        self.asked[request.question] = (member, future)
         try:
             while mesh.link_map.reaches(member):
-                now = msgspec.structs.replace(wish, epoch=self.epoch())
+                now = msgspec.structs.replace(request, epoch=self.epoch())
                 self.say(member, CHANGE, _encode(now))
                 await asyncio.wait([future], timeout=AGAIN)
                 if future.done():
                     return future.result()
             return None
         finally:
-            del self.asked[wish.question]
+            del self.asked[request.question]
 
     def epoch(self) -> int:
         assert self.pool.members is not None
@@ -130,7 +130,7 @@ class ChangeRequests:
     def receive(self, sender: str, kind: str, payload: bytes) -> None:
         try:
             if kind == CHANGE:
-                self.begin(sender, _wish(payload))
+                self.begin(sender, _request(payload))
                 return
             answer = _answer(payload)
         except UNREADABLE as error:
@@ -139,13 +139,13 @@ class ChangeRequests:
         if future is not None and member == sender and not future.done():
             future.set_result(answer)
 
-    def begin(self, sender: str, wish: ChangeRequest) -> None:
+    def begin(self, sender: str, request: ChangeRequest) -> None:
         mesh = self.pool.mesh
-        limit = self.working.get((sender, wish.question))
+        limit = self.working.get((sender, request.question))
         if limit is not None:
             limit.reschedule(mesh.loop.time() + LASTS)
         elif self.pool.members is None or not self.pool.members.node.member:
-            self.answer(sender, Answer(wish.question, "This node is not a member.", True))
+            self.answer(sender, Answer(request.question, "This node is not a member.", True))
         elif mesh.security.tells_apart and sender not in self.pool.members.names():
             names = ", ".join(self.pool.members.names())
             why = f"{sender} is not a member of {self.pool.name}, and where nodes have certificates"
@@ -153,30 +153,32 @@ class ChangeRequests:
             mesh.refusals.note(
                 sender, f"it requested a change of {self.pool.name} and is not a member"
             )
-            self.answer(sender, Answer(wish.question, why[:LONGEST], False))
-        elif wish.epoch != self.epoch():
+            self.answer(sender, Answer(request.question, why[:LONGEST], False))
+        elif request.epoch != self.epoch():
             return  # it is said again, if it still holds
-        elif len(self.working) >= MOST_WISHES:
-            self.answer(sender, Answer(wish.question, "Other changes are under way.", False))
+        elif len(self.working) >= MOST_REQUESTS:
+            self.answer(sender, Answer(request.question, "Other changes are under way.", False))
         else:
-            mesh.start(self.work(sender, wish))
+            mesh.start(self.work(sender, request))
 
-    async def work(self, sender: str, wish: ChangeRequest) -> None:
-        key, why = (sender, wish.question), ""
+    async def work(self, sender: str, request: ChangeRequest) -> None:
+        key, why = (sender, request.question), ""
         try:
             async with asyncio.timeout(LASTS) as limit:
                 self.working[key] = limit
-                if wish.add or wish.remove:
-                    await self.pool.change_members(add=wish.add or None, remove=wish.remove or None)
+                if request.add or request.remove:
+                    await self.pool.change_members(
+                        add=request.add or None, remove=request.remove or None
+                    )
                 else:
-                    await self.pool.set_permits(wish.names or wish.permits)
+                    await self.pool.set_permits(request.names or request.permits)
         except Refused as error:
             why = str(error)[:LONGEST]
         except TimeoutError:
             return
         finally:
             self.working.pop(key, None)
-        self.answer(sender, Answer(wish.question, why, False))
+        self.answer(sender, Answer(request.question, why, False))
 
     def answer(self, sender: str, answer: Answer) -> None:
         self.say(sender, CHANGED, _encode(answer))

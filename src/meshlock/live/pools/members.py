@@ -232,9 +232,9 @@ class Members:
                 "are reachable, which is a quorum. The pool recovers by itself."
             )
 
-    async def ask(self, change: Change, **wish: Any) -> None:
+    async def ask(self, change: Change, **wanted: Any) -> None:
         """Have a member make this change; done when we know of it, too."""
-        await self.pool.change_requests.ask(**wish)
+        await self.pool.change_requests.ask(**wanted)
         while not change.is_made(self.node.config):
             await asyncio.sleep(self.mesh.heartbeat)
 
@@ -308,11 +308,11 @@ class Members:
         return {
             "lease": self.configuration.lease / 1e6,
             "members": self.names(),
-            "members_reached": len([one for one in node.members if one not in node.unreachable]),
-            "majority": majority(node.members),
+            "members_reachable": len([one for one in node.members if one not in node.unreachable]),
+            "quorum": majority(node.members),
             "epoch": epoch.counter if epoch is not None else None,
             "proposer": self.name(epoch.proposer) if epoch is not None else None,
-            "suspected": sorted(self.name(number) for number in node.unreachable),
+            "unreachable": sorted(self.name(number) for number in node.unreachable),
             "why": node.pace.why(node.now),
             "recovery": self.survives(),
         }

@@ -543,7 +543,7 @@ class Pool(Adapter, AnyPool):
         if self.members is not None:
             self.members.map_changed()
 
-    def hear(self, sender: str, frame: Carry | Routed) -> None:
+    def receive_control(self, sender: str, frame: Carry | Routed) -> None:
         ours = frame.identity == self.identity
         if frame.kind == CONFIGURATION and isinstance(frame, Carry):
             self.peers.receive(sender, frame.payload)

@@ -124,10 +124,10 @@ class View(msgspec.Struct):
     moved: Count = 0  # how often the token was sent on from here
     conflict: Sentence = ""
     epoch: Word = ""
-    suspected: Annotated[list[Word], msgspec.Meta(max_length=MOST_TOLD)] = []
+    unreachable: Annotated[list[Word], msgspec.Meta(max_length=MOST_TOLD)] = []
     members: Count = 0  # of a pool with leases
-    reached: Count = 0
-    majority: Count = 0
+    reachable: Count = 0
+    quorum: Count = 0
     unseen: float = 0.0  # seconds since the token was here last, or since the pool is known here
     name: Word = ""
     ledger: Ledger | None = None
@@ -180,7 +180,7 @@ def brief(pool: Pool | None) -> View:
     waiting = sorted(said["waiting"], key=lambda one: (-one["priority"], -one["seconds"]))
     kinds = pool.algorithm.kinds if pool.algorithm is not None else ()
     tokens = [kind.kind for kind in kinds if kind.tokens is not Message.tokens]
-    suspected = said.get("suspected") or ()
+    unreachable = said.get("unreachable") or ()
     return View(
         True,
         str(said.get("why") or "")[:400],
@@ -209,12 +209,12 @@ def brief(pool: Pool | None) -> View:
         sum(said["sent"].get(kind, 0) for kind in tokens),
         str(said["conflict"])[:400],
         text(said.get("epoch")) or "",
-        [str(name)[:100] for name in suspected][:MOST_TOLD]
-        if isinstance(suspected, list | tuple)
+        [str(name)[:100] for name in unreachable][:MOST_TOLD]
+        if isinstance(unreachable, list | tuple)
         else [],
         len(said.get("members", ())),
-        said.get("members_reached", 0),
-        said.get("majority", 0),
+        said.get("members_reachable", 0),
+        said.get("quorum", 0),
         pool.unseen_here(),
         pool.me,
         ledger_of(pool),

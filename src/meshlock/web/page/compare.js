@@ -1,6 +1,6 @@
 // Two runs of the same schedule, side by side, stepping together.
 
-import { Run, ask, tell } from "./run.js";
+import { Run, ask, post } from "./run.js";
 import { Stage } from "./stage.js";
 import { theme } from "./theme.js";
 import { type } from "./type.js";
@@ -38,36 +38,36 @@ class Side {
   // What can be said of it after this step, a value to a line.
   facts(step) {
     const { run } = this;
-    const moment = run.at(step);
+    const snapshot = run.at(step);
     const named = (nodes) => (nodes.length ? nodes.map((node) => run.called(node)).join(", ") : "nobody");
     const bad = run.about.violated.filter((found) => found.step <= step).map((found) => found.property);
     return {
       "entered so far": named(this.entries.filter((entry) => entry.step <= step).map((entry) => entry.node)),
-      inside: named(moment.inside().map((client) => client.node)),
-      waiting: named(moment.queue().map((client) => client.node)),
-      "has the token": named([...moment.tokens.keys()]),
+      inside: named(snapshot.inside().map((client) => client.node)),
+      waiting: named(snapshot.queue().map((client) => client.node)),
+      "has the token": named([...snapshot.tokens.keys()]),
       "messages sent": String(this.sent[step]),
-      "on their way": String(moment.flying.size),
+      "on their way": String(snapshot.flying.size),
       violated: bad.length ? bad.join(", ") : "nothing",
     };
   }
 
   // What each node is doing, to be compared with the other side.
   states(step) {
-    const moment = this.run.at(step);
+    const snapshot = this.run.at(step);
     return Array.from({ length: this.run.size }, (_, node) => {
-      const here = [...moment.clients.values()].filter((client) => client.node === node);
-      return `${here.map((client) => (client.entered >= 0 ? "inside" : "waits")).sort()} ${moment.tokens.has(node)}`;
+      const here = [...snapshot.clients.values()].filter((client) => client.node === node);
+      return `${here.map((client) => (client.entered >= 0 ? "inside" : "waits")).sort()} ${snapshot.tokens.has(node)}`;
     });
   }
 
   draw(step, moved, differing) {
     const { run, box, stage } = this;
-    const moment = run.at(step);
-    stage.moment = moment;
+    const snapshot = run.at(step);
+    stage.snapshot = snapshot;
     stage.marked = differing;
     stage.draw(step);
-    permitsBar(box.querySelector(".permits"), run, moment);
+    permitsBar(box.querySelector(".permits"), run, snapshot);
     const cause = run.lines(step)[0];
     const said = cause ? words(cause, (node) => run.called(node), true) + run.chosen(cause) : "The start";
     box.querySelector(".cause").textContent = moved || !step ? said : "waits for the other side";
@@ -129,24 +129,24 @@ class Compare {
     $("workload").hidden = $("schedule").value !== "";
   }
 
-  wish() {
-    const wish = { left: $("left").value, right: $("right").value };
-    if ($("schedule").value) return { ...wish, scenario: $("schedule").value };
-    return { ...wish, topology: $("topology").value, nodes: Number($("nodes").value), permits: Number($("permits-of").value), requests: Number($("requests").value), seed: Number($("seed").value) };
+  body() {
+    const body = { left: $("left").value, right: $("right").value };
+    if ($("schedule").value) return { ...body, scenario: $("schedule").value };
+    return { ...body, topology: $("topology").value, nodes: Number($("nodes").value), permits: Number($("permits-of").value), requests: Number($("requests").value), seed: Number($("seed").value) };
   }
 
   async compare(at = 0) {
     this.pause();
     try {
-      const wish = this.wish();
-      const { title, runs, rows, remarks } = await tell("/api/compare", wish);
+      const body = this.body();
+      const { title, runs, rows, remarks } = await post("/api/compare", body);
       await Promise.all(this.sides.map((side, place) => side.open(runs[place], remarks[place])));
       this.rows = rows;
       this.apart = rows.map((_, place) => this.differing(place));
       $("wrong").hidden = true;
       $("subtitle").textContent = title;
       $("scrub").max = String(rows.length - 1);
-      history.replaceState(null, "", `?${new URLSearchParams(wish)}`);
+      history.replaceState(null, "", `?${new URLSearchParams(body)}`);
       this.go(at);
     } catch (error) {
       $("wrong").hidden = false;

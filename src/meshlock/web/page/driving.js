@@ -1,7 +1,7 @@
 // Try it yourself: whoever sits here asks, delivers, cuts and moves; the server's nodes answer.
 
 import { redraw } from "./redraw.js";
-import { tell } from "./run.js";
+import { post } from "./run.js";
 import { element } from "./side.js";
 import { Riddle } from "./riddle.js";
 import { message as described } from "./words.js";
@@ -15,8 +15,8 @@ export class Driving {
     this.offered = offered;
     this.chosen = { algorithm: "jiang", topology: "range", nodes: 8, permits: 3, seed: 1, members: 0 };
     this.auto = false;
-    this.busy = 0; // deeds that are not done yet
-    this.deeds = Promise.resolve(); // the last of them
+    this.busy = 0; // actions that are not done yet
+    this.actions = Promise.resolve(); // the last of them
     this.error = "";
     this.end = -1; // of a link, as chosen beside the other one
     this.riddle = new Riddle(this);
@@ -26,7 +26,7 @@ export class Driving {
 
   async start() {
     try {
-      const { run } = await tell("/api/runs", this.wish());
+      const { run } = await post("/api/runs", this.settings());
       this.error = "";
       await this.page.open(run);
     } catch (error) {
@@ -36,27 +36,27 @@ export class Driving {
   }
 
   // What is chosen, as far as the algorithm leaves a choice.
-  wish() {
+  settings() {
     const { chosen, offered } = this;
     const { mutex, token } = offered.algorithms.find((entry) => entry.name === chosen.algorithm);
     return { ...chosen, permits: mutex ? 1 : chosen.permits, members: token && chosen.members ? chosen.nodes : 0 };
   }
 
-  // One after the other: whatever is asked for while another deed is under way is done after it.
-  do(deed) {
+  // One after the other: whatever is asked for while another action is under way is done after it.
+  do(action) {
     this.busy += 1;
     const { run } = this.page;
-    this.deeds = this.deeds.then(() => this.perform(deed, run)).finally(() => { this.busy -= 1; });
-    return this.deeds;
+    this.actions = this.actions.then(() => this.perform(action, run)).finally(() => { this.busy -= 1; });
+    return this.actions;
   }
 
-  async perform(deed, run) {
+  async perform(action, run) {
     const { page } = this;
     const elsewhere = () => page.run !== run; // another one was opened meanwhile
     try {
       if (elsewhere()) return false;
       const from = run.steps;
-      const about = await tell(`${run.path}/deeds`, deed);
+      const about = await post(`${run.path}/actions`, action);
       if (elsewhere()) return true;
       this.error = "";
       page.pause();
@@ -81,7 +81,7 @@ export class Driving {
     const { page } = this;
     if (!this.auto || this.busy || page.target !== null || page.stage.dragged || !page.run?.about.driven) return;
     if (performance.now() - this.last < 1000 / Math.min(page.speed, 12)) return;
-    if (page.step === page.run.steps && page.stage.moment?.flying.size) this.do({ do: "next" });
+    if (page.step === page.run.steps && page.stage.snapshot?.flying.size) this.do({ do: "next" });
   }
 
   // -- on the network ---------------------------------------------------------------------
@@ -131,16 +131,16 @@ export class Driving {
     const { page } = this;
     const { driven } = page.run.about;
     const card = $("ask");
-    const clients = [...(page.stage.moment?.clients.values() ?? [])].filter((client) => client.node === node);
+    const clients = [...(page.stage.snapshot?.clients.values() ?? [])].filter((client) => client.node === node);
     const inside = clients.find((client) => client.entered >= 0);
     const parts = [element("b", { text: `Node ${node}` })];
     if (inside) parts.push(element("button", { type: "button", class: "primary", text: "Leave", onclick: () => { card.hidden = true; this.do({ do: "leave", node }); } }));
     if (driven.members) {
-      const gone = page.stage.moment?.gone.has(node);
+      const gone = page.stage.snapshot?.gone.has(node);
       parts.push(element("button", { type: "button", id: "crash", text: gone ? "Restart" : "Crash", onclick: () => { card.hidden = true; this.do({ do: gone ? "restart" : "crash", node }); } }));
     }
     if (page.run.about.riddle) parts.push(...this.riddle.requests(page.step === page.run.steps, node));
-    else if (!page.stage.moment?.gone.has(node)) {
+    else if (!page.stage.snapshot?.gone.has(node)) {
       const want = element("input", { type: "number", id: "ask-want", min: "1", max: String(driven.one_permit ? 1 : page.run.permits), value: "1" });
       const priority = element("input", { type: "number", id: "ask-priority", min: "0", max: "99", value: "0" });
       if (!driven.one_permit) parts.push(element("label", {}, "permits", want));
@@ -178,18 +178,18 @@ export class Driving {
 
   // -- beside it ------------------------------------------------------------------------------
 
-  shows(moment, step) {
+  shows(snapshot, step) {
     const { page } = this;
     if (page.tab !== "drive") return;
     const { run } = page;
     const pane = $("pane-drive");
     const now = step === run.steps;
     const parts = [];
-    if (this.error) parts.push(element("p", { id: "deed-refused", class: "wrong", role: "alert", text: this.error }));
+    if (this.error) parts.push(element("p", { id: "action-refused", class: "wrong", role: "alert", text: this.error }));
     if (run.about.riddle) parts.push(...this.riddle.parts(now));
     else parts.push(element("h3", { text: "another run" }), this.choice ??= this.choices());
     const first = new Set();
-    const way = [...moment.flying.values()].map((line) => {
+    const way = [...snapshot.flying.values()].map((line) => {
       const lane = `${line.from}-${line.to}`;
       const free = !first.has(lane) || !run.about.driven.fifo;
       first.add(lane);
@@ -203,14 +203,14 @@ export class Driving {
     parts.push(element("div", { class: "row", "data-key": "deliver" },
       element("button", { type: "button", id: "deliver-next", class: "primary", disabled: !now || !way.length, text: "Deliver next", onclick: () => this.do({ do: "next" }) }),
       element("button", { type: "button", id: "deliver-all", disabled: !now || !way.length, text: "All", onclick: () => this.do({ do: "all" }) }),
-      element("button", { type: "button", id: "undo", disabled: !run.about.driven.deeds, text: "Undo", onclick: () => this.do({ do: "undo" }) }),
+      element("button", { type: "button", id: "undo", disabled: !run.about.driven.actions, text: "Undo", onclick: () => this.do({ do: "undo" }) }),
       element("label", { class: "check" }, auto, "by itself")));
     if (!run.about.riddle) parts.push(this.chance(now));
     if (run.about.driven.members) parts.push(element("div", { class: "row", "data-key": "wait" }, element("button", { type: "button", id: "wait", disabled: !now, text: "Wait a quarter of a lease", onclick: () => this.do({ do: "wait" }) })));
     if (!now) parts.push(element("div", { class: "row", "data-key": "earlier" }, element("span", { class: "muted", text: "You see an earlier step." }), element("button", { type: "button", text: "To the last step", onclick: () => page.go(run.steps) })));
     if (way.length) parts.push(element("div", { class: "messages", "data-key": "messages" }, ...way.slice(0, 60)));
-    else parts.push(element("p", { class: "muted", text: moment.clients.size ? "No message is in flight." : "Click a node to let it ask for permits." }));
-    const inside = moment.inside();
+    else parts.push(element("p", { class: "muted", text: snapshot.clients.size ? "No message is in flight." : "Click a node to let it ask for permits." }));
+    const inside = snapshot.inside();
     if (inside.length) {
       parts.push(element("h3", { text: "inside" }));
       parts.push(element("div", { class: "messages", "data-key": "inside" }, ...inside.map((client) => element("button", { type: "button", "data-key": client.node, disabled: !now, onclick: () => this.do({ do: "leave", node: client.node }) },
@@ -227,7 +227,7 @@ export class Driving {
     redraw(pane, ...parts);
   }
 
-  // What is left to chance: after the same deeds in the same run it is the same again.
+  // What is left to chance: after the same actions in the same run it is the same again.
   chance(now) {
     const draws = (id, text, verb) => element("button", { type: "button", id, disabled: !now, text, onclick: () => this.do({ do: verb }) });
     const buttons = [draws("random-request", "Random request", "random request")];

@@ -16,14 +16,14 @@ export class Figures {
     const now = performance.now() / 1000;
     const sum = { entries: 0, waited: 0, sent: 0, moved: 0 };
     for (const [name, node] of nodes) {
-      if (!node.news?.known || node.distance === null || node.age > FORGOTTEN * every) continue;
+      if (!node.pool_view?.known || node.distance === null || node.age > FORGOTTEN * every) continue;
       const at = now - node.age;
       const before = this.last.get(name);
-      if (!before) this.last.set(name, { at, news: node.news, rates: {} });
+      if (!before) this.last.set(name, { at, pool_view: node.pool_view, rates: {} });
       else if (at - before.at > 0.2) {
         const rates = {};
-        for (const what of COUNTED) rates[what] = Math.max(0, node.news[what] - before.news[what]) / (at - before.at);
-        this.last.set(name, { at, news: node.news, rates });
+        for (const what of COUNTED) rates[what] = Math.max(0, node.pool_view[what] - before.pool_view[what]) / (at - before.at);
+        this.last.set(name, { at, pool_view: node.pool_view, rates });
       }
       for (const what of COUNTED) sum[what] += this.last.get(name).rates[what] ?? 0;
     }

@@ -10,7 +10,7 @@ const $ = (id) => document.getElementById(id);
 const EVERY = 500; // milliseconds
 const CELLS = 64;
 const figures = new Map(); // by pool
-let kept = JSON.parse(sessionStorage.getItem("meshlock-errands") ?? "[]"); // what this tab asked for
+let kept = JSON.parse(sessionStorage.getItem("meshlock-requests") ?? "[]"); // what this tab asked for
 let token = sessionStorage.getItem("meshlock-token") ?? "";
 let chosen = "";
 
@@ -69,13 +69,13 @@ function show(view) {
   $("pool").value = chosen;
   const nodes = Object.entries(view.nodes);
   const gone = nodes.filter(([, node]) => node.distance === null && !node.left).length;
-  const me = view.nodes[view.node]?.news;
+  const me = view.nodes[view.node]?.pool_view;
   $("title").textContent = `${view.node}${chosen ? ` · ${chosen}` : ""}`;
   $("subtitle").textContent = [me?.algorithm, me?.members ? `${me.members} members` : "", me?.epoch ? `epoch ${me.epoch}` : "", view.address, `${nodes.length} nodes known${gone ? `, ${gone} unreachable` : ""}`, view.protected ? "links are protected" : "links are not protected"].filter(Boolean).join(" · ");
   document.title = `${view.node} · meshlock`;
   $("mode").hidden = false;
   $("mode").textContent = view.allowed ? "actions allowed" : "read-only";
-  const underWay = new Set(view.errands.filter((errand) => ["waiting", "held"].includes(errand.state)).map((errand) => errand.errand));
+  const underWay = new Set(view.requests.filter((request) => ["waiting", "held"].includes(request.state)).map((request) => request.request));
   kept = kept.filter((name) => underWay.has(name));
   alarms(view.alarms);
   $("shown").hidden = !me?.known;
@@ -89,15 +89,15 @@ const SEEN = "last seen, ago";
 
 function showPool(view, nodes) {
   const { old, who } = view;
-  const told = nodes.filter(([, node]) => node.news?.known);
+  const told = nodes.filter(([, node]) => node.pool_view?.known);
   permits(view, told);
   $("map-title").textContent = `The mesh, as ${view.node} knows it`;
   pictureOf($("map"), view, old);
-  const leased = told.some(([, { news }]) => news.members);
+  const leased = told.some(([, { pool_view }]) => pool_view.members);
   const named = who.holding.some((one) => one.slots.length);
   const grants = who.holding.map((one) => {
     const node = view.nodes[one.node];
-    const own = node?.news?.holding.find((grant) => grant.fence !== null && grant.fence === one.fence);
+    const own = node?.pool_view?.holding.find((grant) => grant.fence !== null && grant.fence === one.fence);
     const left = one.lapsing ? "lapses" : own?.lease ? `${own.lease.toFixed(1)} s left` : null;
     const age = view.nodes[leased ? who.token : one.node]?.age ?? null;
     return { node: one.node, label: one.label, permits: one.want, ...(named ? { slots: one.slots.join(" ") } : {}), priority: own?.priority, fence: one.fence, "for": lasting(one.seconds), ...(leased ? { lease: left } : {}), [SEEN]: seconds(age) };
@@ -105,16 +105,16 @@ function showPool(view, nodes) {
   const waiting = who.waiting.map((one) => ({ node: one.node, label: one.label, permits: one.want, priority: one.priority, "for": lasting(one.seconds), [SEEN]: seconds(view.nodes[one.node]?.age ?? null) }));
   table("grants", grants, who.held === null ? `Holders unknown: ${who.why}.` : "No known holders.");
   table("waiting", waiting, "No known waiting clients.");
-  const reasons = told.filter(([, node]) => node.news.waits && node.news.why).map(([name, node]) => `${name} waits: ${node.news.why}.`);
+  const reasons = told.filter(([, node]) => node.pool_view.waits && node.pool_view.why).map(([name, node]) => `${name} waits: ${node.pool_view.why}.`);
   if (who.queued > who.waiting.length) reasons.unshift(`${who.queued - who.waiting.length} more wait.`);
   fill("reasons", JSON.stringify(reasons), () => reasons.slice(0, 20).map((text) => element("p", { text })));
   table("nodes", nodes.map(([name, node]) => ({
-    node: name, "links away": node.distance ?? "unreachable", "linked to": node.links.join(" ") || "–", token: node.news?.token_here ? "here" : node.news?.towards ? `through ${node.news.towards}` : "–",
-    holds: node.holds ?? "–", wait: node.news?.known ? node.news.waits : "–", [SEEN]: seconds(node.age),
+    node: name, "links away": node.distance ?? "unreachable", "linked to": node.links.join(" ") || "–", token: node.pool_view?.token_here ? "here" : node.pool_view?.towards ? `through ${node.pool_view.towards}` : "–",
+    holds: node.holds ?? "–", wait: node.pool_view?.known ? node.pool_view.waits : "–", [SEEN]: seconds(node.age),
   })), "");
   links(view);
   $("asking").hidden = !view.allowed;
-  if (view.allowed) errands(view);
+  if (view.allowed) requests(view);
   charts(nodes, view.every);
 }
 
@@ -162,7 +162,7 @@ function table(id, rows, none) {
 function links(view) {
   const all = Object.entries(view.links);
   const state = (link) => (link.cut_for !== null ? "cut" : link.up ? "up" : "down");
-  const key = JSON.stringify([view.allowed, all.map(([peer, link]) => [peer, state(link), link.in_custody])]);
+  const key = JSON.stringify([view.allowed, all.map(([peer, link]) => [peer, state(link), link.unacknowledged])]);
   fill("links", key, () => {
     if (!all.length) return [element("p", { class: "muted", text: "No links." })];
     const columns = ["peer", "state", "unacknowledged", ...(view.allowed ? [" "] : [])];
@@ -170,20 +170,20 @@ function links(view) {
       const cut = link.cut_for !== null;
       const press = cut ? () => act("restore", { peer }) : () => act("cut", { peer, seconds: 30 });
       const text = cut ? "Restore" : "Cut for 30 s";
-      return { peer, state: state(link), "unacknowledged": link.in_custody, " ": element("button", { type: "button", text, "aria-label": `${text}: the link to ${peer}`, "data-key": `link ${peer}`, onclick: press }) };
+      return { peer, state: state(link), "unacknowledged": link.unacknowledged, " ": element("button", { type: "button", text, "aria-label": `${text}: the link to ${peer}`, "data-key": `link ${peer}`, onclick: press }) };
     }))];
   });
 }
 
-function errands(view) {
-  const own = view.errands.filter((errand) => errand.pool === chosen).reverse();
-  fill("errands", JSON.stringify(own), () => own.slice(0, 8).map((errand) => {
-    const over = !["waiting", "held"].includes(errand.state);
-    const fence = errand.fence === null || over ? "" : `, fence ${errand.fence}`;
-    return element("p", { class: "errand", "data-key": errand.errand },
-      element("span", { class: `chip ${errand.state === "held" ? "inside" : over && errand.state !== "returned" ? "bad" : ""}`, text: errand.state }),
-      element("span", { text: `${errand.want} with priority ${errand.priority}${fence}${errand.why ? `: ${errand.why}` : ""}` }),
-      over ? null : element("button", { type: "button", text: errand.state === "held" ? "Release" : "Withdraw", "data-key": errand.errand, onclick: () => act("release", { errand: errand.errand }) }));
+function requests(view) {
+  const own = view.requests.filter((request) => request.pool === chosen).reverse();
+  fill("requests", JSON.stringify(own), () => own.slice(0, 8).map((request) => {
+    const over = !["waiting", "held"].includes(request.state);
+    const fence = request.fence === null || over ? "" : `, fence ${request.fence}`;
+    return element("p", { class: "request", "data-key": request.request },
+      element("span", { class: `chip ${request.state === "held" ? "inside" : over && request.state !== "released" ? "bad" : ""}`, text: request.state }),
+      element("span", { text: `${request.want} with priority ${request.priority}${fence}${request.why ? `: ${request.why}` : ""}` }),
+      over ? null : element("button", { type: "button", text: request.state === "held" ? "Release" : "Withdraw", "data-key": request.request, onclick: () => act("release", { request: request.request }) }));
   }));
 }
 
@@ -215,9 +215,9 @@ $("ask").addEventListener("submit", async (event) => {
   event.preventDefault();
   const said = await act("acquire", { pool: chosen, want: Number($("want").value), priority: Number($("priority").value) });
   if (!said) return;
-  kept.push(said.errand);
+  kept.push(said.request);
   while (kept.length > 100) kept.shift();
-  sessionStorage.setItem("meshlock-errands", JSON.stringify(kept));
+  sessionStorage.setItem("meshlock-requests", JSON.stringify(kept));
 });
 
 async function again() {

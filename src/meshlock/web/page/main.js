@@ -273,8 +273,8 @@ export class Page {
     const step = this.step;
     if (!run.ready(step)) return;
     this.dirty = false;
-    const moment = run.at(step);
-    this.stage.moment = moment;
+    const snapshot = run.at(step);
+    this.stage.snapshot = snapshot;
     this.stage.draw(still.matches ? step : this.position);
     if (this.pointed) this.looks(this.pointed); // what is under the pointer may be another by now
     const passing = `${Math.round((this.position / Math.max(run.steps, 1)) * $("overview").clientWidth)} ${this.shown}`;
@@ -286,7 +286,7 @@ export class Page {
     if (this.shown !== step && (!this.playing || this.speed <= 16 || now - (this.panned ?? 0) > 120)) {
       this.panned = now;
       this.shown = step;
-      this.panes(moment, step);
+      this.panes(snapshot, step);
     }
   }
 
@@ -302,17 +302,17 @@ export class Page {
     return Math.max(this.position, step + (to > from ? Math.min((until - from) / (to - from), 0.999) : 0));
   }
 
-  panes(moment, step) {
+  panes(snapshot, step) {
     const { run } = this;
-    permitsBar($("permits"), run, moment);
+    permitsBar($("permits"), run, snapshot);
     if (this.tab === "step") {
-      stepPane($("pane-step"), run, moment);
+      stepPane($("pane-step"), run, snapshot);
       if (step && !this.playing && !run.ran.has(step)) run.watch(step).then(() => { if (this.step === step) this.refresh(); }).catch(() => {});
     }
-    else if (this.tab === "waiting") waitingPane($("pane-waiting"), run, moment, (node) => this.select(node));
-    else if (this.tab === "node") nodePane($("pane-node"), run, moment, this.stage.selected, (node) => this.select(node), this.driving);
+    else if (this.tab === "waiting") waitingPane($("pane-waiting"), run, snapshot, (node) => this.select(node));
+    else if (this.tab === "node") nodePane($("pane-node"), run, snapshot, this.stage.selected, (node) => this.select(node), this.driving);
     else if (this.tab === "events") eventsPane($("pane-events"), run, step, (to) => this.go(to));
-    this.driving?.shows(moment, step);
+    this.driving?.shows(snapshot, step);
     if (document.activeElement !== $("step")) $("step").value = String(step);
     $("scrub").value = String(step);
     $("clock").textContent = `t = ${round(run.time(step))}`;
@@ -323,7 +323,7 @@ export class Page {
     const cause = run.lines(step)[0] ?? { event: "end" };
     const said = step ? words(cause, (node) => run.called(node), true) + run.chosen(cause) : "the start";
     $("caption").textContent = step ? `${step}. ${said}` : "The start";
-    $("network").setAttribute("aria-label", `The network after step ${step}: ${said}; ${moment.used()} of ${run.permits} permits in use, ${moment.queue().length} waiting`);
+    $("network").setAttribute("aria-label", `The network after step ${step}: ${said}; ${snapshot.used()} of ${run.permits} permits in use, ${snapshot.queue().length} waiting`);
     if (!this.playing) {
       $("says").textContent = `Step ${step}: ${said}`;
       if (this.linked !== step) history.replaceState(null, "", this.link(step));
@@ -463,10 +463,10 @@ export class Page {
       const busy = event.target.closest("input, select, textarea, dialog");
       if (busy || event.ctrlKey || event.metaKey || event.altKey || !this.run) return;
       if (event.key === " " && event.target.closest("button:enabled, a")) return;
-      const deed = doing[event.key];
-      if (!deed) return;
+      const action = doing[event.key];
+      if (!action) return;
       event.preventDefault();
-      deed(event);
+      action(event);
     });
   }
 
@@ -577,9 +577,9 @@ export class Page {
   hover(at, over) {
     const box = $("tip");
     const node = over?.node ?? -1;
-    const flying = over?.message !== undefined ? this.stage.moment?.flying.get(over.message) : null;
+    const flying = over?.message !== undefined ? this.stage.snapshot?.flying.get(over.message) : null;
     let text = "";
-    if (node >= 0 && this.stage.moment) text = tip(this.run, this.stage.moment, node);
+    if (node >= 0 && this.stage.snapshot) text = tip(this.run, this.stage.snapshot, node);
     else if (flying) text = `${words({ ...flying, event: "send" }, (n) => this.run.called(n))}${this.driving ? "\nclick: deliver it now" : ""}`;
     else if (over?.link && this.driving && this.run.about.driven.changing) text = over.gone ? "click: the link forms again" : "click: cut this link";
     box.hidden = !text;

@@ -60,22 +60,22 @@ export function pictureOf(svg, view, old) {
     parts.push(drawn("line", { x1: one.x, y1: one.y, x2: other.x, y2: other.y, class: state }));
   }
   for (const name of names) {
-    const { news, distance } = view.nodes[name];
-    if (!news?.towards || distance === null || !there.get(pair(name, news.towards))) continue;
-    const other = view.nodes[news.towards];
-    if (other.news?.token_here === false && other.news.towards === name && younger(other, view.nodes[name], news.towards < name)) continue; // one of the views is stale
-    const [from, to] = [at.get(name), at.get(news.towards)];
+    const { pool_view, distance } = view.nodes[name];
+    if (!pool_view?.towards || distance === null || !there.get(pair(name, pool_view.towards))) continue;
+    const other = view.nodes[pool_view.towards];
+    if (other.pool_view?.token_here === false && other.pool_view.towards === name && younger(other, view.nodes[name], pool_view.towards < name)) continue; // one of the views is stale
+    const [from, to] = [at.get(name), at.get(pool_view.towards)];
     const turn = (Math.atan2(to.y - from.y, to.x - from.x) * 180) / Math.PI;
     parts.push(drawn("path", { d: counted ? "M9 0 -6 -7 -6 7z" : "M4 0 -3 -3 -3 3z", class: "tip", transform: `translate(${from.x * 0.45 + to.x * 0.55} ${from.y * 0.45 + to.y * 0.55}) rotate(${turn})` }));
   }
-  const weight = (name) => (view.nodes[name].news?.token_here ? 2 : view.nodes[name].holds ? 1 : 0);
+  const weight = (name) => (view.nodes[name].pool_view?.token_here ? 2 : view.nodes[name].holds ? 1 : 0);
   for (const name of [...names].sort((one, other) => weight(one) - weight(other))) {
     const node = view.nodes[name];
     const { x, y } = at.get(name);
-    const known = node.news?.known;
-    const state = [known && node.news.token_here ? "token" : "", node.holds ? "inside" : "", known && node.news.waits ? "waiting" : "", node.distance === null ? "gone" : node.age === null || node.age > old ? "old" : "", name === view.node ? "me" : ""].filter(Boolean).join(" ");
+    const known = node.pool_view?.known;
+    const state = [known && node.pool_view.token_here ? "token" : "", node.holds ? "inside" : "", known && node.pool_view.waits ? "waiting" : "", node.distance === null ? "gone" : node.age === null || node.age > old ? "old" : "", name === view.node ? "me" : ""].filter(Boolean).join(" ");
     const group = drawn("g", { class: `node ${state}`, transform: `translate(${x} ${y})` }, drawn("title", { text: said(name, node) }));
-    if (known && node.news.token_here) group.append(drawn("circle", { class: "halo", r: radius + (counted ? 6 : 4) }));
+    if (known && node.pool_view.token_here) group.append(drawn("circle", { class: "halo", r: radius + (counted ? 6 : 4) }));
     group.append(drawn("circle", { class: "body", r: radius }));
     if (counted && node.holds) group.append(drawn("text", { class: "count", y: 5, text: node.holds }));
     if (named || name === view.node) group.append(drawn("text", { class: "name", y: radius + 22, text: name.slice(0, 18) }));
@@ -88,7 +88,7 @@ export function pictureOf(svg, view, old) {
   svg.setAttribute("viewBox", `0 0 ${wide} ${shape.high.toFixed(0)}`);
   svg.replaceChildren(...parts);
   const far = names.filter((name) => view.nodes[name].distance === null);
-  const holder = names.find((name) => view.nodes[name].news?.token_here);
+  const holder = names.find((name) => view.nodes[name].pool_view?.token_here);
   svg.setAttribute("aria-label", `${names.length} nodes, ${[...there.values()].filter(Boolean).length} links${holder ? `, the token at ${holder}` : ""}${far.length ? `, unreachable: ${far.join(", ")}` : ""}. The table of nodes says the same.`);
 }
 
@@ -100,14 +100,14 @@ function younger(one, other, first) {
 
 function noted(node, old) {
   if (node.left) return "left";
-  if (node.distance === null) return node.gone_for === null ? "unreachable" : `unreachable, ${node.gone_for.toFixed(0)} s`;
+  if (node.distance === null) return node.unreachable_for === null ? "unreachable" : `unreachable, ${node.unreachable_for.toFixed(0)} s`;
   if (node.age === null) return "unknown";
   if (node.age > old) return `last seen ${node.age.toFixed(0)} s ago`;
-  return node.news?.waits ? `${node.news.waits} waiting` : "";
+  return node.pool_view?.waits ? `${node.pool_view.waits} waiting` : "";
 }
 
 function said(name, node) {
-  const news = node.news;
-  if (!news?.known) return `${name}: ${news ? news.why : "unknown"}`;
-  return `${name}: ${node.holds === null ? "" : `holds ${node.holds}, `}${news.waits} waiting, ${news.free_here} free${news.token_here ? ", has the token" : ""}; last seen ${node.age.toFixed(1)} s ago`;
+  const pool_view = node.pool_view;
+  if (!pool_view?.known) return `${name}: ${pool_view ? pool_view.why : "unknown"}`;
+  return `${name}: ${node.holds === null ? "" : `holds ${node.holds}, `}${pool_view.waits} waiting, ${pool_view.free_here} free${pool_view.token_here ? ", has the token" : ""}; last seen ${node.age.toFixed(1)} s ago`;
 }

@@ -1,6 +1,6 @@
 // The menu: scenarios, counterexamples of mutants, runs of the studies, riddles, and files.
 
-import { ask, tell } from "./run.js";
+import { ask, post } from "./run.js";
 import { element } from "./side.js";
 
 const $ = (id) => document.getElementById(id);
@@ -83,7 +83,7 @@ export class Menu {
     try {
       const packed = file.name.endsWith(".gz");
       if (!packed && file.size > MOST_BYTES) throw new Error(`${file.name} is longer than ${MOST_BYTES / 1e6} MB: open it with meshlock view FILE.`);
-      const { file: name } = await tell("/api/files", {});
+      const { file: name } = await post("/api/files", {});
       const bytes = packed ? file.stream().pipeThrough(new DecompressionStream("gzip")) : file.stream();
       let sent = 0;
       for (const reader = bytes.getReader(); ;) {
@@ -95,7 +95,7 @@ export class Menu {
         sent += value.length;
         this.says(`Reading ${file.name}: ${(sent / 1e6).toFixed(1)} MB …`);
       }
-      const { run } = await tell(`/api/files/${name}/end`, { name: file.name });
+      const { run } = await post(`/api/files/${name}/end`, { name: file.name });
       $("menu").close();
       await this.page.open(run);
     } catch (error) {

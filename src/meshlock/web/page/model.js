@@ -1,9 +1,9 @@
 // Everything that is so between two steps, and how a line of the trace changes it.
-// The server knows the same (moment.py); a test holds the two together.
+// The server knows the same (snapshot.py); a test holds the two together.
 
 export const pair = (one, other) => (one < other ? `${one}-${other}` : `${other}-${one}`);
 
-export class Moment {
+export class Snapshot {
   constructor(setup, links, shown) {
     this.setup = setup;
     this.tokens = new Map(shown.tokens);

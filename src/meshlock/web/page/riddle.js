@@ -1,6 +1,6 @@
 // Beside a riddle that is being driven: what may happen, a hint, the solution, and the verdict.
 
-import { ask, tell } from "./run.js";
+import { ask, post } from "./run.js";
 import { element } from "./side.js";
 
 export class Riddle {
@@ -35,10 +35,10 @@ export class Riddle {
   // The requests that may be made, each as often as it is listed; of one node, or of all.
   requests(now, node = -1) {
     const { riddle } = this.driving.page.run.about;
-    return riddle.requests.map((wish) => ({ ...wish, ...read(wish.text) })).filter((wish) => node < 0 || wish.node === node).map((wish) =>
-      element("button", { type: "button", "data-key": wish.text, disabled: !now || !wish.left || riddle.found, onclick: () => this.driving.do({ do: "ask", node: wish.node, want: wish.want, priority: wish.priority }) },
-        element("span", { class: "chip", text: wish.left ? `${wish.left}×` : "done" }),
-        element("span", { text: `node ${wish.node} asks for ${wish.want === 1 ? "1 permit" : `${wish.want} permits`}, priority ${wish.priority}` })));
+    return riddle.requests.map((request) => ({ ...request, ...read(request.text) })).filter((request) => node < 0 || request.node === node).map((request) =>
+      element("button", { type: "button", "data-key": request.text, disabled: !now || !request.left || riddle.found, onclick: () => this.driving.do({ do: "ask", node: request.node, want: request.want, priority: request.priority }) },
+        element("span", { class: "chip", text: request.left ? `${request.left}×` : "done" }),
+        element("span", { text: `node ${request.node} asks for ${request.want === 1 ? "1 permit" : `${request.want} permits`}, priority ${request.priority}` })));
   }
 
   change(now) {
@@ -71,7 +71,7 @@ export class Riddle {
   async solve() {
     const { page } = this.driving;
     try {
-      this.solution = await tell(`${page.run.path}/solution`, {});
+      this.solution = await post(`${page.run.path}/solution`, {});
       await page.run.named();
     } catch (error) {
       this.said = error.message;

@@ -1,6 +1,6 @@
 // A run as the server knows it: windows of steps are fetched when they are needed.
 
-import { Moment, pair } from "./model.js";
+import { Snapshot, pair } from "./model.js";
 import { alone } from "./alone.js";
 import { value } from "./words.js";
 
@@ -12,7 +12,7 @@ export async function ask(path, options) {
   return body;
 }
 
-export const tell = (path, body) =>
+export const post = (path, body) =>
   ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 
 const KEPT = 24;
@@ -38,7 +38,7 @@ export class Run {
       this.links = setup.links.map(([one, other]) => pair(one, other));
     }
     this.ran = new Map(); // step: the methods that ran in it, as far as asked for
-    this.moment = null; // the one at hand
+    this.snapshot = null; // the one at hand
     this.changed = () => {}; // is called when more is here
   }
 
@@ -119,18 +119,18 @@ export class Run {
 
   // How things are after this step; its window must be here.
   at(step) {
-    const here = this.moment;
+    const here = this.snapshot;
     if (here && here.step === step) return here;
     if (here && here.step + 1 === step && this.window(step)) {
       here.follow(step, this.lines(step));
       return here;
     }
     const window = this.window(step);
-    const moment = new Moment(this.setup, this.links, window.moment);
-    moment.step = window.first - 1;
-    for (let number = window.first; number <= step; number += 1) moment.follow(number, this.lines(number));
-    this.moment = moment;
-    return moment;
+    const snapshot = new Snapshot(this.setup, this.links, window.snapshot);
+    snapshot.step = window.first - 1;
+    for (let number = window.first; number <= step; number += 1) snapshot.follow(number, this.lines(number));
+    this.snapshot = snapshot;
+    return snapshot;
   }
 
   // The methods that ran in this step and which of their lines, if that can be found out.
@@ -149,7 +149,7 @@ export class Run {
   }
 
   forget() {
-    this.moment = null;
+    this.snapshot = null;
   }
 
   time(step) {

@@ -16,9 +16,9 @@ export function element(name, properties = {}, ...children) {
   return made;
 }
 
-export function stepPane(pane, run, moment) {
+export function stepPane(pane, run, snapshot) {
   const parts = [];
-  const step = moment.step;
+  const step = snapshot.step;
   const lines = run.lines(step);
   const called = (node) => run.called(node);
   if (step === 0 || !lines.length) {
@@ -37,10 +37,10 @@ export function stepPane(pane, run, moment) {
     parts.push(element("h3", { text: "and so" }));
     parts.push(element("ul", { class: "effects" }, ...seen.map((line) => element("li", { class: line.event, text: line.event === "send" ? words(line, called) : words(line, called) }))));
   }
-  if (moment.changes.length) {
+  if (snapshot.changes.length) {
     parts.push(element("h3", { text: `what changed at ${called(cause.node)}` }));
     const list = element("dl", { class: "changes" });
-    for (const [name, before, after] of moment.changes) {
+    for (const [name, before, after] of snapshot.changes) {
       list.append(element("dt", { text: name }), element("dd", {}, element("del", { text: run.value(name, before) }), " → ", element("ins", { text: run.value(name, after) })));
     }
     parts.push(list);
@@ -72,9 +72,9 @@ function code(part, when) {
   return element("div", { class: "code", "data-key": `${when} ${part.file} ${part.first}`, tabindex: "0", role: "group", "aria-label": `${part.name} in ${part.file}` }, element("span", { class: "name", text: `${part.name} · ${part.file}` }), list);
 }
 
-export function waitingPane(pane, run, moment, select) {
-  const queue = moment.queue();
-  const inside = moment.inside();
+export function waitingPane(pane, run, snapshot, select) {
+  const queue = snapshot.queue();
+  const inside = snapshot.inside();
   const row = (client, since) => {
     const made = element("tr", { "data-node": client.node, "data-key": client.node, onclick: () => select(client.node) },
       element("td", {}, element("b", { text: run.called(client.node) })),
@@ -94,7 +94,7 @@ export function waitingPane(pane, run, moment, select) {
   );
 }
 
-export function nodePane(pane, run, moment, node, select, driving) {
+export function nodePane(pane, run, snapshot, node, select, driving) {
   const choice = element("select", { "aria-label": "Node", onchange: (event) => select(Number(event.target.value)) }, element("option", { value: "-1", text: "choose a node" }));
   for (let i = 0; i < Math.min(run.size, 5000); i += 1) choice.append(element("option", { value: i, text: run.called(i) }));
   choice.value = String(node);
@@ -105,20 +105,20 @@ export function nodePane(pane, run, moment, node, select, driving) {
     return;
   }
   const chips = element("div", { class: "chips" });
-  if (moment.gone.has(node)) chips.append(element("span", { class: "chip bad", text: "crashed" }));
-  if (moment.tokens.has(node)) chips.append(element("span", { class: "chip token", text: "has the token" }));
-  if (moment.free.has(node)) chips.append(element("span", { class: "chip token", text: `${moment.free.get(node)} free here` }));
-  for (const client of moment.clients.values()) {
+  if (snapshot.gone.has(node)) chips.append(element("span", { class: "chip bad", text: "crashed" }));
+  if (snapshot.tokens.has(node)) chips.append(element("span", { class: "chip token", text: "has the token" }));
+  if (snapshot.free.has(node)) chips.append(element("span", { class: "chip token", text: `${snapshot.free.get(node)} free here` }));
+  for (const client of snapshot.clients.values()) {
     if (client.node !== node) continue;
     const text = client.entered >= 0 ? `holds ${client.want} since step ${client.entered}` : `waits for ${client.want}, priority ${client.priority}`;
     chips.append(element("span", { class: client.entered >= 0 ? "chip inside" : "chip", text }));
   }
   parts.push(chips);
-  const near = [...moment.links].map((link) => link.split("-").map(Number)).filter((ends) => ends.includes(node)).map(([one, other]) => (one === node ? other : one));
+  const near = [...snapshot.links].map((link) => link.split("-").map(Number)).filter((ends) => ends.includes(node)).map(([one, other]) => (one === node ? other : one));
   parts.push(element("h3", { text: "linked to" }));
   parts.push(element("p", { text: near.length ? near.slice(0, 60).map((other) => run.called(other)).join(", ") : run.setup.links === "complete" ? "everybody" : "nobody" }));
-  if (driving && run.about.driven) parts.push(deeds(run, node, near, driving));
-  const state = moment.variables[node];
+  if (driving && run.about.driven) parts.push(actions(run, node, near, driving));
+  const state = snapshot.variables[node];
   if (state) {
     parts.push(element("h3", { text: "its variables" }));
     const list = element("dl", { class: "changes" });
@@ -127,7 +127,7 @@ export function nodePane(pane, run, moment, node, select, driving) {
   } else {
     parts.push(element("p", { class: "small", text: "The trace records no states: write it with --trace-states to see variables, queues and heights." }));
   }
-  const way = [...moment.flying.values()].filter((line) => line.from === node || line.to === node);
+  const way = [...snapshot.flying.values()].filter((line) => line.from === node || line.to === node);
   if (way.length) {
     parts.push(element("h3", { text: "in flight" }));
     parts.push(element("ul", { class: "effects" }, ...way.slice(0, 30).map((line) => element("li", { text: `${run.called(line.from)} → ${run.called(line.to)}: ${message(line)}` }))));
@@ -136,7 +136,7 @@ export function nodePane(pane, run, moment, node, select, driving) {
 }
 
 // What can be done at a node without a pointer.
-function deeds(run, node, near, driving) {
+function actions(run, node, near, driving) {
   const row = element("div", { class: "row" }, element("button", { type: "button", text: "Ask or leave", onclick: () => driving.asks(node) }));
   if (!run.about.driven.changing) return row;
   const others = Array.from({ length: run.size }, (_, i) => i).filter((other) => other !== node);
@@ -147,13 +147,13 @@ function deeds(run, node, near, driving) {
   return row;
 }
 
-export function tip(run, moment, node) {
-  const parts = [`Node ${run.called(node)}${moment.tokens.has(node) ? " · has the token" : ""}${moment.free.has(node) ? ` · ${moment.free.get(node)} free` : ""}`];
-  for (const client of moment.clients.values()) {
+export function tip(run, snapshot, node) {
+  const parts = [`Node ${run.called(node)}${snapshot.tokens.has(node) ? " · has the token" : ""}${snapshot.free.has(node) ? ` · ${snapshot.free.get(node)} free` : ""}`];
+  for (const client of snapshot.clients.values()) {
     if (client.node !== node) continue;
     parts.push(client.entered >= 0 ? `holds ${client.want}` : `waits for ${client.want}, priority ${client.priority}`);
   }
-  const state = moment.variables[node];
+  const state = snapshot.variables[node];
   if (state) {
     for (const name of ["height", "next", "father", "queue", "waiting"]) {
       if (state[name] !== undefined && !(Array.isArray(state[name]) && !state[name].length)) parts.push(`${name} ${value(state[name])}`);
@@ -177,9 +177,9 @@ export function eventsPane(pane, run, step, go) {
   pane.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
 }
 
-export function permitsBar(bar, run, moment) {
+export function permitsBar(bar, run, snapshot) {
   const cells = [];
-  const used = moment.used();
+  const used = snapshot.used();
   const most = run.permits;
   const says = `${used} of ${most} ${most === 1 ? "permit" : "permits"} in use`;
   if (most > 32) {
@@ -187,14 +187,14 @@ export function permitsBar(bar, run, moment) {
     cells.push(meter);
   } else {
     let count = 0;
-    for (const client of moment.inside()) {
+    for (const client of snapshot.inside()) {
       for (let i = 0; i < client.want && count < 64; i += 1) {
         count += 1;
         cells.push(element("span", { class: count > most ? "cell over" : "cell used", text: run.called(client.node).slice(0, 4) }));
       }
     }
     let free = 0;
-    for (const [node, here] of moment.free) if (moment.tokens.has(node) || !run.setup.balanced) free += here;
+    for (const [node, here] of snapshot.free) if (snapshot.tokens.has(node) || !run.setup.balanced) free += here;
     for (let i = 0; count < most; i += 1) {
       count += 1;
       cells.push(element("span", { class: i < free ? "cell free" : "cell away" }));

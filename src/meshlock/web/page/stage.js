@@ -16,7 +16,7 @@ export class Stage {
     this.margin = margin;
     this.pen = canvas.getContext("2d");
     this.run = null;
-    this.moment = null;
+    this.snapshot = null;
     this.position = 0;
     this.selected = -1;
     this.over = null;
@@ -140,15 +140,15 @@ export class Stage {
 
   draw(position) {
     const began = performance.now();
-    const { run, moment, pen } = this;
+    const { run, snapshot, pen } = this;
     if (run) this.resize();
     this.labels = []; // the boxes of what is written on the canvas
     pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     pen.clearRect(0, 0, this.width, this.height);
-    if (!run || !moment) return;
+    if (!run || !snapshot) return;
     this.position = position;
     const time = this.time(position);
-    const paths = run.window(Math.max(moment.step, 1))?.paths;
+    const paths = run.window(Math.max(snapshot.step, 1))?.paths;
     this.places.length = run.size;
     for (let node = 0; node < run.size; node += 1) {
       const { x, y } = this.place(node, time, paths);
@@ -177,10 +177,10 @@ export class Stage {
   }
 
   drawLinks() {
-    const { pen, colour, moment, places } = this;
+    const { pen, colour, snapshot, places } = this;
     const ends = [];
     pen.beginPath();
-    for (const link of moment.links) {
+    for (const link of snapshot.links) {
       const cut = link.indexOf("-");
       const one = +link.slice(0, cut);
       const other = +link.slice(cut + 1);
@@ -198,7 +198,7 @@ export class Stage {
     if (this.run.about.driven) {
       pen.beginPath();
       for (const link of this.run.links) {
-        if (moment.links.has(link)) continue;
+        if (snapshot.links.has(link)) continue;
         const [one, other] = link.split("-").map(Number);
         pen.moveTo(places[one].x, places[one].y);
         pen.lineTo(places[other].x, places[other].y);
@@ -218,13 +218,13 @@ export class Stage {
       pen.stroke();
     }
     this.ends = ends;
-    if (moment.variables.length) this.drawDirections(ends);
+    if (snapshot.variables.length) this.drawDirections(ends);
   }
 
   // Arrows: downhill where nodes have heights, else along the variable that leads to the token.
   drawDirections(ends) {
-    const { pen, colour, moment, places, r } = this;
-    const { variables } = moment;
+    const { pen, colour, snapshot, places, r } = this;
+    const { variables } = snapshot;
     pen.fillStyle = colour.edge;
     pen.beginPath();
     if (Array.isArray(variables[0].height)) {
@@ -247,10 +247,10 @@ export class Stage {
   }
 
   drawNodes() {
-    const { pen, colour, moment, places, r, run } = this;
+    const { pen, colour, snapshot, places, r, run } = this;
     const waiting = new Map();
     const inside = new Map();
-    for (const client of moment.clients.values()) {
+    for (const client of snapshot.clients.values()) {
       if (client.entered >= 0) inside.set(client.node, (inside.get(client.node) ?? 0) + client.want);
       else {
         const known = waiting.get(client.node);
@@ -258,8 +258,8 @@ export class Stage {
       }
     }
     const big = r >= 9;
-    const acted = run.lines(moment.step)[0]?.node ?? -1;
-    for (const node of moment.tokens.keys()) {
+    const acted = run.lines(snapshot.step)[0]?.node ?? -1;
+    for (const node of snapshot.tokens.keys()) {
       const at = places[node];
       if (!at) continue;
       pen.beginPath();
@@ -321,11 +321,11 @@ export class Stage {
   }
 
   drawNode(node, held, waits, acted) {
-    const { pen, colour, moment, r, run } = this;
+    const { pen, colour, snapshot, r, run } = this;
     const at = this.places[node];
     pen.beginPath();
     pen.arc(at.x, at.y, r, 0, 7);
-    pen.globalAlpha = moment.gone.has(node) ? 0.35 : 1;
+    pen.globalAlpha = snapshot.gone.has(node) ? 0.35 : 1;
     pen.fillStyle = held ? colour.inside : waits ? colour["waiting-soft"] : colour.node;
     pen.fill();
     pen.lineWidth = acted ? 3.5 : 2;
@@ -350,7 +350,7 @@ export class Stage {
     const small = Math.max(10, Math.min(r * 0.56, 15 * this.type));
     pen.font = `650 ${Math.round(small)}px system-ui, sans-serif`;
     const up = Math.max(r * 0.86, small * 0.75 + r * 0.35 + 1); // badges leave the name free
-    if (moment.tokens.has(node) && run.permits > 1) this.badge(at.x + r * 0.86, at.y + up, String(moment.free.get(node) ?? 0), colour.token, colour.surface, small);
+    if (snapshot.tokens.has(node) && run.permits > 1) this.badge(at.x + r * 0.86, at.y + up, String(snapshot.free.get(node) ?? 0), colour.token, colour.surface, small);
     if (waits) this.badge(at.x + r * 0.86, at.y - up, (waits.want > 1 ? `${waits.want}×` : "") + `p${waits.priority}` + (waits.count > 1 ? ` +${waits.count - 1}` : ""), colour.waiting, colour.surface, small);
     if (held && run.permits > 1) this.badge(at.x - r * 0.86, at.y - up, String(held), colour.surface, colour.inside, small, colour.inside);
   }
@@ -373,9 +373,9 @@ export class Stage {
   }
 
   drawMessages() {
-    const { pen, colour, moment, places, position, run, r } = this;
+    const { pen, colour, snapshot, places, position, run, r } = this;
     this.spots = [];
-    const big = r >= 9 && moment.flying.size <= 60;
+    const big = r >= 9 && snapshot.flying.size <= 60;
     const drawn = [];
     for (const [a, b, way] of this.ways()) {
       const dx = b.x - a.x;
@@ -390,14 +390,14 @@ export class Stage {
 
   // The messages on their way, by sender and receiver, those in front first.
   ways() {
-    const { moment, places, position, run } = this;
+    const { snapshot, places, position, run } = this;
     const ways = new Map();
-    for (const message of moment.flying.values()) {
+    for (const message of snapshot.flying.values()) {
       const key = message.from * run.size + message.to;
       if (!places[message.from] || !places[message.to]) continue;
       let way = ways.get(key);
       if (!way) ways.set(key, (way = [places[message.from], places[message.to], []]));
-      const arrives = run.arrival(Math.max(moment.step, 1), message.id);
+      const arrives = run.arrival(Math.max(snapshot.step, 1), message.id);
       let part;
       if (run.about.driven) {
         // by hand nobody knows yet when it will arrive: it waits on its way
@@ -412,9 +412,9 @@ export class Stage {
   }
 
   drawMessage(a, { dx, dy, length, gap }, { message, part }, big) {
-    const { pen, colour, moment } = this;
+    const { pen, colour, snapshot } = this;
     const along = gap + (1 - 2 * gap) * part;
-    const direct = moment.links.has(pair(message.from, message.to));
+    const direct = snapshot.links.has(pair(message.from, message.to));
     const aside = (big ? 9 : 3) + (direct ? 0 : Math.sin(along * Math.PI) * Math.min(40, length * 0.15));
     const x = a.x + dx * along - (dy / length) * aside;
     const y = a.y + dy * along + (dx / length) * aside;
@@ -480,7 +480,7 @@ export class Stage {
 
   // How wide a node is, with the ring around who has the token.
   around(node) {
-    return this.moment.tokens.has(node) ? (this.r + Math.max(5, this.r * 0.42)) * 1.9 : this.r * 1.8;
+    return this.snapshot.tokens.has(node) ? (this.r + Math.max(5, this.r * 0.42)) * 1.9 : this.r * 1.8;
   }
 
   // What is under the pointer: a message, a node or a link.

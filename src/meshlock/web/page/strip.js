@@ -79,7 +79,7 @@ export class Strip {
     const bars = [];
     const arrows = [];
     const marks = [];
-    for (const [number, node, want, priority, asked, entered] of window.moment.clients) clients.set(number, { node, want, priority, asked: Math.max(asked, window.first - 1), entered: entered < 0 ? -1 : Math.max(entered, window.first - 1) });
+    for (const [number, node, want, priority, asked, entered] of window.snapshot.clients) clients.set(number, { node, want, priority, asked: Math.max(asked, window.first - 1), entered: entered < 0 ? -1 : Math.max(entered, window.first - 1) });
     const close = (client, step) => {
       if (client.entered < 0) bars.push({ ...client, from: client.asked, to: step, held: false });
       else {
