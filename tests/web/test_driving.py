@@ -141,14 +141,14 @@ def test_what_is_chosen_for_another_run_stays_while_the_pane_is_drawn_anew(page)
     assert page.evaluate("document.activeElement.id") == "try-nodes"
 
 
-def test_deeds_are_done_one_after_the_other_and_none_is_lost(page):
+def test_actions_are_done_one_after_the_other_and_none_is_lost(page):
     asks = ", ".join(f"meshlock.driving.do({{ do: 'ask', node: {node} }})" for node in (3, 4, 5))
     assert page.evaluate(f"Promise.all([{asks}])") == [True, True, True]
     until(page, "meshlock.shown === meshlock.run.steps")
     assert page.evaluate("meshlock.stage.snapshot.clients.size") == 3
 
 
-def test_a_deed_does_not_reach_a_run_that_was_opened_meanwhile(page):
+def test_an_action_does_not_reach_a_run_that_was_opened_meanwhile(page):
     action = "{ do: 'ask', node: 3 }"
     done = (
         f"[meshlock.driving.do({action}), meshlock.driving.start(), meshlock.driving.do({action})]"
