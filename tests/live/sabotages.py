@@ -224,20 +224,22 @@ honest_change = Autopilot.change
 ADAPTERS = [
     Sabotage(
         "tells-no-client",
-        "a client is not told that its lease is lost",
+        "a client is not notified that its lease is lost",
         [(Pool, "revoke", revoke_silently)],
     ),
     Sabotage(
-        "layer-tells-nobody", "leases run out without a word", [(members, "Layer", NeverTells)]
+        "layer-tells-nobody",
+        "leases expire without a notification",
+        [(members, "Layer", NeverTells)],
     ),
     Sabotage(
         "deadline-too-late",
-        "clients are told a deadline a quarter of a lease too late",
+        "clients are given a deadline a quarter of a lease too late",
         [(Members, "until", until_and_more)],
     ),
     Sabotage(
         "waits-for-no-disk",
-        "what stands behind a promise leaves before it is on disk",
+        "messages that depend on a promise are sent before it is on disk",
         [(Disk, "pass_on", wait_for_no_disk)],
         "live/test_slow_disk.py::test_who_cannot_write_its_promise_down_lets_nobody_in_and_no_fence_comes_again",
     ),
@@ -248,29 +250,29 @@ ADAPTERS = [
     ),
     Sabotage(
         "full-disk-is-fine",
-        "a promise that the disk did not take is sent all the same",
+        "a promise that could not be written is sent all the same",
         [(Promises, "write", write_what_fails)],
         "live/test_slow_disk.py::test_who_cannot_write_its_promise_down_lets_nobody_in_and_no_fence_comes_again",
     ),
     Sabotage(
         "ageless-messages",
-        "the way of a token is not counted",
+        "the travel time of a token is not counted",
         [(Pool, "deliver", deliver_without_age)],
     ),
     Sabotage(
         "releases-nothing",
-        "what a client releases stays out",
+        "permits that a client releases stay in the ledger",
         [(Pool, "leave", keep_after_release)],
     ),
     Sabotage(
         "forgets-who-gave-up",
-        "a client that gave up is let in, and nobody releases",
+        "a client that withdrew its request is granted permits, and nobody releases them",
         [(Pool, "withdraw", withdraw_nothing)],
     ),
-    Sabotage("no-drift", "clocks are taken to be right", [(members, "DRIFT", 0.0)]),
+    Sabotage("no-drift", "clocks are taken to run at the same rate", [(members, "DRIFT", 0.0)]),
     Sabotage(
         "takes-repeats",
-        "a link takes messages again",
+        "a link accepts messages twice",
         [(Session, "take", take_repeats)],
         "live/test_session.py::test_gaps_and_impossible_acknowledgements_are_faults",
     ),
@@ -282,7 +284,7 @@ ADAPTERS = [
     ),
     Sabotage(
         "gives-the-rest-away",
-        "a client that releases a part of its permits has released all",
+        "a client that releases a part of its permits releases all",
         [(Pool, "release_some", release_the_whole)],
     ),
     Sabotage(
@@ -297,13 +299,13 @@ ADAPTERS = [
     ),
     Sabotage(
         "ignores-priority",
-        "all are as urgent",
+        "all requests have the same priority",
         [(Pool, "submit", ask_alike)],
         "live/test_order.py",
     ),
     Sabotage(
         "makes-it-again",
-        "a restarted maker makes the pool instead of going on with it",
+        "a restarted founder makes the pool again instead of rejoining it",
         [(Pool, "remember", remember_nothing)],
         "live/test_new_pools.py::test_the_maker_comes_back_to_what_it_made",
     ),
@@ -315,7 +317,7 @@ ADAPTERS = [
     ),
     Sabotage(
         "reads-other-pools",
-        "messages of another pool of that name are read",
+        "messages of another pool with the same name are accepted",
         [(Pool, "receive", receive_anything)],
         "live/test_new_pools.py::test_messages_of_another_pool_of_that_name_are_not_read",
     ),
@@ -339,7 +341,7 @@ ADAPTERS = [
     ),
     Sabotage(
         "sends-to-another-life",
-        "what was for a process that is gone goes to its successor",
+        "messages for a process that ended are delivered to its successor",
         [(Session, "meet", meet_without_looking)],
         "live/test_session.py::test_a_process_that_forgot_is_not_sent_what_its_former_life_may_have_had",
     ),
@@ -348,7 +350,7 @@ ADAPTERS = [
         "a member that stays away is not replaced",
         [(Autopilot, "change", replace_nobody)],
     ),
-    Sabotage("stays-alone", "members never grow", [(Autopilot, "change", stay_alone)]),
+    Sabotage("stays-alone", "no node becomes a member", [(Autopilot, "change", stay_alone)]),
     Sabotage(
         "counts-who-forgot",
         "a member that has forgotten who the members are has a vote",

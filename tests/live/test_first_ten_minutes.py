@@ -194,7 +194,7 @@ def story(north: Terminal, south: Terminal, east: Terminal) -> None:
                 and sorted(east.says("pool", "members", "gpus").split()) == members
             )
         )
-    with step("kill -9 the maker; its GPU is back (leases of 5 s)"):
+    with step("kill -9 the founder; its GPU is back (leases of 5 s)"):
         north.agent.send_signal(signal.SIGKILL)
         north.agent.wait()
         again = east.uses("--timeout", f"{LIMIT}")

@@ -65,7 +65,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         ARBITER,
         "counts-heads",
-        "a member counts whom it has granted, not how many permits",
+        "a member counts the requests that it has granted, not their permits",
         nodes_of(CountsHeads),
         Case(3, "complete", "0:2 1:2", permits=3),
         breaks="safety",
@@ -74,7 +74,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         ARBITER,
         "never-asks-back",
-        "a member does not ask its permits back for an earlier request",
+        "a member does not recall permits for an earlier request",
         nodes_of(NeverAsksBack),
         Case(3, "complete", "0 1 2"),
         breaks="served",
@@ -83,7 +83,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         ARBITER,
         "yields-while-inside",
-        "a site that is in gives permits back when it is asked to",
+        "a site that is inside yields permits when it receives INQUIRE",
         nodes_of(YieldsWhileInside),
         Case(3, "complete", "0 1 2"),
         breaks="safety",
@@ -92,7 +92,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         ARBITER,
         "forgets-who-yields",
-        "a member that has its permits back does not line up who gave them",
+        "a member whose permits were yielded does not queue the site that yielded them",
         nodes_of(ForgetsWhoYields),
         Case(3, "complete", "0 1 2"),
         breaks="served",
@@ -101,7 +101,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         ARBITER,
         "serves-nobody-after-a-release",
-        "a member whose permits come back does not grant them to the next",
+        "a member whose permits are released does not grant them to the next request",
         nodes_of(ServesNobodyAfterARelease),
         Case(3, "complete", "0 1"),
         breaks="served",

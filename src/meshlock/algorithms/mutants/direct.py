@@ -123,7 +123,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         DIRECT,
         "lets-the-small-pass",
-        "whoever fits into the free permits goes first, whatever its rank",
+        "a request that fits into the free permits goes first, whatever its rank",
         nodes_of(LetsTheSmallPass),
         Case(3, "complete", "0:1@1 0:1@1 1:2@9 2:1@1", permits=2, clients=2),
         breaks="order",

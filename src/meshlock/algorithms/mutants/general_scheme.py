@@ -142,7 +142,7 @@ def mutants_of(instance: str, nodes: int, topology: str, deaths: list[Death]) ->
         ),
         "l": (
             "keeps-the-loan",
-            "a borrower does not give the token back to the lender",
+            "a borrower does not return the token to the lender",
             KeepsTheLoan,
             others,
         ),
@@ -197,7 +197,7 @@ def last_in_first_out(instance: str, steps: int) -> Mutant:
     return Mutant(
         origin,
         "last-in-first-out",
-        "who asked last is served first, so two can keep a third one out for ever",
+        "the latest request is served first, so two nodes can starve a third",
         nodes_of(origin, LastInFirstOut),
         Case(4, "star", "1 2 3", repeat=True),
         breaks="liveness",

@@ -76,7 +76,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         GOSCINSKI,
         "forgets-who-asked-meanwhile",
-        "a site that leaves does not add to the queue those who asked while it was in",
+        "a site that leaves does not add to the queue those who asked while it was inside",
         nodes_of(ForgetsWhoAskedMeanwhile),
         Case(2, "complete", "0:1@1 1:1@1"),
         breaks="served",

@@ -60,7 +60,7 @@ class SwallowsUpdatesOfItsFront(JiangNode):
 
 
 class DoesNotLookAgain(JiangNode):
-    """J5: permits that come back are counted, and nobody looks whether they suffice now."""
+    """J5: permits that are released are counted, but no waiting request is checked against them."""
 
     def receive(self, message: Message) -> None:
         if isinstance(message, Release) and self.holder:
@@ -98,7 +98,7 @@ class KeepsADeadNext(JiangNode):
 
 
 class TellsOnlyRises(JiangNode):
-    """J9: when the front of the queue falls, whoever holds our request is not told."""
+    """J9: a front of the queue that becomes less urgent is not announced to the next."""
 
     def pursue(self) -> None:
         fallen = self.told and len(self.queue) > 0 and self.queue.first().rank < self.told[1]
@@ -203,7 +203,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         JIANG,
         "j2-forgets-itself-when-overtaken",
-        "a holder from which a higher request takes the token asks for it back but forgets why",
+        "a holder that loses the token to a higher request asks for it again but forgets for whom",
         nodes_of(ForgetsItselfWhenOvertaken),
         Case(3, "line", "0:1@9 1:2@5 2:1@9", permits=2),
         breaks="served",
@@ -230,7 +230,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         JIANG,
         "j5-does-not-look-again",
-        "permits that come back are counted, and nobody looks whether they suffice now",
+        "permits that are released are counted, but no waiting request is checked against them",
         nodes_of(DoesNotLookAgain),
         Case(2, "line", "0:1@9 1:2@5", permits=2),
         breaks="served",
@@ -248,7 +248,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         JIANG,
         "j7-keeps-a-dead-next",
-        "the only link fails, and the request is thought to be where it was",
+        "the only link fails, and the request is still taken to be at that neighbour",
         nodes_of(KeepsADeadNext),
         Case(3, "line", "0:1@1 2:1@5", changes=["up 0-2", "down 1-2"]),
         breaks="served",
@@ -257,7 +257,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         JIANG,
         "j8-thinks-links-need-no-order",
-        "the algorithm as it is, on links where the token may be overtaken",
+        "the algorithm unchanged, on links where the token may be overtaken",
         nodes_of(JiangNode),
         Case(4, "star", "1:1@9 2:1@5 3:1@1"),
         breaks="served",
@@ -267,7 +267,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         JIANG,
         "j9-tells-only-rises",
-        "when the front of the queue falls, whoever holds our request is not told",
+        "a front of the queue that becomes less urgent is not announced to the next",
         nodes_of(TellsOnlyRises),
         Case(5, "edges:0-1,1-2,1-3,0-4,2-4", "0:1@1 3:1@1 2:1@9 4:1@5", changes=["down 1-2"]),
         breaks="order",
@@ -312,7 +312,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         JIANG,
         "does-not-ask-back",
-        "the token is passed on and not asked back for those that still wait",
+        "the token is passed on and not requested again for those that still wait",
         nodes_of(DoesNotAskBack),
         Case(3, "edges:0-1,0-2", "0:1@1 1:1@5 2:1@3"),
         breaks="served",
@@ -321,7 +321,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         JIANG,
         "stays-where-it-was",
-        "a node that receives the token does not go below the giver",
+        "a node that receives the token does not go below its sender",
         nodes_of(StaysWhereItWas),
         Case(3, "line", "0:1@1 1:1@1 2:1@1"),
         breaks="downhill",
@@ -330,7 +330,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         JIANG,
         "takes-a-late-giver-for-a-neighbour",
-        "a token that arrives late makes its giver a neighbour, although the link is down",
+        "a token that arrives late makes its sender a neighbour, although the link is down",
         nodes_of(TakesALateGiverForANeighbour),
         Case(2, "line", "1:1@1", changes=["down 0-1", "up 0-1"], failures="custody"),
         breaks="neighbours",

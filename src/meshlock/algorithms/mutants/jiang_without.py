@@ -30,7 +30,7 @@ from meshlock.errors import Refused
 PREFIX = "jiang/without-"
 
 UNDONE: dict[str, str] = {
-    "R1": "permits that come back are counted, and nobody looks whether they suffice now",
+    "R1": "permits that are released are counted, but no waiting request is checked against them",
     "R2": "a waiting holder gives the token to whoever asks and forgets its own request, one "
     "that is inside gives it to nobody, and the token moves even if no permit is free",
     "R3": "a REQUEST is added to the queue though its sender has an entry there",
@@ -40,10 +40,10 @@ UNDONE: dict[str, str] = {
     "R6": "the last link fails, and the request is thought to be where it was, and permits that "
     "cannot be sent are lost",
     "R7": "a node that gets the token still has as next the neighbour that it asked",
-    "R8": "what a neighbour said before it got the token from us is believed",
+    "R8": "what a neighbour sent before it received the token from us is believed",
     "R9": "a token that moves is announced to all neighbours",
     "R10": "a request that moves elsewhere is not withdrawn where it was",
-    "R11": "a token that comes back does not answer those who called for it meanwhile",
+    "R11": "a token that comes back does not serve those who requested it meanwhile",
 }
 """What each repair's absence means, in a sentence."""
 

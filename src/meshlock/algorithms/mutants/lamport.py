@@ -55,7 +55,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         LAMPORT,
         "no-tie-break",
-        "of two requests with one stamp each site believes its own to be older",
+        "of two requests with the same timestamp each site takes its own for the older one",
         nodes_of(NoTieBreak),
         Case(2, "complete", "0 1"),
         breaks="safety",
@@ -82,7 +82,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         LAMPORT,
         "clock-does-not-jump",
-        "a site's clock does not jump beyond the stamps of what comes in",
+        "a site's clock does not advance beyond the timestamps of messages that it receives",
         nodes_of(ClockDoesNotJump),
         Case(2, "complete", "0 0 1"),
         breaks="safety",
@@ -91,7 +91,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         LAMPORT,
         "forgets-who-asks-meanwhile",
-        "a site that is in acknowledges requests but does not queue them",
+        "a site that is inside acknowledges requests but does not queue them",
         nodes_of(ForgetsWhoAsksMeanwhile),
         Case(2, "complete", "0 0 1"),
         breaks="safety",

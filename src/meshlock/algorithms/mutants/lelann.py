@@ -50,7 +50,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         LELANN,
         "passes-on-before-leaving",
-        "a site passes the token on as soon as its client is in",
+        "a site passes the token on as soon as its client has entered",
         nodes_of(PassesOnBeforeLeaving),
         Case(3, "ring", "0 1"),
         breaks="conservation",

@@ -92,7 +92,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         MAEKAWA,
         "without-sanders",
-        "who was first in line is not told that an earlier request has come before it",
+        "a site whose request was first is not notified that an earlier one goes before it",
         nodes_of(WithoutSanders),
         Case(4, "complete", "0 1 2 3"),
         breaks="served",
@@ -101,7 +101,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         MAEKAWA,
         "forgets-who-yields",
-        "a member that has its vote back does not line up the one who gave it",
+        "a member whose vote was yielded does not queue the site that yielded it",
         nodes_of(ForgetsWhoYields),
         Case(3, "complete", "0 1 2"),
         breaks="served",
@@ -110,7 +110,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         MAEKAWA,
         "votes-once",
-        "a member set free by RELEASE does not vote for the next in line",
+        "a member that receives RELEASE does not vote for the next in its queue",
         nodes_of(VotesOnce),
         Case(3, "complete", "0 1"),
         breaks="served",
@@ -119,7 +119,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         MAEKAWA,
         "yields-while-inside",
-        "a site that is in gives a vote back when it is asked to",
+        "a site that is inside yields a vote when it receives INQUIRE",
         nodes_of(YieldsWhileInside),
         Case(3, "complete", "0 1 2"),
         breaks="safety",

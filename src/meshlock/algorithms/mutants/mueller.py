@@ -66,7 +66,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         MUELLER,
         "stays-with-whoever-waits",
-        "a request stays with a site that waits, even if that is less urgent",
+        "a request stays with a waiting site, even if that one is less urgent",
         nodes_of(StaysWithWhoeverWaits),
         Case(4, "complete", "0:1@1 1:1@1 2:1@9 3:1@5"),
         breaks="order",
@@ -111,7 +111,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         MUELLER,
         "in-order-of-arrival",
-        "whoever comes lines up at the end of the queue",
+        "a new request goes to the end of the queue, whatever its priority",
         nodes_of(InOrderOfArrival),
         Case(3, "complete", "0:1@1 1:1@1 2:1@2"),
         breaks="order",

@@ -74,7 +74,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         NAIMI_TREHEL,
         "stays-the-root",
-        "a waiting root that has got a next does not make it its father, and loses it",
+        "a waiting root that has a next does not make it its father, and loses it",
         nodes_of(StaysTheRoot),
         Case(3, "complete", "0 1 2"),
         breaks="one-token",

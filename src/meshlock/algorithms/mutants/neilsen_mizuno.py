@@ -77,7 +77,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         NEILSEN_MIZUNO,
         "holds-while-inside",
-        "a site that is in still counts as holding an idle token",
+        "a site that is inside still counts as holding an idle token",
         nodes_of(HoldsWhileInside),
         Case(2, "line", "0 1"),
         breaks="conservation",

@@ -72,7 +72,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         RAYNAL,
         "counts-twice",
-        "K1: who asks again while we are in is told again, and thinks that we use twice as much",
+        "K1: a site that asks again while we are inside counts our permits twice",
         nodes_of(CountsTwice),
         Case(2, "complete", "0 1 1", permits=2, stay=[0]),
         breaks="served",
@@ -81,7 +81,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         RAYNAL,
         "starts-from-m",
-        "a new request forgets what others still owe, so that an old answer counts for a new one",
+        "a new request forgets outstanding answers, so that an old one counts for it",
         nodes_of(StartsFromM),
         Case(2, "complete", "0:1 0:2 1:1 1:2", permits=2),
         breaks="safety",
@@ -90,7 +90,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         RAYNAL,
         "ignores-numbers",
-        "whoever waits comes first, whatever the numbers: two wait for each other",
+        "a waiting site puts its own request first, whatever the numbers: two wait for each other",
         nodes_of(IgnoresNumbers),
         Case(2, "complete", "0 1"),
         breaks="served",
@@ -99,7 +99,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         RAYNAL,
         "answers-all-while-inside",
-        "a site that is in says that it uses nothing",
+        "a site that is inside says that it uses nothing",
         nodes_of(AnswersAllWhileInside),
         Case(2, "complete", "0 1"),
         breaks="safety",

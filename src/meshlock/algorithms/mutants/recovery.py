@@ -481,7 +481,7 @@ FIRST_TOKEN = "request 1, deliver REQUEST 1>0, deliver TOKEN 0>1"
 MUTANTS: list[Mutant] = [
     mutant(
         TakesTokensOfAFormerLife,
-        "a restarted node takes a token that was sent to its former life",
+        "a restarted node accepts a token that was sent to it before its restart",
         "one-token in 12",
         "requests=1,0 algorithm=jiang topology=line members=2 crashes=1 crashing=1 doubles=1 "
         "cuts=1 stale",
@@ -489,7 +489,7 @@ MUTANTS: list[Mutant] = [
     ),
     mutant(
         VouchesForAFormerLife,
-        "a restarted node vouches that a token never came, though its former life had it",
+        "a restarted node confirms that a token never arrived, though it had it before its restart",
         "one-token in 26",
         "requests=1,2 members=5 ticks=3 proposals=1 crashes=1 crashing=1 proposers=0 stay=2",
         f"{FIRST_TOKEN}, leave 1, request 2, deliver REQUEST 2>0, deliver REQUEST 0>1, "
@@ -499,7 +499,7 @@ MUTANTS: list[Mutant] = [
     ),
     mutant(
         ReturnsForAFormerLife,
-        "a restarted node returns at once what a command of its former life still uses",
+        "a restarted node returns at once permits that a command started before still uses",
         "ledger in 11",
         "requests=0 proposals=1 crashes=1 crashing=0 proposers=2 stay=0",
         "request 0, propose 2, deliver PROPOSE 2>0",
@@ -605,7 +605,7 @@ MUTANTS: list[Mutant] = [
     ),
     mutant(
         TakesBackAnUnacceptedToken,
-        "the sender of a token that is not acknowledged takes it back",
+        "the sender of a token that is not acknowledged uses it again",
         "one-token in 3",
         "requests=0,1",
     ),
@@ -623,19 +623,19 @@ MUTANTS: list[Mutant] = [
     ),
     mutant(
         NoMargin,
-        "who holds a lease by a slow clock counts as long as who waits by a right one",
+        "the holder of a lease counts as long on its slow clock as others on theirs",
         "one-token in 9",
         "requests=0 proposals=1 proposers=2 stay=0 slow_ticks=1 lease=1 wait=2",
     ),
     mutant(
         TakesATokenTwice,
-        "a token that was sent again because its receipt was late is taken again",
+        "a token that was resent because its receipt was late is accepted again",
         "ledger in 6",
         "requests=1 algorithm=jiang topology=line members=2 resends=1 cuts=1",
     ),
     mutant(
         SendsAgainForLonger,
-        "a token that is sent again gets a new lease",
+        "a token that is resent gets a new lease",
         "one-token in 12",
         "requests=2 algorithm=jiang topology=line members=1 others=2 proposals=1 resends=1 "
         "cuts=2 ticks=3",
@@ -669,7 +669,7 @@ MUTANTS: list[Mutant] = [
     ),
     mutant(
         ForgetsItsMembers,
-        "who the members are is not on disk, so after a restart the first ones count again",
+        "the members are not on disk, so after a restart the first ones count again",
         "one-token in 30",
         "requests=1 members=1 others=2 proposals=3 proposers=0 member_changes=add-1,add-2 "
         "crashes=1 crashing=0 stay=1",
@@ -695,13 +695,13 @@ MUTANTS: list[Mutant] = [
     ),
     mutant(
         GrantsWhileTooMuchIsOut,
-        "after k fell somebody is let in although more than that is out",
+        "after k was reduced, a client is granted permits although more than k are held",
         "safety in 8",
         "requests=0,0,0 members=2 permits=2 resizes=1 proposals=1 proposers=0 clients=3",
     ),
     mutant(
         FreesAllThatComesBack,
-        "after k fell, what comes back is free although it was too much",
+        "after k was reduced, released permits beyond k count as free",
         "conservation in 11",
         "requests=0,1 members=2 permits=2 resizes=1 proposals=1 proposers=0 stay=0",
     ),
@@ -719,7 +719,7 @@ MUTANTS: list[Mutant] = [
     ),
     mutant(
         StaysPaused,
-        "after k fell, nobody is let in even when enough came back",
+        "after k was reduced, nobody is granted permits even when enough were released",
         "served in 8",
         "requests=0,1 members=2 permits=2 resizes=1 proposals=1 proposers=0",
     ),
@@ -749,13 +749,13 @@ MUTANTS: list[Mutant] = [
     ),
     mutant(
         ServesTheLeastUrgent,
-        "clients ask the node inside with their priorities the wrong way round",
+        "clients ask the node inside with their priorities reversed",
         "order in 7",
         "requests=0:1@1,1:1@9,2:1@5",
     ),
     mutant(
         ReturnsByAmount,
-        "a RETURN names an amount, not a grant, so twice is twice",
+        "a RETURN names an amount, not a grant, so a repeated one counts twice",
         "conservation in 11",
         "requests=1 members=1 others=1 proposals=1 doubles=1",
         FIRST_TOKEN,
@@ -788,13 +788,13 @@ MUTANTS: list[Mutant] = [
     ),
     mutant(
         TakesPartInAnyLife,
-        "a restarted node takes part in an epoch that a former life of it was in",
+        "a restarted node takes part in an epoch that it was in before its restart",
         "served in 6",
         "requests=0,1 algorithm=jiang topology=line crashes=1 crashing=0",
     ),
     mutant(
         FoundsAgain,
-        "a restarted founder comes back as a newcomer, with a second token inside",
+        "a restarted founder comes back as a new node, with a second token inside",
         "served in 6",
         "requests=0,1 algorithm=jiang topology=line crashes=1 crashing=0",
     ),
@@ -807,13 +807,13 @@ MUTANTS: list[Mutant] = [
     ),
     mutant(
         TakesTokensOfAFailedLink,
-        "the sender takes a token back that was on a link that failed",
+        "the sender uses a token again that was on a link that failed",
         "one-token in 3",
         "requests=1 algorithm=jiang topology=line members=2 cuts=1",
     ),
     mutant(
         TakesTheFirstSlots,
-        "slots are counted from the first, whatever the ledger says is out",
+        "slots are counted from the first, whichever the ledger says are held",
         "slots in 4",
         "requests=0,1 permits=2 members=2 slots",
     ),

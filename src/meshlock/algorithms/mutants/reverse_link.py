@@ -66,7 +66,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         REVERSE_LINK,
         "does-not-ask-back",
-        "the token is passed on and not asked back for those that still wait",
+        "the token is passed on and not requested again for those that still wait",
         nodes_of(DoesNotAskBack),
         Case(3, "star", "0 1 2"),
         breaks="served",
@@ -84,7 +84,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         REVERSE_LINK,
         "gives-it-away-inside",
-        "a node whose client is in passes the token to whoever asks",
+        "a node whose client is inside passes the token to whoever asks",
         nodes_of(GivesItAwayInside),
         Case(2, "line", "0 1"),
         breaks="conservation",
@@ -102,7 +102,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         REVERSE_LINK,
         "does-not-climb",
-        "a node without a way down tells its height but does not raise it",
+        "a node without a lower neighbour sends its height but does not raise it",
         nodes_of(DoesNotClimb),
         Case(3, "complete", "0 2", changes=["down 0-2"]),
         breaks="downhill",
@@ -111,7 +111,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         REVERSE_LINK,
         "stays-where-it-was",
-        "a node that receives the token does not go below the giver",
+        "a node that receives the token does not go below its sender",
         nodes_of(StaysWhereItWas),
         Case(3, "line", "0 1 2"),
         breaks="downhill",

@@ -51,7 +51,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         RICART_AGRAWALA,
         "too-polite",
-        "of two requests with one number each site lets the other go first",
+        "of two requests with the same number each site lets the other go first",
         nodes_of(TooPolite),
         Case(2, "complete", "0 1"),
         breaks="safety",
@@ -60,7 +60,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         RICART_AGRAWALA,
         "too-stubborn",
-        "of two requests with one number each site goes first",
+        "of two requests with the same number each site goes first",
         nodes_of(TooStubborn),
         Case(2, "complete", "0 1"),
         breaks="served",
@@ -87,7 +87,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         RICART_AGRAWALA,
         "replies-while-inside",
-        "a site that is in replies at once",
+        "a site that is inside replies at once",
         nodes_of(RepliesWhileInside),
         Case(2, "complete", "0 1"),
         breaks="safety",

@@ -70,7 +70,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         SANDERS,
         "asks-its-group-only",
-        "sites of two groups neither ask each other nor tell a third",
+        "sites of two groups neither ask each other nor inform a third",
         nodes_of(AsksItsGroupOnly),
         Case(4, "complete", "0 2"),
         breaks="safety",
@@ -88,7 +88,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         SANDERS,
         "binds-itself-to-nobody",
-        "a site goes on granting, though it will be told when the first has left",
+        "a site goes on granting, though it will be informed when the first has left",
         nodes_of(BindsItselfToNobody),
         Case(3, "complete", "0 1", options=QUORUMS),
         breaks="safety",
@@ -97,7 +97,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         SANDERS,
         "binds-itself-to-all",
-        "a site waits to be told by one that will not tell it",
+        "a site waits for a message from one that will not send it",
         nodes_of(BindsItselfToAll),
         Case(3, "complete", "0 1", options=AGREED),
         breaks="served",
@@ -106,7 +106,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         SANDERS,
         "tells-nobody-else",
-        "a site that leaves tells only itself",
+        "a site that leaves informs only itself",
         nodes_of(TellsNobodyElse),
         Case(2, "complete", "0 1"),
         breaks="served",
@@ -115,7 +115,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         SANDERS,
         "waits-for-failed",
-        "I2: a site keeps its own grant until it is told FAILED, which nobody does",
+        "I2: a site keeps its own grant until it receives FAILED, which nobody sends",
         nodes_of(WaitsForFailed),
         Case(2, "complete", "0 1", options=AGREED),
         breaks="served",
@@ -124,7 +124,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         SANDERS,
         "fails-nobody",
-        "nobody is told that it cannot enter yet, so nobody gives a grant back",
+        "FAILED is not sent, so nobody yields a grant",
         nodes_of(FailsNobody),
         Case(4, "complete", "0 1 2", options=QUORUMS),
         breaks="served",

@@ -80,7 +80,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         SINGHAL,
         "no-asking-back",
-        "a requesting site does not ask those of whose requests it learns",
+        "a requesting site does not ask the sites whose requests it receives",
         nodes_of(NoAskingBack),
         Case(3, "complete", "0 1 2"),
         breaks="served",
@@ -89,7 +89,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         SINGHAL,
         "ignores-the-tokens-news",
-        "a site does not ask back those whose requests the token has overtaken (S5 undone)",
+        "a site does not ask the sites whose requests the token has overtaken (S5 undone)",
         nodes_of(IgnoresTheTokensNews),
         Case(3, "complete", "0 1 2 0 1 2"),
         breaks="served",
@@ -107,7 +107,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         SINGHAL,
         "believes-old-news",
-        "on leaving, the older of two guesses is kept",
+        "on leaving, the older of two states of a site is kept",
         nodes_of(BelievesOldNews),
         Case(3, "complete", "0 1 2"),
         breaks="served",

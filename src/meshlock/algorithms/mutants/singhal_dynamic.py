@@ -79,7 +79,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         SINGHAL_DYNAMIC,
         "does-not-ask-back",
-        "who gives a permission back that it had from before does not ask for it again",
+        "a site that returns a permission that it already had does not ask for it again",
         nodes_of(DoesNotAskBack),
         Case(3, "complete", "0 1 2"),
         breaks="safety",
@@ -88,7 +88,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         SINGHAL_DYNAMIC,
         "forgets-to-whom-it-gave-way",
-        "who answers does not put the asker into its request set",
+        "a site that replies does not put the requester into its request set",
         nodes_of(ForgetsToWhomItGaveWay),
         Case(2, "complete", "0 1"),
         breaks="safety",
@@ -106,7 +106,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         SINGHAL_DYNAMIC,
         "owes-nothing",
-        "who leaves does not answer those who asked meanwhile",
+        "a site that leaves does not reply to those who asked meanwhile",
         nodes_of(OwesNothing),
         Case(2, "complete", "0 1"),
         breaks="served",
@@ -115,7 +115,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         SINGHAL_DYNAMIC,
         "answers-while-executing",
-        "who is in answers an earlier request that arrives late",
+        "a site that is inside replies to an earlier request that arrives late",
         nodes_of(AnswersWhileExecuting),
         Case(2, "complete", "0 0 1"),
         breaks="safety",
@@ -124,7 +124,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         SINGHAL_DYNAMIC,
         "ignores-numbers",
-        "whoever waits comes first, whatever the numbers: two wait for each other",
+        "a waiting site puts its own request first, whatever the numbers: two wait for each other",
         nodes_of(IgnoresNumbers),
         Case(3, "complete", "0 1 2"),
         breaks="served",

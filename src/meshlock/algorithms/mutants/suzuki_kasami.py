@@ -79,7 +79,7 @@ MUTANTS: list[Mutant] = [
     Mutant(
         SUZUKI_KASAMI,
         "forgets-who-asked-meanwhile",
-        "a site that leaves does not add to the queue those who asked while it was in",
+        "a site that leaves does not add to the queue those who asked while it was inside",
         nodes_of(ForgetsWhoAskedMeanwhile),
         Case(2, "complete", "0 1"),
         breaks="served",

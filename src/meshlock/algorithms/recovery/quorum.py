@@ -270,7 +270,7 @@ class Quorum(Conclusions):
     def fits(self, config: Config) -> bool:
         """Members and permits of an epoch are the same everywhere, but at birth from files. Who
         knows no members yet has nothing against any: a pool that is made anew waits before its
-        first epoch, and its maker is its member all the while."""
+        first epoch, and its founder is its member all the while."""
         mine = self.config
         if config.epoch == mine.epoch and len(config.members) > 0 and len(mine.members) > 0:
             return config == mine

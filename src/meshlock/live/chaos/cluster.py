@@ -91,14 +91,14 @@ class Cluster:
 
     async def grow(self) -> None:
         """Until all are members. Who restarts only joins: the pool was made once."""
-        maker = self.agents[self.plan.nodes[0]]
+        founder = self.agents[self.plan.nodes[0]]
         end = now() + GROWTH * self.plan.lease
         while now() < end:
-            status = await maker.status()
+            status = await founder.status()
             if status is not None and len(status.get("members", ())) == len(self.plan.nodes):
                 break
             await asyncio.sleep(self.plan.lease / 10)
-        maker.pool = {}
+        founder.pool = {}
 
     async def close(self) -> None:
         for slot in self.slots:

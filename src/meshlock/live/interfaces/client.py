@@ -48,8 +48,8 @@ MOST_OWED = 32
 
 
 def connect(socket: str | None = None) -> BlockingClient:
-    """Be a client of the agent that answers at this socket, or at ``$MESHLOCK_SOCKET``, or where
-    agents answer unless told otherwise.
+    """Be a client of the agent that answers at this socket; default: ``$MESHLOCK_SOCKET``, or the
+    agent's default socket.
 
     With ``with meshlock.connect() as agent:`` all permits go back at the end of the block, else
     when the client is closed or the process ends. :class:`meshlock.Refused` says why there is

@@ -202,9 +202,9 @@ class Asker(msgspec.Struct):
 
 
 class Picture(msgspec.Struct):
-    """``free`` and ``held`` are never more than there is; null where nobody has told, and ``why``
-    says why. ``surplus``: out besides, since the pool was made smaller. Of many who hold or wait
-    the first are listed; ``queued``: how many wait."""
+    """``free`` and ``held`` are never more than ``permits``; null if unknown, and ``why`` says why.
+    ``surplus``: permits held beyond these, since the pool was made smaller. Of many holders and
+    waiting requests the first are listed; ``queued``: how many wait."""
 
     permits: int
     token: str | None

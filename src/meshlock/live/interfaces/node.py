@@ -387,7 +387,7 @@ class Node:
             pool.adopt(configuration, founding=True)
 
     async def found_later(self, pool: Pool, configuration: PoolConfiguration) -> None:
-        """Make the pool unless a peer knows it: a maker that restarts must join instead. Before
+        """Make the pool unless a peer knows it: a founder that restarts must join instead. Before
         anything is granted all neighbours must have said that they know no other: of several that
         make it at the same time one stays."""
         mesh = self.mesh

@@ -1,11 +1,11 @@
-"""How neighbours of a node come to share a pool: they tell each other its configuration.
+"""How neighbours of a node come to share a pool: they send each other its configuration.
 
 Two separate pools of one name must never mix. Of two that meet one gives way, if nobody has been
-granted anything of it and its maker is its only member: the one that is used stays, or of two that
-nobody has used the one with the lower identity. Only its maker can withdraw a pool; who else hears
-of the rival passes it on, and follows when the maker has withdrawn. Two pools that have both been
-used refuse each other, and say so. What is said is said once per link and news, so that no
-disagreement becomes a storm.
+granted anything of it and its founder is its only member: the one that is used stays, or of two
+that nobody has used the one with the lower identity. Only its founder can withdraw a pool; another
+node that receives the rival's configuration passes it on, and follows when the founder has
+withdrawn. Two pools that have both been used refuse each other, and say so. Each is sent once per
+link and change, so that no disagreement becomes a storm.
 
 That a pool is over, withdrawn or reset, is not believed of one that was used while we reach a
 quorum of its members, who do not say so themselves, or did a lease ago: nobody else ends a pool.
@@ -50,7 +50,7 @@ BETWEEN_LINES = 60.0
 
 class News(msgspec.Struct, array_like=True, frozen=True):
     """A pool, whether anything of it was granted as far as is known, and which pools of its name
-    their makers have withdrawn."""
+    their founders have withdrawn."""
 
     configuration: PoolConfiguration
     used: bool

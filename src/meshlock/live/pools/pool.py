@@ -63,7 +63,7 @@ FAREWELL = 3.0
 
 
 class Pool(Adapter, AnyPool):
-    """A named set of k permits, shared by all nodes that have heard of it.
+    """A named set of k permits, and the nodes that share them.
 
     Do not make one yourself: ask :meth:`meshlock.Node.pool` for it.
     """

@@ -151,7 +151,7 @@ def founded(
 
 def made_now(
     pool: str,
-    maker: str,
+    founder: str,
     permits: int,
     algorithm: str | None,
     options: dict[str, str],
@@ -170,7 +170,7 @@ def made_now(
         entry.name,
         settled,
         permits,
-        maker,
+        founder,
         secrets.randbits(48),
         lease=int(limits.lease(lease) * 1_000_000),
         most_members=limits.whole(limits.MEMBERS, most, "most_members"),
