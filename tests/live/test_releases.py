@@ -5,7 +5,7 @@ import asyncio
 import virtual
 
 from meshlock import Node
-from waiting import LIMIT, eventually
+from waiting import LIMIT, a_while, eventually
 
 
 def requests(*nodes: Node) -> int:
@@ -27,7 +27,7 @@ def test_who_asks_again_at_once_has_its_request_go_along_with_the_token() -> Non
             async def client(node: Node) -> None:
                 for _ in range(100):
                     async with node.pools["docks"].acquire(timeout=LIMIT):
-                        await asyncio.sleep(0.1)  # meanwhile the other one waits
+                        await a_while(0.1)  # meanwhile the other one waits
 
             await asyncio.gather(client(a), client(b))
             assert requests(a, b) - before < 5, "a request ran after the token"
