@@ -48,7 +48,7 @@ def test_a_riddle_is_found_and_judged_as_on_the_command_line(page):
     assert page.locator("#pane-step .code").count() == 0  # it would tell
     page.keyboard.press("o")
     page.click("#save")
-    shows(page, "#menu-says", "The trace would tell what is wrong")
+    shows(page, "#menu-says", "The trace would give the mistake away")
     page.keyboard.press("Escape")
     for path in ("", "/source", "/ran?step=2"):
         told = page.request.get(page.url.split("#")[0] + f"api/runs/driven-2{path}").text()

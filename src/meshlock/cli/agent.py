@@ -266,4 +266,4 @@ async def serve(settings: Settings) -> None:
         service.ready(node)
         await stop.wait()
         service.stopping()
-        await node.close()  # who waits is told, while there is somebody to tell it
+        await node.close()  # waiting requests are answered while their clients are connected

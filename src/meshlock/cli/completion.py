@@ -32,7 +32,7 @@ def show(ctx: click.Context, _: click.Parameter, shell: str | None) -> None:
         ctx.exit()
 
 
-# What can come next; the shell is told of those that begin as the user has begun.
+# What can come next; the shell gets those that begin as the user has begun.
 
 
 def algorithms(_: click.Context) -> Names:

@@ -117,7 +117,7 @@ def run(
         child = subprocess.Popen(command, env=environment, preexec_fn=die_with_parent())
     except OSError as error:
         raise Refused(f"Cannot run {command[0]}: {error.strerror}.") from None
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal tells the command itself
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal signals the command itself
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, _: child.send_signal(received))
     permits = Permits(grant, child)
@@ -140,7 +140,7 @@ class Permits:
         self.stopping = threading.Lock()
 
     def listen(self, session: Session) -> None:
-        """The agent speaks to say how long the lease is, or that it is lost; or it is gone."""
+        """The agent sends how long the lease is, or that it is lost; or the connection ended."""
         from meshlock.live.interfaces.agent_connection import AgentGone
 
         try:

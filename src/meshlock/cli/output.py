@@ -40,7 +40,7 @@ def lines(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def named_values(where: str, pairs: list[str]) -> dict[str, str]:
-    """NAME=VALUE pairs; ``where`` they were given is told to whoever writes them otherwise."""
+    """NAME=VALUE pairs; ``where`` they were given is part of the error if one is not."""
     from meshlock.errors import Refused
 
     values: dict[str, str] = {}

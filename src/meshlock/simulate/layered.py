@@ -207,7 +207,7 @@ class LayeredNodes:
         self.monitor.recovered(now, me, epoch, self.layers[me].config.permits)
         return epoch
 
-    # -- what a node is told from outside ---------------------------------------------------
+    # -- what reaches a node from outside ---------------------------------------------------
 
     def resize(self, me: int, permits: int) -> None:
         """Somebody asks this node to have the number of permits changed."""

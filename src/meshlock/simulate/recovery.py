@@ -429,7 +429,7 @@ class RecoverySimulation(Routed):
 
 def recover_within(wait: float) -> float:
     """In the worst case of :mod:`~meshlock.algorithms.recovery.pace`: somebody is in its quiet
-    period after a restart (1 wait), then nothing is heard of the token (1), it is the last one's
+    period after a restart (1 wait), then nothing is received of the token (1), it is the last one's
     turn (1/2), reports come in (1/10), the new token has to wait (1), and then permits have to
     lapse (1). The rest is for a proposal that comes to nothing, after which the next one
     comes up to a lease and a half later."""

@@ -311,5 +311,5 @@ class Steps:
         raise NotImplementedError
 
     def pieces(self) -> int:
-        """Into how many the network is parted, as far as its nodes have been told."""
+        """Into how many the network is parted, as far as its nodes have been notified."""
         return 1

@@ -100,7 +100,7 @@ def refuse_too_long(run: Simulation, events: int) -> None:
 
 
 def failed_line(values: Values, events: int, why: str) -> bytes:
-    """Of a run whose worker cannot tell what became of it."""
+    """Of a run whose worker cannot report its result."""
     return msgspec.json.encode(Line(key_of(values, events), values, failed=why, again=True)) + b"\n"
 
 

@@ -16,7 +16,7 @@ Make = Callable[[list[Values], int], Iterator[bytes]]
 """Makes runs and gives their lines, in any order; see :mod:`.workers`."""
 
 Look = Callable[[int, int], None]
-"""Is told how many runs are done, and of how many."""
+"""Called with how many runs are done, and of how many."""
 
 
 @dataclass(frozen=True)

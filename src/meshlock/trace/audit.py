@@ -177,7 +177,7 @@ class Audit:
             if self.leases is not None:
                 self.leases.waits_no_more(self.now, client)
         elif kind in ("link-up", "link-down"):
-            # What one end has not been told of may be a request that was lost.
+            # What one end has not been notified of may be a request that was lost.
             peer = self.trace.whole(event, "peer")
             self.one_sided ^= {(min(node, peer), max(node, peer))}
             if kind == "link-up":

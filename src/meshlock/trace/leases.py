@@ -84,7 +84,7 @@ class LeaseAudit:
             self.monitor.report("order", passed, sentences.passed_over(node, other, priority))
 
     def disturbed(self, time: float) -> None:
-        """A fault, of which live nodes may have heard late."""
+        """A fault, of which live nodes may have learnt late."""
         if self.order is not None:
             self.order.disturbed(time)
             self.passed = []
@@ -155,7 +155,7 @@ class LeaseAudit:
         self.monitor.renewed(event["t"], client, self.number(event, "until"))
 
     def lost(self, time: float, client: int) -> None:
-        """A live node may have been stopped, and tell it when it goes on; its word that nobody
+        """A live node may have been stopped, and write it when it goes on; its word that nobody
         went on meanwhile is all there is."""
         if self.live:
             self.monitor.given.pop(client, None)

@@ -54,7 +54,7 @@ class Part:
         self.next = 0
 
     def last(self) -> float:
-        """When we heard of it last."""
+        """When something was received of it last."""
         return float(self.steps[-1][-1]["t"]) if self.steps else 0.0
 
     def head(self) -> Step | None:
@@ -62,7 +62,7 @@ class Part:
 
 
 def is_part(path: Path) -> bool:
-    """Did one live node write this, and does it tell of that node only?"""
+    """Did one live node write this, and is it of that node only?"""
     try:
         with path.open("rb") as file:
             setup = msgspec.json.decode(file.readline(LONGEST_LINE), type=dict[str, Any])

@@ -1,6 +1,6 @@
 """The agent's own page: the whole mesh as this node knows it, and one pool on it.
 
-It only looks, unless the agent was told to allow actions; then whoever has the bearer token
+It only looks, unless the agent allows actions; then whoever has the bearer token
 may acquire permits at this node and cut its links. Actions come as JSON with the token in a
 header, which no page of another site can send, from our own origin
 (:mod:`meshlock.live.interfaces.http` checks that for everything).
@@ -28,7 +28,7 @@ T = TypeVar("T")
 MOST_BYTES = 10_000
 
 OLD = 3.0
-"""Rounds of questions: what was told longer ago is marked, and no part of the picture."""
+"""Rounds of questions: what was received longer ago is stale, and no part of the picture."""
 
 
 def view(node: Node, pool: str) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def view(node: Node, pool: str) -> dict[str, Any]:
 
 
 def holds(name: str, told: dict[str, Any] | None, who: dict[str, Any] | None) -> int | None:
-    """How many permits are out to this node, by the one picture; None if nobody can tell."""
+    """How many permits are out to this node, by the one picture; None if unknown."""
     if who is None or who["held"] is None or told is None or not told["known"]:
         return None
     wants: list[int] = [one["want"] for one in who["holding"] if one["node"] == name]

@@ -1,7 +1,7 @@
 """Which lines of an algorithm's file a step ran: the trace is run again up to it, and watched.
 
 A compiled algorithm cannot be watched, nor can one that does something else than the trace says:
-then nothing is told, and the page shows which handlers a step calls (see handlers.py).
+then nothing is sent, and the page shows which handlers a step calls (see handlers.py).
 """
 
 from __future__ import annotations

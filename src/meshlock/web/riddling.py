@@ -112,7 +112,7 @@ class RiddleRun(PageRun):
     # -- for the page ---------------------------------------------------------------------------
 
     def hidden(self) -> bool:
-        """Would its name and its code tell the mistake?"""
+        """Would its name and its code give the mistake away?"""
         return not self.solved
 
     def about(self) -> dict[str, Any]:

@@ -66,13 +66,15 @@ class Desk:
         return self.runs[name]
 
     def hidden(self, request: Request) -> bool:
-        """Is it a riddle, whose name and code would tell the mistake?"""
+        """Is it a riddle, whose name and code would give the mistake away?"""
         driven = self.driven.get(request.parameters["run"])
         return isinstance(driven, RiddleRun) and driven.hidden()
 
     def refuse_hidden(self, request: Request) -> None:
         if self.hidden(request):
-            raise Refused("The trace would tell what is wrong: find it first, or see the solution.")
+            raise Refused(
+                "The trace would give the mistake away: find it first, or see the solution."
+            )
 
     def page(self, _request: Request) -> Response:
         return static("index.html")

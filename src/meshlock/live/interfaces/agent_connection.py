@@ -215,7 +215,7 @@ class Connection:
     # -- streams -----------------------------------------------------------------------
 
     def follow(self, path: str) -> None:
-        """Have the agent tell events from now on; :meth:`events` reads them."""
+        """Have the agent send events from now on; :meth:`events` reads them."""
         status, said = self.call("GET", path, more="Accept: text/event-stream\r\n")
         if status != 200:
             raise refusal(status, said)

@@ -229,7 +229,7 @@ class Client:
         self._tasks: set[asyncio.Task[None]] = set()
         self._last_request = 0
         self._waiting: dict[Acquire, str] = {}  # what the agent calls it
-        self._changing: set[Acquire] = set()  # of which the agent is told a new priority
+        self._changing: set[Acquire] = set()  # whose new priority is sent to the agent
 
     async def __aenter__(self) -> Client:
         if self._session is None:
@@ -369,7 +369,7 @@ class Client:
             self.begin(self.tell_priority(request))
 
     async def tell_priority(self, request: Acquire) -> None:
-        """As it is then, until the agent has it; it may hear of the request itself a bit later."""
+        """As it is then, until the agent has it; it may receive the request itself a bit later."""
         told: tuple[str, int] | None = None
         try:
             while (name := self._waiting.get(request)) and told != (name, request.priority):

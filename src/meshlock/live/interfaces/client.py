@@ -81,9 +81,9 @@ class Session:
         self.reading = allocate_lock()
 
     def receive(self, seconds: float = 0.0) -> None:
-        """What the agent has to say; whoever hears it tells the grants."""
+        """Events of the agent; the thread that receives one passes it to its grant."""
         if not self.reading.acquire(timeout=seconds or 0.0):
-            return  # somebody else hears it
+            return  # another thread receives it
         try:
             if self.over:
                 return

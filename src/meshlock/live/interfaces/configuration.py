@@ -1,4 +1,4 @@
-"""What an agent is told: a TOML file, overridden by flags.
+"""The configuration of an agent: a TOML file, overridden by flags.
 
 ::
 

@@ -2,7 +2,7 @@
 
 Every node announces its name and address. In a large network nobody needs a link to
 everybody, so each node dials those that come 1, 2, 4 and 8 places after it in the circle of
-all names it has heard: that keeps the network connected and the ways short. Whoever is
+all names it has received: that keeps the network connected and the ways short. Whoever is
 found must still prove itself by secret or certificate.
 """
 

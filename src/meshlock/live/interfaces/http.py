@@ -1,4 +1,4 @@
-"""The agent over HTTP, on its unix socket and, if it is told to, at a port.
+"""The agent over HTTP, on its Unix socket and, with ``--http``, at a port.
 
 A grant belongs to a session, and then ends with the connection on which that was opened, so that
 permits come back whatever becomes of the program; or it has a ``ttl``, within which it must be
@@ -53,10 +53,10 @@ LOOK = 0.1
 """Seconds between two looks at a pool while somebody waits for it to change."""
 
 LOOKS = 6
-"""So often per lease a session is told, if there is news."""
+"""So often per lease a session is notified, if anything changed."""
 
 LONGEST_POLL = 8.0
-"""Seconds after which who waits for news is told that there are none yet, so that connections
+"""Seconds after which a long poll is answered without an event, so that connections
 are not taken for dead on the way."""
 
 STILL_HERE = 15.0
@@ -101,7 +101,7 @@ class Session:
         self.events: list[messages.Event] = []
         self.last_event = 0
         self.over = False
-        self.leases: dict[str, float] | None = None  # if renewals are told, too: the last ones
+        self.leases: dict[str, float] | None = None  # if renewals are sent, too: the last ones
         self.rests = 0.0  # seconds between two looks at them
         self.news = asyncio.Event()
 
@@ -631,7 +631,7 @@ def numeric(host: str) -> bool:
 
 
 def ours(host: str, bound: str, names: Sequence[str]) -> bool:
-    """Is this how the agent is asked for: as this machine, where it listens, or as told?"""
+    """Is this how the agent is asked for: as this machine, where it listens, or as configured?"""
     if host == "localhost" or host == bound or host in names:
         return True
     if not numeric(host):

@@ -71,7 +71,7 @@ class OfPool(Asked):
 
 
 class OfSession(Asked):
-    """``leases``: tell renewals, too. Without a stream: what comes after number ``after``, for
+    """``leases``: send renewals, too. Without a stream: what comes after number ``after``, for
     which up to ``wait`` seconds are waited."""
 
     leases: bool = False

@@ -435,8 +435,8 @@ class Node:
         return pool
 
     def unknown(self, name: str) -> NoSuchPool | None:
-        """Neighbours tell each other of all pools as soon as they are linked. So a while after
-        that a name of which nobody has told us is the name of no pool; unless we are cut off."""
+        """Neighbours announce all pools to each other as soon as they are linked. So a while after
+        that a name that nobody has announced is the name of no pool; unless we are cut off."""
         mesh = self.mesh
         settled = mesh.time() - self._linked_at >= FIRST_CONTACT
         hoping = (self.peers or self.discovering) and not mesh.linked
@@ -468,7 +468,7 @@ class Node:
                     self.forget(name)
 
     def remove(self, name: str) -> None:
-        """Forget a pool that nobody else has and nobody uses; neighbours would tell us again."""
+        """Forget a pool that nobody else has and nobody uses; neighbours would announce it."""
         pool = self.pools[name]
         others = sorted(pool.peers.near)
         if others:

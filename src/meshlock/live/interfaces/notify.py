@@ -87,7 +87,7 @@ class Service:
 
 
 def watchdog(environment: Mapping[str, str]) -> float | None:
-    """Seconds within which systemd wants to hear from this process; None: it does not ask."""
+    """Seconds within which systemd expects a message of this process; None: it does not ask."""
     microseconds = environment.get("WATCHDOG_USEC", "")
     if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None

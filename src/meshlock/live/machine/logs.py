@@ -1,4 +1,4 @@
-"""What happens, told to the logger ``meshlock``: for people in words, for machines as JSON.
+"""What happens, sent to the logger ``meshlock``: for people in words, for machines as JSON.
 
 Programs that use the library see these lines if they set up logging; the agent always does.
 """

@@ -8,14 +8,14 @@ still on its way to it is lost, but for what carries a token or permits: that st
 
 **Custody.** What custody keeps arrives late, in order, exactly once. By a detour, as soon as
 the sender has noticed the failure and there is a way round it: it takes a message's time per
-link, and a receiver that has not noticed the failure is told by it. Or else when the link is
+link, and a receiver that has not noticed the failure learns of it. Or else when the link is
 back. A node that does not see the link any more may still send what carries a token or permits
 over it, which custody then keeps at once.
 
 **A return.** Each end learns of it after a time of its own, too. Then both have noticed the
 failure at the latest, and what custody keeps for this end arrives before its ``link_up``.
 An end that is up may send, but what it sends waits until the other is up. Should the link
-fail again before that, only the first is told.
+fail again before that, only the first is notified.
 
 A *life* of a link is the time between its forming and its failing; ends know which they see.
 """
@@ -176,7 +176,7 @@ class Custody(MobileSimulation):
             self.deliver(message)
 
     def see(self, line: Line, end: int, life: int) -> None:
-        """Note what this end sees, just before its node is told."""
+        """Note what this end sees, just before its node is notified."""
         self.one_sided -= line.one_sided()
         line.sees[end] = life
         self.one_sided += line.one_sided()
