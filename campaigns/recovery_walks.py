@@ -162,7 +162,7 @@ class Walk:
     def story(self) -> list[str]:
         model = self.model
         acts = [
-            model.tell_step(world, *step)
+            model.describe_step(world, *step)
             for world, step in zip(self.worlds, self.taken, strict=False)
         ]
         violation = Violation(self.wrong[0].name, self.wrong[0].text, [], [])

@@ -137,7 +137,7 @@ async def make_in_writing(self: Members, change: Change) -> None:
     pace = self.node.pace
     while not change.is_made(self.node.config):
         pace.change = change
-        self.tell_time()
+        self.set_time()
         self.sleep_until_due()
         try:
             await asyncio.sleep(self.mesh.heartbeat)

@@ -75,7 +75,7 @@ def test_a_riddle_is_found_and_judged_as_on_the_command_line(page):
 
 def test_the_solution_tells_the_mistake_and_the_checkers_story(page):
     page.click("#solution")
-    shows(page, "#mistake", riddle(9).told())
+    shows(page, "#mistake", riddle(9).mistake())
     shows(page, "#pane-drive .story", "1. node 1 asks for 1 permit")
 
 

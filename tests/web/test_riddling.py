@@ -83,6 +83,6 @@ def test_the_solution_tells_all():
     riddle = riddles()[8]
     run = RiddleRun(riddle)
     told = run.solution()
-    assert told["mistake"] == riddle.told()
+    assert told["mistake"] == riddle.mistake()
     assert told["schedule"] == riddle.solution()[0].splitlines()
     assert not run.hidden()

@@ -264,7 +264,7 @@ class Changing(System):
 
     # -- telling what happened ------------------------------------------------------------------
 
-    def tell_links(self, row: list[int], k: int, label: int) -> list[Act]:
+    def describe_links(self, row: list[int], k: int, label: int) -> list[Act]:
         acts: list[Act] = []
         self.play(row, self.steps_of(self.links_of(row))[k], label, acts)
         self.faults.clear()

@@ -596,7 +596,7 @@ class Crashing(Model):
     # -- telling what happened -----------------------------------------------------------------
 
     def explain(self, state: int, label: int) -> list[Act]:
-        return self.tell_step(self.world(state), label >> SHIFT, label & ((1 << SHIFT) - 1))
+        return self.describe_step(self.world(state), label >> SHIFT, label & ((1 << SHIFT) - 1))
 
     def opening(self) -> list[Act]:
         """What happens before the search begins, once everybody has started."""
@@ -606,7 +606,7 @@ class Crashing(Model):
         self.acts = None
         return acts
 
-    def tell_step(self, world: World, kind: int, subject: int) -> list[Act]:
+    def describe_step(self, world: World, kind: int, subject: int) -> list[Act]:
         acts: list[Act] = []
         self.acts = acts
         self.after(world, kind, subject)

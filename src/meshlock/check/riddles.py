@@ -162,7 +162,7 @@ class Riddle:
     def hint(self) -> str:
         return f"It breaks {self.mutant.breaks}."
 
-    def told(self) -> str:
+    def mistake(self) -> str:
         """What is wrong with it."""
         return f"{self.mutant.name}: {self.mutant.mistake}."
 

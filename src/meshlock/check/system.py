@@ -771,9 +771,9 @@ class System(Model):
             place = self.expanded(i, row[leaves + i])
             outcome = place.steps[k]
             return [self.act(i, place.local, outcome.kind, outcome.subject, outcome.choice)]
-        return self.tell_links(row, k, label)
+        return self.describe_links(row, k, label)
 
-    def tell_links(self, row: list[int], k: int, label: int) -> list[Act]:
+    def describe_links(self, row: list[int], k: int, label: int) -> list[Act]:
         """What happens in step k of those that concern links."""
         return []
 

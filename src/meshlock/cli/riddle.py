@@ -44,7 +44,7 @@ def riddle(
         click.echo(chosen.hint())
     elif solution:
         actions, story = chosen.solution()
-        click.echo(f"{chosen.told()}\n")
+        click.echo(f"{chosen.mistake()}\n")
         click.echo("\n".join(story))
         click.echo(f"\nAs a schedule:\n\n{actions}", nl=False)
     else:

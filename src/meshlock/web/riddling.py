@@ -138,4 +138,4 @@ class RiddleRun(PageRun):
         """The mistake and the checker's story; from now on nothing is hidden."""
         actions, story = self.riddle.solution()
         self.solved = True
-        return {"mistake": self.riddle.told(), "story": story, "schedule": actions.splitlines()}
+        return {"mistake": self.riddle.mistake(), "story": story, "schedule": actions.splitlines()}

@@ -366,9 +366,9 @@ class Client:
         """Tell the agent, if it knows of the request; one task for all changes of one request."""
         if request in self._waiting and request not in self._changing:
             self._changing.add(request)
-            self.begin(self.tell_priority(request))
+            self.begin(self.send_priority(request))
 
-    async def tell_priority(self, request: Acquire) -> None:
+    async def send_priority(self, request: Acquire) -> None:
         """As it is then, until the agent has it; it may receive the request itself a bit later."""
         told: tuple[str, int] | None = None
         try:

@@ -127,14 +127,14 @@ class Session:
         leases = [lease for grant in self.grants.values() if (lease := grant.lease) is not None]
         return min(leases, default=None)
 
-    def told_lease(self, name: str, until: float, lease: float) -> None:
+    def note_lease(self, name: str, until: float, lease: float) -> None:
         """Whoever asked has this from the answer; the next look must come in time."""
         if self.leases is not None:
             self.leases[name] = until
             if lease * 2 < self.rests * LOOKS:
                 self.news.set()
 
-    def tell_leases(self, told: dict[str, float]) -> None:
+    def send_leases(self, told: dict[str, float]) -> None:
         for name, grant in self.grants.items():
             until = grant.deadline
             if until is not None and told.get(name) != until:
@@ -481,7 +481,7 @@ class Interface:
         until = grant.deadline
         lease = time_left(until)
         if session is not None and until is not None and lease is not None:
-            session.told_lease(name, until, lease)
+            session.note_lease(name, until, lease)
         ttl = body.ttl if session is None else None
         return answer(
             {
@@ -583,7 +583,7 @@ class Interface:
             session.rests = STILL_HERE if lease is None else max(LOOK / 2, lease / LOOKS)
             await session.wait(session.rests)
             if leases and session.leases is not None:
-                session.tell_leases(session.leases)
+                session.send_leases(session.leases)
 
 
 def impossible(error: Refused) -> HTTPError:

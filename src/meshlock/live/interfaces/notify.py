@@ -63,9 +63,9 @@ class Service:
         if self.watched is not None:
             self.send("WATCHDOG=1")
         if self.node is not None:
-            self.node.mesh.failures.run("notify", self.tell_status, self.node)
+            self.node.mesh.failures.run("notify", self.send_status, self.node)
 
-    def tell_status(self, node: Node) -> None:
+    def send_status(self, node: Node) -> None:
         status = summary(node.status())
         if status != self.status:
             self.status = status

@@ -237,7 +237,7 @@ class Mesh:
         self.open[peer] = connection
         connection.beat()
         if ended:
-            self.tell_down(peer, "the peer had ended the link")
+            self.notify_down(peer, "the peer had ended the link")
         self.report_forsaken(peer)
         if not resumed:
             log_event(INFO, "link up", peer=peer, address=connection.address)
@@ -257,7 +257,7 @@ class Mesh:
     def parting(self, connection: Connection) -> None:
         """The peer is leaving: it is no neighbour any more, but what is under way counts."""
         self.reach.spare(connection.peer)
-        self.tell_down(connection.peer, "the peer left")
+        self.notify_down(connection.peer, "the peer left")
         if not connection.parting:
             self.part(connection)
 
@@ -328,9 +328,9 @@ class Mesh:
         connection = self.open.pop(peer, None)
         if connection is not None:
             connection.abort(reason)
-        self.tell_down(peer, reason)
+        self.notify_down(peer, reason)
 
-    def tell_down(self, peer: str, reason: str) -> None:
+    def notify_down(self, peer: str, reason: str) -> None:
         if peer in self.linked:
             self.linked.discard(peer)
             self.link_map.relinked()

@@ -193,7 +193,7 @@ class Adapter:
         core, members = self.core, self.members
         assert core is not None
         if members is not None:
-            members.tell_time()
+            members.set_time()
         if self.choosing:
             choices = core.choices()
             if choices > 1:

@@ -79,7 +79,7 @@ class Members:
     def start(self, founding: bool, above: int) -> None:
         """A life of the node begins; that of the pool as well, if it was made just now. If that is
         in place of another, its epochs are ``above`` all of which was known."""
-        self.tell_time()
+        self.set_time()
         floor = max(0, int(time()) - ERA, above)
         remembered = self.disk.read()
         if founding and above > 0:
@@ -97,7 +97,7 @@ class Members:
 
     # -- time --------------------------------------------------------------------------
 
-    def tell_time(self) -> None:
+    def set_time(self) -> None:
         """The node counts in microseconds."""
         self.clock = self.mesh.clock()
         self.node.now = self.clock // 1000
@@ -153,7 +153,7 @@ class Members:
         here = [number for number, name in pool.names.items() if self.reaches(name)]
         self.terms.nodes = tuple(sorted({*here, *node.members}))
         node.unreachable = {number for number in pool.names if number not in here}
-        self.tell_time()
+        self.set_time()
         self.sleep_until_due()
 
     def reaches(self, name: str) -> bool:
@@ -247,7 +247,7 @@ class Members:
             raise Refused("Another change of the pool is under way: try again when it is done.")
         while node.holder_hop < 0 or not change.is_made(node.config) or self.disk.is_behind():
             pace.change = change
-            self.tell_time()
+            self.set_time()
             self.sleep_until_due()
             try:
                 await asyncio.sleep(self.mesh.heartbeat)
@@ -289,7 +289,7 @@ class Members:
 
     def obstacle(self) -> str:
         """Why nobody here can be served for now; the empty text if that is not known."""
-        self.tell_time()
+        self.set_time()
         return self.node.pace.obstacle(self.node.now)
 
     def needed(self) -> bool:
@@ -303,7 +303,7 @@ class Members:
 
     def describe(self) -> dict[str, Any]:
         node = self.node
-        self.tell_time()
+        self.set_time()
         epoch = node.adopted if node.adopted != NO_EPOCH else None
         return {
             "lease": self.configuration.lease / 1e6,
