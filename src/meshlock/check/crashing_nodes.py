@@ -179,6 +179,9 @@ class Crashing(Model):
         around = self.arounds[state % SPREAD]
         return around // SPREAD if slot == self.size else around % SPREAD
 
+    def half(self, slot: int) -> int:
+        return 0 if slot < self.size else 1
+
     def met(self, slot: int) -> int:
         if slot < self.size:
             return len(self.layers.places[slot])

@@ -90,6 +90,11 @@ class Model:
         """One of them."""
         return self.parts(state)[slot]
 
+    def half(self, slot: int) -> int:
+        """In which half of a state that place is, 0 or 1: a state is the number of its first
+        half, times SPREAD, plus that of its second."""
+        raise NotImplementedError
+
     def met(self, slot: int) -> int:
         """How many different parts there were in that place so far: numbers are below this."""
         raise NotImplementedError

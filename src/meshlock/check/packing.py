@@ -15,9 +15,11 @@ from __future__ import annotations
 from array import array
 from typing import Final
 
-SPREAD: Final = 1327217885
-"""A pair (a, b) is kept as a * SPREAD + b. The factor is near 2 ** 31 / golden ratio, so
-that the low bits, by which a hash table chooses its place, differ for neighbouring a."""
+SPREAD: Final = 663608941
+"""A pair (a, b) is kept as a * SPREAD + b. The factor is near 2 ** 30 / golden ratio, so
+that the low bits, by which a hash table chooses its place, differ for neighbouring a. Compiled,
+factors below 2 ** 30 are multiplied as they are. Larger ones are made objects first, and Ctrl-C
+while these are multiplied would abort the process."""
 
 
 class Tree:
@@ -53,6 +55,13 @@ class Tree:
             number = number % SPREAD if child & 1 else number // SPREAD
             depth -= 1
         return number
+
+    def half(self, place: int) -> int:
+        """On which side of the top one number of the row is: 0 or 1."""
+        x = self.leaves + place
+        while x > 3:
+            x >>= 1
+        return x & 1
 
     def number(self, x: int, pair: int) -> int:
         """The number of this pair at node x, a new one if it was never seen."""

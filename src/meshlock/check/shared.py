@@ -10,8 +10,11 @@ from __future__ import annotations
 import os
 import signal
 from array import array
+from functools import reduce
+from itertools import combinations
 from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.connection import Connection, wait
+from operator import xor
 from queue import Empty
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any
@@ -20,7 +23,7 @@ from meshlock.check.disk import Space
 from meshlock.check.explorer import Adjacency, Explorer, Violation
 from meshlock.check.model import AT_REST, Fault, Model
 from meshlock.check.outgrowing import OutgrowingWorker
-from meshlock.check.worker import SHIFT, Batch, Worker, unpacked, whose
+from meshlock.check.worker import SHIFT, Batch, Worker, mix, unpacked
 from meshlock.errors import Refused, setting
 
 if TYPE_CHECKING:
@@ -31,9 +34,9 @@ ALONE = 20_000
 """States that one process expands before it asks others to help: many searches end before."""
 TRIED = 500
 """States by which it is decided how to share them."""
-SENDING = 1
+SENDING = 0.5
 """What it costs to send a state on, in steps."""
-STRETCH = 200
+STRETCH = 1000
 """States that are expanded before a process looks whether others have written."""
 NEWS = 0.2
 """Seconds between two reports of how far a process is."""
@@ -87,28 +90,28 @@ class Shared(Explorer):
         self.backward = 0
 
     def choice(self) -> list[int]:
-        """The part of a state to share by, or all of them: steps should rarely change whose a state
-        is, and everybody should have as many."""
-        slots = len(self.model.parts(self.states[0]))
-        ways = [[slot] for slot in range(slots)]
-        ways.append(list(range(slots)))
-        cost = [self.cost(by) for by in ways]
-        return ways[cost.index(min(cost))]
+        """The parts of a state to share by, one, two or all of them: steps should rarely change
+        whose a state is, and everybody should have as many."""
+        sample = self.sample()
+        slots = range(len(sample[0][0]))
+        ways = [[slot] for slot in slots] + [list(two) for two in combinations(slots, 2)]
+        ways.append(list(slots))
+        return min(ways, key=lambda by: cost(sample, by, self.workers))
 
-    def cost(self, by: list[int]) -> float:
-        """Of the steps of the busiest process, by some of the states so far."""
-        model, workers = self.model, self.workers
-        counts, moved, steps = [0] * workers, 0, 0
+    def sample(self) -> list[list[list[int]]]:
+        """Of some of the states so far, and of their successors: the hashes of their parts."""
+        model = self.model
+        known: list[dict[int, int]] = [{} for _ in model.parts(self.states[0])]
         late = len(self.states) // 2  # the deeper, the more like those to come
+        sample: list[list[list[int]]] = []
         for number in range(late, len(self.states), max(1, late // TRIED)):
-            state = self.states[number]
-            home = whose(model, state, by, workers)
-            counts[home] += 1
-            model.expand(state)
-            steps += len(model.successors)
-            for after in model.successors:
-                moved += whose(model, after, by, workers) != home
-        return max(counts) * (steps + SENDING * moved)
+            model.expand(self.states[number])
+            rows: list[list[int]] = []
+            for state in (self.states[number], *model.successors):
+                parts = enumerate(model.parts(state))
+                rows.append([mix(model, slot, part, known[slot]) for slot, part in parts])
+            sample.append(rows)
+        return sample
 
     def count(self) -> int:
         if not self.pipes:
@@ -235,31 +238,32 @@ class Shared(Explorer):
         return states, labels
 
     def adjacency(self) -> Adjacency | None:
-        """All transitions, by our own numbers, in the order of where they begin."""
+        """All transitions turned round, by the states they lead to: cycles are the same."""
         if not self.pipes:
             return super().adjacency()
         if self.space is not None:
             return None
-        first = [self.before(worker) for worker in range(len(self.pipes) + 1)]
-        tails, heads = array("Q"), array("I")
+        firsts = [self.before(worker) for worker in range(self.workers)]
+        for pipe in self.pipes:
+            pipe.send(("origins", firsts))  # all at once, so that all are at work
+        edges, offsets = array("I"), array("Q")
         for worker in range(self.workers):
-            some, others = self.ask(worker, "edges")
-            mask, base = (1 << SHIFT) - 1, first[worker]
-            tails.extend([first[tail >> SHIFT] + (tail & mask) for tail in some])
-            heads.extend([base + head for head in others])
-        self.offsets = array("Q", bytes(8 * (first[-1] + 1)))
-        self.edges = array("I", bytes(4 * len(heads)))
-        offsets, edges = self.offsets, self.edges
-        for tail in tails:
-            offsets[tail] += 1
-        total = 0
-        for tail in range(first[-1] + 1):
-            total += offsets[tail]
-            offsets[tail] = total
-        for k, tail in enumerate(tails):  # from the end of each row to its beginning
-            offsets[tail] -= 1
-            edges[offsets[tail]] = heads[k]
+            origins, begins = self.receive(worker)
+            offsets.extend([len(edges) + begin for begin in begins[:-1]])
+            edges.extend(origins)
+        offsets.append(len(edges))
         return edges, offsets
+
+
+def cost(sample: list[list[list[int]]], by: list[int], workers: int) -> float:
+    """Of the steps of the busiest process, if states are shared by these parts."""
+    counts, moved, steps = [0] * workers, 0, 0
+    for rows in sample:
+        home, *others = [reduce(xor, [row[slot] for slot in by]) % workers for row in rows]
+        counts[home] += 1
+        steps += len(others)
+        moved += len(others) - others.count(home)
+    return max(counts) * (steps + SENDING * moved)
 
 
 class Searching:
@@ -349,7 +353,7 @@ class Searching:
             if about == "state":
                 self.pipe.send((worker.parent(given[0]), worker.meaning(given[0])))
             else:
-                self.pipe.send((worker.tails, worker.heads))
+                self.pipe.send(worker.origins(*given))
 
 
 def search(

@@ -525,6 +525,9 @@ class System(Model):
     def part(self, state: int, slot: int) -> int:
         return self.tree.leaf(state, slot)
 
+    def half(self, slot: int) -> int:
+        return self.tree.half(slot)
+
     def met(self, slot: int) -> int:
         return len(self.links) if slot == self.size else len(self.pairs[slot])
 

@@ -3,9 +3,11 @@
 Every state belongs to one process, by the hash of one of its parts (or several). That process
 alone keeps it, counts it and expands it; a step that leaves that part as it is stays at home.
 Processes number parts as they meet them. Those that were met before they parted have one number in
-all of them; another is sent with its meaning when it is first mentioned. A state is sent
-to its owner once by each process that reaches it; after that only the number of that sending
-goes, where transitions are wanted at all.
+all of them; another is sent with its meaning when it is first mentioned. Halves of states are
+numbered too, and there are far fewer of them than of states: a state goes as the sender's number of
+it, and its parts go along only if one of its halves has not been sent before. A state is sent to
+its owner once by each process that reaches it; after that only the number of that sending goes,
+where transitions are wanted at all.
 
 Level by level: a state of the next depth is expanded when all processes have said that they are
 done with this one, and what they said before that has been read. So depth, states and transitions
@@ -18,13 +20,14 @@ from array import array
 from typing import Final
 
 from meshlock.check.model import Fault, Model, Part
+from meshlock.check.packing import SPREAD
 
 BATCH: Final = 2000
 """States that go to another process together."""
 SHIFT: Final = 40
 """A state anywhere: its owner's number shifted by this, plus its own there."""
-MIX: Final = 0x9E3779B97F4A7C15
-WORD: Final = 0xFFFFFFFFFFFFFFFF
+MIXED: Final = (1 << 30) - 1
+"""The bits that are kept of a hash."""
 
 
 class Batch:
@@ -34,7 +37,9 @@ class Batch:
         self.sender = sender
         self.level = level  # of the states that it comes from
         self.meanings: list[tuple[int, int, Part]] = []  # place in the state, number, what it is
-        self.parts = array("q")  # of states, one after the other
+        self.examples = array("q")  # states with a half that is mentioned for the first time
+        self.parts = array("q")  # of these, one after the other
+        self.states = array("q")  # by the sender's numbers
         self.sources = array("q")  # from which each was reached
         self.tails = array("q")  # transitions to states that were sent: from where,
         self.heads = array("q")  # and to which of those sent
@@ -47,7 +52,9 @@ class Batch:
             self.sender,
             self.level,
             self.meanings,
+            self.examples.tobytes(),
             self.parts.tobytes(),
+            self.states.tobytes(),
             self.sources.tobytes(),
             self.tails.tobytes(),
             self.heads.tobytes(),
@@ -61,7 +68,9 @@ def unpacked(
     sender: int,
     level: int,
     meanings: list[tuple[int, int, Part]],
+    examples: bytes,
     parts: bytes,
+    states: bytes,
     sources: bytes,
     tails: bytes,
     heads: bytes,
@@ -71,7 +80,9 @@ def unpacked(
 ) -> Batch:
     batch = Batch(sender, level)
     batch.meanings = meanings
+    batch.examples.frombytes(examples)
     batch.parts.frombytes(parts)
+    batch.states.frombytes(states)
     batch.sources.frombytes(sources)
     batch.tails.frombytes(tails)
     batch.heads.frombytes(heads)
@@ -96,7 +107,9 @@ class Worker:
         self, model: Model, me: int, by: list[int], count: int, most: int, graph: bool
     ) -> None:
         self.model = model
-        self.by = by  # the parts that say whose a state is
+        self.by: list[list[int]] = [[], []]  # by half: the parts that say whose a state is
+        for slot in by:
+            self.by[model.half(slot)].append(slot)
         self.me = me
         self.count = count
         self.most = most
@@ -106,9 +119,12 @@ class Worker:
         self.numbers: dict[int, int] = {}  # of states here, or -1 - the sending of others
         self.seen: set[int] = set()  # both, where numbers are not wanted
         self.hashes: list[dict[int, int]] = []  # of parts, by place in the state
+        self.half_hashes: list[dict[int, int]] = [{}, {}]  # of those in ``by`` together, by half
         self.told: list[list[set[int]]] = []  # parts that a process knows of us
+        self.told_halves: list[tuple[set[int], set[int]]] = []  # halves, likewise
         self.sent = [0] * count  # states to each process
         self.here: list[list[dict[int, int]]] = []  # by process and place: its number, ours
+        self.halves_here: list[tuple[dict[int, int], dict[int, int]]] = []  # by half, likewise
         self.came: list[array[int]] = [array("q") for _ in range(count)]  # by sending: ours
         self.out: list[Batch] = []
         self.tails = array("q")  # transitions to states here: from anywhere
@@ -128,7 +144,9 @@ class Worker:
         self.common = [model.met(slot) for slot in range(slots)]  # numbers that all share
         self.hashes = [{} for _ in range(slots)]
         self.told = [[set() for _ in range(slots)] for _ in range(count)]
+        self.told_halves = [(set(), set()) for _ in range(count)]
         self.here = [[{} for _ in range(slots)] for _ in range(count)]
+        self.halves_here = [({}, {}) for _ in range(count)]
         self.out = [Batch(me, 0) for _ in range(count)]
         if self.owner(start) == me:
             self.keep(start, 0)
@@ -139,13 +157,20 @@ class Worker:
 
     def owner(self, state: int) -> int:
         mixed = 0
-        for slot in self.by:
-            number = self.model.part(state, slot)
-            known = self.hashes[slot].get(number)
-            if known is None:
-                known = self.hashes[slot][number] = mix(self.model, slot, number)
-            mixed ^= known
+        if self.by[0]:
+            mixed = self.mixed(state, 0, state // SPREAD)
+        if self.by[1]:
+            mixed ^= self.mixed(state, 1, state % SPREAD)
         return mixed % self.count
+
+    def mixed(self, state: int, half: int, number: int) -> int:
+        mixed = self.half_hashes[half].get(number, -1)
+        if mixed < 0:
+            mixed = 0
+            for slot in self.by[half]:
+                mixed ^= mix(self.model, slot, self.model.part(state, slot), self.hashes[slot])
+            self.half_hashes[half][number] = mixed
+        return mixed
 
     # -- states --------------------------------------------------------------------------------
 
@@ -237,15 +262,27 @@ class Worker:
     # -- to and from others --------------------------------------------------------------------
 
     def send(self, owner: int, state: int, here: int) -> None:
+        out = self.out[owner]
+        firsts, seconds = self.told_halves[owner]
+        first, second = state // SPREAD, state % SPREAD
+        if first not in firsts or second not in seconds:
+            firsts.add(first)
+            seconds.add(second)
+            self.introduce(owner, state)
+        out.states.append(state)
+        out.sources.append(here)
+        self.sent[owner] += 1
+
+    def introduce(self, owner: int, state: int) -> None:
+        """Send the parts of a state, so that its halves are known."""
         out, told = self.out[owner], self.told[owner]
         parts = self.model.parts(state)
         for slot, number in enumerate(parts):
             if number >= self.common[slot] and number not in told[slot]:
                 told[slot].add(number)
                 out.meanings.append((slot, number, self.model.meaning(slot, number)))
+        out.examples.append(state)
         out.parts.extend(array("q", parts))
-        out.sources.append(here)
-        self.sent[owner] += 1
 
     def due(self, owner: int, least: int = BATCH) -> Batch | None:
         """What there is to say to a process, if it is enough."""
@@ -279,20 +316,29 @@ class Worker:
             self.join(sender, tail, came[batch.heads[k]])
 
     def states_in(self, batch: Batch) -> list[int]:
-        """The states that were sent, by our own numbers of their parts."""
+        """The states that were sent, by our own numbers."""
+        self.learn(batch)
+        firsts, seconds = self.halves_here[batch.sender]
+        return [
+            firsts[state // SPREAD] * SPREAD + seconds[state % SPREAD] for state in batch.states
+        ]
+
+    def learn(self, batch: Batch) -> None:
+        """Which halves the sender means by its numbers."""
         model, here = self.model, self.here[batch.sender]
+        firsts, seconds = self.halves_here[batch.sender]
         for slot, number, part in batch.meanings:
             here[slot][number] = model.number_of(slot, part)
         parts, at = batch.parts, 0
-        states: list[int] = []
-        for _ in batch.sources:
+        for theirs in batch.examples:
             row: list[int] = []
             for slot, common in enumerate(self.common):
                 number = parts[at + slot]
                 row.append(number if number < common else here[slot][number])
-            states.append(model.joined(row))
+            ours = model.joined(row)
+            firsts[theirs // SPREAD] = ours // SPREAD
+            seconds[theirs % SPREAD] = ours % SPREAD
             at += self.slots
-        return states
 
     def descend(self) -> None:
         """Everybody has said what this level leads to."""
@@ -302,17 +348,32 @@ class Worker:
 
     # -- afterwards ----------------------------------------------------------------------------
 
+    def origins(self, firsts: list[int]) -> tuple[array[int], array[int]]:
+        """Where the transitions to each state here come from, and where among them those of each
+        state begin. ``firsts``: how many states the processes before each have."""
+        begins = [0] * (self.size() + 1)
+        for head in self.heads:
+            begins[head] += 1
+        total = 0
+        for number in range(len(begins)):
+            total += begins[number]
+            begins[number] = total
+        origins = array("I", bytes(4 * total))
+        for k, head in enumerate(self.heads):  # from the end of each row to its beginning
+            begins[head] -= 1
+            tail = self.tails[k]
+            origins[begins[head]] = firsts[tail >> SHIFT] + (tail & ((1 << SHIFT) - 1))
+        return origins, array("Q", begins)
+
     def meaning(self, number: int) -> list[Part]:
         parts = self.model.parts(self.state(number))
         return [self.model.meaning(slot, part) for slot, part in enumerate(parts)]
 
 
-def mix(model: Model, slot: int, number: int) -> int:
-    return int(((hash((slot, model.meaning(slot, number))) * MIX) & WORD) >> 33)
-
-
-def whose(model: Model, state: int, by: list[int], count: int) -> int:
-    mixed = 0
-    for slot in by:
-        mixed ^= mix(model, slot, model.part(state, slot))
-    return mixed % count
+def mix(model: Model, slot: int, number: int, known: dict[int, int]) -> int:
+    """The hash of a part: the same in all processes, whatever its number."""
+    mixed = known.get(number, -1)
+    if mixed < 0:
+        mixed = hash((slot, model.meaning(slot, number))) & MIXED
+        known[number] = mixed
+    return mixed
