@@ -7,6 +7,7 @@ the algorithm: the pool's adapter, its disk, its clock, and the links.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
@@ -40,9 +41,19 @@ class Sabotage(NamedTuple):
     patches: list[tuple[Any, str, Any]]
     test: str = ""
 
+    def possible(self) -> bool:
+        """Nothing in a compiled module can be replaced."""
+        return not any(compiled(place) for place, _, _ in self.patches)
+
+
+def compiled(place: Any) -> bool:
+    module = sys.modules[place.__module__] if isinstance(place, type) else place
+    return not str(module.__file__).endswith(".py")
+
 
 @contextmanager
 def sabotaged(sabotage: Sabotage) -> Iterator[None]:
+    assert sabotage.possible(), "it would replace something in a compiled module"
     with ExitStack() as stack:
         for place, name, instead in sabotage.patches:
             stack.enter_context(mock.patch.object(place, name, instead))

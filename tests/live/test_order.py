@@ -109,11 +109,15 @@ def audited(folder: Path) -> Audit:
     return Audit(Trace(folder / "merged.jsonl"))
 
 
-def test_the_audit_of_a_leased_pool_judges_order(tmp_path: Path) -> None:
-    for name in ("sound", "sabotaged"):
-        (tmp_path / name).mkdir()
-    verdict = audited(tmp_path / "sound")
+def test_a_leased_pool_serves_in_order(tmp_path: Path) -> None:
+    verdict = audited(tmp_path)
     assert verdict.monitor.violated == {} and verdict.entries > 100
-    with sabotaged(SABOTAGES["recovery/serves-the-least-urgent"]):
-        found = audited(tmp_path / "sabotaged").monitor.violated
+
+
+def test_the_audit_of_a_leased_pool_judges_order(tmp_path: Path) -> None:
+    sabotage = SABOTAGES["recovery/serves-the-least-urgent"]
+    if not sabotage.possible():
+        pytest.skip("it replaces a compiled class")
+    with sabotaged(sabotage):
+        found = audited(tmp_path).monitor.violated
     assert "which waits with priority 9" in found.pop("order") and found == {}

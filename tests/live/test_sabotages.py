@@ -28,10 +28,12 @@ def rows() -> dict[str, list[str]]:
 
 
 def test_sabotages_are_noticed() -> None:
+    words = [word for word in PINNED if SABOTAGES[word.partition("@")[0]].possible()]
+    assert words
     command = [sys.executable, str(ROOT / "campaigns" / "virtual_chaos.py"), "--runs", "3"]
-    done = subprocess.run([*command, "--sabotage", *PINNED], capture_output=True, text=True)
+    done = subprocess.run([*command, "--sabotage", *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("chaos: ") == len(PINNED), done.stdout
+    assert done.stdout.count("chaos: ") == len(words), done.stdout
 
 
 def test_the_table_has_them_all_and_none_survives() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from itertools import count
 
 import msgspec
@@ -21,7 +22,6 @@ from meshlock.live.links.frames import (
     Splitter,
     unsealed,
 )
-from meshlock.live.links.link import Connection
 from meshlock.live.links.security import unprotected
 from meshlock.live.pools import views
 from meshlock.live.pools.views import ANSWERS_EVERY, ASK, AT_A_STRETCH, VIEW, VIEWS, View, brief
@@ -44,14 +44,15 @@ SERIALS = count(1)
 def travelling(monkeypatch: pytest.MonkeyPatch) -> list[Frame]:
     """All questions and answers that any node reads."""
     seen: list[Frame] = []
-    plain = Connection.after_handshake
+    plain = Splitter.feed
 
-    def noted(self: Connection, session: object, frame: Frame) -> None:
-        if isinstance(frame, Routed | Envelope):
-            seen.append(unsealed(frame.content) if isinstance(frame, Envelope) else frame)
-        plain(self, session, frame)  # type: ignore[arg-type]
+    def noted(self: Splitter, data: bytes) -> Iterator[Frame]:
+        for frame in plain(self, data):
+            if isinstance(frame, Routed | Envelope):
+                seen.append(unsealed(frame.content) if isinstance(frame, Envelope) else frame)
+            yield frame
 
-    monkeypatch.setattr(Connection, "after_handshake", noted)
+    monkeypatch.setattr(Splitter, "feed", noted)
     return seen
 
 

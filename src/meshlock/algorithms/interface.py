@@ -343,6 +343,7 @@ class Leased(Node):
         raise NotImplementedError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Network:
     """What an algorithm may know of the network when its nodes are made.
 
