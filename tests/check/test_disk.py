@@ -193,7 +193,8 @@ def test_a_folder_must_be_there(tmp_path):
         (["--disk", ".", "--memory", "-1"], "--memory is at least 0."),
         (
             ["--disk", ".", "--reduction", "por"],
-            "Choose one of --disk and --reduction por, which must have all states at hand.",
+            "Choose one of --disk and --reduction por: a reduction of steps must have all states "
+            "at hand.",
         ),
     ],
 )

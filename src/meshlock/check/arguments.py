@@ -265,8 +265,8 @@ def refuse_unjudged(algorithm: Algorithm, names: list[str], reduction: str) -> N
                 f"{has}: "
                 "leave it out."
             )
-        if reduction == "por":
+        if reduction != "none":
             raise Refused(
                 f"{setting('property')} {name} is judged in every state: leave out "
-                f"{setting('reduction')} por."
+                f"{setting('reduction')} {reduction}."
             )

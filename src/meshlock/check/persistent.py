@@ -104,6 +104,12 @@ class Reduced(Model):
         self.known: list[list[list[Bundle] | None]] = [[] for _ in range(system.size)]
         self.sections = [self.without(i) for i in range(system.size)]
 
+    def saves_time(self) -> bool:
+        """Is it likely to? Whether others interfere with a node is found by exploring the parts
+        into which they fall without it. If they never fall apart, that part is nearly the whole
+        system, and takes as long as the states that are left out."""
+        return any(len(parts) > 1 for parts in self.sections)
+
     def initial(self) -> int:
         return self.system.initial()
 

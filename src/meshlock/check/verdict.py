@@ -147,12 +147,19 @@ class Checking(Verdict):
                 self.remark = (
                     "No reduction is used: it does not apply where heights and counts are compared."
                 )
-        elif reduction == "por":
-            if not (self.system.changing or self.setup.capacity or self.setup.withdrawals):
-                return Reduced(self.system)
+        elif reduction in ("por", "auto"):
+            if self.system.changing or self.setup.capacity or self.setup.withdrawals:
+                self.remark = (
+                    "No reduction of steps is used: it does not apply where links change or "
+                    "have a capacity, or requests are withdrawn."
+                )
+                return self.full
+            reduced = Reduced(self.system)
+            if reduction == "por" or reduced.saves_time():
+                return reduced
             self.remark = (
-                "No reduction of steps is used: it does not apply where links change or "
-                "have a capacity, or requests are withdrawn."
+                "No reduction of steps is used: it seldom saves time where the others are "
+                "connected without any one node."
             )
         elif reduction == "symmetry":
             try:

@@ -268,7 +268,8 @@ def check(
     reduction: Annotated[
         str,
         Option(
-            help="Choose a reduction: none, or por (take steps that commute in one order only)."
+            help="Choose a reduction: none, por (take steps that commute in one order only), or "
+            "auto (por where it is likely to save time)."
         ),
     ] = "none",
     symmetry: Annotated[
@@ -368,10 +369,10 @@ def check(
     words.update({word: value for word, value in given.items() if value is not None})
     words["options"] = {**words.get("options", {}), **options}
     what = setup(**words)
-    if reduction not in ("none", "por"):
-        raise Refused(f"--reduction is none or por, not '{reduction}'.")
+    if reduction not in ("none", "por", "auto"):
+        raise Refused(f"--reduction is none, por or auto, not '{reduction}'.")
     if symmetry and reduction != "none":
-        raise Refused("Choose one of --symmetry and --reduction por.")
+        raise Refused(f"Choose one of --symmetry and --reduction {reduction}.")
     by = "symmetry" if symmetry else reduction
     refuse_unjudged(what.algorithm, property_ or [], reduction)
     if not 1 <= workers <= MOST_WORKERS:
@@ -416,7 +417,8 @@ def room(disk: Path | None, memory: float | None, reduction: str) -> Space | Non
         raise Refused("--memory is at least 0.")
     if reduction != "none":
         raise Refused(
-            "Choose one of --disk and --reduction por, which must have all states at hand."
+            f"Choose one of --disk and --reduction {reduction}: a reduction of steps must have "
+            "all states at hand."
         )
     try:
         return space(str(disk), DEFAULT_MEMORY if memory is None else memory)
