@@ -105,9 +105,11 @@ class Explorer:
     def collect(self, here: int) -> None:
         """Store those successors of a state that were never seen."""
         seen, labels = self.seen, self.model.labels
+        size = len(seen)
         for k, state in enumerate(self.model.successors):
-            if state not in seen:
-                seen.add(state)
+            seen.add(state)
+            if len(seen) > size:  # looked up once, not twice
+                size += 1
                 self.states.append(state)
                 self.parents.append(here)
                 self.labels.append(labels[k])

@@ -13,7 +13,7 @@ from typing import Final
 from meshlock.check.disk import Row, Space, Store
 from meshlock.check.explorer import Adjacency, Explorer
 from meshlock.check.model import Fault, Model
-from meshlock.check.worker import SHIFT, Batch, Worker
+from meshlock.check.worker import SHIFT, Aspect, Batch, Worker
 
 LABEL: Final = 32
 """A source is the number of a state, shifted by this, plus the label of the step from there."""
@@ -202,7 +202,7 @@ class OutgrowingWorker(Worker):
     number of that, to another's by sending that once in each level."""
 
     def __init__(
-        self, model: Model, me: int, by: list[int], count: int, most: int, space: Space
+        self, model: Model, me: int, by: list[Aspect], count: int, most: int, space: Space
     ) -> None:
         self.store = Store(space, False)
         self.room = space.at_hand

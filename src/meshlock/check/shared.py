@@ -10,20 +10,18 @@ from __future__ import annotations
 import os
 import signal
 from array import array
-from functools import reduce
-from itertools import combinations
+from math import inf
 from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.connection import Connection, wait
-from operator import xor
 from queue import Empty
 from time import monotonic, process_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from meshlock.check.disk import Space
 from meshlock.check.explorer import Adjacency, Explorer, Violation
-from meshlock.check.model import AT_REST, Fault, Model
+from meshlock.check.model import AT_REST, Fault, Model, Part
 from meshlock.check.outgrowing import OutgrowingWorker
-from meshlock.check.worker import SHIFT, Batch, Worker, mix, unpacked
+from meshlock.check.worker import SHIFT, Aspect, Batch, Worker, aspect, unpacked
 from meshlock.errors import Refused, setting
 
 if TYPE_CHECKING:
@@ -32,10 +30,10 @@ if TYPE_CHECKING:
 
 ALONE = 20_000
 """States that one process expands before it asks others to help: many searches end before."""
-TRIED = 500
+TRIED = 300
 """States by which it is decided how to share them."""
-SENDING = 0.5
-"""What it costs to send a state on, in steps."""
+SENDING = 3
+"""What it costs to send a state on, in steps; whoever gets it meets the same places."""
 STRETCH = 1000
 """States that are expanded before a process looks whether others have written."""
 NEWS = 0.2
@@ -89,27 +87,42 @@ class Shared(Explorer):
         self.violations.clear()
         self.backward = 0
 
-    def choice(self) -> list[int]:
-        """The parts of a state to share by, one, two or all of them: steps should rarely change
-        whose a state is, and everybody should have as many."""
+    def choice(self) -> list[Aspect]:
+        """The aspects of a state to share by: steps should rarely change whose a state is, and
+        everybody should have as many. One that is best by itself, then whichever makes that better.
+        """
         sample = self.sample()
-        slots = range(len(sample[0][0]))
-        ways = [[slot] for slot in slots] + [list(two) for two in combinations(slots, 2)]
-        ways.append(list(slots))
-        return min(ways, key=lambda by: cost(sample, by, self.workers))
+        chosen: list[Aspect] = []
+        least = inf
+        shares = [[0] * len(rows) for rows in sample]
+        while True:
+            costs = {by: cost(sample, shares, by, self.workers) for by in sample[0][0]}
+            best = min(costs, key=lambda by: costs[by])
+            if costs[best] >= least:
+                return chosen
+            least = costs[best]
+            chosen.append(best)
+            shares = [
+                [share + row[best] for share, row in zip(before, rows, strict=True)]
+                for before, rows in zip(shares, sample, strict=True)
+            ]
 
-    def sample(self) -> list[list[list[int]]]:
-        """Of some of the states so far, and of their successors: the hashes of their parts."""
+    def sample(self) -> list[list[dict[Aspect, int]]]:
+        """Of some of the states so far, and of their successors: the hashes of all aspects."""
         model = self.model
-        known: list[dict[int, int]] = [{} for _ in model.parts(self.states[0])]
+        known: dict[tuple[int, int], dict[Aspect, int]] = {}
         late = len(self.states) // 2  # the deeper, the more like those to come
-        sample: list[list[list[int]]] = []
+        sample: list[list[dict[Aspect, int]]] = []
         for number in range(late, len(self.states), max(1, late // TRIED)):
             model.expand(self.states[number])
-            rows: list[list[int]] = []
+            rows: list[dict[Aspect, int]] = []
             for state in (self.states[number], *model.successors):
-                parts = enumerate(model.parts(state))
-                rows.append([mix(model, slot, part, known[slot]) for slot, part in parts])
+                row: dict[Aspect, int] = {}
+                for slot, part in enumerate(model.parts(state)):
+                    if (slot, part) not in known:
+                        known[slot, part] = aspects(model.meaning(slot, part), slot)
+                    row.update(known[slot, part])
+                rows.append(row)
             sample.append(rows)
         return sample
 
@@ -255,11 +268,20 @@ class Shared(Explorer):
         return edges, offsets
 
 
-def cost(sample: list[list[list[int]]], by: list[int], workers: int) -> float:
-    """Of the steps of the busiest process, if states are shared by these parts."""
+def aspects(part: Part, slot: int) -> dict[Aspect, int]:
+    items = range(len(cast("tuple[Any, ...]", part)))
+    return {(slot, item): aspect(part, slot, item) for item in items}
+
+
+def cost(
+    sample: list[list[dict[Aspect, int]]], shares: list[list[int]], by: Aspect, workers: int
+) -> float:
+    """Of the steps of the busiest process, if states are shared by this aspect too."""
     counts, moved, steps = [0] * workers, 0, 0
-    for rows in sample:
-        home, *others = [reduce(xor, [row[slot] for slot in by]) % workers for row in rows]
+    for before, rows in zip(shares, sample, strict=True):
+        home, *others = [
+            (share + row[by]) % workers for share, row in zip(before, rows, strict=True)
+        ]
         counts[home] += 1
         steps += len(others)
         moved += len(others) - others.count(home)
@@ -357,7 +379,7 @@ class Searching:
 
 
 def search(
-    given: tuple[Model, int, list[int], int, int],
+    given: tuple[Model, int, list[Aspect], int, int],
     graph: bool,
     space: Space | None,
     inboxes: list[Queue[Any]],

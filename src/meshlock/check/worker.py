@@ -1,7 +1,8 @@
 """One of several processes that search together.
 
-Every state belongs to one process, by the hash of one of its parts (or several). That process
-alone keeps it, counts it and expands it; a step that leaves that part as it is stays at home.
+Every state belongs to one process, by the hash of an *aspect* of one of its parts (or several):
+one item of what the part means, such as how often a node has asked. That process alone keeps the
+state, counts it and expands it; a step that leaves those aspects as they are stays at home.
 Processes number parts as they meet them. Those that were met before they parted have one number in
 all of them; another is sent with its meaning when it is first mentioned. Halves of states are
 numbered too, and there are far fewer of them than of states: a state goes as the sender's number of
@@ -17,7 +18,7 @@ are those of a single process, whatever the order of events.
 from __future__ import annotations
 
 from array import array
-from typing import Final
+from typing import Any, Final, cast
 
 from meshlock.check.model import Fault, Model, Part
 from meshlock.check.packing import SPREAD
@@ -28,6 +29,9 @@ SHIFT: Final = 40
 """A state anywhere: its owner's number shifted by this, plus its own there."""
 MIXED: Final = (1 << 30) - 1
 """The bits that are kept of a hash."""
+
+Aspect = tuple[int, int]
+"""A place in states, and an item of what is there."""
 
 
 class Batch:
@@ -104,12 +108,16 @@ class Worker:
     """``most``: states to keep here. ``graph``: keep the transitions too."""
 
     def __init__(
-        self, model: Model, me: int, by: list[int], count: int, most: int, graph: bool
+        self, model: Model, me: int, by: list[Aspect], count: int, most: int, graph: bool
     ) -> None:
         self.model = model
-        self.by: list[list[int]] = [[], []]  # by half: the parts that say whose a state is
-        for slot in by:
-            self.by[model.half(slot)].append(slot)
+        self.by: list[list[int]] = [[], []]  # by half: places that say whose a state is
+        self.items: dict[int, list[int]] = {}  # by place: the items of it that do
+        for slot, item in by:
+            if slot not in self.items:
+                self.by[model.half(slot)].append(slot)
+            self.items.setdefault(slot, []).append(item)
+        self.part_shares: dict[int, dict[int, int]] = {slot: {} for slot in self.items}
         self.me = me
         self.count = count
         self.most = most
@@ -118,13 +126,12 @@ class Worker:
         self.parents = array("q")  # anywhere
         self.numbers: dict[int, int] = {}  # of states here, or -1 - the sending of others
         self.seen: set[int] = set()  # both, where numbers are not wanted
-        self.hashes: list[dict[int, int]] = []  # of parts, by place in the state
-        self.half_hashes: list[dict[int, int]] = [{}, {}]  # of those in ``by`` together, by half
+        self.shares: list[list[int]] = [[], []]  # by half and its number: what it adds to the owner
         self.told: list[list[set[int]]] = []  # parts that a process knows of us
-        self.told_halves: list[tuple[set[int], set[int]]] = []  # halves, likewise
+        self.told_halves: list[list[list[int]]] = []  # halves: by process, half, number
         self.sent = [0] * count  # states to each process
         self.here: list[list[dict[int, int]]] = []  # by process and place: its number, ours
-        self.halves_here: list[tuple[dict[int, int], dict[int, int]]] = []  # by half, likewise
+        self.halves_here: list[list[list[int]]] = []  # by half, likewise
         self.came: list[array[int]] = [array("q") for _ in range(count)]  # by sending: ours
         self.out: list[Batch] = []
         self.tails = array("q")  # transitions to states here: from anywhere
@@ -142,11 +149,10 @@ class Worker:
         slots = len(model.parts(start))
         self.slots = slots
         self.common = [model.met(slot) for slot in range(slots)]  # numbers that all share
-        self.hashes = [{} for _ in range(slots)]
         self.told = [[set() for _ in range(slots)] for _ in range(count)]
-        self.told_halves = [(set(), set()) for _ in range(count)]
+        self.told_halves = [[[], []] for _ in range(count)]
         self.here = [[{} for _ in range(slots)] for _ in range(count)]
-        self.halves_here = [({}, {}) for _ in range(count)]
+        self.halves_here = [[[], []] for _ in range(count)]
         self.out = [Batch(me, 0) for _ in range(count)]
         if self.owner(start) == me:
             self.keep(start, 0)
@@ -156,21 +162,30 @@ class Worker:
     # -- whose is it ---------------------------------------------------------------------------
 
     def owner(self, state: int) -> int:
-        mixed = 0
-        if self.by[0]:
-            mixed = self.mixed(state, 0, state // SPREAD)
-        if self.by[1]:
-            mixed ^= self.mixed(state, 1, state % SPREAD)
-        return mixed % self.count
+        return (
+            self.share(state, 0, state // SPREAD) + self.share(state, 1, state % SPREAD)
+        ) % self.count
 
-    def mixed(self, state: int, half: int, number: int) -> int:
-        mixed = self.half_hashes[half].get(number, -1)
-        if mixed < 0:
-            mixed = 0
+    def share(self, state: int, half: int, number: int) -> int:
+        """What a half of a state adds to the number of its owner."""
+        shares = self.shares[half]
+        known = entry(shares, number)
+        if known < 0:
+            known = 0
             for slot in self.by[half]:
-                mixed ^= mix(self.model, slot, self.model.part(state, slot), self.hashes[slot])
-            self.half_hashes[half][number] = mixed
-        return mixed
+                known += self.part_share(slot, self.model.part(state, slot))
+            known %= self.count
+            put(shares, number, known)
+        return known
+
+    def part_share(self, slot: int, number: int) -> int:
+        shares = self.part_shares[slot]
+        known = shares.get(number, -1)
+        if known < 0:
+            part = self.model.meaning(slot, number)
+            known = sum([aspect(part, slot, item) for item in self.items[slot]]) % self.count
+            shares[number] = known
+        return known
 
     # -- states --------------------------------------------------------------------------------
 
@@ -222,14 +237,19 @@ class Worker:
 
     def collect(self, here: int) -> None:
         """Keep or send those successors of a state that were never seen here."""
+        seen, me = self.seen, self.me
+        size = len(seen)
         for state in self.model.successors:
-            if state not in self.seen:
+            seen.add(state)
+            if len(seen) > size:
+                size += 1
                 self.found += 1
                 owner = self.owner(state)
-                if owner == self.me:
-                    self.keep(state, (self.me << SHIFT) + here)
+                if owner == me:
+                    self.states.append(state)
+                    self.parents.append((me << SHIFT) + here)
+                    self.depth = self.level + 1
                 else:
-                    self.seen.add(state)
                     self.send(owner, state, here)
 
     def number(self, here: int) -> None:
@@ -265,9 +285,9 @@ class Worker:
         out = self.out[owner]
         firsts, seconds = self.told_halves[owner]
         first, second = state // SPREAD, state % SPREAD
-        if first not in firsts or second not in seconds:
-            firsts.add(first)
-            seconds.add(second)
+        if entry(firsts, first) < 0 or entry(seconds, second) < 0:
+            put(firsts, first, 1)
+            put(seconds, second, 1)
             self.introduce(owner, state)
         out.states.append(state)
         out.sources.append(here)
@@ -336,8 +356,8 @@ class Worker:
                 number = parts[at + slot]
                 row.append(number if number < common else here[slot][number])
             ours = model.joined(row)
-            firsts[theirs // SPREAD] = ours // SPREAD
-            seconds[theirs % SPREAD] = ours % SPREAD
+            put(firsts, theirs // SPREAD, ours // SPREAD)
+            put(seconds, theirs % SPREAD, ours % SPREAD)
             at += self.slots
 
     def descend(self) -> None:
@@ -370,10 +390,18 @@ class Worker:
         return [self.model.meaning(slot, part) for slot, part in enumerate(parts)]
 
 
-def mix(model: Model, slot: int, number: int, known: dict[int, int]) -> int:
-    """The hash of a part: the same in all processes, whatever its number."""
-    mixed = known.get(number, -1)
-    if mixed < 0:
-        mixed = hash((slot, model.meaning(slot, number))) & MIXED
-        known[number] = mixed
-    return mixed
+def entry(row: list[int], at: int) -> int:
+    return row[at] if at < len(row) else -1
+
+
+def put(row: list[int], at: int, value: int) -> None:
+    """Numbers come in their order, nearly."""
+    while len(row) <= at:
+        row.append(-1)
+    row[at] = value
+
+
+def aspect(part: Part, slot: int, item: int) -> int:
+    """The hash of an item of a part: the same in all processes."""
+    items = cast("tuple[Any, ...]", part)
+    return hash((slot, item, items[item])) & MIXED
