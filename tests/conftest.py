@@ -12,9 +12,12 @@ from meshlock.algorithms import interface
 sys.path.insert(0, str(Path(__file__).parent))  # tests share tests/runs.py
 
 
+# Shells and nohup start what is in the background so, and all that tests start would inherit it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # Shells start what is in the background like that, and all that tests start would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+for ignored in (signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(ignored) is signal.SIG_IGN:
+        signal.signal(ignored, signal.SIG_DFL)
 
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp()  # what is longer than a module is here, too
 

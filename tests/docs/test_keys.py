@@ -11,7 +11,6 @@ import pty
 import re
 import select
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from pathlib import Path
 import pytest
 from pages import ROOT, blocks
 
+from ports import free_port
 from waiting import LIMIT, sooner_or_later
 
 PAGE = ROOT / "docs" / "start" / "ten-minutes.md"
@@ -91,12 +91,6 @@ def four(folder: Path) -> Iterator[list[Shell]]:
             shell.press(QUIT)
         for shell in shells:
             shell.close()
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def pasted() -> dict[str, str]:
