@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from diagrams import diagram
+from sequence_diagrams import diagram
 
 from meshlock.algorithms.registry import find
 from meshlock.simulate.player import Player, play

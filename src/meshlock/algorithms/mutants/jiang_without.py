@@ -34,11 +34,11 @@ UNDONE: dict[str, str] = {
     "R2": "a waiting holder gives the token to whoever asks and forgets its own request, one "
     "that is inside gives it to nobody, and the token moves even if no permit is free",
     "R3": "a REQUEST is added to the queue though its sender has an entry there",
-    "R4": "whoever holds our request is not told that it has become more or less urgent, or "
-    "that nobody waits any more",
+    "R4": "the neighbour that has our request is not updated when it becomes more or less urgent, "
+    "or is withdrawn",
     "R5": "RELEASE and UPDATE go to the lowest neighbour and make it next, whoever was asked",
-    "R6": "the last link fails, and the request is thought to be where it was, and permits that "
-    "cannot be sent are lost",
+    "R6": "the last link fails, the request is still taken to be at that neighbour, and permits "
+    "that cannot be sent are lost",
     "R7": "a node that gets the token still has as next the neighbour that it asked",
     "R8": "what a neighbour sent before it received the token from us is believed",
     "R9": "a token that moves is announced to all neighbours",
