@@ -121,7 +121,9 @@ async def line(certificates: Path, names: str = "abc") -> AsyncIterator[dict[str
     try:
         for name in names:
             peers = [list(nodes.values())[-1].address] if nodes else []
-            nodes[name] = Node(name, peers=peers, certificates=certificates, dead=LIMIT, state=None)
+            nodes[name] = Node(
+                name, peers=peers, certificates=certificates, dead=LIMIT, state=None, min_links=0
+            )
             await nodes[name].start()
         ends = nodes[names[0]], nodes[names[-1]]
         await eventually(lambda: all(one.mesh.link_map.reaches(names[0]) for one in ends))
