@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from meshlock.errors import Refused
+from meshlock.trace import merge as merging
 from meshlock.trace.audit import Audit
 from meshlock.trace.merge import merge
 from meshlock.trace.reader import Trace
@@ -16,10 +17,10 @@ from meshlock.trace.reader import Trace
 Line = dict[str, Any]
 
 
-def part(folder: Path, node: int, events: list[Line]) -> Path:
-    setup = {"meshlock": "trace", "format": 1, "source": "live", "algorithm": "jiang"}
+def part(folder: Path, node: int, events: list[Line], **more: object) -> Path:
+    setup: Line = {"meshlock": "trace", "format": 1, "source": "live", "algorithm": "jiang"}
     setup |= {"pool": "docks", "name": f"n{node}", "node": node, "permits": 1}
-    setup |= {"holder": 0 if node == 0 else -1, "ordered": True, "balanced": False}
+    setup |= {"holder": 0 if node == 0 else -1, "ordered": True, "balanced": False, **more}
     path = folder / f"docks.n{node}.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in [setup, *events]))
     return path
@@ -115,3 +116,41 @@ def test_a_trace_that_is_missing_is_asked_for(tmp_path: Path) -> None:
         for event in (stranger, linked):
             with pytest.raises(Refused, match="add its trace"):
                 merge([part(tmp_path, 0, [event])], file, ended=True)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_is_written_while_other_traces_are_read_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
+    """With leases: node 0 is read, leaves, and node 1 enters before its trace is read."""
+    leased = {"recovery": {"members": [0, 1], "lease": 10.0, "slack": 0.1}, "holder": -1}
+
+    def use(node: int, time: float, fence: int) -> list[Line]:
+        asked = at(time, node, "request", client=fence, want=1, priority=0)
+        return [
+            asked,
+            at(time, node, "timer"),
+            at(time, node, "enter", client=fence, fence=fence, until=time + 10.0),
+        ]
+
+    first = part(tmp_path, 0, use(0, 1.0, 1), **leased)
+    second = part(tmp_path, 1, [], **leased)
+    read = merging.written
+
+    def read_and_go_on(path: Path) -> list[Line]:
+        events = read(path)
+        if path == first:
+            with second.open("a") as file:
+                file.writelines(json.dumps(line) + "\n" for line in use(1, 3.0, 2))
+            if not killed:
+                with first.open("a") as file:
+                    file.write(json.dumps(at(2.0, 0, "leave", client=1)) + "\n")
+        return events
+
+    monkeypatch.setattr(merging, "written", read_and_go_on)
+    merged = tmp_path / "merged.jsonl"
+    with merged.open("wb") as file:
+        merge([first, second], file, ended=False)
+    verdict = Audit(Trace(merged))
+    assert ("safety" in verdict.monitor.violated) == killed  # it had not left, and is not read on
+    assert verdict.entries == (2 if killed else 1)

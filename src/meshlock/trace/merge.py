@@ -7,7 +7,8 @@ merged trace; those of nodes keep the order of the numbers by which the algorith
 that is all it looks at.
 
 A trace may be cut short by a full disk or a killed node. The merged trace ends where it would need
-what is missing.
+what is missing. Nodes may go on writing while their traces are read, one after the other: with
+leases, where messages are not recorded, the merged trace ends where the first of these was read.
 
 In a pool with leases a node may have several lives in its trace. When one ended nobody wrote
 down; here it does so just before the next begins.
@@ -38,6 +39,8 @@ class Part:
     """One node's trace."""
 
     def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = path.stat().st_size if path.exists() else 0
         events = whole(path)
         self.setup = events[0]
         if "node" not in self.setup or self.setup.get("source") != "live":
@@ -56,6 +59,13 @@ class Part:
     def last(self) -> float:
         """When something was received of it last."""
         return float(self.steps[-1][-1]["t"]) if self.steps else 0.0
+
+    def grows(self) -> bool:
+        """Was anything written there since it was read, or just before?"""
+        return self.path.stat().st_size != self.size
+
+    def end_at(self, t: float) -> None:
+        self.steps = [step for step in self.steps if step[0]["t"] <= t]
 
     def head(self) -> Step | None:
         return self.steps[self.next] if self.next < len(self.steps) else None
@@ -113,6 +123,10 @@ def merge(paths: Iterable[Path], sink: BinaryIO, ended: bool) -> int:
     parts = sorted([Part(path) for path in paths], key=lambda part: part.node)
     if not parts:
         raise Refused("There are no traces to merge.")
+    running = [part.last() for part in parts if part.grows()]
+    if running and "recovery" in parts[0].setup:
+        for part in parts:
+            part.end_at(min(running))
     merger = Merger(parts)
     merger.write(sink, ended)
     return merger.missing
