@@ -55,7 +55,7 @@ def test_two_minutes_of_chaos_break_no_promise(tmp_path: Path):
     assert found["kills"] >= 6 and found["pauses"] >= 4 and found["partitions"] >= 2
     assert found["restarts"] >= 6 and found["restarts_without_memory"] >= 1
     assert found["faults"]["agent left"] >= 1
-    assert found["grants"] > 50
+    assert found["grants"] > 200
     assert found["most_permits"] == found["permits"] == 3
 
     # what was kept says the same again

@@ -87,3 +87,28 @@ def test_a_lease_that_ends_right_after_a_release_is_not_lost() -> None:
             assert docks.measures.lost == 0 and not grant.lost
 
     virtual.run(story)
+
+
+def test_a_release_that_fails_fails_alone() -> None:
+    """Neither whoever asks next nor a later release suffers from it."""
+
+    async def story(network: virtual.Network) -> None:
+        async with Node("a", state=None) as a:
+            docks = a.pool("docks", permits=2)
+            first = await docks.acquire(timeout=LIMIT)
+            second = await docks.acquire(timeout=LIMIT)
+            leave, failing = docks.leave, [first.number]
+
+            def fail_once(number: int) -> None:
+                leave(number)
+                if number in failing:
+                    raise RuntimeError("after all")
+
+            docks.leave = fail_once  # type: ignore[method-assign]
+            first.release()
+            second.release()
+            third = await docks.acquire(2, timeout=LIMIT)
+            assert third.held and a.mesh.failures.counts == {"release": 1}
+            third.release()
+
+    virtual.run(story)

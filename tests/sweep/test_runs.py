@@ -193,10 +193,18 @@ def test_processes_give_what_one_process_gives_and_a_killed_one_loses_only_its_r
     assert len({read_line(text).where for text in lines}) >= 2
 
 
+def start_with(tmp_path, monkeypatch, code):
+    """Have every process that is started run this first."""
+    (tmp_path / "sitecustomize.py").write_text(code)
+    source = str(Path(runs_module.__file__).parents[2])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), source]))
+
+
 def test_a_run_that_kills_every_process_is_given_up(tmp_path, monkeypatch):
     pytest.importorskip("joblib")
-    poison = tmp_path / "sitecustomize.py"
-    poison.write_text(
+    start_with(
+        tmp_path,
+        monkeypatch,
         "import os\n"
         "from meshlock.sweep import runs\n"
         "make = runs.simulation\n"
@@ -204,10 +212,8 @@ def test_a_run_that_kills_every_process_is_given_up(tmp_path, monkeypatch):
         "    if settings.number('seed') == 2:\n"
         "        os._exit(9)\n"
         "    return make(settings, trace)\n"
-        "runs.simulation = simulation\n"
+        "runs.simulation = simulation\n",
     )
-    source = str(Path(runs_module.__file__).parents[2])
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), source]))
     runs = [{"nodes": 4, "requests": 20, "seed": seed} for seed in (1, 2, 3, 4, 5)]
     lines = {line.values["seed"]: line for line in map(read_line, on_cores(runs, 0, 2))}
     assert len(lines) == 5
@@ -217,14 +223,13 @@ def test_a_run_that_kills_every_process_is_given_up(tmp_path, monkeypatch):
 
 def test_ctrl_c_while_a_process_starts_is_left_to_its_parent(tmp_path, monkeypatch):
     pytest.importorskip("joblib")
-    poison = tmp_path / "sitecustomize.py"
-    poison.write_text(
+    start_with(
+        tmp_path,
+        monkeypatch,
         "import os, signal, sys\n"
         "if 'popen_loky' in ' '.join(sys.orig_argv):\n"
-        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n",
     )
-    source = str(Path(runs_module.__file__).parents[2])
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), source]))
     runs = [{"nodes": 4, "requests": 20, "seed": seed} for seed in (1, 2)]
     assert all(read_line(text).figures for text in on_cores(runs, 0, 2))
 

@@ -158,8 +158,8 @@ class Checking(Verdict):
             if reduction == "por" or reduced.saves_time():
                 return reduced
             self.remark = (
-                "No reduction of steps is used: it seldom saves time where the others are "
-                "connected without any one node."
+                "No reduction of steps is used: it seldom saves time unless removing some node "
+                "splits the network, as in a line, a tree or a star."
             )
         elif reduction == "symmetry":
             try:

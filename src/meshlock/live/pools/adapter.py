@@ -138,15 +138,15 @@ class Adapter:
         """When the client next waits for something, or sooner: a client that asks again at once has
         its request go along with the token, instead of running after it."""
         if not self.released:
-            self.mesh.loop.call_soon(self.mesh.failures.run, "release", self.settle_and_flush)
+            self.mesh.loop.call_soon(self.settle_and_flush)
         self.released.append(number)
 
     def settle(self) -> None:
-        """Whatever clients have released is released now."""
+        """Whatever clients have released is released now; what fails is nobody else's failure."""
         while self.released:
             number = self.released.pop(0)
             if number in self.clients:  # else its pool was withdrawn
-                self.leave(number)
+                self.mesh.failures.run("release", self.leave, number)
 
     def settle_and_flush(self) -> None:
         self.settle()
