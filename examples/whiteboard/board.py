@@ -287,7 +287,10 @@ def one(asked: argparse.Namespace, tell: Connection | None = None) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve(asked, tell))
+        try:
+            asyncio.run(serve(asked, tell))
+        except meshlock.Refused as error:
+            sys.exit(str(error))
 
 
 def three(asked: argparse.Namespace) -> None:

@@ -100,6 +100,16 @@ def test_a_whiteboard_whose_port_is_in_use_says_so(given: list[str]) -> None:
     )
 
 
+@pytest.mark.parametrize("given", [["--name", "ann"], []])
+def test_a_whiteboard_with_an_impossible_lease_says_so(given: list[str]) -> None:
+    for module in ("starlette", "uvicorn"):
+        pytest.importorskip(module, reason=f"the whiteboard needs {module}")
+    command = [*BOARD, *given, "--port", "0", "--lease", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "lease 0.0 is out of range: use 0.3 to 86,400 s.\n"
+
+
 @pytest.mark.parametrize("boards", [0, 1, 3])
 def test_a_whiteboard_that_is_told_to_end_leaves_no_child(boards: int) -> None:
     """Whether it has started one, or all."""

@@ -40,7 +40,7 @@ class Part:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.size = path.stat().st_size if path.exists() else 0
+        self.size = size(path)
         events = whole(path)
         self.setup = events[0]
         if "node" not in self.setup or self.setup.get("source") != "live":
@@ -62,13 +62,21 @@ class Part:
 
     def grows(self) -> bool:
         """Was anything written there since it was read, or just before?"""
-        return self.path.stat().st_size != self.size
+        return size(self.path) != self.size
 
     def end_at(self, t: float) -> None:
         self.steps = [step for step in self.steps if step[0]["t"] <= t]
 
     def head(self) -> Step | None:
         return self.steps[self.next] if self.next < len(self.steps) else None
+
+
+def size(path: Path) -> int:
+    """In bytes; -1 if it cannot be told, as of a trace that has just begun a new file."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
 
 
 def is_part(path: Path) -> bool:
