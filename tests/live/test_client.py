@@ -16,6 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -583,7 +584,8 @@ def test_patience_counts_from_when_the_last_agent_went(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     place, now = agents_that_go_one_after_the_other
-    monkeypatch.setattr(time, "monotonic", now)
+    # of the client alone: other threads have timers, too
+    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=now, sleep=time.sleep))
     with meshlock.connect(place) as found, pytest.raises(Refused, match="There are three"):
         found.pool("docks").acquire()
 
