@@ -2,10 +2,12 @@
 
 import io
 from hashlib import sha256
+from random import Random
 
 import msgspec
 import pytest
 
+from meshlock.simulate.engine import Order
 from meshlock.trace.writer import TraceWriter
 from runs import finished, sync_delay
 
@@ -74,6 +76,25 @@ def test_a_routed_message_takes_one_delay_per_link():
     )
     # From node d the request climbs d links, the token comes down d links: 2d in all.
     assert set(run.measures.waits) == {0.0, 2.0, 4.0, 6.0, 8.0}
+
+
+def test_messages_to_one_receiver_do_not_overtake_whatever_goes_to_others_meanwhile():
+    chance, order, last, now = Random(1), Order(), {}, 0.0
+    held_up = 0
+    for _ in range(5_000):
+        now += chance.choice([0.0, 0.0, 0.3])
+        receiver = chance.randrange(4)
+        if chance.random() < 0.05:
+            order.forget(receiver)
+            last.pop(receiver, None)
+        drawn = now + chance.random()
+        arrival = last[receiver] = max(drawn, last.get(receiver, 0.0))
+        if receiver != order.receiver:
+            order.turn(receiver, now)
+        order.last = max(drawn, order.last)
+        assert order.last == arrival
+        held_up += arrival > drawn
+    assert 1_000 < held_up < 4_000
 
 
 def test_clients_of_a_node_wait_for_each_other_where_the_algorithm_knows_only_one():

@@ -17,8 +17,8 @@ class Duration:
         self.random = stream.random
 
     def draw(self) -> float:
-        if self.constant:
-            return self.low
         if self.uniform:
             return self.low + self.span * self.random()
+        if self.constant:
+            return self.low
         return -self.low * log(1.0 - self.random())

@@ -8,7 +8,7 @@ events happen in the order in which they were put there, so a run is a function 
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import Message, Node
+from meshlock.algorithms.interface import NIL, Message, Node
 from meshlock.simulate.agenda import Agenda
 from meshlock.simulate.layered import LayeredNodes
 from meshlock.simulate.measures import Measures
@@ -18,11 +18,30 @@ from meshlock.simulate.workload import Client
 from meshlock.topology.mobility.changes import Change
 
 
-class Wire:
-    """One direction of a link, or of the way between two nodes."""
+class Order:
+    """In which the messages of one node arrive: those to one receiver as they were sent.
+
+    Kept by node, not by link: most messages go where the one before went, or find it there
+    already, so that nothing has to be looked up.
+    """
 
     def __init__(self) -> None:
-        self.last = 0.0  # when its last message arrives
+        self.receiver = NIL  # of its last message
+        self.last = 0.0  # when that arrives
+        self.others: dict[int, float] = {}  # when those before it, to other receivers, arrive
+
+    def turn(self, receiver: int, now: float) -> None:
+        """The next message goes elsewhere."""
+        if self.last > now:
+            self.others[self.receiver] = self.last
+        self.receiver = receiver
+        self.last = self.others.get(receiver, 0.0) if self.others else 0.0
+
+    def forget(self, receiver: int) -> None:
+        """What is on its way there does not hold up what follows."""
+        if receiver == self.receiver:
+            self.last = 0.0
+        self.others.pop(receiver, None)
 
 
 class Simulation(Steps):
@@ -49,7 +68,7 @@ class Simulation(Steps):
         self.delay = delay
         self.routed = setup.algorithm.routed and not network.complete
         self.keep_order = setup.fifo and (not delay.constant or self.routed)
-        self.wires: dict[int, Wire] = {}  # by sender and receiver
+        self.orders: list[Order | None] = [None] * network.size  # by sender
 
         self.hold_time = setup.hold
         self.workload = workload
@@ -119,23 +138,28 @@ class Simulation(Steps):
         self.in_flight += 1
         if self.routed:
             links = self.network.distance(message.sender, message.receiver)
+            self.measures.more_crossings += links - 1
             arrival = self.now
             for _ in range(links):
                 arrival += self.delay.draw()
         else:
-            links = 1
             arrival = self.now + self.delay.draw()
-        self.measures.crossings += links
         if self.keep_order:
-            way = message.sender * self.network.size + message.receiver
-            wire = self.wires.get(way)
-            if wire is None:
-                wire = self.wires[way] = Wire()
-            if arrival < wire.last:
-                arrival = wire.last
-            wire.last = arrival
+            order = self.orders[message.sender]
+            if order is None:
+                order = self.orders[message.sender] = Order()
+            if message.receiver != order.receiver:
+                order.turn(message.receiver, self.now)
+            if arrival < order.last:
+                arrival = order.last
+            order.last = arrival
         message.serial = self.serial_number = self.serial_number + 1
         self.agenda.put(arrival, message)
+
+    def forget_order(self, sender: int, receiver: int) -> None:
+        order = self.orders[sender]
+        if order is not None:
+            order.forget(receiver)
 
     def schedule(self, time: float, event: Client | Change) -> None:
         self.serial_number += 1
@@ -145,13 +169,16 @@ class Simulation(Steps):
 
     def run(self, most: int) -> bool:
         """Let at most this many events happen; False when all are served or nothing more can."""
-        agenda = self.agenda
-        for _event in range(most):
-            if not agenda.times and not agenda.refill():
-                return False
-            self.now = -agenda.times.pop()
-            event = agenda.events.pop()
-            self.events += 1
+        times, events = self.agenda.times, self.agenda.events
+        for count in range(most):
+            event = events.pop()
+            if event is None:
+                events.append(None)
+                if not self.agenda.refill():
+                    self.events += count
+                    return False
+                event = events.pop()
+            self.now = -times.pop()
             if isinstance(event, Message):
                 self.deliver(event)
             elif isinstance(event, Client):
@@ -165,10 +192,12 @@ class Simulation(Steps):
             if self.active == 0 and (self.in_flight == 0 or self.restless):
                 asked = self.measures.requested
                 if asked >= self.workload.requests:
+                    self.events += count + 1
                     return False
                 if self.workload.serial and self.planned == asked:
                     self.ask_somewhere()
-        return len(agenda) > 0
+        self.events += most
+        return len(self.agenda) > 0
 
     def change(self, change: Change) -> None:
         """Something other than a message or a client is due; see :mod:`.link_changes`."""

@@ -90,7 +90,7 @@ class Measures:
         self.requested = 0
         self.entries = 0
         self.sent = sent
-        self.crossings = 0  # of links by messages: more than messages where they are routed
+        self.more_crossings = 0  # of links, than one by every message
         self.waits: list[float] = []
         self.by_priority = Levels()
         self.by_want = Levels()
@@ -114,6 +114,11 @@ class Measures:
     def messages(self) -> dict[str, int]:
         """How many of each kind."""
         return by_name(self.sent)
+
+    @property
+    def crossings(self) -> int:
+        """Of links, by all messages."""
+        return sum([kind.sent for kind in self.sent.values()]) + self.more_crossings
 
     def asks(self, client: Client) -> None:
         self.requested += 1

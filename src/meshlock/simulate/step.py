@@ -259,8 +259,9 @@ class Steps:
         for effect in self.out:
             if isinstance(effect, Message):
                 message = effect
-                kind = self.sent.get(type(message))
-                if kind is None:
+                try:
+                    kind = self.sent[type(message)]
+                except KeyError:
                     kind = self.sent[type(message)] = Kind(message)
                 kind.sent += 1
                 if kind.loaded:

@@ -36,9 +36,8 @@ class AtOnce(MobileSimulation):
 
     def failed(self, one: int, other: int) -> None:
         self.monitor.changed(self.graph.components == 1)
-        size = self.graph.size
-        self.wires.pop(one * size + other, None)
-        self.wires.pop(other * size + one, None)
+        self.forget_order(one, other)
+        self.forget_order(other, one)
         self.link_changes(one, other, False)
         self.link_changes(other, one, False)
 

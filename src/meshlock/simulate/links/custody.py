@@ -167,7 +167,7 @@ class Custody(MobileSimulation):
             while line.custody[1 - end]:
                 self.deliver_late(line, 1 - end)
         line.dead[end] = False
-        self.wires.pop(me * self.graph.size + peer, None)
+        self.forget_order(me, peer)
         self.see(line, end, line.life)
         self.link_changes(me, peer, True)
         arrived = line.waiting[end]
@@ -230,7 +230,7 @@ class Custody(MobileSimulation):
         if line.sees[end] != NO_LIFE:
             self.notices_failure(line, end)
         if line.custody[end]:
-            self.measures.crossings += detour.links
+            self.measures.more_crossings += detour.links
             self.deliver_late(line, end)
         self.seek(line, end)
 
@@ -279,7 +279,8 @@ class Custody(MobileSimulation):
             self.strays.add(message.serial)
 
     def keep(self, message: Message) -> None:
-        """Number a message that goes straight into custody."""
+        """Number a message that goes straight into custody, and crosses no link yet."""
+        self.measures.more_crossings -= 1
         self.in_flight += 1
         self.serial_number += 1
         message.serial = self.serial_number

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from meshlock.algorithms.interface import Message
 from meshlock.properties.paths import labelled
-from meshlock.simulate.engine import Wire
+from meshlock.simulate.engine import Order
 from meshlock.simulate.layered import LayeredNodes, LayerSetup
 from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.run_setup import RunSetup
@@ -128,6 +128,7 @@ class Routed(MobileSimulation):
     def carry(self, message: Message) -> None:
         sender, receiver = message.sender, message.receiver
         self.in_flight += 1
+        self.measures.more_crossings -= 1  # until it sets off
         message.serial = self.serial_number = self.serial_number + 1
         if message.seal is not None and message.seal.state is not None:
             self.flying += 1
@@ -156,11 +157,14 @@ class Routed(MobileSimulation):
         arrival = self.now
         for _ in range(links):
             arrival += self.delay.draw()
-        self.measures.crossings += links
+        self.measures.more_crossings += links
         if self.fifo or self.lives.ordered(message):
-            pair = message.sender * self.base.size + message.receiver
-            wire = self.wires.setdefault(pair, Wire())
-            wire.last = arrival = max(arrival, wire.last)
+            order = self.orders[message.sender]
+            if order is None:
+                order = self.orders[message.sender] = Order()
+            if message.receiver != order.receiver:
+                order.turn(message.receiver, self.now)
+            order.last = arrival = max(arrival, order.last)
         self.arrived.discard(message.serial)
         self.agenda.put(arrival, message)
 
