@@ -212,7 +212,7 @@ class JiangNode(Node):
         self.passed = 0
         self.blocked: int | None = None
         self.asking: dict[int, Entry] = {}  # neighbour: its entry in the queue
-        self.lower = NIL  # the lowest neighbour when we last looked: only a hint
+        self.lower = NIL  # a neighbour that was lower when we last looked: only a hint
 
     # -- clients --------------------------------------------------------------------
 
@@ -233,7 +233,9 @@ class JiangNode(Node):
 
     def release(self, client: int) -> None:
         self.age()
-        self.returns(self.clients.pop(client))
+        permits = self.clients[client]
+        del self.clients[client]
+        self.returns(permits)
 
     def release_some(self, client: int, permits: int) -> None:
         self.clients[client] -= permits
@@ -291,7 +293,8 @@ class JiangNode(Node):
         self.stranded = 0
         self.passed = token.passed
         self.blocked = token.blocked
-        if giver in self.views:  # else the link failed meanwhile, and the token came late
+        linked = giver in self.views  # else the link failed meanwhile, and the token came late
+        if linked:
             self.views[giver] = token.height
             self.unheard.discard(giver)
             self.owed.add(giver)
@@ -302,7 +305,7 @@ class JiangNode(Node):
         self.told = ()
         if self.rules.moves == BROADCAST:
             self.announce()
-        elif self.rules.moves == QUIET and giver in self.views:  # R9: the giver waits for it
+        elif self.rules.moves == QUIET and linked:  # R9: the giver waits for it
             reply = Link(giver, self.height, self.grants)
             reply.urgent = False  # the giver knows our height, and waits for nothing else
             self.send(reply)
@@ -311,7 +314,8 @@ class JiangNode(Node):
 
     def receive_request(self, request: Request) -> None:
         j = request.sender
-        if j in self.unheard or j not in self.views or self.height > self.views[j]:
+        view = self.views.get(j)
+        if view is None or self.height > view or j in self.unheard:
             return  # R8: from before the token; or it will learn that we are higher now
         self.put(j, request.want, request.priority, request.rank)
 
@@ -325,7 +329,7 @@ class JiangNode(Node):
 
     def receive_link(self, link: Link) -> None:
         j = link.sender
-        if j in self.forming:
+        if self.forming and j in self.forming:
             if self.height != self.forming.pop(j):
                 self.link(j)
             self.views[j] = link.height
@@ -427,7 +431,7 @@ class JiangNode(Node):
         self.delete(j)
         self.age()
         self.holder = False
-        self.next = j
+        self.next = self.lower = j
         self.views[j] = (self.height[0], self.height[1] - 1, j)
         self.unheard.add(j)
         self.send(Token(j, self.height, self.grants, self.t, self.passed, self.blocked))
@@ -439,10 +443,11 @@ class JiangNode(Node):
 
     def pursue(self) -> None:
         """Not the holder: have a way down, and our request on it as it should be."""
-        if not self.has_lower() and len(self.views) > 0:
-            self.raise_height()
         if not self.has_lower():
-            return  # R6: alone, or given up climbing: all is kept until there is a way
+            if len(self.views) > 0:
+                self.raise_height()
+            if not self.has_lower():
+                return  # R6: alone, or given up climbing: all is kept until there is a way
         if self.stranded > 0:  # R5
             self.send(Release(self.lowest(), self.height, self.grants, self.stranded))
             self.stranded = 0
@@ -492,7 +497,8 @@ class JiangNode(Node):
     def send(self, message: Message) -> None:
         message.sender = self.me
         self.out.append(message)
-        self.owed.discard(message.receiver)
+        if len(self.owed) > 0:
+            self.owed.discard(message.receiver)
 
     # -- heights ----------------------------------------------------------------------------
 
@@ -518,7 +524,7 @@ class JiangNode(Node):
         Until it has the token that we gave it, j is higher than we were; from then on it is
         no higher than that token made it, unless it climbs, which it announces.
         """
-        if j in self.unheard:
+        if self.unheard and j in self.unheard:
             if height > self.views[j]:
                 return  # R8: from before the token
             self.unheard.remove(j)
@@ -614,8 +620,9 @@ class JiangNode(Node):
         self.queue.push(entry)
 
     def delete(self, j: int) -> None:
-        entry = self.asking.pop(j, None)
+        entry = self.asking.get(j)
         if entry is not None:
+            del self.asking[j]
             self.queue.remove(entry)
 
     def age(self) -> None:

@@ -34,8 +34,8 @@ class Monitor:
         self.grants = 0
         self.held = 0
         self.violated: dict[str, str] = {}  # property: what was seen first, in a sentence
-        self.waiting: dict[int, float] = {}  # client: priority, while it waits (if ordered)
-        self.ranking: list[tuple[float, int]] = []  # a heap of (-priority, client), some gone
+        self.levels: dict[float, int] = {}  # priority: how many wait with it (if ordered)
+        self.ranking: list[float] = []  # a heap of their -priorities, and of some without any
         self.connected = True
         self.due = False  # the next to enter must have ...
         self.due_priority = 0.0  # ... at least this priority
@@ -46,21 +46,30 @@ class Monitor:
 
     # -- clients ------------------------------------------------------------------
 
-    def asks(self, client: int, priority: float) -> None:
+    def asks(self, priority: float) -> None:
         if self.ordered:
-            self.waiting[client] = priority
-            heappush(self.ranking, (-priority, client))
-            if len(self.ranking) > 2 * len(self.waiting) + 64:
-                self.ranking = [(-self.waiting[other], other) for other in self.waiting]
-                heapify(self.ranking)
+            level = self.levels.get(priority, 0)
+            self.levels[priority] = level + 1
+            if level == 0:
+                heappush(self.ranking, -priority)
+                if len(self.ranking) > 2 * len(self.levels) + 64:
+                    self.ranking = [-other for other in self.levels]
+                    heapify(self.ranking)
 
-    def enters(self, time: float, node: int, client: int, want: int) -> None:
+    def waits_no_more(self, priority: float) -> None:
+        level = self.levels[priority]
+        if level > 1:
+            self.levels[priority] = level - 1
+        else:
+            del self.levels[priority]
+
+    def enters(self, time: float, node: int, want: int, priority: float) -> None:
         self.held += want
         self.grants += 1
         if self.held > self.permits:
             self.report("safety", time, sentences.overuse(node, want, self.held, self.permits))
         if self.ordered:
-            priority = self.waiting.pop(client)
+            self.waits_no_more(priority)
             if self.due and priority + self.ageing * self.grants < self.due_priority:
                 text = sentences.out_of_order(node, priority, self.due_priority)
                 self.report("order", time, text)
@@ -69,18 +78,19 @@ class Monitor:
     def leaves(self, want: int) -> None:
         self.held -= want
 
-    def withdraws(self, client: int) -> None:
+    def withdraws(self, priority: float) -> None:
         """A client has given up waiting."""
-        self.waiting.pop(client, None)
+        if self.ordered:
+            self.waits_no_more(priority)
         self.due = False
 
     def quiet(self) -> None:
         """Nothing is in flight, and a client leaves: the next entry is due to the highest."""
-        if self.ordered and self.waiting and self.connected:
-            while self.ranking[0][1] not in self.waiting:
+        if self.ordered and self.levels and self.connected:
+            while -self.ranking[0] not in self.levels:
                 heappop(self.ranking)
             self.due = True
-            self.due_priority = -self.ranking[0][0]
+            self.due_priority = -self.ranking[0]
 
     def changed(self, connected: bool) -> None:
         """A link has formed or failed: requests are on their way again."""

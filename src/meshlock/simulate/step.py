@@ -88,7 +88,7 @@ class Steps:
         """A client asks: its node gets the request, or it queues behind another of its node."""
         self.present[client.number] = client
         if self.monitor.ordered:
-            self.monitor.asks(client.number, client.priority)
+            self.monitor.asks(client.priority)
         if not self.many_clients:
             if self.busy[client.node]:
                 queue = self.queues.setdefault(client.node, ClientQueue())
@@ -137,7 +137,7 @@ class Steps:
             self.done(node, "withdraw", {"client": client.number}, tokens, permits)
             self.next_in_queue(client.node)
         del self.present[client.number]
-        self.monitor.withdraws(client.number)
+        self.monitor.withdraws(client.priority)
         return True
 
     def next_in_queue(self, me: int) -> None:
@@ -272,7 +272,7 @@ class Steps:
                 client = self.present[effect.client]
                 permits -= client.want
                 if self.layered is None:
-                    self.monitor.enters(self.now, client.node, client.number, client.want)
+                    self.monitor.enters(self.now, client.node, client.want, client.priority)
                 else:
                     self.layered.enters(self.now, client, effect)
                 client.inside = True

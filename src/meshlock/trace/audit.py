@@ -56,7 +56,7 @@ class Audit:
         self.tokens: dict[int, int] = {holder: 1}
         self.free: dict[int, int] = {holder: permits}
         self.flying: dict[int, Sent] = {}
-        self.clients: dict[int, tuple[int, int]] = {}  # client: its node and want
+        self.clients: dict[int, tuple[int, int, float]] = {}  # its node, want and priority
         self.inside: set[int] = set()
         self.one_sided: set[tuple[int, int]] = set()  # links that one end sees, and one does not
         self.failures: str = setup.get("failures", "")  # of links; empty: they stay
@@ -137,11 +137,12 @@ class Audit:
             client, want = self.trace.whole(event, "client"), self.trace.whole(event, "want")
             if client in self.clients:
                 raise self.trace.bad(f"lets client {client} ask a second time")
-            self.clients[client] = (node, want)
+            priority = event.get("priority", 0)
+            self.clients[client] = (node, want, priority)
             self.requested += 1
-            self.monitor.asks(client, event.get("priority", 0))
+            self.monitor.asks(priority)
             if self.leases is not None:
-                self.leases.asks(self.now, node, client, event.get("priority", 0))
+                self.leases.asks(self.now, node, client, priority)
         elif kind == "leave":
             client = self.trace.whole(event, "client")
             if client not in self.inside:
@@ -164,16 +165,17 @@ class Audit:
                     f"changes the priority of client {client}, which does not wait"
                 )
             priority = self.trace.whole(event, "priority")
-            self.monitor.withdraws(client)
-            self.monitor.asks(client, priority)
+            place, want, before = self.clients[client]
+            self.clients[client] = (place, want, priority)
+            self.monitor.withdraws(before)
+            self.monitor.asks(priority)
             if self.leases is not None:
                 self.leases.changes_priority(self.now, client, priority)
         elif kind == "withdraw":
             client = self.trace.whole(event, "client")
             if client not in self.clients or client in self.inside:
                 raise self.trace.bad(f"lets client {client} give up, which does not wait")
-            del self.clients[client]
-            self.monitor.withdraws(client)
+            self.monitor.withdraws(self.clients.pop(client)[2])
             if self.leases is not None:
                 self.leases.waits_no_more(self.now, client)
         elif kind in ("link-up", "link-down"):
@@ -202,10 +204,10 @@ class Audit:
     def give_back(self, event: dict[str, Any]) -> int:
         """How many permits a client releases that keeps others."""
         client, permits = self.trace.whole(event, "client"), self.trace.whole(event, "permits")
-        node, want = self.clients.get(client, (NIL, 0))
+        node, want, priority = self.clients.get(client, (NIL, 0, 0))
         if client not in self.inside or not 0 < permits < want:
             raise self.trace.bad(f"lets client {client} release {permits}, which it does not hold")
-        self.clients[client] = (node, want - permits)
+        self.clients[client] = (node, want - permits, priority)
         if self.leases is not None:
             self.leases.monitor.gives_some(client, permits)
         else:
@@ -230,13 +232,13 @@ class Audit:
         node, client = self.trace.whole(event, "node"), self.trace.whole(event, "client")
         if client not in self.clients or client in self.inside:
             raise self.trace.bad(f"lets client {client} in, which does not wait")
-        want = self.clients[client][1]
+        _, want, priority = self.clients[client]
         self.inside.add(client)
         self.entries += 1
         if self.leases is not None:
             self.leases.enter(event, node, client, want)
         else:
-            self.monitor.enters(self.now, node, client, want)
+            self.monitor.enters(self.now, node, want, priority)
         self.gives(node, 0, want)
 
     def gives(self, node: int, tokens: int, permits: int) -> None:
