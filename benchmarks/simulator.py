@@ -1,4 +1,4 @@
-"""How fast is the simulator? Against SimPy, against the bare heap, and at a million nodes.
+"""How fast is the simulator? Against SimPy, against the bare heap, and with many nodes.
 
     make bench
 
@@ -26,6 +26,10 @@ NODES = 127
 
 THINKING = {"saturated": 0.0, "thinking": 10.0, "idle": 1000.0}
 """Mean time between leaving and asking again: from all in line to nearly nobody."""
+
+
+STATIC = (100, 1_000, 10_000)
+"""Nodes of networks at rest."""
 
 
 def simulated(algorithm: str, nodes: int, requests: int, load: str) -> dict[str, float]:
@@ -66,6 +70,24 @@ def simulated(algorithm: str, nodes: int, requests: int, load: str) -> dict[str,
     return {"messages": messages, "events": run.events, "cpu_s": cpu, "ahead": size}
 
 
+def static(nodes: int) -> dict[str, float]:
+    """Jiang on a network at rest with 2.9 links per node, saturated."""
+    from meshlock.simulate.settings import Settings, simulation
+
+    given = {"algorithm": "jiang", "nodes": nodes, "topology": f"links:{29 * nodes // 10}"}
+    run = simulation(Settings({**given, "requests": 100_000, "delay": "uniform:0.5,1.5"}), None)
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    started = process_time()
+    run.start()
+    while run.run(50_000):
+        pass
+    cpu = process_time() - started
+    assert not run.monitor.violated
+    return {"messages": sum(run.measures.messages.values()), "cpu_s": cpu}
+
+
 def memory() -> float:
     """The most this process has held, in GiB."""
     import resource
@@ -90,6 +112,20 @@ def one(what: list[str]) -> dict[str, float]:
         started = process_time()
         bare_heap.churn(int(rest[0]), int(rest[1]))
         return {"events": int(rest[0]), "cpu_s": process_time() - started}
+    if kind == "walk":
+        sys.path.pop(0)
+        import bare_nodes
+
+        if bare_nodes.__file__.endswith(".py"):
+            raise SystemExit("the bare loop was not compiled")
+        gc.disable()
+        walk = bare_nodes.Walk(int(rest[0]))
+        walk.go(2 * int(rest[0]))
+        started = process_time()
+        walk.go(200_000)
+        return {"messages": 600_000, "cpu_s": process_time() - started}
+    if kind == "static":
+        return static(int(rest[0]))
     if kind == "large":
         result = million(int(rest[0]))
         result["gib"] = memory()
@@ -146,11 +182,12 @@ def main() -> None:
 
 
 def measure(options: argparse.Namespace, folder: str) -> None:
-    source = Path(folder) / "bare_heap.py"
-    source.write_bytes((HERE / "bare_heap.py").read_bytes())
+    loops = ("bare_heap.py", "bare_nodes.py")
+    for loop in loops:
+        (Path(folder) / loop).write_bytes((HERE / loop).read_bytes())
     mypyc = str(Path(options.compiled).absolute().with_name("mypyc"))
     subprocess.run(
-        [mypyc, "--strict", "bare_heap.py"],
+        [mypyc, "--strict", *loops],
         cwd=folder,
         check=True,
         stdout=subprocess.DEVNULL,
@@ -169,6 +206,9 @@ def measure(options: argparse.Namespace, folder: str) -> None:
     for style in ("callback", "process"):
         jobs[f"raymond, thinking, SimPy {style}"] = (compiled, "", ["simpy", style, "20000"])
     jobs["raymond, thinking, SimPy callback, pure"] = (pure, "", ["simpy", "callback", "20000"])
+    for nodes in STATIC:
+        jobs[f"jiang, {nodes:,} nodes, compiled"] = (compiled, "", ["static", str(nodes)])
+        jobs[f"bare walk, {nodes:,} nodes, compiled"] = (compiled, folder, ["walk", str(nodes)])
     best: dict[str, dict[str, float]] = {}
     for turn in range(options.turns):
         for name, (python, path, what) in jobs.items():
@@ -222,6 +262,11 @@ def report(best: dict[str, dict[str, float]], large: dict[int, dict[str, float]]
     for load, heap in zip(THINKING, heaps, strict=True):
         slower = rate(best[heap]) / rate(best[f"raymond, {load}, compiled"])
         judge(f"{heap} is faster than raymond, {load}, by (at most 3)", slower, 3, slower <= 3)
+    for nodes in STATIC:
+        ours, bare = (
+            1e6 / messages(f"{what}, {nodes:,} nodes, compiled") for what in ("jiang", "bare walk")
+        )
+        print(f"jiang, {nodes:,} nodes: {ours:.2f} us per message; the bare walk: {bare:.2f}")
     small, big = (1 / (large[n]["messages"] / large[n]["cpu_s"]) for n in (1000, 1_000_000))
     judge(
         "cost per message at 1,000,000 nodes over that at 1,000 (at most 3)",
