@@ -258,7 +258,7 @@ def report(best: dict[str, dict[str, float]], large: dict[int, dict[str, float]]
         "raymond, thinking, SimPy callback, pure"
     )
     judge("raymond pure, times SimPy's callback style, pure (at least 1)", alike, 1, alike >= 1)
-    heaps = [name for name in best if name.startswith("bare")]
+    heaps = [name for name in best if name.startswith("bare heap")]
     for load, heap in zip(THINKING, heaps, strict=True):
         slower = rate(best[heap]) / rate(best[f"raymond, {load}, compiled"])
         judge(f"{heap} is faster than raymond, {load}, by (at most 3)", slower, 3, slower <= 3)
