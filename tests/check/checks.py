@@ -5,7 +5,50 @@ from __future__ import annotations
 from meshlock.algorithms.interface import Algorithm
 from meshlock.check.arguments import judged, setup
 from meshlock.check.setup import SetUp
-from meshlock.check.verdict import Checking
+from meshlock.check.verdict import Checking, Verdict
+
+LINE = {"topology": "line", "nodes": 3}
+TWO = ["0:1@1", "2:1@2"]
+SET_UPS: dict[str, dict[str, object]] = {
+    "raymond": {"algorithm": "raymond", "topology": "line", "nodes": 4},
+    "naimi-trehel": {"algorithm": "naimi-trehel", "nodes": 4},
+    "unordered": {"algorithm": "ricart-agrawala", "nodes": 3, "links": "unordered"},
+    "changes": {"algorithm": "jiang", **LINE, "requests": TWO, "flips": 1},
+    "custody": {
+        "algorithm": "jiang",
+        **LINE,
+        "requests": TWO,
+        "flips": 1,
+        "failures": "custody",
+        "options": {"raises": "1"},
+    },
+    "deadlock": {"algorithm": "jiang-printed", **LINE, "requests": ["2:1@5", "1:1@6", "0:1@1"]},
+    "crashes": {
+        "algorithm": "raymond",
+        **LINE,
+        "requests": TWO,
+        "members": "all",
+        "crashes": 1,
+    },
+    "renews the dead": {
+        "algorithm": "recovery/renews-the-dead",
+        **LINE,
+        "requests": TWO,
+        "members": "all",
+        "crashes": 1,
+    },
+}
+FOR_EVER: dict[str, dict[str, object]] = {
+    "served": {"algorithm": "raymond", **LINE, "repeat": True},
+    "starving": {
+        "algorithm": "jiang",
+        **LINE,
+        "repeat": True,
+        "requests": ["0:1@2", "1:1@2", "2:1@1"],
+        "options": {"patience": "1", "ageing": "none"},
+    },
+}
+"""Searches by several processes and on disk find the same as one in memory."""
 
 
 def ask(algorithm: str, topology: str, nodes: int, **more: object) -> SetUp:
@@ -41,3 +84,12 @@ def explore(what: SetUp, *names: str, most: int = 1_000_000) -> Checking:
 def counts(checking: Checking) -> tuple[int, int, int]:
     found = checking.explorer
     return found.count(), found.transitions, found.depth
+
+
+def sizes(verdict: Verdict) -> tuple[object, ...]:
+    """What is the same however a search is made."""
+    explorer = verdict.explorer
+    lengths = {it.name: len(it.labels) for it in verdict.violations()}
+    if verdict.setup.faults is not None:
+        lengths.pop("served", 0)  # of some states, which are not the same
+    return explorer.count(), explorer.transitions, explorer.depth, verdict.holds(), lengths

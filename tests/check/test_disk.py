@@ -10,59 +10,13 @@ from array import array
 from pathlib import Path
 
 import pytest
+from checks import FOR_EVER, SET_UPS, sizes
 
-from meshlock.check import outgrowing, shared
-from meshlock.check.arguments import judged, setup
+from meshlock.check import outgrowing
 from meshlock.check.disk import CHUNK, Row, Space, space
-from meshlock.check.verdict import checking
 from waiting import LIMIT
 
-LINE = {"topology": "line", "nodes": 3}
-SET_UPS = {
-    "raymond": {"algorithm": "raymond", "topology": "line", "nodes": 4},
-    "unordered": {"algorithm": "ricart-agrawala", "nodes": 3, "links": "unordered"},
-    "changes": {"algorithm": "jiang", **LINE, "requests": ["0:1@1", "2:1@2"], "flips": 1},
-    "deadlock": {"algorithm": "jiang-printed", **LINE, "requests": ["2:1@5", "1:1@6", "0:1@1"]},
-    "for ever": {"algorithm": "raymond", **LINE, "repeat": True},
-    "starving": {
-        "algorithm": "jiang",
-        **LINE,
-        "repeat": True,
-        "requests": ["0:1@2", "1:1@2", "2:1@1"],
-        "options": {"patience": "1", "ageing": "none"},
-    },
-    "crashes": {
-        "algorithm": "raymond",
-        **LINE,
-        "requests": ["0:1@1", "2:1@2"],
-        "members": "all",
-        "crashes": 1,
-    },
-    "renews the dead": {
-        "algorithm": "recovery/renews-the-dead",
-        **LINE,
-        "requests": ["0:1@1", "2:1@2"],
-        "members": "all",
-        "crashes": 1,
-    },
-}
-
-opened = []
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    while opened:
-        opened.pop().close()
-
-
-def found(words, most=30_000, at=None, workers=1, reduction="none"):
-    verdict = checking(setup(**words), judged([]), most, reduction, workers, at)
-    while verdict.run(1000):
-        pass
-    opened.append(verdict.explorer)
-    return verdict
+SEARCHES = {**SET_UPS, **FOR_EVER}
 
 
 def figures(verdict):
@@ -73,18 +27,10 @@ def figures(verdict):
     return count, explorer.transitions, explorer.depth, verdict.complete(), ways, states
 
 
-def sizes(verdict):
-    explorer = verdict.explorer
-    lengths = {it.name: len(it.labels) for it in verdict.violations()}
-    if verdict.setup.faults is not None:
-        lengths.pop("served", 0)  # of some states, which are not the same
-    return explorer.count(), explorer.transitions, explorer.depth, verdict.holds(), lengths
-
-
 @pytest.mark.parametrize("at_hand", [50, 700, 10**6])
-@pytest.mark.parametrize("name", SET_UPS)
-def test_the_same_states_come_in_the_same_order(name, at_hand, tmp_path):
-    words = SET_UPS[name]
+@pytest.mark.parametrize("name", SEARCHES)
+def test_the_same_states_come_in_the_same_order(name, at_hand, found, tmp_path):
+    words = SEARCHES[name]
     in_memory = found(words)
     on_disk = found(words, at=Space(str(tmp_path), at_hand))
     assert isinstance(on_disk.explorer, outgrowing.Outgrowing)
@@ -92,7 +38,7 @@ def test_the_same_states_come_in_the_same_order(name, at_hand, tmp_path):
     assert on_disk.explorer.backward == in_memory.explorer.backward
 
 
-def test_what_is_on_disk_is_more_than_what_is_at_hand(tmp_path):
+def test_what_is_on_disk_is_more_than_what_is_at_hand(found, tmp_path):
     explorer = found(SET_UPS["raymond"], at=Space(str(tmp_path), 50)).explorer
     assert explorer.store.away > 400 > 2 * len(explorer.numbers)
 
@@ -100,39 +46,39 @@ def test_what_is_on_disk_is_more_than_what_is_at_hand(tmp_path):
 @pytest.mark.parametrize("most", [1, 2, 300, 499])
 @pytest.mark.parametrize("few", [1, 100, 10**6])
 @pytest.mark.parametrize("name", ["raymond", "deadlock", "renews the dead"])
-def test_it_ends_in_the_same_state_where_it_is_told_to(name, most, few, tmp_path, monkeypatch):
+def test_it_ends_in_the_same_state_where_it_is_told_to(
+    name, most, few, found, tmp_path, monkeypatch
+):
     monkeypatch.setattr(outgrowing, "FEW", few)
     words = SET_UPS[name]
     on_disk = found(words, most, Space(str(tmp_path), 90))
     assert figures(on_disk) == figures(found(words, most))
 
 
-def test_names_are_reduced_on_disk_too(tmp_path):
+def test_names_are_reduced_on_disk_too(found, tmp_path):
     words = {"algorithm": "general-scheme", "nodes": 3}
     on_disk = found(words, at=Space(str(tmp_path), 50), reduction="symmetry")
     assert figures(on_disk) == figures(found(words, reduction="symmetry"))
 
 
 @pytest.mark.parametrize("at_hand", [150, 10**6])
-@pytest.mark.parametrize("name", SET_UPS)
-def test_several_processes_count_the_same(name, at_hand, tmp_path, monkeypatch):
-    monkeypatch.setattr(shared, "ALONE", 100)
-    words = SET_UPS[name]
+@pytest.mark.parametrize("name", SEARCHES)
+def test_several_processes_count_the_same(name, at_hand, found, soon, tmp_path):
+    words = SEARCHES[name]
     alone = found(words)
     for workers in (2, 3):
         together = found(words, at=Space(str(tmp_path), at_hand), workers=workers)
         assert sizes(together) == sizes(alone)
 
 
-def test_several_processes_know_whether_there_may_be_cycles(tmp_path, monkeypatch):
+def test_several_processes_know_whether_there_may_be_cycles(found, soon, tmp_path):
     """They keep no transitions: one process searches again where some lead back up."""
-    monkeypatch.setattr(shared, "ALONE", 100)
-    words = {**SET_UPS["changes"], "failures": "custody", "options": {"raises": "1"}}
+    words = SET_UPS["custody"]
     alone = found(words)
     together = found(words, at=Space(str(tmp_path), 500), workers=2)
     assert alone.explorer.backward > 0
     assert isinstance(together.explorer, outgrowing.Outgrowing)
-    assert figures(together) == figures(alone)
+    assert figures(together)[:-1] == figures(alone)[:-1]  # states have other numbers
 
 
 def test_a_row_is_read_as_it_was_written(tmp_path):

@@ -69,8 +69,8 @@ class Explorer:
     def state(self, number: int) -> int:
         return self.states[number]
 
-    def adjacency(self) -> Adjacency | None:
-        """All transitions, by the states they begin in; None if they are not known."""
+    def adjacency(self) -> Adjacency:
+        """All transitions, by the states they begin in."""
         return self.edges, self.offsets
 
     def close(self) -> None:

@@ -38,9 +38,7 @@ class Lassos:
         explorer = self.explorer
         if explorer.backward == 0:
             return None
-        rows = explorer.adjacency()
-        assert rows is not None, "whoever looks for lassos keeps transitions"
-        cyclic = components(explorer.count(), *rows)
+        cyclic = components(explorer.count(), *explorer.adjacency())
         if not cyclic:
             return None
         members = {number for component in cyclic for number in component}

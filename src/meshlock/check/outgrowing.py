@@ -13,7 +13,8 @@ from typing import Final
 from meshlock.check.disk import Row, Space, Store
 from meshlock.check.explorer import Adjacency, Explorer
 from meshlock.check.model import Fault, Model
-from meshlock.check.worker import SHIFT, Aspect, Batch, Worker
+from meshlock.check.partition import Aspect
+from meshlock.check.worker import SHIFT, Batch, Worker
 
 LABEL: Final = 32
 """A source is the number of a state, shifted by this, plus the label of the step from there."""
@@ -55,7 +56,7 @@ class Outgrowing(Explorer):
         self.links.close()
         self.begins.close()
 
-    def adjacency(self) -> Adjacency | None:
+    def adjacency(self) -> Adjacency:
         return self.links.view(), self.begins.view()
 
     def run(self, batch: int) -> bool:
@@ -240,9 +241,9 @@ class OutgrowingWorker(Worker):
         for state in self.model.successors:
             number = numbers.get(state, NEW)
             if number == NEW:
-                self.found += 1
                 owner = self.owner(state)
                 if owner == self.me:
+                    self.found += 1
                     self.keep(state, (self.me << SHIFT) + here)
                 else:
                     numbers[state] = sent

@@ -1,8 +1,9 @@
 """One search by several processes: they are started, listened to, and asked what they know.
 
 Each process has a :class:`~.worker.Worker` and an inbox that all the others write to; with this
-one it has a pipe. Afterwards they stay, to tell the way to what they found: of each state its
-parts and where it was reached from. The steps between are found again here.
+one it has a pipe. In memory that all share each notes how many states it has, so that all stop
+when there are as many as are wanted. Afterwards they stay, to tell the way to what they found: of
+each state its parts and where it was reached from. The steps between are found again here.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ from __future__ import annotations
 import os
 import signal
 from array import array
-from math import inf
+from mmap import mmap
 from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.connection import Connection, wait
 from queue import Empty
 from time import monotonic, process_time
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from meshlock.check.disk import Space
-from meshlock.check.explorer import Adjacency, Explorer, Violation
-from meshlock.check.model import AT_REST, Fault, Model, Part
+from meshlock.check.explorer import Explorer, Violation
+from meshlock.check.lasso import components
+from meshlock.check.model import AT_REST, Fault, Model
 from meshlock.check.outgrowing import OutgrowingWorker
-from meshlock.check.worker import SHIFT, Aspect, Batch, Worker, aspect, unpacked
+from meshlock.check.partition import Aspect, partition
+from meshlock.check.worker import LAST, SHIFT, Batch, Worker, unpacked
 from meshlock.errors import Refused, setting
 
 if TYPE_CHECKING:
@@ -30,10 +33,6 @@ if TYPE_CHECKING:
 
 ALONE = 20_000
 """States that one process expands before it asks others to help: many searches end before."""
-TRIED = 300
-"""States by which it is decided how to share them."""
-SENDING = 3
-"""What it costs to send a state on, in steps; whoever gets it meets the same places."""
 STRETCH = 1000
 """States that are expanded before a process looks whether others have written."""
 NEWS = 0.2
@@ -43,8 +42,8 @@ LOOK_AROUND = 1.0
 
 
 class Shared(Explorer):
-    """Breadth first like any explorer: alone at first, to see which part of a state to share them
-    by, then on several cores. It cannot tell where cycles are, only whether there are any."""
+    """Breadth first like any explorer: alone at first, to see by what to share states, then on
+    several cores. It cannot tell where cycles are, only whether there are any."""
 
     def __init__(
         self,
@@ -67,17 +66,19 @@ class Shared(Explorer):
         self.working: set[int] = set()
         self.cpu = 0.0  # of the workers
         self.cut = False
+        self.cyclic: bool | None = None  # not known yet
         self.firsts: dict[str, tuple[int, str, int, int]] = {}  # of each property
 
     def share(self) -> None:
         """From the beginning again, with all that is known of single nodes by now."""
         context = get_context("fork")
         inboxes = [context.Queue() for _ in range(self.workers)]
-        by, most = self.choice(), -(-self.most // self.workers)
+        sizes = memoryview(mmap(-1, 8 * self.workers)).cast("q")
+        by = partition(self.model, self.states, self.workers)
         for me in range(self.workers):
             ours, theirs = context.Pipe()
-            worker = (self.model, me, by, self.workers, most)
-            given = (worker, self.graph, self.space, inboxes, theirs, os.getpid())
+            worker = (self.model, me, by, self.workers, self.most)
+            given = (worker, self.graph, self.space, sizes, inboxes, theirs, os.getpid())
             process = context.Process(target=search, args=given, daemon=True)
             process.start()
             self.processes.append(process)
@@ -86,45 +87,6 @@ class Shared(Explorer):
         self.working = set(range(self.workers))
         self.violations.clear()
         self.backward = 0
-
-    def choice(self) -> list[Aspect]:
-        """The aspects of a state to share by: steps should rarely change whose a state is, and
-        everybody should have as many. One that is best by itself, then whichever makes that better.
-        """
-        sample = self.sample()
-        chosen: list[Aspect] = []
-        least = inf
-        shares = [[0] * len(rows) for rows in sample]
-        while True:
-            costs = {by: cost(sample, shares, by, self.workers) for by in sample[0][0]}
-            best = min(costs, key=lambda by: costs[by])
-            if costs[best] >= least:
-                return chosen
-            least = costs[best]
-            chosen.append(best)
-            shares = [
-                [share + row[best] for share, row in zip(before, rows, strict=True)]
-                for before, rows in zip(shares, sample, strict=True)
-            ]
-
-    def sample(self) -> list[list[dict[Aspect, int]]]:
-        """Of some of the states so far, and of their successors: the hashes of all aspects."""
-        model = self.model
-        known: dict[tuple[int, int], dict[Aspect, int]] = {}
-        late = len(self.states) // 2  # the deeper, the more like those to come
-        sample: list[list[dict[Aspect, int]]] = []
-        for number in range(late, len(self.states), max(1, late // TRIED)):
-            model.expand(self.states[number])
-            rows: list[dict[Aspect, int]] = []
-            for state in (self.states[number], *model.successors):
-                row: dict[Aspect, int] = {}
-                for slot, part in enumerate(model.parts(state)):
-                    if (slot, part) not in known:
-                        known[slot, part] = aspects(model.meaning(slot, part), slot)
-                    row.update(known[slot, part])
-                rows.append(row)
-            sample.append(rows)
-        return sample
 
     def count(self) -> int:
         if not self.pipes:
@@ -218,7 +180,7 @@ class Shared(Explorer):
 
     def known(self, place: int) -> tuple[int, int]:
         """A state by our own numbers, and where it was reached from."""
-        parent, parts = self.ask(place >> SHIFT, "state", place & ((1 << SHIFT) - 1))
+        parent, parts = self.ask(place >> SHIFT, "state", place & (LAST - 1))
         numbers = [self.model.number_of(slot, part) for slot, part in enumerate(parts)]
         return self.model.joined(numbers), parent
 
@@ -250,51 +212,48 @@ class Shared(Explorer):
             labels.append(self.model.labels[self.model.successors.index(after)])
         return states, labels
 
-    def adjacency(self) -> Adjacency | None:
-        """All transitions turned round, by the states they lead to: cycles are the same."""
-        if not self.pipes:
-            return super().adjacency()
-        if self.space is not None:
-            return None
-        firsts = [self.before(worker) for worker in range(self.workers)]
-        for pipe in self.pipes:
-            pipe.send(("origins", firsts))  # all at once, so that all are at work
-        edges, offsets = array("I"), array("Q")
-        for worker in range(self.workers):
-            origins, begins = self.receive(worker)
-            offsets.extend([len(edges) + begin for begin in begins[:-1]])
-            edges.extend(origins)
-        offsets.append(len(edges))
-        return edges, offsets
+    def may_have_cycles(self) -> bool:
+        """They have some, or keep no transitions to know by: on disk."""
+        if self.cyclic is None:
+            if not self.pipes:
+                self.cyclic = bool(components(self.count(), *self.adjacency()))
+            else:
+                self.cyclic = self.space is not None or self.left_over() > 0
+        return self.cyclic
 
-
-def aspects(part: Part, slot: int) -> dict[Aspect, int]:
-    items = range(len(cast("tuple[Any, ...]", part)))
-    return {(slot, item): aspect(part, slot, item) for item in items}
-
-
-def cost(
-    sample: list[list[dict[Aspect, int]]], shares: list[list[int]], by: Aspect, workers: int
-) -> float:
-    """Of the steps of the busiest process, if states are shared by this aspect too."""
-    counts, moved, steps = [0] * workers, 0, 0
-    for before, rows in zip(shares, sample, strict=True):
-        home, *others = [
-            (share + row[by]) % workers for share, row in zip(before, rows, strict=True)
-        ]
-        counts[home] += 1
-        steps += len(others)
-        moved += len(others) - others.count(home)
-    return max(counts) * (steps + SENDING * moved)
+    def left_over(self) -> int:
+        """Each removes from its states those without transitions, and says which of the others' led
+        to them. Whatever is left in the end leads to a cycle."""
+        left = self.count()
+        ended = [array("q") for _ in self.pipes]
+        while True:
+            for pipe, numbers in zip(self.pipes, ended, strict=True):
+                pipe.send(("remove", numbers))  # all at once, so that all are at work
+            ended = [array("q") for _ in self.pipes]
+            for worker in range(self.workers):
+                cpu, removed, elsewhere = self.receive(worker)
+                self.cpu += cpu
+                left -= removed
+                for other, numbers in enumerate(elsewhere):
+                    ended[other].extend(numbers)
+            if not any(ended):
+                return left
 
 
 class Searching:
     """One process of them."""
 
     def __init__(
-        self, worker: Worker, inboxes: list[Queue[Any]], pipe: Connection, parent: int
+        self,
+        worker: Worker,
+        sizes: memoryview[int],
+        inboxes: list[Queue[Any]],
+        pipe: Connection,
+        parent: int,
     ) -> None:
         self.worker = worker
+        self.wanted = worker.most  # by all together
+        self.sizes = sizes  # of all
         self.inboxes = inboxes
         self.others = [other for other in range(worker.count) if other != worker.me]
         self.pipe = pipe
@@ -312,12 +271,13 @@ class Searching:
             early, self.early = self.early, []
             for batch in early:
                 self.take(batch)
-            while worker.work(STRETCH):
+            more = True
+            while self.has_room() and more:
+                more = worker.work(STRETCH)
                 self.write()
                 self.read(0)
             for other in self.others:
-                self.inboxes[other].put(worker.farewell(other).packed())
-            self.full = self.full or worker.full()
+                self.inboxes[other].put(worker.farewell(other, self.full).packed())
             while self.missing > 0:
                 self.read(LOOK_AROUND)
             if self.found + worker.found == 0:
@@ -329,6 +289,15 @@ class Searching:
         said = (process_time() - before, left, stopped, worker.backward, firsts)
         self.pipe.send((*self.figures(), *said))
         self.answer()
+
+    def has_room(self) -> bool:
+        """Are more states wanted? Of those everybody finds as many before it asks again."""
+        worker = self.worker
+        self.sizes[worker.me] = worker.size()
+        room = self.wanted - sum(self.sizes)
+        worker.most = worker.size() + max(0, -(-room // worker.count))
+        self.full = self.full or worker.full()
+        return not self.full
 
     def figures(self) -> tuple[int, int, int, int]:
         worker = self.worker
@@ -375,13 +344,16 @@ class Searching:
             if about == "state":
                 self.pipe.send((worker.parent(given[0]), worker.meaning(given[0])))
             else:
-                self.pipe.send(worker.origins(*given))
+                before, known = process_time(), worker.removed
+                elsewhere = worker.remove(*given)
+                self.pipe.send((process_time() - before, worker.removed - known, elsewhere))
 
 
 def search(
     given: tuple[Model, int, list[Aspect], int, int],
     graph: bool,
     space: Space | None,
+    sizes: memoryview[int],
     inboxes: list[Queue[Any]],
     pipe: Connection,
     parent: int,
@@ -392,4 +364,4 @@ def search(
         inbox.cancel_join_thread()
     before = process_time()
     worker = Worker(*given, graph) if space is None else OutgrowingWorker(*given, space)
-    Searching(worker, inboxes, pipe, parent).go(before)
+    Searching(worker, sizes, inboxes, pipe, parent).go(before)

@@ -189,8 +189,9 @@ class Checking(Verdict):
 
     def has_cycles(self) -> bool:
         """Or may have: where transitions are not known."""
-        rows = self.explorer.adjacency()
-        return rows is None or bool(components(self.explorer.count(), *rows))
+        if isinstance(self.explorer, Shared):
+            return self.explorer.may_have_cycles()
+        return bool(components(self.explorer.count(), *self.explorer.adjacency()))
 
     def fall_back(self) -> bool:
         """Explore the full graph after the reduced one."""

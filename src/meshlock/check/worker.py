@@ -1,14 +1,13 @@
 """One of several processes that search together.
 
-Every state belongs to one process, by the hash of an *aspect* of one of its parts (or several):
-one item of what the part means, such as how often a node has asked. That process alone keeps the
-state, counts it and expands it; a step that leaves those aspects as they are stays at home.
+Every state belongs to one process, by some aspects of it (:mod:`.partition`). That process alone
+keeps the state, counts it and expands it; a step that leaves those aspects as they are stays at
+home.
 Processes number parts as they meet them. Those that were met before they parted have one number in
 all of them; another is sent with its meaning when it is first mentioned. Halves of states are
 numbered too, and there are far fewer of them than of states: a state goes as the sender's number of
-it, and its parts go along only if one of its halves has not been sent before. A state is sent to
-its owner once by each process that reaches it; after that only the number of that sending goes,
-where transitions are wanted at all.
+it, and its parts go along only if one of its halves has not been sent before. In each level a
+process sends a state to its owner once; or with every transition to it, where these are wanted.
 
 Level by level: a state of the next depth is expanded when all processes have said that they are
 done with this one, and what they said before that has been read. So depth, states and transitions
@@ -18,20 +17,17 @@ are those of a single process, whatever the order of events.
 from __future__ import annotations
 
 from array import array
-from typing import Any, Final, cast
+from typing import Final
 
 from meshlock.check.model import Fault, Model, Part
 from meshlock.check.packing import SPREAD
+from meshlock.check.partition import Aspect
 
 BATCH: Final = 2000
 """States that go to another process together."""
 SHIFT: Final = 40
+LAST: Final = 1 << SHIFT
 """A state anywhere: its owner's number shifted by this, plus its own there."""
-MIXED: Final = (1 << 30) - 1
-"""The bits that are kept of a hash."""
-
-Aspect = tuple[int, int]
-"""A place in states, and an item of what is there."""
 
 
 class Batch:
@@ -45,10 +41,8 @@ class Batch:
         self.parts = array("q")  # of these, one after the other
         self.states = array("q")  # by the sender's numbers
         self.sources = array("q")  # from which each was reached
-        self.tails = array("q")  # transitions to states that were sent: from where,
-        self.heads = array("q")  # and to which of those sent
         self.last = False  # of this level
-        self.found = 0  # if so: states that were new, at home or elsewhere
+        self.found = 0  # if so: states that were new, or may be so elsewhere
         self.full = False  # if so: no more states are wanted
 
     def packed(self) -> tuple[object, ...]:
@@ -60,8 +54,6 @@ class Batch:
             self.parts.tobytes(),
             self.states.tobytes(),
             self.sources.tobytes(),
-            self.tails.tobytes(),
-            self.heads.tobytes(),
             self.last,
             self.found,
             self.full,
@@ -76,8 +68,6 @@ def unpacked(
     parts: bytes,
     states: bytes,
     sources: bytes,
-    tails: bytes,
-    heads: bytes,
     last: bool,
     found: int,
     full: bool,
@@ -88,8 +78,6 @@ def unpacked(
     batch.parts.frombytes(parts)
     batch.states.frombytes(states)
     batch.sources.frombytes(sources)
-    batch.tails.frombytes(tails)
-    batch.heads.frombytes(heads)
     batch.last, batch.found, batch.full = last, found, full
     return batch
 
@@ -105,38 +93,45 @@ class First:
 
 
 class Worker:
-    """``most``: states to keep here. ``graph``: keep the transitions too."""
+    """``graph``: keep the transitions too."""
 
     def __init__(
         self, model: Model, me: int, by: list[Aspect], count: int, most: int, graph: bool
     ) -> None:
         self.model = model
         self.by: list[list[int]] = [[], []]  # by half: places that say whose a state is
-        self.items: dict[int, list[int]] = {}  # by place: the items of it that do
-        for slot, item in by:
-            if slot not in self.items:
-                self.by[model.half(slot)].append(slot)
-            self.items.setdefault(slot, []).append(item)
-        self.part_shares: dict[int, dict[int, int]] = {slot: {} for slot in self.items}
+        self.aspects: dict[int, list[Aspect]] = {}  # by place: those that do
+        for aspect in by:
+            if aspect.slot not in self.aspects:
+                self.by[model.half(aspect.slot)].append(aspect.slot)
+                self.aspects[aspect.slot] = []
+            self.aspects[aspect.slot].append(aspect)
+        self.part_shares: dict[int, dict[int, int]] = {slot: {} for slot in self.aspects}
         self.me = me
         self.count = count
-        self.most = most
+        self.most = most  # states to keep here, as far as is known now
         self.graph = graph
         self.states = array("q")
         self.parents = array("q")  # anywhere
-        self.numbers: dict[int, int] = {}  # of states here, or -1 - the sending of others
-        self.seen: set[int] = set()  # both, where numbers are not wanted
-        self.shares: list[list[int]] = [[], []]  # by half and its number: what it adds to the owner
+        self.numbers: dict[int, int] = {}  # of states here
+        self.seen: set[int] = set()  # these, where numbers are not wanted
+        self.away: set[int] = set()  # states of others that were reached in this level
+        self.first_shares: list[int] = []  # by number of a first half: what it adds to the owner
+        self.second_shares: list[int] = []  # likewise
         self.told: list[list[set[int]]] = []  # parts that a process knows of us
-        self.told_halves: list[list[list[int]]] = []  # halves: by process, half, number
-        self.sent = [0] * count  # states to each process
+        self.told_firsts: list[list[int]] = [[] for _ in range(count)]  # first halves: by number
+        self.told_seconds: list[list[int]] = [[] for _ in range(count)]  # likewise
         self.here: list[list[dict[int, int]]] = []  # by process and place: its number, ours
-        self.halves_here: list[list[list[int]]] = []  # by half, likewise
-        self.came: list[array[int]] = [array("q") for _ in range(count)]  # by sending: ours
+        self.firsts_here: list[list[int]] = [[] for _ in range(count)]  # halves, likewise
+        self.seconds_here: list[list[int]] = [[] for _ in range(count)]
         self.out: list[Batch] = []
         self.tails = array("q")  # transitions to states here: from anywhere
         self.heads = array("q")  # to here
         self.backward = 0  # of these, to a level that is not below
+        self.degrees = array("I")  # of states that are expanded: their transitions, or those left
+        self.origins = array("q")  # where transitions to here come from, state by state
+        self.begins: list[int] = []  # where among them those of each state do
+        self.removed = 0  # states that are on no cycle
         self.transitions = 0
         self.expanded = 0
         self.level = 0
@@ -150,9 +145,7 @@ class Worker:
         self.slots = slots
         self.common = [model.met(slot) for slot in range(slots)]  # numbers that all share
         self.told = [[set() for _ in range(slots)] for _ in range(count)]
-        self.told_halves = [[[], []] for _ in range(count)]
         self.here = [[{} for _ in range(slots)] for _ in range(count)]
-        self.halves_here = [[[], []] for _ in range(count)]
         self.out = [Batch(me, 0) for _ in range(count)]
         if self.owner(start) == me:
             self.keep(start, 0)
@@ -162,28 +155,32 @@ class Worker:
     # -- whose is it ---------------------------------------------------------------------------
 
     def owner(self, state: int) -> int:
-        return (
-            self.share(state, 0, state // SPREAD) + self.share(state, 1, state % SPREAD)
-        ) % self.count
+        firsts, seconds = self.first_shares, self.second_shares
+        first, second = state // SPREAD, state % SPREAD
+        one = firsts[first] if first < len(firsts) else -1
+        if one < 0:
+            one = self.share(state, 0)
+            put(firsts, first, one)
+        other = seconds[second] if second < len(seconds) else -1
+        if other < 0:
+            other = self.share(state, 1)
+            put(seconds, second, other)
+        one += other
+        return one if one < self.count else one - self.count
 
-    def share(self, state: int, half: int, number: int) -> int:
+    def share(self, state: int, half: int) -> int:
         """What a half of a state adds to the number of its owner."""
-        shares = self.shares[half]
-        known = entry(shares, number)
-        if known < 0:
-            known = 0
-            for slot in self.by[half]:
-                known += self.part_share(slot, self.model.part(state, slot))
-            known %= self.count
-            put(shares, number, known)
-        return known
+        found = 0
+        for slot in self.by[half]:
+            found += self.part_share(slot, self.model.part(state, slot))
+        return found % self.count
 
     def part_share(self, slot: int, number: int) -> int:
         shares = self.part_shares[slot]
         known = shares.get(number, -1)
         if known < 0:
             part = self.model.meaning(slot, number)
-            known = sum([aspect(part, slot, item) for item in self.items[slot]]) % self.count
+            known = sum([by.share(part, self.count) for by in self.aspects[slot]]) % self.count
             shares[number] = known
         return known
 
@@ -216,16 +213,16 @@ class Worker:
         return len(self.states) >= self.most
 
     def work(self, batch: int) -> bool:
-        """Expand so many states of this level; False when there is none left."""
+        """Expand so many states of this level, unless it is full before that; False when there is
+        none left."""
         stop = min(self.level_end, self.expanded + batch)
         model = self.model
-        while self.expanded < stop:
-            if self.full():
-                return False
+        while self.expanded < stop and not self.full():
             here = self.expanded
             model.expand(self.state(here))
             self.transitions += len(model.successors)
             if self.graph:
+                self.degrees.append(len(model.successors))
                 self.number(here)
             else:
                 self.collect(here)
@@ -236,41 +233,34 @@ class Worker:
         return self.expanded < self.level_end
 
     def collect(self, here: int) -> None:
-        """Keep or send those successors of a state that were never seen here."""
-        seen, me = self.seen, self.me
-        size = len(seen)
+        """Keep or send those successors of a state that were not seen here."""
+        seen, away, me = self.seen, self.away, self.me
         for state in self.model.successors:
-            seen.add(state)
-            if len(seen) > size:
-                size += 1
+            if state in seen:
+                continue
+            owner = self.owner(state)
+            if owner == me:
+                seen.add(state)
+                self.states.append(state)
+                self.parents.append((me << SHIFT) + here)
+                self.depth = self.level + 1
                 self.found += 1
-                owner = self.owner(state)
-                if owner == me:
-                    self.states.append(state)
-                    self.parents.append((me << SHIFT) + here)
-                    self.depth = self.level + 1
-                else:
-                    self.send(owner, state, here)
+            elif state not in away:
+                away.add(state)
+                self.send(owner, state, here)
 
     def number(self, here: int) -> None:
         """The same, and note every transition where it leads to."""
         for state in self.model.successors:
-            number = self.numbers.get(state)
-            if number is None:
-                self.found += 1
+            number = self.numbers.get(state, -1)
+            if number < 0:
                 owner = self.owner(state)
-                if owner == self.me:
-                    self.join(self.me, here, self.keep(state, (self.me << SHIFT) + here))
-                else:
-                    self.numbers[state] = -1 - (self.sent[owner] * self.count + owner)
+                if owner != self.me:
                     self.send(owner, state, here)
-            elif number >= 0:
-                self.join(self.me, here, number)
-            else:
-                sending = -1 - number
-                out = self.out[sending % self.count]
-                out.tails.append(here)
-                out.heads.append(sending // self.count)
+                    continue
+                self.found += 1
+                number = self.keep(state, (self.me << SHIFT) + here)
+            self.join(self.me, here, number)
 
     def join(self, worker: int, source: int, number: int) -> None:
         """A transition from there to a state of ours."""
@@ -283,15 +273,16 @@ class Worker:
 
     def send(self, owner: int, state: int, here: int) -> None:
         out = self.out[owner]
-        firsts, seconds = self.told_halves[owner]
+        firsts, seconds = self.told_firsts[owner], self.told_seconds[owner]
         first, second = state // SPREAD, state % SPREAD
-        if entry(firsts, first) < 0 or entry(seconds, second) < 0:
+        known = first < len(firsts) and firsts[first] > 0
+        if not (known and second < len(seconds) and seconds[second] > 0):
             put(firsts, first, 1)
             put(seconds, second, 1)
             self.introduce(owner, state)
         out.states.append(state)
         out.sources.append(here)
-        self.sent[owner] += 1
+        self.found += 1  # as far as is known here
 
     def introduce(self, owner: int, state: int) -> None:
         """Send the parts of a state, so that its halves are known."""
@@ -307,38 +298,34 @@ class Worker:
     def due(self, owner: int, least: int = BATCH) -> Batch | None:
         """What there is to say to a process, if it is enough."""
         out = self.out[owner]
-        if len(out.sources) + len(out.tails) < least:
+        if len(out.sources) < least:
             return None
         self.out[owner] = Batch(self.me, self.level)
         return out
 
-    def farewell(self, owner: int) -> Batch:
-        """The last of this level."""
+    def farewell(self, owner: int, full: bool) -> Batch:
+        """The last of this level; or of all, if no more states are wanted."""
         out = self.out[owner]
-        out.last, out.found = True, self.found
-        out.full = self.full()
+        out.last, out.found, out.full = True, self.found, full
         self.out[owner] = Batch(self.me, self.level + 1)
         return out
 
     def receive(self, batch: Batch) -> None:
         """Of the level that is being expanded here."""
-        sender, came = batch.sender, self.came[batch.sender]
+        sender, source = batch.sender, batch.sender << SHIFT
         for k, state in enumerate(self.states_in(batch)):
             if self.graph:
                 number = self.numbers.get(state, -1)
                 if number < 0:
-                    number = self.keep(state, (sender << SHIFT) + batch.sources[k])
-                came.append(number)
+                    number = self.keep(state, source + batch.sources[k])
                 self.join(sender, batch.sources[k], number)
             elif state not in self.seen:
-                self.keep(state, (sender << SHIFT) + batch.sources[k])
-        for k, tail in enumerate(batch.tails):
-            self.join(sender, tail, came[batch.heads[k]])
+                self.keep(state, source + batch.sources[k])
 
     def states_in(self, batch: Batch) -> list[int]:
         """The states that were sent, by our own numbers."""
         self.learn(batch)
-        firsts, seconds = self.halves_here[batch.sender]
+        firsts, seconds = self.firsts_here[batch.sender], self.seconds_here[batch.sender]
         return [
             firsts[state // SPREAD] * SPREAD + seconds[state % SPREAD] for state in batch.states
         ]
@@ -346,7 +333,7 @@ class Worker:
     def learn(self, batch: Batch) -> None:
         """Which halves the sender means by its numbers."""
         model, here = self.model, self.here[batch.sender]
-        firsts, seconds = self.halves_here[batch.sender]
+        firsts, seconds = self.firsts_here[batch.sender], self.seconds_here[batch.sender]
         for slot, number, part in batch.meanings:
             here[slot][number] = model.number_of(slot, part)
         parts, at = batch.parts, 0
@@ -365,12 +352,42 @@ class Worker:
         self.level += 1
         self.level_end = self.size()
         self.found = 0
+        self.away.clear()
 
     # -- afterwards ----------------------------------------------------------------------------
 
-    def origins(self, firsts: list[int]) -> tuple[array[int], array[int]]:
-        """Where the transitions to each state here come from, and where among them those of each
-        state begin. ``firsts``: how many states the processes before each have."""
+    def remove(self, ended: array[int]) -> list[array[int]]:
+        """Remove states without transitions, one after the other, and with each the transitions to
+        it: whatever is left when nothing can be removed leads to a cycle. ``ended``: states here
+        with a transition to a state that somebody else has removed. Returns those of others."""
+        degrees = self.degrees
+        ends: list[int] = []
+        if not self.begins:
+            self.turn_round()
+            ends = [number for number, degree in enumerate(degrees) if degree == 0]
+        origins, begins = self.origins, self.begins
+        elsewhere = [array("q") for _ in range(self.count)]
+        for number in ended:
+            degrees[number] -= 1
+            if degrees[number] == 0:
+                ends.append(number)
+        home = self.me << SHIFT
+        while ends:
+            removed = ends.pop()
+            self.removed += 1
+            for k in range(begins[removed], begins[removed + 1]):
+                tail = origins[k]
+                if tail >> SHIFT == self.me:
+                    tail -= home
+                    degrees[tail] -= 1
+                    if degrees[tail] == 0:
+                        ends.append(tail)
+                else:
+                    elsewhere[tail >> SHIFT].append(tail & (LAST - 1))
+        return elsewhere
+
+    def turn_round(self) -> None:
+        """Sort the transitions to states here by these states."""
         begins = [0] * (self.size() + 1)
         for head in self.heads:
             begins[head] += 1
@@ -378,20 +395,17 @@ class Worker:
         for number in range(len(begins)):
             total += begins[number]
             begins[number] = total
-        origins = array("I", bytes(4 * total))
+        origins = array("q", bytes(8 * total))
         for k, head in enumerate(self.heads):  # from the end of each row to its beginning
-            begins[head] -= 1
-            tail = self.tails[k]
-            origins[begins[head]] = firsts[tail >> SHIFT] + (tail & ((1 << SHIFT) - 1))
-        return origins, array("Q", begins)
+            at = begins[head] - 1
+            begins[head] = at
+            origins[at] = self.tails[k]
+        self.origins, self.begins = origins, begins
+        self.tails, self.heads = array("q"), array("q")
 
     def meaning(self, number: int) -> list[Part]:
         parts = self.model.parts(self.state(number))
         return [self.model.meaning(slot, part) for slot, part in enumerate(parts)]
-
-
-def entry(row: list[int], at: int) -> int:
-    return row[at] if at < len(row) else -1
 
 
 def put(row: list[int], at: int, value: int) -> None:
@@ -399,9 +413,3 @@ def put(row: list[int], at: int, value: int) -> None:
     while len(row) <= at:
         row.append(-1)
     row[at] = value
-
-
-def aspect(part: Part, slot: int, item: int) -> int:
-    """The hash of an item of a part: the same in all processes."""
-    items = cast("tuple[Any, ...]", part)
-    return hash((slot, item, items[item])) & MIXED

@@ -1,0 +1,30 @@
+"""Searches that tests begin, and that are closed after them."""
+
+import pytest
+
+from meshlock.check import shared
+from meshlock.check.arguments import judged, setup
+from meshlock.check.verdict import checking
+
+
+@pytest.fixture
+def found():
+    """Search to the end."""
+    opened = []
+
+    def search(words, most=30_000, at=None, workers=1, reduction="none"):
+        verdict = checking(setup(**words), judged([]), most, reduction, workers, at)
+        while verdict.run(1000):
+            pass
+        opened.append(verdict.explorer)
+        return verdict
+
+    yield search
+    for explorer in opened:
+        explorer.close()
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """No search is too small to be shared."""
+    monkeypatch.setattr(shared, "ALONE", 100)
