@@ -5,12 +5,16 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import meshlock.cli.flags  # noqa: F401  # sentences name flags, whichever test comes first
 from meshlock.algorithms import interface
 
 sys.path.insert(0, str(Path(__file__).parent))  # tests share tests/runs.py
 
+# How long it takes to draw an example is the machine's business.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 # Shells and nohup start what is in the background so, and all that tests start would inherit it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

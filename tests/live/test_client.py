@@ -569,6 +569,7 @@ def agents_that_go_one_after_the_other(tmp_path: Path) -> Iterator[tuple[str, Ca
                         line.sendall(head + said)
                         line.recv(1)  # until the client hangs up
                     passed += 2 * client.PATIENCE
+                    session.close()  # first: who hears of the line's end finds no agent
 
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(place)
