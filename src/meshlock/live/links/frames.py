@@ -118,6 +118,7 @@ class Content(NamedTuple):
     payload: bytes
     since: int = 0  # the sender's clock when what it says was true; 0: its age does not matter
     boot: int = 0  # of the process that it is for; 0: whichever there is
+    recovers: bool = False  # of a pool that gets over its loss
 
 
 class Carry(msgspec.Struct, array_like=True, tag=4, frozen=True):

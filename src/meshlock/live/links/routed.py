@@ -163,8 +163,10 @@ class Router:
 
     def way(self, target: str) -> Connection | None:
         """The connection that a message to this node takes; None if there is none that can."""
-        step = self.mesh.link_map.route(target)
-        connection = self.mesh.open.get(step) if step is not None else None
+        connection = self.mesh.open.get(target)
+        if connection is None:
+            step = self.mesh.link_map.route(target)
+            connection = self.mesh.open.get(step) if step is not None else None
         return connection if connection is not None and not connection.paused else None
 
     def relay(self, envelope: Envelope) -> None:

@@ -139,10 +139,11 @@ class Session:
     def meet(self, boot: int) -> None:
         """The peer's process is this one; if it is new, the old one took its memory along."""
         if boot != self.peer_boot:
-            meant = [content for _, content in self.custody if content.boot == boot]
+            kept = [content for _, content in self.custody]
+            meant = [one for one in kept if one.boot == boot or (one.recovers and one.boot == 0)]
             if self.peer_boot != 0:
                 self.up = False
-                self.forsaken += len(self.custody) - len(meant)
+                self.forsaken += len([one for one in kept if not one.recovers])
                 self.custody.clear()
                 self.custody_bytes = 0
                 self.custody_sent = 0
@@ -212,7 +213,7 @@ class Session:
             raise Overflow(f"{self.peer} has not acknowledged {waiting} messages")
 
     def write(self, custody: int, content: Content) -> bytes:
-        pool, identity, kind, payload, since, _ = content
+        pool, identity, kind, payload, since, _, _ = content
         stamp = self.stamp(since) if since and self.stamp is not None else None
         number, received = self.sent + 1, self.received
         frame = pack(Carry(number, received, custody, pool, identity, kind, payload, stamp))

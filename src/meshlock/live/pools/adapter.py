@@ -290,7 +290,7 @@ class Adapter:
                 if seal.state is not None:
                     since = members.clock  # its lease goes on running
         payload = self.shapes[kind].pack(message)
-        content = Content(self.name, self.identity, kind, payload, since, boot)
+        content = Content(self.name, self.identity, kind, payload, since, boot, members is not None)
         if members is None:
             custody = self.reliable or message.tokens() > 0 or message.permits() > 0
             linked = custody or peer in self.peers.near
