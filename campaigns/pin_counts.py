@@ -266,6 +266,15 @@ def crashing() -> list[dict[str, Any]]:
     direct(3, ["1:1@0", "1:1@1", "2:1@0"], clients=2, stay=[1, 2])
     direct(3, ["1:1@0", "1:1@1"], clients=2, withdrawals=True)
     direct(3, ["1"], resends=2)
+    # A node that crashes and comes back takes part in the epoch that goes on without it.
+    late = {"crashes": 1, "crashing": [1]}
+    direct(3, ["1", "2"], **late, stay=[1, 2])
+    direct(3, ["2", "1"], permits=2, **late, ticks=2)
+    direct(2, ["1"], **late, handshakes="any", ticks=2)
+    direct(3, ["1"], members="1", **late, forgets=1, ticks=2)
+    direct(3, ["1", "2"], **late, handshakes="any", ticks=2, stay=[1, 2])
+    direct(2, ["1", "0"], members="1", **late, handshakes="any", doubles=1, ticks=3)
+    direct(3, ["2"], members="1", crashes=2, crashing=[1, 2], ticks=2)
     # Which permits a grant has, over an epoch that keeps it and one that lets it lapse.
     direct(2, ["0", "1", "1"], permits=2, clients=2, slots=True)
     direct(2, ["0", "1"], permits=2, proposals=1, slots=True)

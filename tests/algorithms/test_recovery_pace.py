@@ -6,6 +6,7 @@ import pytest
 from layer_machines import INSIDE, LEASE, NOTICE, POLL, SEVERAL, WAIT, Machines, everybody_near
 
 from meshlock.algorithms.interface import Enter
+from meshlock.algorithms.recovery.pace import Pace
 from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch
 from meshlock.algorithms.recovery.state import Terms
 from meshlock.algorithms.registry import find
@@ -15,6 +16,7 @@ BIRTH = Epoch(1, 0, 1)
 
 inside = pytest.mark.parametrize("inside", INSIDE)
 several = pytest.mark.parametrize("inside", SEVERAL)
+OPEN = ("jiang", "direct")
 fixed = pytest.mark.parametrize("inside", ("direct", "naimi-trehel"))
 
 
@@ -209,7 +211,8 @@ def test_the_permits_of_a_former_life_come_back_after_its_last_command(inside: s
 
 @inside
 def test_who_was_cut_off_comes_back(inside: str) -> None:
-    """Without a new epoch where links may change; else with one, for they take no part in it."""
+    """Without a new epoch where nodes may come and go; else with one, for they take no part in
+    it."""
     machines = born(inside, size=5)
     machines.ask(0)
     machines.cut(0, 1)
@@ -222,7 +225,7 @@ def test_who_was_cut_off_comes_back(inside: str) -> None:
     assert epoch.counter == 2
     machines.heal()
     machines.run(2 * LEASE)
-    if inside == "jiang":
+    if inside in OPEN:
         assert machines.epochs() == {epoch}
     else:
         assert {epoch.counter for epoch in machines.epochs()} == {3}
@@ -244,11 +247,41 @@ def test_a_paused_member_listens_before_it_proposes(inside: str) -> None:
         machines.unlink(0, other)
         machines.link(0, other)
     machines.run(2 * LEASE)
-    if inside == "jiang":
+    if inside in OPEN:
         assert machines.epochs() == {epoch}
     else:  # it takes no part in the one that was made without it
         assert {epoch.counter for epoch in machines.epochs()} == {3}
     assert len(machines.holders()) == 1
+
+
+@pytest.mark.parametrize("doubts", [True, False])
+def test_who_waits_asks_again_when_a_node_has_restarted(
+    doubts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In an open algorithm a request may be lost with any node that forwards it."""
+    if not doubts:
+        monkeypatch.setattr(Pace, "look_for_doubts", lambda self, now: None)
+    machines = born("direct", size=5)
+    machines.dropped = {"REQUEST"}
+    machines.ask(4)
+    machines.dropped = set()
+    machines.crash(3)
+    machines.start(3)
+    machines.run(2 * LEASE)
+    assert machines.who() == ([4] if doubts else [])
+    assert len(machines.epochs()) == 1
+
+
+def test_whoever_cannot_be_reached_is_not_waited_for() -> None:
+    machines = born("direct", size=5)
+    machines.ask(0)
+    machines.ask(4)
+    machines.ask(3)
+    machines.kill(4)
+    machines.run(LEASE)
+    machines.leave(0)
+    assert machines.who() == [0, 3]
+    assert len(machines.epochs()) == 1
 
 
 # -- those who may not propose ---------------------------------------------------------------

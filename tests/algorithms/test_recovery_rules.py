@@ -13,9 +13,10 @@ from layer_machines import LEASE, POLL, WAIT, Machines, born, line, zero_between
 
 from meshlock.algorithms.interface import Effect, Enter, Message
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.messages import Copy
+from meshlock.algorithms.recovery.messages import Copy, Hello
 from meshlock.algorithms.recovery.pace import Pace
 from meshlock.algorithms.recovery.records import (
+    ANY_BOOT,
     Entry,
     Fence,
     FirstLedger,
@@ -524,6 +525,41 @@ def newcomer_with_a_former_life(make: Make, forgets: bool) -> bool:
     return machines.free() == 2
 
 
+def a_late_node_takes_no_token_of_a_former_life(make: Make) -> bool:
+    """A node that came late does not know whom it sends the token to, so it is for any life."""
+    machines = born("direct", make=make)
+    late(machines, 2)
+    machines.ask(2)
+    machines.leave(2)
+    machines.held_back = {"TOKEN"}
+    machines.ask(1)
+    machines.held_back = set()
+    (token,) = machines.kept
+    assert token.seal is not None and token.seal.boot == ANY_BOOT
+    machines.deliver(token)
+    machines.leave(1)
+    machines.ask(0)
+    late(machines, 1)
+    machines.deliver(token)
+    return machines.holders() == [0] and len(machines.epochs()) == 1
+
+
+def a_late_node_says_who_it_is(make: Make) -> bool:
+    """Else the token would be sent to its former life, and lost."""
+    machines = born("direct", make=make)
+    late(machines, 1)
+    machines.ask(1)
+    return machines.who() == [1] and len(machines.epochs()) == 1
+
+
+def late(machines: Machines, node: int) -> None:
+    """It crashes, and takes part again in the same epoch."""
+    machines.crash(node)
+    machines.start(node)
+    machines.run(LEASE)
+    assert machines.nodes[node].inner is not None
+
+
 def undone_12() -> list[Make]:
     class TakesPartAnyway(Layer):
         def may_take_part(self, first: FirstLedger) -> bool:
@@ -542,7 +578,18 @@ def undone_13() -> list[Make]:
         def is_new_to(self, copy: Copy) -> bool:
             return copy.ledger is not None
 
-    return [OverlooksItsFormerLife]
+    class TakesTokensThatItWasToldOf(Layer):
+        def present(self, hop: int) -> None:
+            seen = self.hop_seen
+            super().present(hop)
+            self.hop_seen = seen
+
+    class ComesUnnoticed(Layer):
+        def receive_hello(self, hello: Hello) -> None:
+            if not self.open:
+                super().receive_hello(hello)
+
+    return [OverlooksItsFormerLife, TakesTokensThatItWasToldOf, ComesUnnoticed]
 
 
 # -- 14: reasons to propose ----------------------------------------------------------------------
@@ -660,7 +707,15 @@ RULES: list[tuple[int, list[Story], Callable[[], list[Make]]]] = [
         ],
         undone_12,
     ),
-    (13, [permits_of_a_newcomer_come_back], undone_13),
+    (
+        13,
+        [
+            permits_of_a_newcomer_come_back,
+            a_late_node_takes_no_token_of_a_former_life,
+            a_late_node_says_who_it_is,
+        ],
+        undone_13,
+    ),
     (
         14,
         [a_fixed_network_does_without_a_participant, permits_given_back_to_nobody_are_missed],

@@ -21,7 +21,9 @@ a newer one takes the place of an older one whichever comes first, and one that 
 withdraws.
 
 **Assumptions.** Everybody can send to everybody, over several links if need be; messages
-arrive, in **any order**; no node crashes.
+arrive, in **any order**; no node crashes. Inside recovery nodes may come and go: whoever comes late
+is told where the token is and numbers its requests above those of a former life, whoever is gone
+is struck out of the queue, and whoever waits asks again.
 
 **Ageing** as in :mod:`~meshlock.algorithms.jiang`: *stamped*, a request ranks by priority *
 patience - (grants known where and when it was born), and its rank never changes; *none*, by
@@ -41,6 +43,9 @@ from typing import ClassVar
 from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
 from meshlock.algorithms.queues import Entry, Ranked
 from meshlock.algorithms.subclassing import mypyc_attr
+
+LATER = 24
+"""Bits: so many more requests than the token makes moves, no life of a node makes."""
 
 Asked = tuple[int, int, int, int, int]
 """Node, the number of its request, want, priority, rank."""
@@ -107,17 +112,27 @@ class Release(Message):
 class DirectNode(Node):
     no_state: ClassVar = ("weight",)
 
-    def __init__(self, me: int, out: list[Effect], permits: int, patience: int) -> None:
+    def __init__(
+        self,
+        me: int,
+        out: list[Effect],
+        permits: int,
+        patience: int,
+        holder: int = 0,
+        hop: int = -1,
+    ) -> None:
         super().__init__(me, out)
         self.weight = patience  # grants that one step of priority is worth; 0: requests do not age
-        self.holder = me == 0
-        self.hop = 0  # of the token if it is here, else of the latest that we know of ...
-        self.pointer = 0  # ... and where that one went
-        self.free = permits if me == 0 else 0  # without the token: came back ahead of it
+        self.holder = me == holder
+        self.hop = max(0, hop)  # of the token if here, else of the latest that we know of ...
+        self.pointer = holder  # ... and where that one went
+        self.free = permits if me == holder else 0  # without the token: came back ahead of it
         self.grants = 0  # as far as we know; exact with the token
         self.queue: list[Asked] = []  # without the token: came ahead of it
         self.own = Ranked()  # clients that wait here
-        self.number = 0  # of our latest request, which asks for the first of these
+        # of our latest request, which asks for the first of these; whoever comes late begins above
+        # all numbers of a former life
+        self.number = hop + 1 << LATER
         self.clients: dict[int, int] = {}  # those inside, and what they hold
 
     # -- clients --------------------------------------------------------------------------
@@ -215,8 +230,33 @@ class DirectNode(Node):
         self.queue = list(token.queue)
         for asked in ahead:
             self.line_up(asked)
+        self.outdate()
         self.line_up(self.asked())
         self.decide()
+
+    def outdate(self) -> None:
+        """What a former life of ours wanted is over."""
+        for asked in self.queue:
+            if asked[0] == self.me and asked[1] >= self.number and asked != self.asked():
+                self.number = asked[1] + 1
+
+    # -- nodes that come and go -------------------------------------------------------------
+
+    def holder_is(self, node: int, hop: int) -> None:
+        if hop > self.hop and node != self.me and not self.holder:
+            self.hop = hop
+            self.pointer = node
+
+    def forget(self, node: int) -> None:
+        self.queue = [asked for asked in self.queue if asked[0] != node]
+        self.decide()
+
+    def ask_again(self) -> None:
+        """Where it has been heard, the same number says nothing new."""
+        if self.own.entries and not self.holder:
+            node, number, want, priority, rank = self.asked()
+            to = self.pointer
+            self.send(Request(to, node, number, want, priority, rank, self.hop, self.grants))
 
     # -- the queue --------------------------------------------------------------------------
 
@@ -285,9 +325,18 @@ class DirectNode(Node):
         return max([asked[3] for asked in self.queue if asked[2] > 0], default=None)
 
 
+def late(
+    me: int, holder: int, hop: int, permits: int, options: dict[str, str], out: list[Effect]
+) -> Node:
+    return DirectNode(me, out, permits, aged(options), holder, hop)
+
+
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
-    patience = int(options["patience"]) if options["ageing"] == "stamped" else 0
-    return [DirectNode(me, out, permits, patience) for me in range(network.size)]
+    return [DirectNode(me, out, permits, aged(options)) for me in range(network.size)]
+
+
+def aged(options: dict[str, str]) -> int:
+    return int(options["patience"]) if options["ageing"] == "stamped" else 0
 
 
 ALGORITHMS: list[Algorithm] = [
@@ -301,6 +350,7 @@ ALGORITHMS: list[Algorithm] = [
         priorities=True,
         routed=True,
         many_clients=True,
+        late=late,
         options={"ageing": ("stamped", "none"), "patience": ("100", "<number>")},
     )
 ]

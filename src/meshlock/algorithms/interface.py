@@ -238,6 +238,17 @@ class Node:
     def link_down(self, peer: int) -> None:
         """The link to ``peer`` has failed. Algorithms for fixed networks ignore it."""
 
+    # -- of an *open* algorithm, whose nodes may come and go ----------------------
+
+    def holder_is(self, node: int, hop: int) -> None:
+        """The token has been heard of: its move number ``hop`` was to ``node``."""
+
+    def forget(self, node: int) -> None:
+        """That node has crashed or cannot be reached: what it asked for, it will ask for again."""
+
+    def ask_again(self) -> None:
+        """What this node asked for may be lost with a node that crashed."""
+
     # -- influences from outside the algorithm ----------------------------------
 
     def choices(self) -> int:
@@ -392,6 +403,7 @@ class Algorithm:
         any_tree: bool = False,
         options: dict[str, tuple[str, ...]] | None = None,
         join: Callable[[int, bool, int, dict[str, str], list[Effect]], Node] | None = None,
+        late: Callable[[int, int, int, int, dict[str, str], list[Effect]], Node] | None = None,
         layer: Callable[..., Leased] | None = None,
     ) -> None:
         self.name = name
@@ -413,6 +425,10 @@ class Algorithm:
         # number, founder, permits, options, out -> one node that has no links yet: how live nodes
         # come to a pool. Any number may come; the founder's node holds the token and all permits.
         self.join = join
+        # number, holder, hop, permits, options, out -> one node, where the token's move number hop
+        # was to that holder, or is there from the beginning if it is -1. In an epoch of recovery
+        # such nodes may come and go at any time.
+        self.late = late
         self.options = options if options is not None else {}  # name: values, the default first
         self.layer = layer  # of a mutant of recovery: what is around nodes of pools with members
 

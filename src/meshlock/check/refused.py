@@ -18,6 +18,7 @@ from meshlock.algorithms.recovery.messages import (
     Sent,
     Suggest,
 )
+from meshlock.algorithms.recovery.records import ANY_BOOT
 from meshlock.check.faults import LEFT_FORGETS, LEFT_PROPOSALS
 from meshlock.check.layers import SHIFT, Layers
 from meshlock.check.mail import Carried
@@ -48,7 +49,8 @@ def is_refused(layers: Layers, world: World, carried: Carried) -> bool:
     if seal is not None:  # for one life of the receiver, and for one epoch
         if layers.faults.stale:
             return False
-        return not place.up or seal.boot != place.boot or seal.epoch < place.promised
+        of_another = seal.boot not in (place.boot, ANY_BOOT)
+        return not place.up or of_another or seal.epoch < place.promised
     if isinstance(message, (Refuse, Suggest)):
         return True  # of concern to the timing only
     if isinstance(message, Promise):

@@ -130,6 +130,7 @@ class Mutant:
             structure=origin.structure,
             options=origin.options,
             join=origin.join if layer is not None else None,
+            late=origin.late if layer is not None else None,
             layer=layer,
         )
 

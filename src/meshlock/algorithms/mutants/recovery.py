@@ -601,7 +601,7 @@ MUTANTS: list[Mutant] = [
         SwitchesOnItsPromise,
         "a client's grant belongs to the new epoch as soon as it is promised",
         "ledger in 12",
-        "requests=0 proposals=1 proposers=2 stay=0",
+        "requests=0 algorithm=naimi-trehel proposals=1 proposers=2 stay=0",
     ),
     mutant(
         TakesBackAnUnacceptedToken,
@@ -726,7 +726,7 @@ MUTANTS: list[Mutant] = [
     mutant(
         HearsEveryEpoch,
         "messages of the algorithm inside count in any epoch",
-        "handlers in 9",
+        "served in 12",
         "requests=1 proposals=1 proposers=0 stale",
     ),
     mutant(

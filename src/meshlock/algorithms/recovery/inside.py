@@ -1,7 +1,8 @@
 """The algorithm inside: a fresh node of it for every epoch.
 
 An algorithm for networks that change gets a node without links (its ``join``); links are told
-to it as they form. One for fixed networks gets the node that its ``make`` makes for our place
+to it as they form. An open one gets a node that knows where the token is (its ``late``). One for
+fixed networks gets the node that its ``make`` makes for our place
 among the participants of the epoch: the founder is place 0 and the root of the tree.
 """
 
@@ -89,8 +90,9 @@ class Inside:
         self.places: dict[int, int] = {}  # ... and the same, the other way round
         self.boots: dict[int, int] = {}
 
-    def node(self, first: FirstLedger) -> Node:
-        """A new one for the epoch that begins so."""
+    def node(self, first: FirstLedger, holder: int, hop: int) -> Node:
+        """A new one for the epoch that begins so; the token's move number ``hop`` was to
+        ``holder``."""
         self.out.clear()
         algorithm, permits = self.algorithm, first.config.permits
         if algorithm.changing_links:
@@ -98,6 +100,8 @@ class Inside:
             founder = first.epoch.proposer == self.me
             return algorithm.join(self.me, founder, permits, self.options, self.out)
         self.take_places(first.participants)
+        if algorithm.late is not None:
+            return algorithm.late(self.me, holder, hop, permits, self.options, self.out)
         network = Participants(first.participants)
         nodes = algorithm.make(network, permits, self.options, self.out)
         return nodes[self.places[self.me]]

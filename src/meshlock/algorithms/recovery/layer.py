@@ -73,9 +73,10 @@ taken for a later one.
 4.  The first ledger never changes: anybody may hand it on.
 5.  HELLO goes over every link that forms, and on adoption. To the algorithm inside a link is up
     while both ends take part in the same epoch.
-6.  In fixed networks messages for an epoch not adopted yet wait for it.
-7.  Messages inside are for one epoch and one life of the receiver. After a promise the node inside
-    is not called again.
+6.  In fixed networks messages for an epoch not adopted yet wait for it; where nodes may come and
+    go (an *open* algorithm), also for a receiver that does not take part yet.
+7.  Messages inside are for one epoch and one life of the receiver; of an open algorithm only the
+    token is, for anybody may forward the rest. After a promise the node inside is not called again.
 8.  Who is let in, a token, and what stands behind it to the same receiver, waits until the
     token is minted and its lease runs.
 9.  Fences of permits that come back are struck out if the *inner* node had the token before;
@@ -84,8 +85,9 @@ taken for a later one.
 11. A client that gave up when its entry could not be stopped any more is let in and leaves at once.
 12. A node takes part in an epoch if the ledger names its boot, or does not name it at all and its
     disk knows that it never was in it.
-13. Or, where links may change, if the ledger as it is now, from the holder, names no former
-    life of it, and it is not its founder.
+13. Or, where links may change or nodes may come and go, if the ledger as it is now, from the
+    holder, names no former life of it, and it is not its founder. In an open algorithm it tells all
+    its life, and takes no token of a hop that it was told of.
 14. Reasons to propose: see :mod:`.pace`.
 15. If more is out than the new epoch has permits, it is a pause: the token stays with the founder,
     free permits are below 0 and grow with what comes back, and nobody asks inside. When they are
@@ -124,11 +126,13 @@ from meshlock.algorithms.recovery.messages import (
 from meshlock.algorithms.recovery.pace import Pace
 from meshlock.algorithms.recovery.quorum import Quorum
 from meshlock.algorithms.recovery.records import (
+    ANY_BOOT,
     GRANTS,
     MINTING,
     MOST_GRANTS,
     NO_EPOCH,
     Entry,
+    Epoch,
     Fence,
     FirstLedger,
     Returns,
@@ -328,12 +332,12 @@ class Layer(Quorum):
         left: list[tuple[int, Fence, int]] = []
         for effect in effects:
             if isinstance(effect, Message):
-                if self.fixed:
+                if self.closed:
                     self.inside.departing(effect)
                 carries = effect.tokens() == 1
                 if not carries:
                     returned = self.take_pending(effect.permits())
-                    boot = self.boot_of(effect.receiver)
+                    boot = self.boot_of(effect.receiver) if not self.open else ANY_BOOT
                     effect.seal = Seal(self.adopted, boot, None, 0, returned)
                 if len(withheld) > 0 or (carries and not self.may_give(effect)):
                     withheld.append(effect)
@@ -452,10 +456,11 @@ class Layer(Quorum):
 
     def boot_of(self, node: int) -> int:
         """The life of that participant that takes part in the epoch, as far as we know."""
-        if self.fixed:
-            return self.inside.boots[node]
         hello = self.hellos.get(node)
-        return hello[1] if hello is not None else 0
+        if self.fixed and (hello is None or hello[0] != self.adopted):
+            boots = self.inside.boots  # who comes late has missed who came before
+            return boots.get(node, ANY_BOOT) if boots.get(self.me) == self.boot else ANY_BOOT
+        return hello[1] if hello is not None else ANY_BOOT
 
     def take_pending(self, permits: int) -> Returns:
         """Rule 9: pending fences of so many permits; which of them does not matter."""
@@ -486,6 +491,9 @@ class Layer(Quorum):
         inner = self.inner
         if seal.epoch < self.adopted:
             self.inform(message.sender)
+        if inner is None and self.open and seal.epoch == self.adopted == self.promised:
+            self.wait_for_epoch(message)
+            return
         if inner is None or not self.is_of_our_epoch(seal):
             return
         carries = message.tokens() == 1
@@ -496,7 +504,7 @@ class Layer(Quorum):
             return
         if len(seal.returned) > 0:
             self.bring_back(had, seal.returned)
-        if self.fixed:
+        if self.closed:
             sender = message.sender
             self.inside.arriving(message)
             inner.receive(message)
@@ -510,7 +518,7 @@ class Layer(Quorum):
         return seal.epoch == self.adopted and self.active()
 
     def is_addressed(self, seal: Seal) -> bool:
-        return seal.boot == self.boot
+        return seal.boot == self.boot or (self.open and seal.boot == ANY_BOOT)
 
     def wait_for_epoch(self, message: Message) -> None:
         """Rule 6."""
@@ -595,9 +603,11 @@ class Layer(Quorum):
         self.receipts = {}
         self.struck = {}
         self.linked = set()
+        if self.open:
+            self.hellos = {one: told for one, told in self.hellos.items() if told[0] >= first.epoch}
         self.settle(first.kept)
         if self.may_take_part(first):
-            self.take_part(first)
+            self.take_part(first, first.epoch.proposer, MINTING)
         else:
             self.early = []
             self.say_hello()
@@ -653,17 +663,17 @@ class Layer(Quorum):
         for participant in first.participants:
             if participant.node == self.me:
                 return participant.boot == self.boot
-        return not self.fixed and NO_EPOCH < self.remembered < first.epoch
+        return not self.closed and NO_EPOCH < self.remembered < first.epoch
 
     def is_new_to(self, copy: Copy) -> bool:
         """Rule 13."""
-        if self.fixed or copy.ledger is None or copy.first.epoch.proposer == self.me:
+        if self.closed or copy.ledger is None or copy.first.epoch.proposer == self.me:
             return False
         epoch = copy.first.epoch
         return all(entry.node != self.me or entry.fence.epoch != epoch for entry in copy.ledger)
 
-    def take_part(self, first: FirstLedger) -> None:
-        self.inner = self.inside.node(first)
+    def take_part(self, first: FirstLedger, holder: int, hop: int) -> None:
+        self.inner = self.inside.node(first, holder, hop)
         proposal = self.proposal
         if proposal is not None and proposal.epoch == first.epoch:
             for entry in (*proposal.kept, *proposal.lapsing):
@@ -790,6 +800,40 @@ class Layer(Quorum):
         self.receipts = {}
         self.struck = {}
 
+    # -- nodes that come and go -----------------------------------------------------------------
+
+    def present(self, hop: int) -> None:
+        """The first ledger does not name this life: so that whoever sends us the token knows it.
+        And whatever was sent to a former life, of tokens only later ones than this can be ours."""
+        if self.open:
+            self.hop_seen = (self.adopted, hop)
+            for node in self.terms.nodes:
+                if node != self.me and node not in self.unreachable:
+                    self.send(Hello(node, self.adopted, self.boot, True))
+
+    def learn(self, holder: int, epoch: Epoch, hop: int) -> None:
+        super().learn(holder, epoch, hop)
+        if epoch == self.adopted and hop == self.holder_hop:
+            self.tell_holder()
+
+    def tell_holder(self) -> None:
+        """An algorithm that is open may go by what renewals say."""
+        if self.open and self.active() and self.holder_hop > MINTING:
+            assert self.inner is not None
+            self.inner.holder_is(self.holder, self.holder_hop)
+
+    def forget(self, node: int) -> None:
+        if self.open and self.active():
+            assert self.inner is not None
+            self.inner.forget(node)
+            self.carry_out()
+
+    def ask_again(self) -> None:
+        if self.open and self.active():
+            assert self.inner is not None
+            self.inner.ask_again()
+            self.carry_out()
+
     # -- links ---------------------------------------------------------------------------------
 
     def link_up(self, peer: int) -> None:
@@ -801,8 +845,9 @@ class Layer(Quorum):
 
     def link_down(self, peer: int) -> None:
         self.near.discard(peer)
-        self.hellos.pop(peer, None)
-        self.unlink(peer)
+        if not self.fixed:
+            self.hellos.pop(peer, None)
+            self.unlink(peer)
 
     def say_hello(self) -> None:
         """Rule 5."""
@@ -815,6 +860,8 @@ class Layer(Quorum):
     def receive_hello(self, hello: Hello) -> None:
         peer = hello.sender
         told = (hello.epoch, hello.boot, hello.inside)
+        if self.open and hello.epoch >= self.adopted:
+            self.hellos[peer] = told
         if self.fixed or peer not in self.near or self.hellos.get(peer) == told:
             return
         self.unlink(peer)
@@ -866,7 +913,7 @@ class Layer(Quorum):
             return
         self.inform(ask.node)
         named = any(one.node == ask.node and one.boot == ask.boot for one in first.participants)
-        if not self.fixed and not named and self.holder_hop > ask.hop:
+        if not self.closed and not named and self.holder_hop > ask.hop:
             for node in self.onward():
                 self.send(AskLedger(node, ask.node, ask.boot, self.holder_hop))
 
@@ -894,10 +941,12 @@ class Layer(Quorum):
         if first.epoch > self.adopted:
             self.adopt(first, first.epoch.proposer)
         if self.inner is None and first.epoch == self.adopted and self.is_new_to(copy):
-            self.take_part(first)
+            self.present(copy.hop)
+            self.take_part(first, copy.sender, copy.hop)
         if copy.hop > self.holder_hop:
             self.holder = copy.sender
             self.holder_hop = copy.hop
+            self.tell_holder()
 
     def onward(self) -> list[int]:
         """To the holder, as far as we know; never to several, for each might send it back here."""

@@ -200,7 +200,7 @@ def carrier(message: Message, changing_links: bool) -> int:
     """
     if message.seal is not None:
         return LINK if changing_links else RELIABLE
-    return LINK if isinstance(message, Hello) else BEST_EFFORT
+    return LINK if changing_links and isinstance(message, Hello) else BEST_EFFORT
 
 
 KINDS: list[type[Message]] = [

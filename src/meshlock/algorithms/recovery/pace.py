@@ -16,8 +16,8 @@ enough came back (rule 15). Or members or permits are to change. Or a token that
 accepted for half a lease. Or the holder, or who proposed the epoch we promised, is gone. Or nothing
 was heard of holder or proposer for a lease, or for half of one since it is known that it restarted.
 Or permits that we returned were not struck out for a lease (rule 14). Or we take no part in the
-epoch (rule 12). Or, where the network is fixed, a participant is gone. Waiting for one's turn is
-none. *Gone* means unreachable for a GRACE, so that a link which comes back at once costs nothing.
+epoch (rule 12). Or, where the nodes inside are fixed, a participant is gone. Waiting for one's turn
+is none. *Gone* means unreachable for a GRACE: a link which comes back at once costs nothing.
 
 **Turns.** Where all see the same reason, the member with the lowest number of those that are
 not gone proposes at once, the next a STEP later, and so on; a promise to somebody counts as having
@@ -47,6 +47,7 @@ from meshlock.algorithms.recovery.records import (
     MOST_GRANTS,
     NO_EPOCH,
     Change,
+    Epoch,
     Fence,
     Unaccepted,
     majority,
@@ -63,6 +64,9 @@ WAKES = 30
 """Per lease."""
 RESTING = 3
 """Parts of a lease: so long a node may sleep while nothing is going on."""
+LONG_RUN = 10
+"""Leases."""
+NO_DOUBTS = -1
 PATIENCE = 4
 """Leases: so long the members have to confirm a ledger."""
 FEW = "too few members have promised"
@@ -102,6 +106,10 @@ class Pace:
         self.unaccepted: Unaccepted | None = None  # the token not accepted, and since when
         self.unaccepted_at = 0
         self.returning_since: dict[Fence, int] = {}
+        # of an open algorithm: since when a request of ours may be lost, and with whom it may be
+        self.doubts_since = NO_DOUBTS
+        self.lives: dict[int, tuple[Epoch, int, bool]] = {}
+        self.asked_at = 0
         self.reason = ""  # the one that counts now, and when we act on it
         self.due = 0
         self.tries = 0
@@ -168,9 +176,13 @@ class Pace:
         for other in list(self.gone_since):
             if other not in node.unreachable:
                 del self.gone_since[other]
+                self.doubts_since = now
         for other in node.unreachable:
             if other not in self.gone_since:
                 self.gone_since[other] = now
+                self.doubts_since = now
+                node.forget(other)
+        self.look_for_doubts(now)
         if node.adopted != self.epoch:
             self.epoch = node.adopted
             self.adopted_at = now
@@ -193,6 +205,21 @@ class Pace:
         if paused or not self.quorum_reached():
             self.listens_until = now + self.lease // 2
         self.woken_at = now
+
+    def look_for_doubts(self, now: int) -> None:
+        """A node that is gone, or that was, or that has started anew, may have had what this node
+        asked for; and in the long run anything may have happened to it. It asks again as soon as it
+        has heard where the token is, so that this is a short way."""
+        node = self.node
+        if node.hellos != self.lives:
+            self.lives = dict(node.hellos)
+            self.doubts_since = now
+        elif now - self.asked_at >= LONG_RUN * self.lease:
+            self.asked_at = self.doubts_since = now
+        if self.doubts_since != NO_DOUBTS and node.heard_at > self.doubts_since:
+            self.doubts_since = NO_DOUBTS
+            self.asked_at = now
+            node.ask_again()
 
     def is_gone(self, other: int, now: int) -> bool:
         since = self.gone_since.get(other)
@@ -342,7 +369,7 @@ class Pace:
     def participant_reason(self, now: int) -> str:
         """Rule 14: an algorithm for fixed networks cannot do without any participant."""
         first = self.node.first
-        if self.node.fixed and first is not None and first.epoch == self.node.promised:
+        if self.node.closed and first is not None and first.epoch == self.node.promised:
             for participant in first.participants:
                 if self.is_gone(participant.node, now):
                     return f"{self.called(participant.node)} is unreachable"

@@ -175,6 +175,8 @@ fits into 53, which is what JSON carries everywhere."""
 MOST_GRANTS = 2**FENCE_BITS - 1
 """In one epoch; :mod:`.pace` begins another long before."""
 
+ANY_BOOT = 0
+"""In the place of a boot: whichever life of the receiver has the message."""
 NO_EPOCH = Epoch(0, -1, 0)
 NEVER = 0
 MINTING = -1

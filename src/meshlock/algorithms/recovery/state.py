@@ -19,6 +19,7 @@ from meshlock.algorithms.interface import (
 from meshlock.algorithms.recovery.inside import Inside
 from meshlock.algorithms.recovery.records import (
     GRANTS,
+    MINTING,
     NEVER,
     NO_EPOCH,
     Change,
@@ -237,7 +238,11 @@ class State(Leased):
     def __init__(self, me: int, out: list[Effect], terms: Terms) -> None:
         super().__init__(me, out)
         self.terms = terms
-        self.fixed = not terms.algorithm.changing_links  # the algorithm inside
+        # The algorithm inside: is it for fixed networks, whose messages are routed and never lost?
+        # Then: may nodes come and go, or is it for those with whom an epoch began, by their places?
+        self.fixed = not terms.algorithm.changing_links
+        self.open = self.fixed and terms.algorithm.late is not None
+        self.closed = self.fixed and not self.open
         self.floor = 0  # of epochs' counters: the wall clock, where there is no disk
         self.remembered = NO_EPOCH  # the epoch that the disk knew when this life began
         self.forgot = False  # who the members are, and perhaps that we were one
@@ -429,7 +434,7 @@ class State(Leased):
         if frozen:
             assert self.first is not None
             if inner is None or begun != self.first:
-                inner = self.inside.node(self.first)
+                inner = self.inside.node(self.first, self.first.epoch.proposer, MINTING)
             self.inner = inner
             inner.thaw(frozen)
         self.serving = cast(int, state[21])

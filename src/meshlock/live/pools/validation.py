@@ -306,7 +306,8 @@ class Validation:
             if len(node.grants) > 0 and self.is_unnamed(state):
                 return "its token does not list permits that this node holds"
             self.drop_unproved(state.ledger)
-        if node.fixed and seal.epoch > node.adopted and seal.boot == node.boot:
+        waits = seal.epoch > node.adopted or (seal.epoch == node.adopted and node.inner is None)
+        if node.fixed and waits and node.is_addressed(seal):
             return self.store(sender, seal, size)
         return ""
 
