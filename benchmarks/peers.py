@@ -8,7 +8,7 @@ is a row that says why, and so is what fails; the rest goes on.
 
 meshlock is as users have it: permits under leases that a majority of three members renews, promises
 kept in a folder. *TLS* adds what protects links elsewhere than on loopback, *compiled* is the same
-from the compiled wheel (`make .venv-compiled/done`), *direct* runs that algorithm instead of jiang,
+from the compiled wheel (`make .venv-compiled/done`), *jiang* runs that algorithm instead of direct,
 *agent* is three agents whose clients are programs (`meshlock.connect`), *no leases* is the pool of
 the papers.
 
@@ -420,9 +420,7 @@ PEERS: dict[str, Callable[[Path], contextlib.AbstractContextManager[Peer]]] = {
     "meshlock TLS": lambda folder: leases_peer(folder, tls=True),
     "meshlock compiled": lambda folder: leases_peer(folder, compiled=True),
     "meshlock compiled TLS": lambda folder: leases_peer(folder, tls=True, compiled=True),
-    "meshlock compiled direct": lambda folder: leases_peer(
-        folder, compiled=True, algorithm="direct"
-    ),
+    "meshlock compiled jiang": lambda folder: leases_peer(folder, compiled=True, algorithm="jiang"),
     "meshlock agent": agent_peer,
     "meshlock no leases": bare_peer,
     "redis": served("redis", redis_server),

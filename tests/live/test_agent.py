@@ -152,12 +152,12 @@ def test_a_pool_that_nobody_knows_is_named(agents: tuple[Agent, Agent]) -> None:
 def test_pools_are_listed_and_shown(agents: tuple[Agent, Agent]) -> None:
     socket = ("--socket", agents[1].socket)
     [found] = json.loads(meshlock("pool", "list", *socket, "--json").stdout)["pools"]
-    assert (found["pool"], found["permits"], found["algorithm"]) == ("docks", 3, "jiang")
+    assert (found["pool"], found["permits"], found["algorithm"]) == ("docks", 3, "direct")
     assert meshlock("pool", "list", *socket).stdout.splitlines()[1].split()[:2] == ["docks", "3"]
     shown = json.loads(meshlock("pool", "show", "docks", *socket, "--json").stdout)
     assert shown["permits"] == 3
     words = meshlock("pool", "show", "docks", *socket).stdout
-    assert "jiang" in words and "token is here" in words and "_" not in words
+    assert "direct" in words and "token is here" in words and "_" not in words
     kept = meshlock("pool", "reset", "docks", *socket)  # nobody says yes
     assert kept.returncode == 1 and "docks was not reset. Nothing has changed." in kept.stderr
     missing = meshlock("pool", "show", "dokcs", *socket)

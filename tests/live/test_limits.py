@@ -208,7 +208,7 @@ async def leased() -> tuple[Node, Stranger, int]:
     """A member, somebody who takes part in its pool, and the identity of that."""
     a = Node("a", dead=LIMIT)
     await a.start()
-    docks = a.pool("docks", permits=1, members=["a"], lease=0.5)
+    docks = a.pool("docks", permits=1, members=["a"], lease=0.5, algorithm="jiang")
     stranger = await Stranger.dial(a, unprotected())
     await stranger.joins("x")
     await stranger.hears()

@@ -123,7 +123,10 @@ def agent(
     ] = None,
     algorithm: Annotated[
         str | None,
-        Option(help="Run this algorithm: a name or a file.py. Default: jiang.", group=POOLS),
+        Option(
+            help="Run this algorithm (name or file.py). Default: direct; jiang without recovery.",
+            group=POOLS,
+        ),
     ] = None,
     option: Annotated[
         list[str] | None,

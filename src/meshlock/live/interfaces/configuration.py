@@ -75,7 +75,9 @@ class PoolSettings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
         Annotated[float, LEASE.meta] | None,
         said("seconds for which permits are held unless they are renewed; default: 3"),
     ] = None
-    algorithm: Annotated[str | None, said("algorithm that the pool runs; default: jiang")] = None
+    algorithm: Annotated[
+        str | None, said("algorithm that the pool runs; default: direct; jiang without recovery")
+    ] = None
     options: Annotated[dict[str, str], said("options of the algorithm")] = {}
     recovery: Annotated[str | None, said('"none": no leases, as in the papers')] = None
     founder: Annotated[bool | None, said("make the pool at this node, without recovery")] = None

@@ -37,7 +37,7 @@ from meshlock.topology.graphs import Graph
 
 MOST_MEMBERS = int(limits.MEMBERS.most)
 
-DEFAULT, DEFAULT_WITH_MEMBERS = "jiang", "jiang"
+DEFAULT, DEFAULT_WITH_MEMBERS = "jiang", "direct"
 """What a pool runs unless somebody says otherwise."""
 
 LIVE = {"jiang": {"moves": "silent"}}
