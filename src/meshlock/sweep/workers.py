@@ -73,7 +73,7 @@ def on_cores(runs: list[Values], events: int, workers: int) -> Iterator[bytes]:
                     slot.start_again()
     finally:
         for slot in slots:
-            slot.pool.shutdown(wait=False, kill_workers=True)
+            slot.kill()
 
 
 class Slot:
@@ -83,6 +83,20 @@ class Slot:
         self.events = events
         self.given: deque[tuple[Values, Future[bytes]]] = deque()
         self.pool = process()
+
+    def kill(self) -> None:
+        """Loky's thread may meet a run that was taken from it meanwhile (a KeyError): its traceback
+        says nothing to anybody."""
+        thread = self.pool._executor_manager_thread
+        before = threading.excepthook
+
+        def report(what: threading.ExceptHookArgs) -> None:
+            if what.thread is not thread or what.exc_type is not KeyError:
+                before(what)
+
+        if thread is not None:
+            threading.excepthook = report
+        self.pool.shutdown(wait=False, kill_workers=True)
 
     def give(self, values: Values) -> None:
         self.given.append((values, self.submit(values)))
@@ -94,7 +108,7 @@ class Slot:
         return future
 
     def start_again(self) -> None:
-        self.pool.shutdown(wait=False, kill_workers=True)
+        self.kill()
         self.pool = process()
         self.given = deque((values, self.submit(values)) for values, _ in self.given)
 
