@@ -228,6 +228,8 @@ def ledger_of(pool: Pool) -> Ledger | None:
     node = pool.members.node
     state = node.unaccepted.state if node.unaccepted is not None else None
     if node.token is not None:
+        if not node.usable():
+            return None  # others may have granted its permits since its lease ended
         state = node.token.state()
     if state is None or state.epoch != node.promised:
         return None
