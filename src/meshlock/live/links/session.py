@@ -143,7 +143,7 @@ class Session:
             meant = [one for one in kept if one.boot == boot or (one.recovers and one.boot == 0)]
             if self.peer_boot != 0:
                 self.up = False
-                self.forsaken += len([one for one in kept if not one.recovers])
+                self.forsaken += len([one for one in kept if one.boot != boot and not one.recovers])
                 self.custody.clear()
                 self.custody_bytes = 0
                 self.custody_sent = 0
