@@ -26,14 +26,14 @@ BIRTH = 8.0
 
 
 def handover(protected: bool, members: bool) -> dict[str, float]:
-    with Fleet(2, [(0, 1)], protected, 1, 2 * members) as fleet:
+    with Fleet(2, [(0, 1)], protected, 1, 2 * members, algorithm="jiang") as fleet:
         time.sleep(BIRTH * members)
         times = handovers(fleet.work([0, 1], work=3.0, hold=0.005))
     return {"us_p50": percentile(times, 0.5), "us_p99": percentile(times, 0.99)}
 
 
 def contended(protected: bool, members: bool, permits: int) -> dict[str, float]:
-    with Fleet(8, complete(8), protected, permits, 8 * members) as fleet:
+    with Fleet(8, complete(8), protected, permits, 8 * members, algorithm="jiang") as fleet:
         time.sleep(BIRTH * members)
         results = fleet.work(list(range(8)), work=3.0, hold=0)
     counts, times = [len(result["stamps"]) for result in results], handovers(results)
@@ -56,7 +56,9 @@ def holder(protected: bool, members: bool) -> dict[str, float]:
         ):
             names = ["n0"] if members else []
             recovery, lease = (None, 0.5) if members else ("none", None)
-            pool = a.pool("pens", 1, members=names, lease=lease, recovery=recovery)
+            pool = a.pool(
+                "pens", 1, members=names, lease=lease, recovery=recovery, algorithm="jiang"
+            )
             (await pool.acquire()).release()
             times = []
             for _ in range(20_000):
@@ -70,7 +72,7 @@ def holder(protected: bool, members: bool) -> dict[str, float]:
 
 
 def idle(protected: bool, members: bool) -> dict[str, float]:
-    with Fleet(5, complete(5), protected, 1, 5 * members) as fleet:
+    with Fleet(5, complete(5), protected, 1, 5 * members, algorithm="jiang") as fleet:
         time.sleep(BIRTH * members)
         before = fleet.work([0, 1, 2, 3, 4], cpu=True)
         time.sleep(5.0)
