@@ -583,9 +583,10 @@ class Figures:
 
     def state_of_the_machine(self) -> str:
         busy = self.busy() or [0.0]
+        usual = max(0.0, statistics.median(busy))
         return (
             f"{os.cpu_count()} cores, load {self.load:.1f} before the run; other work took "
-            f"{statistics.median(busy):.1f} cores (up to {busy[-1]:.1f}) while it was measured"
+            f"{usual:.1f} cores (up to {busy[-1]:.1f}) while it was measured"
         )
 
     def table(self, rows: list[tuple[str, str, str]]) -> list[str]:

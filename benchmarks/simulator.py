@@ -19,6 +19,7 @@ import tempfile
 from pathlib import Path
 from random import Random
 from time import process_time
+from typing import Any
 
 HERE = Path(__file__).parent
 NODES = 127
@@ -70,12 +71,8 @@ def simulated(algorithm: str, nodes: int, requests: int, load: str) -> dict[str,
     return {"messages": messages, "events": run.events, "cpu_s": cpu, "ahead": size}
 
 
-def static(nodes: int) -> dict[str, float]:
-    """Jiang on a network at rest with 2.9 links per node, saturated."""
-    from meshlock.simulate.settings import Settings, simulation
-
-    given = {"algorithm": "jiang", "nodes": nodes, "topology": f"links:{29 * nodes // 10}"}
-    run = simulation(Settings({**given, "requests": 100_000, "delay": "uniform:0.5,1.5"}), None)
+def timed(run: Any) -> dict[str, float]:
+    """A whole run, without the collector."""
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -86,6 +83,15 @@ def static(nodes: int) -> dict[str, float]:
     cpu = process_time() - started
     assert not run.monitor.violated
     return {"messages": sum(run.measures.messages.values()), "cpu_s": cpu}
+
+
+def static(nodes: int) -> dict[str, float]:
+    """Jiang on a network at rest with 2.9 links per node, saturated."""
+    from meshlock.simulate.settings import Settings, simulation
+
+    given = {"algorithm": "jiang", "nodes": nodes, "topology": f"links:{29 * nodes // 10}"}
+    run = simulation(Settings({**given, "requests": 100_000, "delay": "uniform:0.5,1.5"}), None)
+    return timed(run)
 
 
 def memory() -> float:
@@ -148,16 +154,7 @@ def million(nodes: int) -> dict[str, float]:
     work = Workload(300_000, 1, True, None, (1, 1), (0, 0), None, 1)
     options = settle(entry, {"start": "binary"})
     run = Simulation(RunSetup(entry, options, network, 1, work, second, second, fifo=False))
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    started = process_time()
-    run.start()
-    while run.run(50_000):
-        pass
-    cpu = process_time() - started
-    assert not run.monitor.violated
-    return {"messages": sum(run.measures.messages.values()), "cpu_s": cpu}
+    return timed(run)
 
 
 def child(python: str, path: str, *what: str) -> dict[str, float]:

@@ -45,7 +45,7 @@ from meshlock.algorithms.queues import Entry, Ranked
 from meshlock.algorithms.subclassing import mypyc_attr
 
 LATER = 24
-"""Bits: so many more requests than the token makes moves, no life of a node makes."""
+"""Bits by which a hop is shifted: a node makes fewer than 2**24 requests per move of the token."""
 
 Asked = tuple[int, int, int, int, int]
 """Node, the number of its request, want, priority, rank."""
@@ -174,13 +174,16 @@ class DirectNode(Node):
     def ask(self) -> None:
         """What we want has changed."""
         self.number += 1
-        node, number, want, priority, rank = self.asked()
         if self.holder:
             self.line_up(self.asked())
             self.decide()
         else:
-            to = self.pointer
-            self.send(Request(to, node, number, want, priority, rank, self.hop, self.grants))
+            self.send_request()
+
+    def send_request(self) -> None:
+        node, number, want, priority, rank = self.asked()
+        to = self.pointer
+        self.send(Request(to, node, number, want, priority, rank, self.hop, self.grants))
 
     def asked(self) -> Asked:
         """Our entry in the queue."""
@@ -254,9 +257,7 @@ class DirectNode(Node):
     def ask_again(self) -> None:
         """Where it has been heard, the same number says nothing new."""
         if self.own.entries and not self.holder:
-            node, number, want, priority, rank = self.asked()
-            to = self.pointer
-            self.send(Request(to, node, number, want, priority, rank, self.hop, self.grants))
+            self.send_request()
 
     # -- the queue --------------------------------------------------------------------------
 
