@@ -23,7 +23,6 @@ from driver.campaign import Campaign, Outcome
 from driver.setup import FAILURES, MOVES
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
-from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-it-works" / "independent-judge.md"
@@ -73,8 +72,8 @@ def run(campaign: Campaign, numbers: range, processes: int) -> list[Outcome]:
 def table(runs: int, processes: int) -> str:
     """Which mutants of jiang are caught, in how many runs, and by which rule."""
     lines = ["| undone | runs | caught in | first | by |\n|---|---|---|---|---|\n"]
-    for name, mutant in MUTANTS.items():
-        if mutant.origin is not find("jiang"):
+    for name in MUTANTS:
+        if not name.startswith("jiang/"):
             continue
         numbers = range(10 * runs if name in RARE else runs)
         found = []

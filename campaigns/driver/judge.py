@@ -12,9 +12,10 @@
 - **served**: after the last change everything comes to rest, and then nobody waits, all k
   permits are free, and the token is at a node.
 
-Where waiting raises priorities, "the highest" is not one request, because a node may have an old
-number of grants when a request is born there. Then each request has a span of ranks, and only
-what is wrong for all ranks in the spans is held to be wrong.
+Where waiting raises priorities, "the highest" is not one request: its age may count from when it
+was born or from when the holder heard of it. So each request has a span of ranks, and only what is
+wrong for all ranks in the spans is held to be wrong. Nobody is older than it is, though: that its
+node knew of few grants when it asked is an excuse only if a link changed while it waited.
 """
 
 from __future__ import annotations
@@ -103,23 +104,19 @@ class Judge:
     # -- ranks --------------------------------------------------------------------------
 
     def least(self, client: Client) -> int:
-        """The lowest rank that some node may rightly believe this request to have.
+        """The lowest step of priority that some node may rightly believe this request to be on.
 
         A change of rank is not told within one step of ``patience``.
         """
-        rank = client.priority * self.patience
         if self.ageing != "stamped":
-            return rank
-        oldest = rank - client.born
-        return max(oldest - oldest % self.patience, rank - self.grants)
+            return client.priority
+        return (client.priority * self.patience - self.grants) // self.patience
 
     def most(self, client: Client) -> int:
-        """The highest such rank."""
-        rank = client.priority * self.patience
+        """The highest."""
         if self.ageing != "stamped":
-            return rank
-        newest = rank - client.known
-        return min(newest - newest % self.patience + self.patience - 1, rank)
+            return client.priority
+        return (client.priority * self.patience - client.born) // self.patience
 
     # -- moments ------------------------------------------------------------------------
 
@@ -136,6 +133,8 @@ class Judge:
     def changed(self) -> None:
         """A link has failed or formed: requests take other ways."""
         self.due = []
+        for client in self.waiting.values():
+            client.born = client.known
 
     def quiet(self, free: int) -> None:
         """Everybody has heard everything, and so many permits are free."""

@@ -5,7 +5,8 @@ the highest priority or with the low one's. The adversary decides who asks, who 
 which link delivers its next message; links are FIFO and lose nothing.
 """
 
-from meshlock.algorithms.interface import NIL, Message
+from meshlock.algorithms.interface import Message
+from meshlock.algorithms.queues import FRESH
 from meshlock.algorithms.registry import find, settle
 from meshlock.topology.specification import network
 
@@ -34,13 +35,16 @@ class Pool:
         self.homes = dict(enumerate([place, *seats]))  # client: its node
         self.links = {}  # (sender, receiver): the messages on their way, the oldest first
         self.held = set()  # links that deliver nothing
-        self.waiting = {}  # client: the rank of its request
+        self.waiting = {}  # client: the highest rank that its request can have
         self.inside = []
         self.later = set()  # waiting clients that asked after the low one
-        self.before = 0  # grants while the low one waited ...
+        self.grants = 0
+        self.stamp = None  # grants when the low one's age began, once that is known
+        self.passed = ()  # grants while it waits: which, later than it, by one that knew of it
+        # as soon as it is in, of the grants since its age began:
+        self.before = 0  # how many before its own ...
         self.overtakings = 0  # ... to requests issued after its own
         self.unknown = 0  # ... to lower ranks, after the first `allowance` grants
-        self.others = 0  # ... all others after the first `allowance`
 
     # -- what the adversary may do --------------------------------------------------------
 
@@ -53,6 +57,7 @@ class Pool:
         return found
 
     def do(self, action, what, priority=0, want=1):
+        low = self.nodes[self.homes[LOW]].queue.own.get(LOW)
         if action == "deliver":
             self.nodes[what[1]].receive(self.links[what].pop(0))
         elif action == "leave":
@@ -62,10 +67,12 @@ class Pool:
             self.flip(what)
         else:
             node = self.nodes[self.homes[what]]
-            self.waiting[what] = priority * self.patience - node.grants
+            self.waiting[what] = priority * self.patience - self.grants
             if LOW in self.waiting:
                 self.later.add(what)
             node.request(what, want, priority)
+        if low is not None and low.age != FRESH:
+            self.stamp = -low.rank
         self.carry_out()
 
     def settle(self):
@@ -118,7 +125,7 @@ class Pool:
             tuple(sorted(self.waiting.items())),
             tuple(self.inside),
             tuple(sorted(self.later)),
-            (self.before, self.overtakings, self.unknown, self.others),
+            (self.grants, self.stamp, self.passed),
         )
         said = tuple((link, tuple(each.freeze() for each in line)) for link, line in links)
         return (said, rest), links, rest
@@ -129,7 +136,7 @@ class Pool:
         for node, state in zip(self.nodes, nodes, strict=True):
             node.thaw(state)
         self.waiting, self.inside, self.later = dict(waiting), list(inside), set(later)
-        self.before, self.overtakings, self.unknown, self.others = counts
+        self.grants, self.stamp, self.passed = counts
 
     # -- what is counted ------------------------------------------------------------------
 
@@ -143,35 +150,37 @@ class Pool:
     def enters(self, client):
         rank = self.waiting.pop(client)
         self.inside.append(client)
+        self.grants += 1
         if LOW in self.waiting:
-            low = self.waiting[LOW]
             known = self.known_at(self.homes[client])
-            assert not known or rank // self.patience >= low // self.patience
-            self.before += 1
-            self.overtakings += client in self.later
-            if self.before > self.allowance():
-                if rank < low and not known:
-                    self.unknown += 1
-                else:
-                    self.others += 1
+            self.passed += ((self.grants, rank, client in self.later, known),)
+        if client == LOW:
+            if self.stamp is None:
+                self.stamp = self.grants - 1  # it came to the token, which was free
+            since = [each for each in self.passed if each[0] > self.stamp]
+            late = [each for each in since if each[0] > self.stamp + self.allowance()]
+            self.before = len(since)
+            self.overtakings = sum(1 for _, _, later, _ in since if later)
+            low = -self.stamp // self.patience
+            self.unknown = sum(
+                1
+                for _, rank, _, known in late
+                if rank < -self.stamp and (known is None or known // self.patience < low)
+            )
         self.later.discard(client)
 
     def known_at(self, holder):
-        """Does this node know of the low one's request?
+        """As what is the low one's request known to this holder? The result is a rank, 0 if it is
+        a client of its own.
 
-        From its own node on, each has asked the next, and the next has an entry for it, of
-        the low one's step of priority or a higher one.
+        From the low one's node on, each has asked the next, for it or for one before it, and the
+        next has an entry for that.
         """
-        step = self.waiting[LOW] // self.patience
-        place = self.homes[LOW]
-        for _ in range(self.size):
-            if place == holder:
-                return True
+        place, rank = self.homes[LOW], 0
+        while place != holder:
             node = self.nodes[place]
-            if not node.told or node.next == NIL:
-                return False
-            entry = self.nodes[node.next].asking.get(place)
-            if entry is None or entry.rank // self.patience < step:
-                return False
-            place = node.next
-        return False
+            entry = self.nodes[node.next].asking.get(place) if node.told else None
+            if entry is None:
+                return None
+            place, rank = node.next, entry.rank
+        return rank

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from laboratory import run
+from prompt import Scene
 
 from meshlock.algorithms.direct import DirectNode, Request
 from meshlock.algorithms.interface import Effect, Enter
@@ -58,8 +59,8 @@ def test_a_withdrawal_that_overtakes_its_request_is_remembered() -> None:
     out: list[Effect] = []
     holder = DirectNode(0, out, 2, 0)
     holder.request(1, 1, 1)
-    holder.receive(Request(0, 1, 2, 0, 0, 0, 0, 0))  # node 1 wants nothing any more ...
-    holder.receive(Request(0, 1, 1, 2, 9, 9, 0, 0))  # ... than these two permits
+    holder.receive(Request(0, 1, 2, 0, 0, 0, 0, False))  # node 1 wants nothing any more ...
+    holder.receive(Request(0, 1, 1, 2, 9, 9, 0, False))  # ... than these two permits
     holder.request(2, 1, 1)
     assert [effect.client for effect in out if isinstance(effect, Enter)] == [1, 2]
 
@@ -85,15 +86,33 @@ def test_a_resumed_request_keeps_the_rank_that_it_has_waited_for() -> None:
     assert (heir.waited(2), heir.waited(3)) == (3, 0)
 
 
-def test_what_it_has_waited_for_is_known_without_the_token() -> None:
+def test_what_it_has_waited_for_counts_when_the_holder_hears_of_it() -> None:
     out: list[Effect] = []
     asker = DirectNode(1, out, 1, 10)
     asker.resume(1, 1, 2, 7)
     assert [asker.waited(1)] == [7]
     request = out[0]
-    assert isinstance(request, Request) and request.rank == 2 * 10 + 7
-    asker.receive(Request(1, 2, 1, 1, 9, 90, 0, 4))  # from a node that knows of four grants
-    assert asker.waited(1) == 11
+    assert isinstance(request, Request) and (request.rank, request.fresh) == (2 * 10 + 7, True)
+    holder = DirectNode(0, [], 1, 10)
+    holder.request(1, 1, 0)
+    holder.grants = 1000
+    holder.receive(request)
+    assert holder.queue[0][4] == 2 * 10 + 7 - 1000
+
+
+@pytest.mark.parametrize("algorithm", ["direct", "jiang"])
+def test_who_has_heard_of_no_grants_does_not_go_first(algorithm: str) -> None:
+    """Its age counts from when it asked, however many grants were made before."""
+    scene = Scene(algorithm, 3, "line", patience="100")
+    for client in range(1, 1001):
+        scene.ask(0, client, 5)
+        scene.leave(client)
+    scene.ask(0, 2000, 5)
+    for client, node, priority in [(2001, 2, 1), (2002, 2, 3), (2003, 0, 5), (2004, 1, 2)]:
+        scene.ask(node, client, priority)
+    for client in (2000, 2003, 2002, 2004, 2001):
+        assert scene.inside == [client]
+        scene.leave(client)
 
 
 def test_nothing_is_resumed_where_requests_do_not_age() -> None:

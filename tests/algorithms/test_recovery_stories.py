@@ -184,7 +184,7 @@ def test_a_request_that_comes_back_to_its_sender_asks_for_nothing_more() -> None
     node = machines.nodes[2]
     machines.ask(2, want=3, client=8)
     assert len(machines.granted) == 2 and machines.holders() == [2] and machines.free() == 1
-    late = direct.Request(2, 2, 1, 1, 9, 900, 0, 0)
+    late = direct.Request(2, 2, 1, 1, 9, 900, 0, False)
     late.sender = 1
     late.seal = Seal(node.adopted, node.boot)
     machines.deliver(late)

@@ -38,7 +38,7 @@ def slopes(*heights: tuple[int, int, int], holder: int = 0, giver: int = NIL) ->
         inbox: list[Message] = []
         node = JiangNode(me, out, rules, height, me == holder and giver == NIL)
         if me == holder and giver != NIL:
-            token = JiangToken(me, heights[giver], 0, 1, 0, 0)
+            token = JiangToken(me, heights[giver], 0, 1, 0, None, 0, None)
             token.sender = giver
             inbox.append(token)
         seen.append(downhill.see(node, inbox))

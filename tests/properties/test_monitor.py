@@ -23,7 +23,7 @@ def test_the_next_entry_is_due_to_the_highest_that_waits(priorities):
             monitor.quiet()
             assert monitor.due_priority == max(waiting)
             waiting.remove(max(waiting))
-            monitor.enters(0.0, 0, 1, monitor.due_priority)
+            monitor.enters(0.0, 0, 1, monitor.due_priority, 0)
             monitor.leaves(1)
     assert monitor.violated == {}
 
@@ -33,5 +33,21 @@ def test_a_lower_one_that_goes_first_is_reported():
     monitor.asks(1)
     monitor.asks(2)
     monitor.quiet()
-    monitor.enters(3.0, 0, 1, 1)
+    monitor.enters(3.0, 0, 1, 1, 0)
     assert list(monitor.violated) == ["order"]
+
+
+@pytest.mark.parametrize("waited", [True, False])
+def test_only_grants_since_it_asked_make_a_request_older(waited):
+    monitor = Monitor(1, Promises(True, True, 0.01, stamped=True))
+    born = monitor.asks(1) if waited else None
+    for _ in range(1_000):
+        monitor.asks(5)
+        monitor.enters(1.0, 0, 1, 5, monitor.grants)
+        monitor.leaves(1)
+    if born is None:
+        born = monitor.asks(1)
+    monitor.asks(5)
+    monitor.quiet()
+    monitor.enters(3.0, 0, 1, 1, born)
+    assert list(monitor.violated) == ([] if waited else ["order"])

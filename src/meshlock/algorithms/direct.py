@@ -25,9 +25,11 @@ arrive, in **any order**; no node crashes. Inside recovery nodes may come and go
 is told where the token is and numbers its requests above those of a former life, whoever is gone
 is struck out of the queue, and whoever waits asks again.
 
-**Ageing** as in :mod:`~meshlock.algorithms.jiang`: *stamped*, a request ranks by priority *
-patience - (grants known where and when it was born), and its rank never changes; *none*, by
-priority alone.
+**Ageing.** *stamped*: a request ranks by priority * patience - (grants made when the token first
+heard of it), so every ``patience`` grants that it has waited since count for one step of priority.
+A node without the token does not know how many grants were made: what it asks for is *fresh* until
+the holder stamps it, and the others of its clients until the token comes. *none*: by priority
+alone.
 
 **Cost** per entry, one request at a time, asked uniformly by n nodes: REQUEST and TOKEN together
 exactly Q(n) - 1/n on average, where Q(n) = 1 + (n-1)/n + (n-1)(n-2)/n^2 + ... is Ramanujan's
@@ -41,7 +43,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
-from meshlock.algorithms.queues import Entry, Ranked
+from meshlock.algorithms.queues import FRESH, SETTLED, Entry, Ranked
 from meshlock.algorithms.subclassing import mypyc_attr
 
 LATER = 24
@@ -50,10 +52,13 @@ LATER = 24
 Asked = tuple[int, int, int, int, int]
 """Node, the number of its request, want, priority, rank."""
 
+Ahead = tuple[int, int, int, int, int, bool]
+"""Node, number, want, priority, rank, and whether it is fresh."""
+
 
 class Request(Message):
     """REQUEST: ``asker`` wants this much now, or nothing any more; ``hop``: of the pointer that
-    it followed."""
+    it followed; ``fresh``: its rank is for whoever knows how many grants were made to complete."""
 
     def __init__(
         self,
@@ -64,7 +69,7 @@ class Request(Message):
         priority: int,
         rank: int,
         hop: int,
-        grants: int,
+        fresh: bool,
     ) -> None:
         super().__init__(receiver)
         self.asker = asker
@@ -73,7 +78,7 @@ class Request(Message):
         self.priority = priority
         self.rank = rank
         self.hop = hop
-        self.grants = grants
+        self.fresh = fresh
 
 
 class Token(Message):
@@ -98,11 +103,10 @@ class Token(Message):
 class Release(Message):
     """RELEASE: so many permits on their way back to the token."""
 
-    def __init__(self, receiver: int, count: int, hop: int, grants: int) -> None:
+    def __init__(self, receiver: int, count: int, hop: int) -> None:
         super().__init__(receiver)
         self.count = count
         self.hop = hop
-        self.grants = grants
 
     def permits(self) -> int:
         return self.count
@@ -127,8 +131,9 @@ class DirectNode(Node):
         self.hop = max(0, hop)  # of the token if here, else of the latest that we know of ...
         self.pointer = holder  # ... and where that one went
         self.free = permits if me == holder else 0  # without the token: came back ahead of it
-        self.grants = 0  # as far as we know; exact with the token
-        self.queue: list[Asked] = []  # without the token: came ahead of it
+        self.grants = 0  # when we had the token last
+        self.queue: list[Asked] = []  # with the token
+        self.ahead: list[Ahead] = []  # without: came ahead of it
         self.own = Ranked()  # clients that wait here
         # of our latest request, which asks for the first of these; whoever comes late begins above
         # all numbers of a former life
@@ -141,8 +146,11 @@ class DirectNode(Node):
         self.resume(client, want, priority, 0)
 
     def resume(self, client: int, want: int, priority: int, age: int) -> None:
-        rank = priority * self.weight - self.grants + age if self.weight > 0 else priority
-        entry = Entry(NIL, client, want, priority, rank)
+        if self.weight > 0:
+            rank = priority * self.weight + age - self.grants
+            entry = Entry(NIL, client, want, priority, rank, SETTLED if self.holder else FRESH)
+        else:
+            entry = Entry(NIL, client, want, priority, priority)
         self.own.push(entry)
         if self.own.first() is entry:
             self.ask()
@@ -169,7 +177,7 @@ class DirectNode(Node):
             self.free += permits
             self.decide()
         else:
-            self.send(Release(self.pointer, permits, self.hop, self.grants))
+            self.send(Release(self.pointer, permits, self.hop))
 
     def ask(self) -> None:
         """What we want has changed."""
@@ -181,9 +189,12 @@ class DirectNode(Node):
             self.send_request()
 
     def send_request(self) -> None:
+        to, hop = self.pointer, self.hop
         node, number, want, priority, rank = self.asked()
-        to = self.pointer
-        self.send(Request(to, node, number, want, priority, rank, self.hop, self.grants))
+        fresh = want > 0 and self.own.first().age == FRESH
+        if fresh:
+            rank += self.grants
+        self.send(Request(to, node, number, want, priority, rank, hop, fresh))
 
     def asked(self) -> Asked:
         """Our entry in the queue."""
@@ -198,22 +209,22 @@ class DirectNode(Node):
         if isinstance(message, Token):
             self.receive_token(message)
         elif isinstance(message, Request):
-            self.grants = max(self.grants, message.grants)
             self.receive_request(message)
         elif isinstance(message, Release):
-            self.grants = max(self.grants, message.grants)
             self.receive_release(message)
 
     def receive_request(self, m: Request) -> None:
         if m.asker == self.me:
             return  # it has come round to us: what we want now counts, and we line up with that
-        if self.holder or m.hop > self.hop:
-            self.line_up((m.asker, m.number, m.want, m.priority, m.rank))
+        if self.holder:
+            self.hear((m.asker, m.number, m.want, m.priority, m.rank, m.fresh))
             self.decide()
+        elif m.hop > self.hop:
+            self.wait_ahead((m.asker, m.number, m.want, m.priority, m.rank, m.fresh))
         else:
-            to = self.pointer
+            to, hop = self.pointer, self.hop
             self.send(
-                Request(to, m.asker, m.number, m.want, m.priority, m.rank, self.hop, self.grants)
+                Request(to, m.asker, m.number, m.want, m.priority, m.rank, hop, m.fresh),
             )
 
     def receive_release(self, m: Release) -> None:
@@ -221,24 +232,37 @@ class DirectNode(Node):
             self.free += m.count
             self.decide()
         else:
-            self.send(Release(self.pointer, m.count, self.hop, self.grants))
+            self.send(Release(self.pointer, m.count, self.hop))
 
     def receive_token(self, token: Token) -> None:
         self.holder = True
         self.hop = token.hop
         self.pointer = self.me
         self.free += token.free
-        self.grants = token.grants
-        ahead = self.queue
         self.queue = list(token.queue)
-        for asked in ahead:
-            self.line_up(asked)
+        self.settle(token.grants)
+        ahead = self.ahead
+        self.ahead = []
+        for one in ahead:
+            self.hear(one)
         self.outdate()
         self.line_up(self.asked())
         self.decide()
 
+    def settle(self, grants: int) -> None:
+        """The token says what our request has been worth since the holder heard of it. The age of
+        our other clients begins now."""
+        if len(self.own.fresh) > 0:
+            first = self.own.first()
+            for asked in self.queue:
+                if asked[0] == self.me and asked[1] == self.number and first.age == FRESH:
+                    self.own.stamp(first, asked[4])
+            self.own.settle(grants - self.grants)
+        self.grants = grants
+
     def outdate(self) -> None:
-        """What a former life of ours wanted is over."""
+        """The place in the queue is another's: of a former life of ours, or of a client whose turn
+        it is not."""
         for asked in self.queue:
             if asked[0] == self.me and asked[1] >= self.number and asked != self.asked():
                 self.number = asked[1] + 1
@@ -252,6 +276,7 @@ class DirectNode(Node):
 
     def forget(self, node: int) -> None:
         self.queue = [asked for asked in self.queue if asked[0] != node]
+        self.ahead = [one for one in self.ahead if one[0] != node]
         self.decide()
 
     def ask_again(self) -> None:
@@ -260,6 +285,22 @@ class DirectNode(Node):
             self.send_request()
 
     # -- the queue --------------------------------------------------------------------------
+
+    def wait_ahead(self, new: Ahead) -> None:
+        """Of a node, the newest."""
+        for place, other in enumerate(self.ahead):
+            if other[0] == new[0]:
+                if other[1] < new[1]:
+                    self.ahead[place] = new
+                return
+        self.ahead.append(new)
+
+    def hear(self, one: Ahead) -> None:
+        """The holder: of a request. If it is fresh, its age begins now."""
+        node, number, want, priority, rank, fresh = one
+        if fresh:
+            rank -= self.grants
+        self.line_up((node, number, want, priority, rank))
 
     def line_up(self, asked: Asked) -> None:
         """In order of rank; ties: first come, first served. The newer entry of a node counts.
@@ -323,7 +364,9 @@ class DirectNode(Node):
         return max(grants, self.grants) + entry.rank - entry.priority * self.weight
 
     def known_priority(self) -> int | None:
-        return max([asked[3] for asked in self.queue if asked[2] > 0], default=None)
+        known = [asked[3] for asked in self.queue if asked[2] > 0]
+        known += [one[3] for one in self.ahead if one[2] > 0]
+        return max(known, default=None)
 
 
 def late(

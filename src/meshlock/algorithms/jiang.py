@@ -51,7 +51,10 @@ where it was; R11 whoever holds the token, however it came, answers those who ca
 
 **Ageing.** *stamped*: a request's rank is priority * patience - (grants made when it was
 born), so among requests of one age a higher priority wins, and every ``patience`` grants
-that one has waited count for one step of priority. The rank never changes: no queue is
+that one has waited count for one step of priority. Without the token a node knows an old count
+of the grants. So a request is *fresh* until it meets the token: the holder stamps it, and TOKEN
+brings back the rank of the request that it was sent for. (If its way to the token fails before
+that, it is stamped with what is known of grants there.) Then the rank never changes: no queue is
 walked, no message sent. *printed*: each queue adds a little to all its entries whenever
 its node passes the token or is left by a client, once per grant. *none*: priority alone,
 and low ones may starve. With m clients and stamped ageing, a request of priority p sees at
@@ -70,11 +73,11 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from meshlock.algorithms.interface import NIL, Algorithm, Effect, Frozen, Message, Network, Node
-from meshlock.algorithms.queues import Entry, Ranked
+from meshlock.algorithms.queues import FRESH, SETTLED, STAMPED, Entry, Ranked, standing
 from meshlock.algorithms.reverse_link import Height, first_heights
 from meshlock.algorithms.subclassing import mypyc_attr
 
-STAMPED: Final = 0
+BY_STAMP: Final = 0
 PRINTED: Final = 1
 UNAGED: Final = 2
 
@@ -96,14 +99,26 @@ class Signal(Message):
 
 
 class Token(Signal):
-    """TOKEN(t): t permits are free. With backfill: ``passed`` clients of lower rank than
-    ``blocked`` have been let in since that one had to wait for permits."""
+    """TOKEN(t): t permits are free. ``given``: the rank that the request that it is sent for, of
+    that priority, was given by a holder, if its node does not know. With backfill: ``passed``
+    clients of lower rank than ``blocked`` have been let in since that one had to wait for
+    permits."""
 
     def __init__(
-        self, receiver: int, height: Height, grants: int, t: int, passed: int, blocked: int | None
+        self,
+        receiver: int,
+        height: Height,
+        grants: int,
+        t: int,
+        priority: int,
+        given: int | None,
+        passed: int,
+        blocked: int | None,
     ) -> None:
         super().__init__(receiver, height, grants)
         self.t = t
+        self.priority = priority
+        self.given = given
         self.passed = passed
         self.blocked = blocked
 
@@ -114,19 +129,28 @@ class Token(Signal):
         return self.t
 
     def ranks(self) -> tuple[str, ...]:
-        return ("blocked",) if self.blocked is not None else ()
+        ranks = ("given",) if self.given is not None else ()
+        return (*ranks, "blocked") if self.blocked is not None else ranks
 
 
 class Asking(Signal):
-    """What the sender asks for: the priority, rank and want of its front."""
+    """What the sender asks for: the priority, rank and want of its front, and is that fresh?"""
 
     def __init__(
-        self, receiver: int, height: Height, grants: int, priority: int, rank: int, want: int
+        self,
+        receiver: int,
+        height: Height,
+        grants: int,
+        priority: int,
+        rank: int,
+        want: int,
+        fresh: bool,
     ) -> None:
         super().__init__(receiver, height, grants)
         self.priority = priority
         self.rank = rank
         self.want = want
+        self.fresh = fresh
 
     def ranks(self) -> tuple[str, ...]:
         return ("rank",) if self.want > 0 else ()
@@ -184,7 +208,7 @@ class Rules:
 class JiangNode(Node):
     no_state: ClassVar[tuple[str, ...]] = ("rules", "asking", "lower")
     heights: ClassVar = ("height", "views", "forming")
-    counts: ClassVar = ("grants", "aged")
+    counts: ClassVar = ("grants", "seen", "aged")
     ranks: ClassVar = {"queue": 4, "told": 1, "blocked": 0}
 
     def __init__(
@@ -202,12 +226,14 @@ class JiangNode(Node):
         self.unheard: set[int] = set()
         self.owed: set[int] = set()  # gave us the token, nothing went to them since
         self.forming: dict[int, Height] = {}
-        self.told: tuple[int, ...] = ()  # priority, rank and want of our request that next holds
+        # priority, rank and want of our request that next holds, and whether it was fresh
+        self.told: tuple[int, ...] = ()
         self.stranded = 0  # permits to be released that have no way to go yet
         self.raises = 0  # since a link of ours changed or the token was found
         self.calls: dict[int, int] = {}  # nodes that gave up climbing: their last call
         self.answers: dict[int, int] = {}  # the last of their calls that the token has answered
         self.grants = 0  # as far as we know; exact with the token
+        self.seen = 0  # grants when we had the token last: what is fresh ranks by these
         self.aged = 0 if rules.ageing == PRINTED else None  # grants when the queue was aged last
         self.passed = 0
         self.blocked: int | None = None
@@ -217,18 +243,18 @@ class JiangNode(Node):
     # -- clients --------------------------------------------------------------------
 
     def request(self, client: int, want: int, priority: int) -> None:
-        self.queue.push(Entry(NIL, client, want, priority, self.rank(priority, 0)))
-        self.act()
+        self.resume(client, want, priority, 0)
 
     def resume(self, client: int, want: int, priority: int, age: int) -> None:
-        self.queue.push(Entry(NIL, client, want, priority, self.rank(priority, age)))
+        fresh = FRESH if not self.holder and self.rules.ageing == BY_STAMP else SETTLED
+        self.queue.push(Entry(NIL, client, want, priority, self.rank(priority, age), fresh))
         self.act()
 
     def rank(self, priority: int, age: int) -> int:
         """Of a request that is made now, or was so many grants ago."""
         rank = priority * self.rules.patience
-        if self.rules.ageing == STAMPED:
-            return rank + age - self.grants
+        if self.rules.ageing == BY_STAMP:
+            return rank + age - self.seen
         return rank + age if self.rules.ageing == PRINTED else rank
 
     def release(self, client: int) -> None:
@@ -263,11 +289,11 @@ class JiangNode(Node):
         if not isinstance(message, Signal):
             return
         sender = message.sender
-        if message.grants > self.grants:
-            self.grants = message.grants
         if isinstance(message, Token):
             self.receive_token(message)
             return
+        if message.grants > self.grants:
+            self.grants = message.grants
         if isinstance(message, Link):
             self.receive_link(message)
             return
@@ -288,6 +314,9 @@ class JiangNode(Node):
 
     def receive_token(self, token: Token) -> None:
         giver = token.sender
+        if token.given is not None:
+            self.take_rank(token.priority, token.given, token.grants)
+        self.settle(token.grants)
         self.holder = True
         self.t = token.t + self.stranded
         self.stranded = 0
@@ -312,12 +341,32 @@ class JiangNode(Node):
         self.raises = 0
         self.act()
 
+    def take_rank(self, priority: int, rank: int, grants: int) -> None:
+        """Of the request that the token was sent for. It may not be our front any more."""
+        found: Entry | None = None
+        for entry in self.queue.fresh.values():
+            same = entry.priority == priority and 0 <= entry.rank - rank <= grants - self.seen
+            if same and (found is None or standing(entry) < standing(found)):
+                found = entry
+        if found is not None:
+            self.queue.stamp(found, rank)
+
+    def settle(self, grants: int) -> None:
+        """The age of what is fresh begins now, after so many grants."""
+        self.queue.settle(grants - self.seen)
+        self.grants = self.seen = grants
+
+    def settle_by_hearsay(self) -> None:
+        """Our request takes another way, where it would be as fresh as ever."""
+        if self.grants > self.seen:
+            self.settle(self.grants)
+
     def receive_request(self, request: Request) -> None:
         j = request.sender
         view = self.views.get(j)
         if view is None or self.height > view or j in self.unheard:
             return  # R8: from before the token; or it will learn that we are higher now
-        self.put(j, request.want, request.priority, request.rank)
+        self.put(j, request)
 
     def receive_update(self, update: Update) -> None:
         j = update.sender
@@ -325,7 +374,7 @@ class JiangNode(Node):
             if update.want == 0:
                 self.delete(j)
             else:
-                self.put(j, update.want, update.priority, update.rank)
+                self.put(j, update)
 
     def receive_link(self, link: Link) -> None:
         j = link.sender
@@ -343,6 +392,7 @@ class JiangNode(Node):
 
     def undelivered(self, message: Message) -> None:
         if isinstance(message, Token):
+            self.settle(message.grants)
             self.holder = True
             self.t = message.t + self.stranded
             self.stranded = 0
@@ -371,6 +421,7 @@ class JiangNode(Node):
             if self.next == peer:  # R6
                 self.next = NIL
                 self.told = ()
+                self.settle_by_hearsay()
             self.raises = 0
         self.act()
 
@@ -422,6 +473,7 @@ class JiangNode(Node):
             self.blocked = None
         self.t -= entry.want
         self.grants += 1
+        self.seen = self.grants
         self.clients[entry.client] = entry.want
         self.enter(entry.client, self.grants)
 
@@ -434,7 +486,11 @@ class JiangNode(Node):
         self.next = self.lower = j
         self.views[j] = (self.height[0], self.height[1] - 1, j)
         self.unheard.add(j)
-        self.send(Token(j, self.height, self.grants, self.t, self.passed, self.blocked))
+        given = entry.rank if entry.age == STAMPED else None
+        passed, blocked = self.passed, self.blocked
+        self.send(
+            Token(j, self.height, self.grants, self.t, entry.priority, given, passed, blocked)
+        )
         self.t = 0
         self.passed = 0
         self.blocked = None
@@ -457,29 +513,36 @@ class JiangNode(Node):
             self.ask(self.lowest())
         else:
             front = self.queue.entries[0]
-            priority, rank, want = self.told
+            priority, rank, want, was_fresh = self.told
             if (
                 front.priority != priority
+                or (front.age == FRESH) != (was_fresh > 0)
                 or front.rank // self.rules.patience != rank // self.rules.patience
                 or (self.rules.backfill > 0 and front.want != want)
             ):  # R4, but not for a rank within the same step of priority: the steps are the
                 # same everywhere, so what is left unsaid does not add up from hop to hop
                 self.remember(front)
-                rank = front.rank
-                self.send(
-                    Update(self.next, self.height, self.grants, front.priority, rank, front.want)
-                )
+                self.send_update(front)
 
     def ask(self, j: int) -> None:
         """forwardRequest, to j."""
         front = self.queue.entries[0]
         self.next = j
         self.remember(front)
-        self.send(Request(j, self.height, self.grants, front.priority, front.rank, front.want))
+        rank, want, fresh = self.rank_of(front), front.want, front.age == FRESH
+        self.send(Request(j, self.height, self.grants, front.priority, rank, want, fresh))
+
+    def send_update(self, front: Entry) -> None:
+        rank, want, fresh = self.rank_of(front), front.want, front.age == FRESH
+        self.send(Update(self.next, self.height, self.grants, front.priority, rank, want, fresh))
+
+    def rank_of(self, front: Entry) -> int:
+        """As we say it, by what we know of grants now."""
+        return front.rank + self.seen - self.grants if front.age == FRESH else front.rank
 
     def remember(self, front: Entry) -> None:
         """What our request says from now on."""
-        self.told = (front.priority, front.rank, front.want)
+        self.told = (front.priority, front.rank, front.want, front.age == FRESH)
 
     def take_back(self) -> None:
         """Withdraw our request: nobody waits any more, or it is served by way of another (R10).
@@ -492,7 +555,8 @@ class JiangNode(Node):
         """
         if self.told:
             self.told = ()
-            self.send(Update(self.next, self.height, self.grants, 0, 0, 0))
+            self.settle_by_hearsay()
+            self.send(Update(self.next, self.height, self.grants, 0, 0, 0, False))
 
     def send(self, message: Message) -> None:
         message.sender = self.me
@@ -608,14 +672,18 @@ class JiangNode(Node):
 
     # -- the queue --------------------------------------------------------------------------
 
-    def put(self, j: int, want: int, priority: int, rank: int) -> None:
-        """R3: j's one entry, new or changed."""
+    def put(self, j: int, asking: Asking) -> None:
+        """R3: j's one entry, new or changed; if it is fresh, by what we know of grants."""
+        want, priority, rank, age = asking.want, asking.priority, asking.rank, SETTLED
+        if asking.fresh:
+            rank += asking.grants - self.seen
+            age = STAMPED if self.holder else FRESH
         old = self.asking.get(j)
         if old is not None:
-            if (old.want, old.priority, old.rank) == (want, priority, rank):
+            if (old.want, old.priority, old.rank, old.age) == (want, priority, rank, age):
                 return
             self.queue.remove(old)
-        entry = Entry(j, NIL, want, priority, rank)
+        entry = Entry(j, NIL, want, priority, rank, age)
         self.asking[j] = entry
         self.queue.push(entry)
 
@@ -636,7 +704,7 @@ class JiangNode(Node):
     # -- observers ----------------------------------------------------------------------------
 
     def patience(self) -> int:
-        return self.rules.patience if self.rules.ageing == STAMPED else 0
+        return self.rules.patience if self.rules.ageing == BY_STAMP else 0
 
     def altitude(self) -> Height | None:
         return self.height
@@ -652,8 +720,8 @@ class JiangNode(Node):
         if entry is None:
             return 0
         gained = entry.rank - entry.priority * self.rules.patience
-        made = max(grants, self.grants)
-        return gained + made if self.rules.ageing == STAMPED else gained
+        made = max(grants, self.seen if entry.age == FRESH else self.grants)
+        return gained + made if self.rules.ageing == BY_STAMP else gained
 
     def known_priority(self) -> int | None:
         if not self.queue.entries:

@@ -128,22 +128,42 @@ class Lift(Fifo):
         self.lifted = frozen[1] == 1
 
 
+SETTLED: Final = 0
+FRESH: Final = 1
+STAMPED: Final = 2
+
+
 class Entry:
     """A request that waits: of a neighbour, or of a client of our own (neighbour NIL).
 
-    ``rank`` decides the order, the higher the sooner; ``arrival`` decides between equals.
+    ``rank`` decides the order, the higher the sooner; ``arrival`` decides between equals. FRESH
+    is a request whose rank goes by an old count of grants; STAMPED, a neighbour's that was fresh,
+    and that does not know its rank yet; SETTLED, any other.
     """
 
-    def __init__(self, neighbour: int, client: int, want: int, priority: int, rank: int) -> None:
+    def __init__(
+        self,
+        neighbour: int,
+        client: int,
+        want: int,
+        priority: int,
+        rank: int,
+        age: int = SETTLED,
+    ) -> None:
         self.neighbour = neighbour
         self.client = client
         self.want = want
         self.priority = priority
         self.rank = rank
+        self.age = age
         self.arrival = 0
 
-    def freeze(self) -> tuple[int, int, int, int, int]:
-        return (self.neighbour, self.client, self.want, self.priority, self.rank)
+    def freeze(self) -> tuple[int, int, int, int, int, int]:
+        return (self.neighbour, self.client, self.want, self.priority, self.rank, self.age)
+
+
+def standing(entry: Entry) -> tuple[int, int]:
+    return (-entry.rank, entry.arrival)
 
 
 class Ranked(Queue):
@@ -156,6 +176,7 @@ class Ranked(Queue):
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.own: dict[int, Entry] = {}  # those of clients of our own, which have a number
+        self.fresh: dict[int, Entry] = {}  # by arrival
         self.arrivals = 0
 
     def __len__(self) -> int:
@@ -170,11 +191,36 @@ class Ranked(Queue):
         self.entries.insert(self.place(entry), entry)
         if entry.neighbour == NO_NEIGHBOUR:
             self.own[entry.client] = entry
+        if entry.age == FRESH:
+            self.fresh[entry.arrival] = entry
 
     def remove(self, entry: Entry) -> None:
         del self.entries[self.place(entry)]
         if entry.neighbour == NO_NEIGHBOUR:
             del self.own[entry.client]
+        if entry.age == FRESH:
+            del self.fresh[entry.arrival]
+
+    def settle(self, grants: int) -> None:
+        """So many more grants are heard of: the age of fresh entries begins now, behind those that
+        have the same rank already."""
+        if not self.fresh:
+            return
+        fresh = sorted(self.fresh.values(), key=standing)
+        self.fresh = {}
+        few = len(fresh) * 8 < len(self.entries)
+        if few:
+            for entry in fresh:
+                del self.entries[self.place(entry)]
+        for entry in fresh:
+            self.arrivals += 1
+            entry.arrival = self.arrivals
+            entry.rank -= grants
+            entry.age = SETTLED if entry.neighbour == NO_NEIGHBOUR else STAMPED
+            if few:
+                self.entries.insert(self.place(entry), entry)
+        if not few and len(self.entries) > 1:
+            self.entries.sort(key=standing)
 
     def place(self, entry: Entry) -> int:
         """Where the entry stands, or would stand: by bisection."""
@@ -191,13 +237,21 @@ class Ranked(Queue):
                 high = middle
         return low
 
+    def stamp(self, entry: Entry, rank: int) -> None:
+        """A fresh one, whose rank has become known."""
+        self.remove(entry)
+        entry.rank = rank
+        entry.age = SETTLED if entry.neighbour == NO_NEIGHBOUR else STAMPED
+        self.push(entry)
+
     def freeze(self) -> tuple[object, ...]:
         return tuple([entry.freeze() for entry in self.entries])
 
     def thaw(self, frozen: tuple[object, ...]) -> None:
         self.entries = []
         self.own = {}
+        self.fresh = {}
         self.arrivals = 0
-        rows = cast(tuple[tuple[int, int, int, int, int], ...], frozen)
-        for neighbour, client, want, priority, rank in rows:
-            self.push(Entry(neighbour, client, want, priority, rank))
+        rows = cast(tuple[tuple[int, int, int, int, int, int], ...], frozen)
+        for neighbour, client, want, priority, rank, age in rows:
+            self.push(Entry(neighbour, client, want, priority, rank, age))

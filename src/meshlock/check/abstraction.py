@@ -18,11 +18,12 @@ matters, and nothing is compared here.
 it. A place takes over a larger one that it hears of, and the largest alone is ever added to. So,
 where nothing else depends on them, they too are numbered from the lowest.
 
-**Ranks** that are stamped: priority * patience - the count when the request was made, as far
-as its node knew it. A rank is compared with other ranks, and divided by the patience and
-then compared. On the axis of ranks, a request not yet made is an interval: from a count c
-can come any rank from lowest * patience - c to highest * patience - c, and no other, with the
-priorities that are asked for. The largest count is the lower end of all; what grows is
+**Ranks** that are stamped: priority * patience - the count when the holder heard of the request. A
+rank is compared with other ranks, and divided by the patience and then compared. On the axis of
+ranks, a request not yet made is an interval: from a count c can come any rank from lowest *
+patience - c to highest * patience - c, and no other, with the priorities that are asked for. So can
+one that is still fresh: its rank is in the interval of the count that it goes by, and will be in
+that of a larger one. The largest count is the lower end of all; what grows is
 the distance from there to the older ones.
 
 1. If all counts fall by a multiple of the patience and all ranks rise by it, every

@@ -10,8 +10,9 @@ judged here and nowhere else.
   has one token and k permits, so has every later moment.
 - **order**: when nothing is in flight, everybody's request has reached everybody it
   will reach, so the next to enter must have the highest priority of all that wait. Where
-  waiting raises priorities, it is given the most that it can have gained so far.
-  A link change, or a partition, excuses.
+  waiting raises priorities, it is given the most that it can have gained, since it asked where
+  requests are stamped, and the highest is given nothing. A link change, or a partition, excuses;
+  who waited through a change may have been stamped by what was known of grants there.
 - **neighbours**: on a network that changes, messages go to nodes that are linked.
 - **served**: when a run ends because nothing more can happen, nobody waits.
 """
@@ -19,6 +20,7 @@ judged here and nowhere else.
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
+from math import floor
 
 from meshlock.properties import sentences
 from meshlock.properties.promises import Promises
@@ -30,7 +32,8 @@ class Monitor:
     def __init__(self, permits: int, promised: Promises) -> None:
         self.permits = permits
         self.ordered = promised.ordered
-        self.ageing = promised.ageing  # what a waiting request gains by every grant
+        self.ageing = promised.ageing  # what a waiting request gains by every grant ...
+        self.stamped = promised.stamped  # ... since it asked
         self.grants = 0
         self.held = 0
         self.violated: dict[str, str] = {}  # property: what was seen first, in a sentence
@@ -38,7 +41,9 @@ class Monitor:
         self.ranking: list[float] = []  # a heap of their -priorities, and of some without any
         self.connected = True
         self.due = False  # the next to enter must have ...
-        self.due_priority = 0.0  # ... at least this priority
+        self.due_priority = 0.0  # ... at least this priority ...
+        self.due_step = 0.0  # ... counted from then
+        self.changed_at = -1  # grants when a link changed last
 
     def report(self, name: str, time: float, text: str) -> None:
         if name not in self.violated:
@@ -46,7 +51,8 @@ class Monitor:
 
     # -- clients ------------------------------------------------------------------
 
-    def asks(self, priority: float) -> None:
+    def asks(self, priority: float) -> int:
+        """The result: how many of the grants it gains nothing by."""
         if self.ordered:
             level = self.levels.get(priority, 0)
             self.levels[priority] = level + 1
@@ -55,6 +61,7 @@ class Monitor:
                 if len(self.ranking) > 2 * len(self.levels) + 64:
                     self.ranking = [-other for other in self.levels]
                     heapify(self.ranking)
+        return self.grants if self.stamped else 0
 
     def waits_no_more(self, priority: float) -> None:
         level = self.levels[priority]
@@ -63,17 +70,26 @@ class Monitor:
         else:
             del self.levels[priority]
 
-    def enters(self, time: float, node: int, want: int, priority: float) -> None:
+    def enters(self, time: float, node: int, want: int, priority: float, born: int) -> None:
+        """``born``: what :meth:`asks` said."""
         self.held += want
         self.grants += 1
         if self.held > self.permits:
             self.report("safety", time, sentences.overuse(node, want, self.held, self.permits))
         if self.ordered:
             self.waits_no_more(priority)
-            if self.due and priority + self.ageing * self.grants < self.due_priority:
+            if self.due and self.step(priority, born) < self.due_step:
                 text = sentences.out_of_order(node, priority, self.due_priority)
                 self.report("order", time, text)
             self.due = False
+
+    def step(self, priority: float, born: int) -> float:
+        """Of priority, the highest that this request can rightly be on."""
+        return self.counted(priority, 0 if born <= self.changed_at else born)
+
+    def counted(self, priority: float, grants: int) -> float:
+        """To be compared with what asked at another time."""
+        return floor(priority - self.ageing * grants) if self.ageing > 0.0 else priority
 
     def leaves(self, want: int) -> None:
         self.held -= want
@@ -91,10 +107,12 @@ class Monitor:
                 heappop(self.ranking)
             self.due = True
             self.due_priority = -self.ranking[0]
+            self.due_step = self.counted(self.due_priority, self.grants)
 
     def changed(self, connected: bool) -> None:
         """A link has formed or failed: requests are on their way again."""
         self.due = False
+        self.changed_at = self.grants
         self.connected = connected
 
     # -- balances -----------------------------------------------------------------

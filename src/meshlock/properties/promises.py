@@ -12,14 +12,20 @@ from meshlock.algorithms.interface import Algorithm
 
 
 class Promises:
-    def __init__(self, ordered: bool, balanced: bool, ageing: float) -> None:
+    def __init__(self, ordered: bool, balanced: bool, ageing: float, stamped: bool = False) -> None:
         self.ordered = ordered  # the highest priority goes next
         self.balanced = balanced  # one token, so that tokens and permits can be counted
-        self.ageing = ageing  # by how much, at the most, a grant raises who waits
+        self.ageing = ageing  # by how much, at the most, a grant raises who waits ...
+        self.stamped = stamped  # ... and only a grant that is made after it asked
 
     def line(self) -> dict[str, bool | float]:
         """As in a trace's set-up."""
-        return {"ordered": self.ordered, "balanced": self.balanced, "ageing": self.ageing}
+        return {
+            "ordered": self.ordered,
+            "balanced": self.balanced,
+            "ageing": self.ageing,
+            "stamped": self.stamped,
+        }
 
 
 def promises(algorithm: Algorithm, options: dict[str, str], leased: bool = False) -> Promises:
@@ -29,11 +35,12 @@ def promises(algorithm: Algorithm, options: dict[str, str], leased: bool = False
     promised instead is in :mod:`.leases`.
     """
     backfill = options.get("backfill", "off") == "on"  # lets small requests pass large ones
-    aged = options.get("ageing", "none") != "none"
+    ageing = options.get("ageing", "none")
     return Promises(
         algorithm.priorities and not backfill and not leased,
         algorithm.token and not leased,
-        1.0 / int(options["patience"]) if aged else 0.0,
+        1.0 / int(options["patience"]) if ageing != "none" else 0.0,
+        ageing == "stamped",
     )
 
 
@@ -47,5 +54,8 @@ def orderly(algorithm: Algorithm, options: dict[str, str]) -> bool:
 def written(setup: dict[str, Any]) -> Promises:
     """What the run of a trace with this set-up promised."""
     return Promises(
-        bool(setup.get("ordered")), bool(setup.get("balanced")), float(setup.get("ageing", 0.0))
+        bool(setup.get("ordered")),
+        bool(setup.get("balanced")),
+        float(setup.get("ageing", 0.0)),
+        bool(setup.get("stamped")),
     )

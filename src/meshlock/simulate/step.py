@@ -88,7 +88,7 @@ class Steps:
         """A client asks: its node gets the request, or it queues behind another of its node."""
         self.present[client.number] = client
         if self.monitor.ordered:
-            self.monitor.asks(client.priority)
+            client.born = self.monitor.asks(client.priority)
         if not self.many_clients:
             if self.busy[client.node]:
                 queue = self.queues.setdefault(client.node, ClientQueue())
@@ -272,7 +272,8 @@ class Steps:
                 client = self.present[effect.client]
                 permits -= client.want
                 if self.layered is None:
-                    self.monitor.enters(self.now, client.node, client.want, client.priority)
+                    priority, born = client.priority, client.born
+                    self.monitor.enters(self.now, client.node, client.want, priority, born)
                 else:
                     self.layered.enters(self.now, client, effect)
                 client.inside = True

@@ -19,6 +19,7 @@ class Client:
         self.priority = priority
         self.deadline = 0.0  # when it should be in, where deadlines are the priorities
         self.asked = 0.0
+        self.born = 0  # so many grants were made before
         self.inside = False
         self.rank = 0.0  # what its priority comes to when waiting counts (see measures)
 

@@ -56,7 +56,8 @@ class Audit:
         self.tokens: dict[int, int] = {holder: 1}
         self.free: dict[int, int] = {holder: permits}
         self.flying: dict[int, Sent] = {}
-        self.clients: dict[int, tuple[int, int, float]] = {}  # its node, want and priority
+        # its node, want, priority, and the grants before it asked
+        self.clients: dict[int, tuple[int, int, float, int]] = {}
         self.inside: set[int] = set()
         self.one_sided: set[tuple[int, int]] = set()  # links that one end sees, and one does not
         self.failures: str = setup.get("failures", "")  # of links; empty: they stay
@@ -138,9 +139,8 @@ class Audit:
             if client in self.clients:
                 raise self.trace.bad(f"lets client {client} ask a second time")
             priority = event.get("priority", 0)
-            self.clients[client] = (node, want, priority)
             self.requested += 1
-            self.monitor.asks(priority)
+            self.clients[client] = (node, want, priority, self.monitor.asks(priority))
             if self.leases is not None:
                 self.leases.asks(self.now, node, client, priority)
         elif kind == "leave":
@@ -165,8 +165,8 @@ class Audit:
                     f"changes the priority of client {client}, which does not wait"
                 )
             priority = self.trace.whole(event, "priority")
-            place, want, before = self.clients[client]
-            self.clients[client] = (place, want, priority)
+            place, want, before, born = self.clients[client]
+            self.clients[client] = (place, want, priority, born)
             self.monitor.withdraws(before)
             self.monitor.asks(priority)
             if self.leases is not None:
@@ -204,10 +204,10 @@ class Audit:
     def give_back(self, event: dict[str, Any]) -> int:
         """How many permits a client releases that keeps others."""
         client, permits = self.trace.whole(event, "client"), self.trace.whole(event, "permits")
-        node, want, priority = self.clients.get(client, (NIL, 0, 0))
+        node, want, priority, born = self.clients.get(client, (NIL, 0, 0, 0))
         if client not in self.inside or not 0 < permits < want:
             raise self.trace.bad(f"lets client {client} release {permits}, which it does not hold")
-        self.clients[client] = (node, want - permits, priority)
+        self.clients[client] = (node, want - permits, priority, born)
         if self.leases is not None:
             self.leases.monitor.gives_some(client, permits)
         else:
@@ -232,13 +232,13 @@ class Audit:
         node, client = self.trace.whole(event, "node"), self.trace.whole(event, "client")
         if client not in self.clients or client in self.inside:
             raise self.trace.bad(f"lets client {client} in, which does not wait")
-        _, want, priority = self.clients[client]
+        _, want, priority, born = self.clients[client]
         self.inside.add(client)
         self.entries += 1
         if self.leases is not None:
             self.leases.enter(event, node, client, want)
         else:
-            self.monitor.enters(self.now, node, want, priority)
+            self.monitor.enters(self.now, node, want, priority, born)
         self.gives(node, 0, want)
 
     def gives(self, node: int, tokens: int, permits: int) -> None:

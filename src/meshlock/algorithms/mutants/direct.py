@@ -17,7 +17,7 @@ class KeepsAndSends(DirectNode):
 
 class ForgetsWhatCameAhead(DirectNode):
     def receive_token(self, token: Token) -> None:
-        self.queue = []
+        self.ahead = []
         super().receive_token(token)
 
 
@@ -30,7 +30,7 @@ class LosesPermitsThatCameAhead(DirectNode):
 class WaitsForATokenThatHasGone(DirectNode):
     def receive_request(self, m: Request) -> None:
         if m.hop + 1 == self.hop and not self.holder:
-            self.line_up((m.asker, m.number, m.want, m.priority, m.rank))
+            self.wait_ahead((m.asker, m.number, m.want, m.priority, m.rank, m.fresh))
         else:
             super().receive_request(m)
 

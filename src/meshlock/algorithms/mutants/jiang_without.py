@@ -12,6 +12,7 @@ from typing import ClassVar
 from meshlock.algorithms.interface import NIL, Effect, Frozen, Message, Network, Node
 from meshlock.algorithms.jiang import (
     BROADCAST,
+    Asking,
     Call,
     JiangNode,
     Release,
@@ -180,8 +181,8 @@ class JiangWithout(JiangNode):
         self.giving = entry
         super().give(entry)
 
-    def put(self, j: int, want: int, priority: int, rank: int) -> None:
-        super().put(j, want, priority, rank)
+    def put(self, j: int, asking: Asking) -> None:
+        super().put(j, asking)
         self.list_askers()
 
     def delete(self, j: int) -> None:

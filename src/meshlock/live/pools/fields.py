@@ -107,6 +107,8 @@ FIELDS: dict[str, Any] = {
     "fences": Returns,
     "first": FirstLedger,
     "free": Share,
+    "fresh": bool,
+    "given": Rank | None,
     "grants": Count,
     "height": tuple[Level, Level, NodeNumber],
     "hop": Hop,

@@ -1,0 +1,34 @@
+"""Nodes whose messages arrive at once: what they do if nothing is on its way."""
+
+from __future__ import annotations
+
+from meshlock.algorithms.interface import Effect, Enter, Message
+from meshlock.algorithms.registry import find, settle
+from meshlock.topology.specification import network
+
+
+class Scene:
+    def __init__(self, algorithm: str, size: int, topology: str, **options: str) -> None:
+        entry = find(algorithm)
+        self.out: list[Effect] = []
+        self.nodes = entry.make(network(topology, size, 1), 1, settle(entry, options), self.out)
+        self.homes: dict[int, int] = {}  # client: its node
+        self.inside: list[int] = []
+
+    def ask(self, node: int, client: int, priority: int) -> None:
+        self.homes[client] = node
+        self.nodes[node].request(client, 1, priority)
+        self.deliver()
+
+    def leave(self, client: int) -> None:
+        self.inside.remove(client)
+        self.nodes[self.homes[client]].release(client)
+        self.deliver()
+
+    def deliver(self) -> None:
+        while self.out:
+            effect = self.out.pop(0)
+            if isinstance(effect, Message):
+                self.nodes[effect.receiver].receive(effect)
+            elif isinstance(effect, Enter):
+                self.inside.append(effect.client)
