@@ -15,7 +15,8 @@
 Where waiting raises priorities, "the highest" is not one request: its age may count from when it
 was born or from when the holder heard of it. So each request has a span of ranks, and only what is
 wrong for all ranks in the spans is held to be wrong. Nobody is older than it is, though: that its
-node knew of few grants when it asked is an excuse only if a link changed while it waited.
+node knew of few grants when it asked is an excuse only if a link changed while it waited, or if
+somebody asked since the quiet moment, who may hide an older one of its node.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Judge:
         self.known = [0] * setup.size  # node: the last grant that it made
         self.due: list[Client] = []  # the highest at the last quiet moment
         self.due_rank = 0
+        self.asked = False  # somebody has, since the last quiet moment
         self.moments = 0  # at which somebody waited, quietly
         self.judged = 0  # entries that were due to somebody
 
@@ -69,6 +71,7 @@ class Judge:
 
     def asks(self, number: int, node: int, want: int, priority: int) -> None:
         client = Client(number, node, want, priority, self.grants, self.known[node])
+        self.asked = True
         self.waiting[number] = client
 
     def enters(self, number: int, node: int, fence: int) -> None:
@@ -113,10 +116,11 @@ class Judge:
         return (client.priority * self.patience - self.grants) // self.patience
 
     def most(self, client: Client) -> int:
-        """The highest."""
+        """The highest: it may be allowed less than one step for an age that nobody knows."""
         if self.ageing != "stamped":
             return client.priority
-        return (client.priority * self.patience - client.born) // self.patience
+        born = client.known if self.asked else client.born
+        return ((client.priority + 1) * self.patience - 1 - born) // self.patience
 
     # -- moments ------------------------------------------------------------------------
 
@@ -138,6 +142,7 @@ class Judge:
 
     def quiet(self, free: int) -> None:
         """Everybody has heard everything, and so many permits are free."""
+        self.asked = False
         if not self.waiting:
             return
         waiting = list(self.waiting.values())

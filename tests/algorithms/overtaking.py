@@ -145,7 +145,7 @@ class Pool:
 
     def bound(self):
         """What docs/algorithms/jiang.md states for the grants of holders that know."""
-        return self.allowance() + self.patience - 1 + len(self.homes) - 1
+        return self.allowance() + 2 * (self.patience - 1) + len(self.homes) - 1
 
     def enters(self, client):
         rank = self.waiting.pop(client)

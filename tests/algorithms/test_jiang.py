@@ -153,7 +153,7 @@ def test_equal_priorities_are_served_in_the_order_in_which_they_came():
     )
     waits = list(run.measures.waits)[50:]
     assert max(waits) - min(waits) <= 4  # everybody waits for the same nine others
-    assert set(run.measures.entries_by_node) == {50}
+    assert set(run.measures.entries_by_node) <= {49, 50, 51}  # the last round is not complete
     assert run.measures.messages.get("UPDATE", 0) == 0
 
 

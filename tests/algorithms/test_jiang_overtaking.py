@@ -1,9 +1,9 @@
 """How often a request is overtaken: the bound that docs/algorithms/jiang.md states.
 
 With m clients, a request of priority p sees, since its age began, at most (highest - p) * patience
-grants to anybody, then patience - 1 + m - 1 more, and besides only grants of holders that do not
-know of it, or of its node by one of lower rank. If messages are faster than clients and every
-node has one, patience - 1 falls away too.
+grants to anybody, then 2 * (patience - 1) + m - 1 more, and besides only grants of holders that do
+not know of it, or of its node by one of lower rank. If messages are faster than clients and every
+node has one, 2 * (patience - 1) falls away too.
 """
 
 from random import Random
@@ -110,7 +110,7 @@ def worst(pool):
 @pytest.mark.parametrize(("place", "patience"), [(2, 1), (2, 2)])
 def test_over_all_schedules_of_three_clients_on_a_line_the_bound_is_kept(place, patience):
     pool = Pool("line", 3, 1, place, patience)
-    assert worst(pool) == pool.allowance() <= pool.bound()
+    assert worst(pool) == pool.allowance() + patience - 1 <= pool.bound()
 
 
 # -- by hand ----------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def test_over_all_schedules_of_three_clients_on_a_line_the_bound_is_kept(place, 
 
 @pytest.mark.parametrize("moves", ["quiet", "silent", "broadcast"])
 @pytest.mark.parametrize("patience", [5, 100])
-def test_who_has_not_heard_of_the_grants_overtakes_no_more_than_others(patience, moves):
+def test_who_has_not_heard_of_the_grants_overtakes_once_at_the_most(patience, moves):
     """Five nodes with two clients each, of which one node makes all the grants."""
     pool = Pool("star", 5, 2, 0, patience, moves=moves)
     sibling, one, other, *rest = [client for client in pool.homes if client != LOW]
@@ -135,7 +135,7 @@ def test_who_has_not_heard_of_the_grants_overtakes_no_more_than_others(patience,
         pool.ask(client)
     while LOW not in pool.inside:
         pool.leave()
-    assert len(pool.passed) <= pool.allowance() + 2
+    assert len(pool.passed) <= pool.allowance() + 1 + len(rest)
 
 
 def test_nothing_limits_the_grants_while_a_request_is_on_its_way():

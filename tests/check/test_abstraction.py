@@ -72,7 +72,7 @@ def test_a_node_that_has_not_heard_for_long_is_as_one_that_has_not_heard_for_som
     found.ranks = {12 - 1003, 4 - 1000, 8}
     scale = Compared(system).scale(found)
     assert scale.counts == {1007: 3, 1005: 1, 900: -16}
-    assert scale.ranks == {12 - 1003: 12 + 1, 4 - 1000: 4 + 4, 8: 32}
+    assert scale.ranks == {12 - 1003: 12 + 1, 4 - 1000: 4 + 4, 8: 36}
 
 
 def test_two_nodes_that_ask_for_ever_come_round() -> None:

@@ -27,8 +27,9 @@ def test_a_token_comes_back_and_goes_another_way():
 def test_a_request_is_lost_and_asked_again_elsewhere():
     outcome = played("request 1\nlink down 0-1\nexpect inside\nfinish\nexpect served\n")
     assert outcome.good, outcome.transcript
-    assert "REQUEST height=(0,1,1) grants=0 priority=0 rank=0 want=1 from 1 to 0 is lost" in (
-        outcome.transcript
+    assert (
+        "REQUEST height=(0,1,1) grants=0 priority=0 rank=0 want=1 fresh=True from 1 to 0 is lost"
+        in (outcome.transcript)
     )
 
 

@@ -257,7 +257,7 @@ class DirectNode(Node):
             for asked in self.queue:
                 if asked[0] == self.me and asked[1] == self.number and first.age == FRESH:
                     self.own.stamp(first, asked[4])
-            self.own.settle(grants - self.grants)
+            self.own.settle(grants - self.grants, self.weight - 1)
         self.grants = grants
 
     def outdate(self) -> None:

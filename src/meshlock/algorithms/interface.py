@@ -172,7 +172,7 @@ class Node:
     counts: ClassVar[tuple[str, ...]] = ()
     """Which variables hold copies of one count that only grows: the largest may be added to,
     and a smaller one replaced by a larger. Nothing else depends on them but ranks."""
-    ranks: ClassVar[dict[str, int]] = {}
+    ranks: ClassVar[dict[str, tuple[int, ...]]] = {}
     """Which variables hold ranks, and where in each row of such a variable; see patience."""
     choice_names: ClassVar[tuple[str, ...]] = ()
     """What the settings of :meth:`choices` are called, in their order."""

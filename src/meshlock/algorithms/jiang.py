@@ -52,15 +52,16 @@ where it was; R11 whoever holds the token, however it came, answers those who ca
 **Ageing.** *stamped*: a request's rank is priority * patience - (grants made when it was
 born), so among requests of one age a higher priority wins, and every ``patience`` grants
 that one has waited count for one step of priority. Without the token a node knows an old count
-of the grants. So a request is *fresh* until it meets the token: the holder stamps it, and TOKEN
-brings back the rank of the request that it was sent for. (If its way to the token fails before
-that, it is stamped with what is known of grants there.) Then the rank never changes: no queue is
-walked, no message sent. *printed*: each queue adds a little to all its entries whenever
+of the grants. So a request is *fresh* until it meets the token: the holder that hears of it stamps
+it, and TOKEN brings back the rank of the request that it was sent for. To what else is fresh where
+the token comes, up to patience - 1 grants are allowed of the age that it has by what was known
+there when it came; the same if its way to the token fails. Then the rank never changes: no queue
+is walked, no message sent. *printed*: each queue adds a little to all its entries whenever
 its node passes the token or is left by a client, once per grant. *none*: priority alone,
-and low ones may starve. With m clients and stamped ageing, a request of priority p sees at
-most (highest - p + 1) * patience + m - 2 grants to others before its own, not counting those
-of holders that do not know of it yet, to lower ranks: while its REQUEST is on its way, or
-behind the token. Why: docs/algorithms/jiang.md, *The bound*.
+and low ones may starve. With m clients and stamped ageing, a request of priority p sees, since
+its age began, at most (highest - p + 2) * patience + m - 3 grants to others before its own, not
+counting those of holders that do not know of it, to lower ranks: while its REQUEST is on its way,
+or behind the token, or its node is known by another. Why: docs/algorithms/jiang.md, *The bound*.
 
 **Cost** per entry: REQUEST and TOKEN one each per link on the way (Reverse Link's: just
 under 4 at saturation), RELEASE the distance to the token if the client leaves without it,
@@ -209,7 +210,7 @@ class JiangNode(Node):
     no_state: ClassVar[tuple[str, ...]] = ("rules", "asking", "lower")
     heights: ClassVar = ("height", "views", "forming")
     counts: ClassVar = ("grants", "seen", "aged")
-    ranks: ClassVar = {"queue": 4, "told": 1, "blocked": 0}
+    ranks: ClassVar = {"queue": (4, 6), "told": (1,), "blocked": (0,)}
 
     def __init__(
         self, me: int, out: list[Effect], rules: Rules, height: Height, holder: bool
@@ -226,7 +227,7 @@ class JiangNode(Node):
         self.unheard: set[int] = set()
         self.owed: set[int] = set()  # gave us the token, nothing went to them since
         self.forming: dict[int, Height] = {}
-        # priority, rank and want of our request that next holds, and whether it was fresh
+        # of our request that next holds: priority, rank, want, and if it was fresh, whose it was
         self.told: tuple[int, ...] = ()
         self.stranded = 0  # permits to be released that have no way to go yet
         self.raises = 0  # since a link of ours changed or the token was found
@@ -246,8 +247,12 @@ class JiangNode(Node):
         self.resume(client, want, priority, 0)
 
     def resume(self, client: int, want: int, priority: int, age: int) -> None:
-        fresh = FRESH if not self.holder and self.rules.ageing == BY_STAMP else SETTLED
-        self.queue.push(Entry(NIL, client, want, priority, self.rank(priority, age), fresh))
+        rank = self.rank(priority, age)
+        if self.holder or self.rules.ageing != BY_STAMP:
+            self.queue.push(Entry(NIL, client, want, priority, rank))
+        else:
+            claim = rank + self.seen - self.grants
+            self.queue.push(Entry(NIL, client, want, priority, rank, FRESH, claim))
         self.act()
 
     def rank(self, priority: int, age: int) -> int:
@@ -353,7 +358,7 @@ class JiangNode(Node):
 
     def settle(self, grants: int) -> None:
         """The age of what is fresh begins now, after so many grants."""
-        self.queue.settle(grants - self.seen)
+        self.queue.settle(grants - self.seen, self.rules.patience - 1)
         self.grants = self.seen = grants
 
     def settle_by_hearsay(self) -> None:
@@ -513,10 +518,11 @@ class JiangNode(Node):
             self.ask(self.lowest())
         else:
             front = self.queue.entries[0]
-            priority, rank, want, was_fresh = self.told
+            priority, rank, want, neighbour, client = self.told
             if (
                 front.priority != priority
-                or (front.age == FRESH) != (was_fresh > 0)
+                or (front.age == FRESH and (front.neighbour, front.client) != (neighbour, client))
+                or (front.age != FRESH and (neighbour, client) != (NIL, NIL))
                 or front.rank // self.rules.patience != rank // self.rules.patience
                 or (self.rules.backfill > 0 and front.want != want)
             ):  # R4, but not for a rank within the same step of priority: the steps are the
@@ -542,7 +548,10 @@ class JiangNode(Node):
 
     def remember(self, front: Entry) -> None:
         """What our request says from now on."""
-        self.told = (front.priority, front.rank, front.want, front.age == FRESH)
+        neighbour, client = NIL, NIL
+        if front.age == FRESH:
+            neighbour, client = front.neighbour, front.client
+        self.told = (front.priority, front.rank, front.want, neighbour, client)
 
     def take_back(self) -> None:
         """Withdraw our request: nobody waits any more, or it is served by way of another (R10).
@@ -675,15 +684,17 @@ class JiangNode(Node):
     def put(self, j: int, asking: Asking) -> None:
         """R3: j's one entry, new or changed; if it is fresh, by what we know of grants."""
         want, priority, rank, age = asking.want, asking.priority, asking.rank, SETTLED
+        claim = rank
         if asking.fresh:
             rank += asking.grants - self.seen
+            claim = rank + self.seen - self.grants
             age = STAMPED if self.holder else FRESH
         old = self.asking.get(j)
         if old is not None:
             if (old.want, old.priority, old.rank, old.age) == (want, priority, rank, age):
                 return
             self.queue.remove(old)
-        entry = Entry(j, NIL, want, priority, rank, age)
+        entry = Entry(j, NIL, want, priority, rank, age, claim)
         self.asking[j] = entry
         self.queue.push(entry)
 

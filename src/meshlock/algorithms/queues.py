@@ -138,7 +138,8 @@ class Entry:
 
     ``rank`` decides the order, the higher the sooner; ``arrival`` decides between equals. FRESH
     is a request whose rank goes by an old count of grants; STAMPED, a neighbour's that was fresh,
-    and that does not know its rank yet; SETTLED, any other.
+    and that does not know its rank yet; SETTLED, any other. ``claim``: the rank by what was known
+    here of grants when it came.
     """
 
     def __init__(
@@ -149,6 +150,7 @@ class Entry:
         priority: int,
         rank: int,
         age: int = SETTLED,
+        claim: int | None = None,
     ) -> None:
         self.neighbour = neighbour
         self.client = client
@@ -156,10 +158,18 @@ class Entry:
         self.priority = priority
         self.rank = rank
         self.age = age
+        self.claim = rank if claim is None else claim
         self.arrival = 0
 
-    def freeze(self) -> tuple[int, int, int, int, int, int]:
-        return (self.neighbour, self.client, self.want, self.priority, self.rank, self.age)
+    def freeze(self) -> tuple[int, ...]:
+        return (
+            *(self.neighbour, self.client, self.want, self.priority),
+            *(self.rank, self.age, self.claim),
+        )
+
+    def stamp(self, rank: int) -> None:
+        self.rank = self.claim = rank
+        self.age = SETTLED if self.neighbour == NO_NEIGHBOUR else STAMPED
 
 
 def standing(entry: Entry) -> tuple[int, int]:
@@ -201,9 +211,9 @@ class Ranked(Queue):
         if entry.age == FRESH:
             del self.fresh[entry.arrival]
 
-    def settle(self, grants: int) -> None:
-        """So many more grants are heard of: the age of fresh entries begins now, behind those that
-        have the same rank already."""
+    def settle(self, grants: int, trust: int) -> None:
+        """So many more grants are heard of. Of the age that fresh entries claim, so many are
+        believed. They come behind those that have the same rank already."""
         if not self.fresh:
             return
         fresh = sorted(self.fresh.values(), key=standing)
@@ -215,8 +225,7 @@ class Ranked(Queue):
         for entry in fresh:
             self.arrivals += 1
             entry.arrival = self.arrivals
-            entry.rank -= grants
-            entry.age = SETTLED if entry.neighbour == NO_NEIGHBOUR else STAMPED
+            entry.stamp(min(entry.claim, entry.rank - grants + trust))
             if few:
                 self.entries.insert(self.place(entry), entry)
         if not few and len(self.entries) > 1:
@@ -240,8 +249,7 @@ class Ranked(Queue):
     def stamp(self, entry: Entry, rank: int) -> None:
         """A fresh one, whose rank has become known."""
         self.remove(entry)
-        entry.rank = rank
-        entry.age = SETTLED if entry.neighbour == NO_NEIGHBOUR else STAMPED
+        entry.stamp(rank)
         self.push(entry)
 
     def freeze(self) -> tuple[object, ...]:
@@ -252,6 +260,6 @@ class Ranked(Queue):
         self.own = {}
         self.fresh = {}
         self.arrivals = 0
-        rows = cast(tuple[tuple[int, int, int, int, int, int], ...], frozen)
-        for neighbour, client, want, priority, rank, age in rows:
-            self.push(Entry(neighbour, client, want, priority, rank, age))
+        rows = cast(tuple[tuple[int, int, int, int, int, int, int], ...], frozen)
+        for neighbour, client, want, priority, rank, age, claim in rows:
+            self.push(Entry(neighbour, client, want, priority, rank, age, claim))

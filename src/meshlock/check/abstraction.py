@@ -21,10 +21,10 @@ where nothing else depends on them, they too are numbered from the lowest.
 **Ranks** that are stamped: priority * patience - the count when the holder heard of the request. A
 rank is compared with other ranks, and divided by the patience and then compared. On the axis of
 ranks, a request not yet made is an interval: from a count c can come any rank from lowest *
-patience - c to highest * patience - c, and no other, with the priorities that are asked for. So can
-one that is still fresh: its rank is in the interval of the count that it goes by, and will be in
-that of a larger one. The largest count is the lower end of all; what grows is
-the distance from there to the older ones.
+patience - c to (highest + 1) * patience - 1 - c, and no other, with the priorities that are asked
+for and the age that is allowed to what is fresh. What is still fresh ranks in the interval of the
+count that it goes by, and will be in that of a larger one. The largest count is the lower end of
+all; what grows is the distance from there to the older ones.
 
 1. If all counts fall by a multiple of the patience and all ranks rise by it, every
    comparison comes out as before, and quotients differ by what they differed by. So the
@@ -113,7 +113,7 @@ class Compared(Model):
         self.patience = system.nodes[0].patience()
         priorities = [request.priority for request in system.setup.requests]
         self.lowest = min(priorities) * self.patience
-        self.highest = max(priorities) * self.patience
+        self.highest = (max(priorities) + 1) * self.patience - 1
         self.in_locals: list[dict[int, Values]] = [{} for _ in range(system.size)]
         self.in_messages: dict[int, Values] = {}
         self.scaled_locals: list[dict[tuple[int, tuple[int, ...]], int]] = [
@@ -207,7 +207,7 @@ class Compared(Model):
                 elif name in message.counts and isinstance(value, int):
                     found.counts.add(value)
                 elif name in ranks:
-                    collect_ranks(value, 0, found.ranks)
+                    collect_ranks(value, (), found.ranks)
         return found
 
     def scale(self, found: Values) -> Scale:
@@ -292,7 +292,7 @@ class Compared(Model):
             elif name in message.counts and isinstance(value, int):
                 value = scale.counts[value]
             elif name in ranks:
-                value = put_ranks(value, 0, scale.ranks)
+                value = put_ranks(value, (), scale.ranks)
             values.append(value)
         twin: Message = type(message)(message.receiver, *values)
         twin.sender = message.sender
@@ -326,24 +326,24 @@ def put(value: object, levels: dict[Level, int]) -> object:
     return value
 
 
-def collect_ranks(value: object, at: int, found: set[int]) -> None:
-    """A rank, or those at this position of each row in a value."""
+def collect_ranks(value: object, at: tuple[int, ...], found: set[int]) -> None:
+    """A rank, or those at these positions of each row in a value."""
     if isinstance(value, int):
         found.add(value)
     elif isinstance(value, tuple) and value:
         if is_row(value):
-            found.add(value[at])
+            found.update([value[place] for place in at])
         else:
             for row in value:
                 collect_ranks(row, at, found)
 
 
-def put_ranks(value: object, at: int, ranks: dict[int, int]) -> object:
+def put_ranks(value: object, at: tuple[int, ...], ranks: dict[int, int]) -> object:
     """The value with its ranks as they become."""
     if isinstance(value, int):
         return ranks[value]
     if isinstance(value, tuple) and value:
         if is_row(value):
-            return (*value[:at], ranks[value[at]], *value[at + 1 :])
+            return tuple([ranks[part] if place in at else part for place, part in enumerate(value)])
         return tuple([put_ranks(row, at, ranks) for row in value])
     return value

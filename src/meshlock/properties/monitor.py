@@ -12,7 +12,8 @@ judged here and nowhere else.
   will reach, so the next to enter must have the highest priority of all that wait. Where
   waiting raises priorities, it is given the most that it can have gained, since it asked where
   requests are stamped, and the highest is given nothing. A link change, or a partition, excuses;
-  who waited through a change may have been stamped by what was known of grants there.
+  who waited through a change may have been stamped by what was known of grants there, and one that
+  asks meanwhile may hide an older one of its node.
 - **neighbours**: on a network that changes, messages go to nodes that are linked.
 - **served**: when a run ends because nothing more can happen, nobody waits.
 """
@@ -42,8 +43,9 @@ class Monitor:
         self.connected = True
         self.due = False  # the next to enter must have ...
         self.due_priority = 0.0  # ... at least this priority ...
-        self.due_step = 0.0  # ... counted from then
+        self.due_grants = 0  # ... after so many grants
         self.changed_at = -1  # grants when a link changed last
+        self.asked = False  # somebody has, since something was due
 
     def report(self, name: str, time: float, text: str) -> None:
         if name not in self.violated:
@@ -54,6 +56,7 @@ class Monitor:
     def asks(self, priority: float) -> int:
         """The result: how many of the grants it gains nothing by."""
         if self.ordered:
+            self.asked = True
             level = self.levels.get(priority, 0)
             self.levels[priority] = level + 1
             if level == 0:
@@ -78,18 +81,21 @@ class Monitor:
             self.report("safety", time, sentences.overuse(node, want, self.held, self.permits))
         if self.ordered:
             self.waits_no_more(priority)
-            if self.due and self.step(priority, born) < self.due_step:
+            if self.due and self.too_early(priority, born):
                 text = sentences.out_of_order(node, priority, self.due_priority)
                 self.report("order", time, text)
             self.due = False
 
-    def step(self, priority: float, born: int) -> float:
-        """Of priority, the highest that this request can rightly be on."""
-        return self.counted(priority, 0 if born <= self.changed_at else born)
-
-    def counted(self, priority: float, grants: int) -> float:
-        """To be compared with what asked at another time."""
-        return floor(priority - self.ageing * grants) if self.ageing > 0.0 else priority
+    def too_early(self, priority: float, born: int) -> bool:
+        """Is it below what was due, even if it has gained by all grants; or by a step of priority,
+        if it has gained by those since it asked? Less than a step need not be told, and as much
+        is allowed to who may be older."""
+        due = self.due_priority - self.ageing * self.due_grants
+        if priority < due:
+            return True
+        if not self.stamped or self.asked or born <= self.changed_at:
+            return False
+        return floor(priority + 1 - self.ageing * (born + 1)) < floor(due)
 
     def leaves(self, want: int) -> None:
         self.held -= want
@@ -107,7 +113,8 @@ class Monitor:
                 heappop(self.ranking)
             self.due = True
             self.due_priority = -self.ranking[0]
-            self.due_step = self.counted(self.due_priority, self.grants)
+            self.due_grants = self.grants
+            self.asked = False
 
     def changed(self, connected: bool) -> None:
         """A link has formed or failed: requests are on their way again."""
