@@ -216,19 +216,23 @@ class Ranked(Queue):
         believed. They come behind those that have the same rank already."""
         if not self.fresh:
             return
-        fresh = sorted(self.fresh.values(), key=standing)
+        everyone = len(self.fresh) == len(self.entries)  # and in order, however many
+        fresh = self.entries if everyone else sorted(self.fresh.values(), key=standing)
         self.fresh = {}
         few = len(fresh) * 8 < len(self.entries)
         if few:
             for entry in fresh:
                 del self.entries[self.place(entry)]
+        fall, last, ordered = grants - trust, fresh[0].rank, True
         for entry in fresh:
             self.arrivals += 1
             entry.arrival = self.arrivals
-            entry.stamp(min(entry.claim, entry.rank - grants + trust))
+            entry.stamp(min(entry.claim, entry.rank - fall))
+            ordered = ordered and entry.rank <= last
+            last = entry.rank
             if few:
                 self.entries.insert(self.place(entry), entry)
-        if not few and len(self.entries) > 1:
+        if not few and not (everyone and ordered):
             self.entries.sort(key=standing)
 
     def place(self, entry: Entry) -> int:
