@@ -28,8 +28,8 @@ is struck out of the queue, and whoever waits asks again.
 **Ageing.** *stamped*: a request ranks by priority * patience - (grants made when the token first
 heard of it), so every ``patience`` grants that it has waited since count for one step of priority.
 A node without the token does not know how many grants were made: what it asks for is *fresh* until
-the holder stamps it, and the others of its clients until the token comes. *none*: by priority
-alone.
+the holder stamps it, and the others of its clients until the token comes; to these up to patience -
+1 grants are allowed of the age that they may have. *none*: by priority alone.
 
 **Cost** per entry, one request at a time, asked uniformly by n nodes: REQUEST and TOKEN together
 exactly Q(n) - 1/n on average, where Q(n) = 1 + (n-1)/n + (n-1)(n-2)/n^2 + ... is Ramanujan's
@@ -250,8 +250,8 @@ class DirectNode(Node):
         self.decide()
 
     def settle(self, grants: int) -> None:
-        """The token says what our request has been worth since the holder heard of it. The age of
-        our other clients begins now."""
+        """The token says what our request has been worth since the holder heard of it. Our other
+        clients may have waited since the token was here."""
         if len(self.own.fresh) > 0:
             first = self.own.first()
             for asked in self.queue:

@@ -519,10 +519,13 @@ class JiangNode(Node):
         else:
             front = self.queue.entries[0]
             priority, rank, want, neighbour, client = self.told
+            if front.age == FRESH:
+                same = front.neighbour == neighbour and front.client == client
+            else:
+                same = neighbour == client  # NIL
             if (
-                front.priority != priority
-                or (front.age == FRESH and (front.neighbour, front.client) != (neighbour, client))
-                or (front.age != FRESH and (neighbour, client) != (NIL, NIL))
+                not same
+                or front.priority != priority
                 or front.rank // self.rules.patience != rank // self.rules.patience
                 or (self.rules.backfill > 0 and front.want != want)
             ):  # R4, but not for a rank within the same step of priority: the steps are the

@@ -217,9 +217,11 @@ class Ranked(Queue):
         if not self.fresh:
             return
         everyone = len(self.fresh) == len(self.entries)  # and in order, however many
-        fresh = self.entries if everyone else sorted(self.fresh.values(), key=standing)
+        fresh = self.entries if everyone else list(self.fresh.values())
+        if not everyone and len(fresh) > 1:
+            fresh.sort(key=standing)
         self.fresh = {}
-        few = len(fresh) * 8 < len(self.entries)
+        few = not everyone and (len(fresh) == 1 or len(fresh) * 8 < len(self.entries))
         if few:
             for entry in fresh:
                 del self.entries[self.place(entry)]
