@@ -101,6 +101,18 @@ def test_what_it_has_waited_for_counts_when_the_holder_hears_of_it() -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["direct", "jiang"])
+def test_of_an_age_that_nobody_knows_less_than_a_step_goes_along_into_an_epoch(
+    algorithm: str,
+) -> None:
+    scene = Scene(algorithm, 3, "line", patience="100")
+    scene.ask(0, 1, 5)
+    scene.ask(2, 2, 1)
+    idle = scene.nodes[2]
+    assert [idle.waited(2, grants) for grants in (1, 60, 1000)] == [1, 60, 99]
+    assert idle.waited(2) == 0
+
+
+@pytest.mark.parametrize("algorithm", ["direct", "jiang"])
 def test_who_has_heard_of_no_grants_does_not_go_first(algorithm: str) -> None:
     """Its age counts from when it asked, however many grants were made before."""
     scene = Scene(algorithm, 3, "line", patience="100")

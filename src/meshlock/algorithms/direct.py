@@ -361,7 +361,10 @@ class DirectNode(Node):
         entry = self.own.own.get(client)
         if self.weight == 0 or entry is None:
             return 0
-        return max(grants, self.grants) + entry.rank - entry.priority * self.weight
+        made = max(grants, self.grants)
+        if entry.age == FRESH:
+            made = min(made, self.grants + self.weight - 1)
+        return made + entry.rank - entry.priority * self.weight
 
     def known_priority(self) -> int | None:
         known = [asked[3] for asked in self.queue if asked[2] > 0]

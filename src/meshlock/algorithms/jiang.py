@@ -734,8 +734,13 @@ class JiangNode(Node):
         if entry is None:
             return 0
         gained = entry.rank - entry.priority * self.rules.patience
-        made = max(grants, self.seen if entry.age == FRESH else self.grants)
-        return gained + made if self.rules.ageing == BY_STAMP else gained
+        if self.rules.ageing != BY_STAMP:
+            return gained
+        made = max(grants, self.grants)
+        if entry.age == FRESH:  # as much as it is allowed when the token comes
+            claimed = made + gained + entry.claim - entry.rank
+            return min(claimed, gained + self.seen + self.rules.patience - 1)
+        return made + gained
 
     def known_priority(self) -> int | None:
         if not self.queue.entries:
