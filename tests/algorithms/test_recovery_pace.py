@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import FunctionType
+
 import pytest
 from layer_machines import INSIDE, LEASE, NOTICE, POLL, SEVERAL, WAIT, Machines, everybody_near
 
@@ -260,6 +262,8 @@ def test_who_waits_asks_again_when_a_node_has_restarted(
 ) -> None:
     """In an open algorithm a request may be lost with any node that forwards it."""
     if not doubts:
+        if not isinstance(Pace.look_for_doubts, FunctionType):
+            pytest.skip("replaces a method of a compiled class")
         monkeypatch.setattr(Pace, "look_for_doubts", lambda self, now: None)
     machines = born("direct", size=5)
     machines.dropped = {"REQUEST"}
