@@ -51,3 +51,18 @@ def test_only_grants_since_it_asked_make_a_request_older(waited):
     monitor.quiet()
     monitor.enters(3.0, 0, 1, 1, born)
     assert list(monitor.violated) == ([] if waited else ["order"])
+
+
+@pytest.mark.parametrize("patience", [1, 3, 7, 100])
+def test_one_that_is_lower_by_a_step_is_judged_exactly(patience):
+    """In whole numbers: a third cannot be written as a float."""
+    for made in range(patience * 5, patience * 5 + 30):
+        for priority in (2, 3, 4):
+            monitor = Monitor(1, Promises(True, True, 1 / patience, stamped=True))
+            monitor.grants = made
+            monitor.asks(4)
+            born = monitor.asks(priority)
+            monitor.quiet()
+            monitor.enters(3.0, 0, 1, priority, born)
+            wrong = priority == 2 or (priority == 3 and made % patience == 0)
+            assert ("order" in monitor.violated) == wrong

@@ -21,7 +21,6 @@ judged here and nowhere else.
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from math import floor
 
 from meshlock.properties import sentences
 from meshlock.properties.promises import Promises
@@ -34,7 +33,8 @@ class Monitor:
         self.permits = permits
         self.ordered = promised.ordered
         self.ageing = promised.ageing  # what a waiting request gains by every grant ...
-        self.stamped = promised.stamped  # ... since it asked
+        self.patience = round(1 / self.ageing) if self.ageing > 0.0 else 0  # ... for one step
+        self.stamped = promised.stamped  # only grants since it asked count
         self.grants = 0
         self.held = 0
         self.violated: dict[str, str] = {}  # property: what was seen first, in a sentence
@@ -90,12 +90,15 @@ class Monitor:
         """Is it below what was due, even if it has gained by all grants; or by a step of priority,
         if it has gained by those since it asked? Less than a step need not be told, and as much
         is allowed to who may be older."""
-        due = self.due_priority - self.ageing * self.due_grants
-        if priority < due:
+        if self.patience == 0:
+            return priority < self.due_priority
+        due = self.due_priority * self.patience - self.due_grants
+        if priority * self.patience < due:
             return True
         if not self.stamped or self.asked or born <= self.changed_at:
             return False
-        return floor(priority + 1 - self.ageing * (born + 1)) < floor(due)
+        most = (priority + 1) * self.patience - 1 - born
+        return most // self.patience < due // self.patience
 
     def leaves(self, want: int) -> None:
         self.held -= want
