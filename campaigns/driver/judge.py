@@ -1,7 +1,7 @@
 """What must be true of every run, judged from the interface alone.
 
-- **safety**: no more than k permits are in use; who enters was waiting there, and enters once; the
-  numbers of grants rise.
+- **safety**: no more than k permits are in use; who enters was waiting there, and enters once; a
+  grant has a higher number than all that there were when its client asked, and one of its own.
 - **one-token**, **conservation**: at nodes, on links and in custody there are together one
   token, and together with what clients hold k permits.
 - **neighbours**: no node sends where it has no link. And no handler fails.
@@ -41,6 +41,7 @@ class Client:
     priority: int
     born: int  # grants made before it asked
     known: int  # of those, so many at the least were known at its node
+    fence: int  # the highest number of a grant so far
 
     def __str__(self) -> str:
         return f"client {self.number} of node {self.node} ({self.want} @ {self.priority})"
@@ -59,7 +60,7 @@ class Judge:
         self.inside: dict[int, Client] = {}
         self.held = 0
         self.grants = 0
-        self.fence = 0
+        self.fences = {0}
         self.known = [0] * setup.size  # node: the last grant that it made
         self.due: list[Client] = []  # the highest at the last quiet moment
         self.due_rank = 0
@@ -70,7 +71,9 @@ class Judge:
     # -- clients ------------------------------------------------------------------------
 
     def asks(self, number: int, node: int, want: int, priority: int) -> None:
-        client = Client(number, node, want, priority, self.grants, self.known[node])
+        client = Client(
+            number, node, want, priority, self.grants, self.known[node], max(self.fences)
+        )
         self.asked = True
         self.waiting[number] = client
 
@@ -84,9 +87,9 @@ class Judge:
         self.held += client.want
         if self.held > self.permits:
             raise Violation("safety", f"{self.held} of {self.permits} permits are in use")
-        if fence and fence <= self.fence:
-            raise Violation("safety", f"grant {fence} comes after grant {self.fence}")
-        self.fence = max(fence, self.fence)
+        if fence and (fence in self.fences or fence <= client.fence):
+            raise Violation("safety", f"grant {fence} is of a client that asked after it was made")
+        self.fences.add(fence)
         self.grants += 1
         self.known[node] = min(fence, self.grants)
         if self.due:
@@ -95,6 +98,16 @@ class Judge:
                 first = max(self.due, key=self.least)
                 raise Violation("order", f"{client} enters before {first}")
             self.due = []
+
+    def lends(self, node: int) -> None:
+        """Permits are sent to that node, for somebody who waits there: the next that was due."""
+        waiting = [client for client in self.waiting.values() if client.node == node]
+        if self.due and waiting:
+            self.judged += 1
+            if max([self.most(client) for client in waiting]) < self.due_rank:
+                first = max(self.due, key=self.least)
+                raise Violation("order", f"permits are sent to node {node} before {first}")
+        self.due = []
 
     def leaves(self, number: int) -> None:
         self.held -= self.inside.pop(number).want

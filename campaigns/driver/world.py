@@ -218,6 +218,8 @@ class World:
                     ) from None
                 if self.tell is not None:
                     self.say(f"    sends {described(effect)} to {effect.receiver}")
+                if effect.lends():
+                    self.judge.lends(effect.receiver)
             elif isinstance(effect, Enter):
                 if self.tell is not None:
                     self.say(f"    lets client {effect.client} in")

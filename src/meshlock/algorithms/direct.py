@@ -12,9 +12,10 @@ whom and with which hop; that is where it sends what is meant for the holder. Wh
 message without having the token sends it on along its own pointer, which is of a later hop: so
 every message comes closer to the token with each step and none goes in a circle. If the
 message knows of a later hop than its receiver, then that token is on its way to the receiver:
-the message waits there, ahead of the token. The holder keeps one queue for the whole network,
-serves its front, and sends token and queue to where the front is. While too few permits are
-free the token stays, and RELEASE comes to it.
+the message waits there, ahead of the token. The holder keeps one queue for the whole network and
+serves its front: if all permits are with the token, token and queue go to where the front is;
+while some are out the token stays, so that they find it where they were granted, and the front gets
+its permits by GRANT.
 
 A node has one entry in the queue, for the most urgent of its clients. Entries have a number;
 a newer one takes the place of an older one whichever comes first, and one that wants nothing
@@ -34,8 +35,8 @@ the holder stamps it, and the others of its clients until the token comes; to th
 **Cost** per entry, one request at a time, asked uniformly by n nodes: REQUEST and TOKEN together
 exactly Q(n) - 1/n on average, where Q(n) = 1 + (n-1)/n + (n-1)(n-2)/n^2 + ... is Ramanujan's
 function, about sqrt(pi n / 2) - 1/3. At saturation with k = 1: 2, however many nodes, for everybody
-knows where the token went. With k > 1 RELEASE follows the trail like REQUEST. Synchronisation
-delay T with k = 1.
+knows where the token went, and a synchronisation delay of T. With k > 1 the token comes to rest,
+and an entry costs 3: REQUEST, GRANT, RELEASE, or nothing at the holder; synchronisation delay 2T.
 """
 
 from __future__ import annotations
@@ -100,13 +101,30 @@ class Token(Message):
         return self.free
 
 
-class Release(Message):
-    """RELEASE: so many permits on their way back to the token."""
+class Grant(Message):
+    """GRANT: so many permits, for the receiver's request of that number; the ``grants``-th grant,
+    made where the token came to with that ``hop``."""
 
-    def __init__(self, receiver: int, count: int, hop: int) -> None:
+    def __init__(self, receiver: int, number: int, count: int, grants: int, hop: int) -> None:
+        super().__init__(receiver)
+        self.number = number
+        self.count = count
+        self.grants = grants
+        self.hop = hop
+
+    def permits(self) -> int:
+        return self.count
+
+    def lends(self) -> int:
+        return self.count
+
+
+class Release(Message):
+    """RELEASE: so many permits back to the token, which has not moved since they were granted."""
+
+    def __init__(self, receiver: int, count: int) -> None:
         super().__init__(receiver)
         self.count = count
-        self.hop = hop
 
     def permits(self) -> int:
         return self.count
@@ -114,7 +132,7 @@ class Release(Message):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DirectNode(Node):
-    no_state: ClassVar = ("weight",)
+    no_state: ClassVar = ("weight", "permits", "lowest")
 
     def __init__(
         self,
@@ -124,20 +142,22 @@ class DirectNode(Node):
         patience: int,
         holder: int = 0,
         hop: int = -1,
+        number: int = -1,
     ) -> None:
         super().__init__(me, out)
         self.weight = patience  # grants that one step of priority is worth; 0: requests do not age
         self.holder = me == holder
         self.hop = max(0, hop)  # of the token if here, else of the latest that we know of ...
         self.pointer = holder  # ... and where that one went
-        self.free = permits if me == holder else 0  # without the token: came back ahead of it
+        self.permits = permits
+        self.free = permits if me == holder else 0
         self.grants = 0  # when we had the token last
         self.queue: list[Asked] = []  # with the token
         self.ahead: list[Ahead] = []  # without: came ahead of it
         self.own = Ranked()  # clients that wait here
         # of our latest request, which asks for the first of these; whoever comes late begins above
         # all numbers of a former life
-        self.number = hop + 1 << LATER
+        self.number = self.lowest = max(hop, number >> LATER) + 1 << LATER
         self.clients: dict[int, int] = {}  # those inside, and what they hold
 
     # -- clients --------------------------------------------------------------------------
@@ -173,11 +193,12 @@ class DirectNode(Node):
         self.returns(permits)
 
     def returns(self, permits: int) -> None:
+        """While they are out the token stays where they were granted, and that is our pointer."""
         if self.holder:
             self.free += permits
             self.decide()
         else:
-            self.send(Release(self.pointer, permits, self.hop))
+            self.send(Release(self.pointer, permits))
 
     def ask(self) -> None:
         """What we want has changed."""
@@ -210,8 +231,10 @@ class DirectNode(Node):
             self.receive_token(message)
         elif isinstance(message, Request):
             self.receive_request(message)
+        elif isinstance(message, Grant):
+            self.receive_grant(message)
         elif isinstance(message, Release):
-            self.receive_release(message)
+            self.returns(message.count)
 
     def receive_request(self, m: Request) -> None:
         if m.asker == self.me:
@@ -227,12 +250,25 @@ class DirectNode(Node):
                 Request(to, m.asker, m.number, m.want, m.priority, m.rank, hop, m.fresh),
             )
 
-    def receive_release(self, m: Release) -> None:
-        if self.holder or m.hop > self.hop:
-            self.free += m.count
-            self.decide()
-        else:
-            self.send(Release(self.pointer, m.count, self.hop))
+    def receive_grant(self, m: Grant) -> None:
+        """For the most urgent of our clients, whichever it was when we asked. If it wants another
+        number of permits, or nobody waits any more, they go back."""
+        self.holder_is(m.sender, m.hop)
+        first = self.own.first() if self.own.entries else None
+        takes = first is not None and first.want == m.count and m.number >= self.lowest
+        if first is not None and takes:
+            self.own.remove(first)
+            self.clients[first.client] = first.want
+            self.enter(first.client, m.grants)
+        if m.grants > self.grants:
+            self.own.settle(m.grants - self.grants, self.weight - 1)
+            self.grants = m.grants
+        asked = self.number
+        self.number += 1
+        if self.own.entries or m.number < asked:  # a later request of ours may wait there
+            self.send_request()
+        if not takes:
+            self.returns(m.count)
 
     def receive_token(self, token: Token) -> None:
         self.holder = True
@@ -279,6 +315,9 @@ class DirectNode(Node):
         self.ahead = [one for one in self.ahead if one[0] != node]
         self.decide()
 
+    def number_of(self, node: int) -> int:
+        return max([asked[1] for asked in self.queue if asked[0] == node], default=NIL)
+
     def ask_again(self) -> None:
         """Where it has been heard, the same number says nothing new."""
         if self.own.entries and not self.holder:
@@ -322,13 +361,15 @@ class DirectNode(Node):
         queue.insert(place, asked)
 
     def decide(self) -> None:
-        """The holder: let our own clients in, send the token to the front, or wait."""
+        """The holder: let our own clients in, send token or permits to the front, or wait."""
         while self.holder and self.queue and 0 < self.queue[0][2] <= self.free:
             node = self.queue[0][0]
             if node == self.me:
                 self.let_in()
-            else:
+            elif self.free == self.permits:
                 self.give(node)
+            else:
+                self.grant()
 
     def let_in(self) -> None:
         entry = self.own.first()
@@ -339,6 +380,15 @@ class DirectNode(Node):
         self.enter(entry.client, self.grants)
         self.number += 1
         self.line_up(self.asked())
+
+    def grant(self) -> None:
+        """Its place stays, wanting nothing: else the same request, made again, would count."""
+        node, number, want, _, _ = self.queue[0]
+        self.free -= want
+        self.grants += 1
+        self.send(Grant(node, number, want, self.grants, self.hop))
+        del self.queue[0]
+        self.queue.append((node, number, 0, 0, 0))
 
     def give(self, node: int) -> None:
         """The whole queue goes along, the receiver's own place in it too."""
@@ -373,9 +423,15 @@ class DirectNode(Node):
 
 
 def late(
-    me: int, holder: int, hop: int, permits: int, options: dict[str, str], out: list[Effect]
+    me: int,
+    holder: int,
+    hop: int,
+    number: int,
+    permits: int,
+    options: dict[str, str],
+    out: list[Effect],
 ) -> Node:
-    return DirectNode(me, out, permits, aged(options), holder, hop)
+    return DirectNode(me, out, permits, aged(options), holder, hop, number)
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
@@ -393,7 +449,7 @@ ALGORITHMS: list[Algorithm] = [
         "meshlock; forwarding pointers after Fowler, PODC 1986",
         "h-of-k",
         make,
-        (Request, Token, Release),
+        (Request, Token, Grant, Release),
         priorities=True,
         routed=True,
         many_clients=True,

@@ -132,6 +132,10 @@ class Message(Effect):
         """How many permits this message carries, free or on their way back."""
         return 0
 
+    def lends(self) -> int:
+        """How many permits it grants to a client of the receiver, whose token stays here."""
+        return 0
+
     def ranks(self) -> tuple[str, ...]:
         """Which fields of this message hold ranks, see :attr:`Node.ranks`."""
         return ()
@@ -245,6 +249,10 @@ class Node:
 
     def forget(self, node: int) -> None:
         """That node has crashed or cannot be reached: what it asked for, it will ask for again."""
+
+    def number_of(self, node: int) -> int:
+        """Of the latest request of that node that is known here; NIL if none is."""
+        return NIL
 
     def ask_again(self) -> None:
         """What this node asked for may be lost with a node that crashed."""
@@ -403,7 +411,7 @@ class Algorithm:
         any_tree: bool = False,
         options: dict[str, tuple[str, ...]] | None = None,
         join: Callable[[int, bool, int, dict[str, str], list[Effect]], Node] | None = None,
-        late: Callable[[int, int, int, int, dict[str, str], list[Effect]], Node] | None = None,
+        late: Callable[[int, int, int, int, int, dict[str, str], list[Effect]], Node] | None = None,
         layer: Callable[..., Leased] | None = None,
     ) -> None:
         self.name = name

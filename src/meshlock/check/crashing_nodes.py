@@ -575,7 +575,7 @@ class Crashing(Model):
             for fence in outcome.granted:
                 world.fence_repeated |= fence <= world.rest.fence
                 world.rest = world.rest.but(fence=max(fence, world.rest.fence))
-            if self.resizes and outcome.granted:
+            if self.resizes and outcome.permits > 0:
                 world.limit = outcome.permits
             world.failure = world.failure or outcome.failure
         return outcome

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from meshlock.algorithms.interface import NIL
 from meshlock.algorithms.recovery.records import Epoch, Fence, Seal, TokenState
 from meshlock.check.layers import LEAVE, WITHDRAW, Layers, Place
 from meshlock.check.mailboxes import Mailboxes
@@ -157,6 +158,14 @@ class Judge:
 
     def order(self, before: World, world: World, label: int) -> list[Fault]:
         """The first that enters must not be below what is due; then nothing is."""
+        due = world.rest.due
+        lent = self.lent(before, world) if due > NOTHING_DUE else NIL
+        if lent != NIL:
+            world.rest = world.rest.but(due=NOTHING_DUE)
+            place = self.layers.places[lent][world.places[lent]]
+            highest = max([self.priority(client) for client in place.waiting], default=due)
+            if highest + self.gain < due:
+                return [Fault("order", sentences.lent_out_of_order(lent, highest, due), label)]
         for i, client in self.entered(before, world):
             due = world.rest.due
             world.rest = world.rest.but(due=NOTHING_DUE)
@@ -164,6 +173,26 @@ class Judge:
                 text = sentences.out_of_order(i, self.priority(client), due)
                 return [Fault("order", text, label)]
         return []
+
+    def lent(self, before: World, world: World) -> int:
+        """To whom permits were sent in this step, before anybody entered; NIL if nobody."""
+        earlier = self.mailboxes.messages[before.box]
+        fences = [one.seal.lent.fence for one in earlier if one.seal and one.seal.lent]
+        made = [
+            (one.seal.lent.fence, one.receiver)
+            for one in self.mailboxes.messages[world.box]
+            if one.seal and one.seal.lent and one.seal.lent.fence not in fences
+        ]
+        if len(made) == 0:
+            return NIL
+        first, receiver = min(made)
+        own: list[Fence] = []
+        for i, number in enumerate(world.places):
+            if number != before.places[i]:
+                had = [one[0] for one in self.layers.places[i][before.places[i]].running]
+                running = self.layers.places[i][number].running
+                own += [one[0] for one in running if one[0] not in had]
+        return NIL if len(own) > 0 and min(own) < first else receiver
 
     def entered(self, before: World, world: World) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = []

@@ -106,10 +106,10 @@ class Outcome:
     ) -> None:
         self.place = place
         self.sends = sends
-        self.granted = granted
+        self.granted = granted  # by this node, to clients of whichever
         self.failure = failure
-        self.permits = permits  # k of the epoch of what was granted
-        self.rare = len(granted) > 0 or failure != ""
+        self.permits = permits  # k of the epoch, where a client enters
+        self.rare = len(granted) > 0 or permits > 0 or failure != ""
 
 
 class Layers:
@@ -263,9 +263,12 @@ class Layers:
         failure = self.handle(node, place, kind, subject)
         disk = None if kind == FORGET else place.disk
         sends: list[int] = []
+        granted: list[Fence] = []
         permits = 0
         for effect in self.out:
             if isinstance(effect, Message):
+                if effect.seal is not None and effect.seal.lent is not None:
+                    granted.append(effect.seal.lent.fence)
                 sends.append(self.mail.number(effect, node.now))
             elif isinstance(effect, Keep):
                 disk = (effect.promised, effect.config)
@@ -276,7 +279,11 @@ class Layers:
         self.out.clear()
         if failure:
             return Outcome(number, [], [], sentences.failed(i, failure))
-        granted = sorted([fence for fence in node.grants if fence not in had])
+        lent = self.mail.carried[subject].seal if kind == DELIVER else None
+        if lent is not None and lent.lent is not None:
+            had.add(lent.lent.fence)  # whoever made it was judged for it
+        granted += [fence for fence in node.grants if fence not in had]
+        granted.sort()
         after = self.number(i, (True, node.freeze(), disk, node.boot))
         if node.now == 0:
             self.current[i] = after

@@ -112,10 +112,10 @@ class Mail:
                 message.sent -= 1
                 if message.sent <= oldest:
                     return WORTHLESS
-        elif seal is not None and seal.state is not None:
+        elif seal is not None and seal.is_timed():
             travelled = min(seal.left, seal.travelled + 1)
             message.seal = Seal(
-                seal.epoch, seal.boot, seal.state, seal.left, seal.returned, travelled
+                seal.epoch, seal.boot, seal.state, seal.left, seal.returned, seal.lent, travelled
             )
         else:
             return number

@@ -152,6 +152,7 @@ class Reduced(Model):
                 whole.receivers = first.receivers + step.receivers
                 whole.sends = first.sends + step.sends
                 whole.enters = first.enters + step.enters
+                whole.lent = first.lent if first.lent >= 0 or first.enters else step.lent
                 whole.faults = step.faults
                 whole.plain = first.plain and step.plain
                 self.bundle(i, Bundle(whole, [*start.made_of, (number, k)]), found)
@@ -281,6 +282,8 @@ class Reduced(Model):
                 continue
             if step.enters and (system.ordered or self.too_many(row, i, step)):
                 continue
+            if step.lent >= 0 and system.ordered:
+                continue
             if not step.faults and not self.interfered(row, i):
                 return i
         return -1
@@ -302,7 +305,7 @@ class Reduced(Model):
             step = bundles[self.labels[k] & ((1 << NODE) - 1)].whole
             if step.kind == LEAVE and not self.may_leave:
                 continue
-            if due and step.enters:
+            if due and (step.enters or step.lent >= 0):
                 continue
             number = self.numbers.get(state, -1)
             if number < 0 or number > here:

@@ -74,16 +74,20 @@ Word = tuple[type[Message], int, int, Frozen, Frozen]  # a message as all proces
 Desk = tuple[int, int, tuple[int, ...], tuple[int, ...]]  # a place without its inbox
 
 
+NOBODY: Final = -1
+
+
 class Run:
     """What one handler did in one state of a node: it never needs to run again."""
 
-    __slots__ = ("after", "enters", "faults", "receivers", "sends")
+    __slots__ = ("after", "enters", "faults", "lent", "receivers", "sends")
 
     def __init__(self) -> None:
         self.after = 0
         self.sends: tuple[int, ...] = ()  # message numbers
         self.receivers: tuple[int, ...] = ()  # beside them
         self.enters: tuple[int, ...] = ()  # clients
+        self.lent = NOBODY  # to whom permits were sent, before anybody entered
         self.faults: tuple[Fault, ...] = ()
 
 
@@ -96,6 +100,7 @@ class Outcome:
         "enters",
         "faults",
         "kind",
+        "lent",
         "plain",
         "receivers",
         "sends",
@@ -110,6 +115,7 @@ class Outcome:
         self.receivers = run.receivers
         self.sends = run.sends
         self.enters = run.enters
+        self.lent = run.lent
         self.faults = run.faults
         self.plain = True  # nobody enters or leaves and nothing is wrong
 
@@ -386,6 +392,8 @@ class System(Model):
                     failure = sentences.no_link(i, effect.receiver)
                 sends.append(self.message(effect))
                 receivers.append(effect.receiver)
+                if effect.lends() > 0 and run.lent == NOBODY and not enters:
+                    run.lent = effect.receiver
                 tokens -= effect.tokens()
                 permits -= effect.permits()
             elif isinstance(effect, Enter):
@@ -514,7 +522,8 @@ class System(Model):
                 fault = Fault("safety", sentences.uninvited(i, client), 0)
                 outcome.faults = (*outcome.faults, fault)
         outcome.after = self.place(i, run.after, asked, tuple(sorted(inside)), waiting, inbox)
-        outcome.plain = not (run.enters or outcome.faults or kind in (LEAVE, WITHDRAW))
+        lends = self.ordered and run.lent != NOBODY
+        outcome.plain = not (run.enters or outcome.faults or lends or kind in (LEAVE, WITHDRAW))
         return outcome
 
     # -- the same in all processes ---------------------------------------------------------------
@@ -670,6 +679,13 @@ class System(Model):
                 due = top
             elif outcome.kind == WITHDRAW:
                 due = NOTHING_DUE  # it may have been the one
+        if outcome.lent != NOBODY and due > NOTHING_DUE:
+            waiting = self.look(outcome.lent, row[leaves + outcome.lent]).waiting
+            highest = max([self.priorities[client] for client in waiting], default=due)
+            if highest + self.gain < due:
+                text = sentences.lent_out_of_order(outcome.lent, highest, due)
+                self.faults.append(Fault("order", text, label))
+            due = NOTHING_DUE
         if outcome.enters and not cut:
             held = self.look(i, outcome.after).held
             for j in range(self.size):

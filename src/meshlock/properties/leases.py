@@ -11,7 +11,8 @@ The simulator reports as it goes and ``meshlock audit`` reports from a trace, as
 - **slots**: no two grants under valid leases have a slot in common, where grants have slots.
 - **order**: where nothing has failed for as long as recovery may take, nobody who has a way is
   passed more than three times by who asks later and is less urgent; see :mod:`.overtaking`.
-- **fences**: every grant has a higher fence than all grants before it.
+- **fences**: every grant has a higher fence than all that were made before it. One that is sent to
+  another node is made when it is sent, and its client may enter after those of later ones.
 - **one-token**: every epoch has one token; it is made once, later epochs are higher, and
   no node makes another. That a token is lost is no violation here: it is why there are epochs.
 - **conservation**: what is free at the token and what its ledger says is lent are k together,
@@ -63,6 +64,7 @@ class LeaseMonitor(Monitor):
         self.slack = slack
         self.given: dict[int, Held] = {}  # by client
         self.fence: Fence = ((0, -1, 0), 0)
+        self.lent: set[Fence] = set()  # of grants on their way to the nodes of their clients
         self.epoch: Epoch = (0, -1, 0)  # the highest that has a token
         self.epochs = 0
         self.resizes: set[int] = set()  # other numbers of permits that somebody asked for
@@ -103,10 +105,22 @@ class LeaseMonitor(Monitor):
             living = [held.slots for held in self.given.values() if held.until > time]
             for slot in twice([slot for row in living for slot in row]):
                 self.report("slots", time, sentences.shared_slot(slot))
+        if fence in self.lent:
+            self.lent.remove(fence)
+        else:
+            self.makes(time, node, fence)
+
+    def makes(self, time: float, node: int, fence: Fence) -> None:
+        """That node makes a grant."""
         if fence <= self.fence:
             self.report("fences", time, sentences.falling_fence(node, fence, self.fence))
         else:
             self.fence = fence
+
+    def lends_under(self, time: float, node: int, fence: Fence) -> None:
+        """That node makes a grant to a client of another one."""
+        self.makes(time, node, fence)
+        self.lent.add(fence)
 
     def renewed(self, time: float, client: int, until: float) -> None:
         held = self.given.get(client)

@@ -9,7 +9,8 @@ judged here and nowhere else.
   is there afterwards plus what the step sent off and gave to clients. Since the start
   has one token and k permits, so has every later moment.
 - **order**: when nothing is in flight, everybody's request has reached everybody it
-  will reach, so the next to enter must have the highest priority of all that wait. Where
+  will reach, so the next grant must be for the highest priority of all that wait: for
+  whoever enters next, or for somebody at the node to which permits are sent. Where
   waiting raises priorities, it is given the most that it can have gained, since it asked where
   requests are stamped, and the highest is given nothing. A link change, or a partition, excuses;
   who waited through a change may have been stamped by what was known of grants there, and one that
@@ -20,6 +21,7 @@ judged here and nowhere else.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
 from meshlock.properties import sentences
@@ -85,6 +87,14 @@ class Monitor:
                 text = sentences.out_of_order(node, priority, self.due_priority)
                 self.report("order", time, text)
             self.due = False
+
+    def lends(self, time: float, node: int, waiting: Sequence[tuple[float, int]]) -> None:
+        """Permits are sent to that node, for one of those who wait there: priority, ``born``."""
+        if self.due and waiting and all(self.too_early(one, born) for one, born in waiting):
+            highest = max([priority for priority, _ in waiting])
+            text = sentences.lent_out_of_order(node, highest, self.due_priority)
+            self.report("order", time, text)
+        self.due = False
 
     def too_early(self, priority: float, born: int) -> bool:
         """Is it below what was due, even if it has gained by all grants; or by a step of priority,

@@ -25,6 +25,13 @@ def out_of_order(node: int, priority: float, due: float) -> str:
     )
 
 
+def lent_out_of_order(node: int, priority: float, due: float) -> str:
+    return (
+        f"permits are sent to node {node}, where {priority:g} is the highest priority, although "
+        f"nothing was in flight and {due:g} was waiting"
+    )
+
+
 def tokens(node: int, balance: int) -> str:
     return f"node {node} {'lost' if balance > 0 else 'made'} {abs(balance)} token"
 

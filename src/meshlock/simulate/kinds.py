@@ -17,6 +17,8 @@ class Kind:
         kind = type(message)
         self.loaded = kind.tokens is not Message.tokens or kind.permits is not Message.permits
         """Can it carry a token or permits?"""
+        self.lends = kind.lends is not Message.lends
+        """Can it grant permits to a client of its receiver?"""
 
 
 Kinds = dict[type[Message], Kind]

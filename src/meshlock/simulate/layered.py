@@ -13,7 +13,7 @@ from meshlock.algorithms.interface import Algorithm, Effect, Enter, Keep, Messag
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.layer import layer
 from meshlock.algorithms.recovery.messages import BEST_EFFORT, LINK, RELIABLE, carrier
-from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch
+from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch, fence_number
 from meshlock.algorithms.recovery.state import Rules, Terms
 from meshlock.properties.leases import LeaseMonitor, numbered
 from meshlock.properties.promises import promises
@@ -147,6 +147,11 @@ class LayeredNodes:
         fence = numbered(enter.fence)
         permits, slots = enter.permits, enter.slots
         self.monitor.granted(now, me, client.number, want, end, fence, permits, slots)
+
+    def lends(self, now: float, message: Message) -> None:
+        if message.seal is not None and message.seal.lent is not None:
+            fence = numbered(fence_number(message.seal.lent.fence))
+            self.monitor.lends_under(now, message.sender, fence)
 
     def leaves(self, now: float, client: Client) -> None:
         """It has left, or its lease is over."""

@@ -250,6 +250,19 @@ class Steps:
     def chosen(self, me: int, count: int) -> int:
         return int(self.draw() * count)
 
+    def lends(self, message: Message) -> None:
+        """Permits leave for a client of another node."""
+        if self.layered is not None:
+            self.layered.lends(self.now, message)
+        elif self.monitor.due:
+            node = message.receiver
+            waiting = [
+                (client.priority, client.born)
+                for client in self.present.values()
+                if client.node == node and not client.inside
+            ]
+            self.monitor.lends(self.now, node, waiting)
+
     def done(
         self, node: Node, event: str, cause: dict[str, Any], tokens: int, permits: int
     ) -> None:
@@ -267,6 +280,8 @@ class Steps:
                 if kind.loaded:
                     tokens -= message.tokens()
                     permits -= message.permits()
+                    if kind.lends:
+                        self.lends(message)
                 self.carry(message)
             elif isinstance(effect, Enter):
                 client = self.present[effect.client]

@@ -226,6 +226,14 @@ class Audit:
             self.monitor.report("neighbours", self.now, sentences.no_link(node, to))
         if self.leases is not None:
             tokens = self.leases.costs(event, tokens)
+            self.leases.lends(event, node)
+        elif event.get("lends"):
+            waiting = [
+                (priority, born)
+                for client, (place, _, priority, born) in self.clients.items()
+                if place == to and client not in self.inside
+            ]
+            self.monitor.lends(self.now, to, waiting)
         self.gives(node, tokens, permits)
 
     def enter(self, event: dict[str, Any]) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from meshlock.algorithms.recovery.records import FENCE_BITS
+from meshlock.algorithms.recovery import records
+from meshlock.algorithms.recovery.records import FENCE_BITS, fence_number
 from meshlock.algorithms.registry import find
 from meshlock.properties import sentences
 from meshlock.properties.leases import Epoch, Fence, LeaseMonitor, numbered
@@ -197,6 +198,19 @@ class LeaseAudit:
             return 0
         self.sent[name] = event["to"]
         return tokens
+
+    def lends(self, event: dict[str, Any], node: int) -> None:
+        """A grant to a client of another node: the entry is in the seal."""
+        seal = event.get("seal")
+        entry = seal[5] if isinstance(seal, list) and len(seal) > 6 else None
+        if entry is None or not event.get("lends"):
+            return
+        try:
+            _, (epoch, number), *_ = entry
+            fence = fence_number(records.Fence(records.Epoch(*epoch), number))
+        except (TypeError, ValueError):
+            raise self.trace.bad("lends permits without a fence") from None
+        self.monitor.lends_under(event["t"], node, numbered(fence))
 
     def brings(self, event: dict[str, Any], tokens: int) -> int:
         """... but must be taken only once."""

@@ -165,6 +165,8 @@ class TraceWriter:
             line["tokens"] = message.tokens()
         if message.permits():
             line["permits"] = message.permits()
+        if message.lends():
+            line["lends"] = message.lends()
         self.line(line)
 
     def dropped(self, time: float, message: Message) -> None:

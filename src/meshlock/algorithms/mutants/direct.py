@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from meshlock.algorithms.direct import Asked, DirectNode, Release, Request, Token
+from meshlock.algorithms.direct import Asked, DirectNode, Grant, Request, Token
 from meshlock.algorithms.interface import Effect, Network, Node
 from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 from meshlock.algorithms.registry import find
@@ -21,10 +21,12 @@ class ForgetsWhatCameAhead(DirectNode):
         super().receive_token(token)
 
 
-class LosesPermitsThatCameAhead(DirectNode):
-    def receive_token(self, token: Token) -> None:
-        self.free = 0
-        super().receive_token(token)
+class MovesWhilePermitsAreOut(DirectNode):
+    """As if they could follow the token."""
+
+    def decide(self) -> None:
+        self.permits = self.free
+        super().decide()
 
 
 class WaitsForATokenThatHasGone(DirectNode):
@@ -51,15 +53,19 @@ class LetsTheSmallPass(DirectNode):
             self.queue.insert(0, fitting[0])
             if fitting[0][0] == self.me:
                 self.let_in()
-            else:
+            elif self.free == self.permits:
                 self.give(fitting[0][0])
+            else:
+                self.grant()
 
 
-class ReleasesTwice(DirectNode):
-    def receive_release(self, m: Release) -> None:
-        super().receive_release(m)
-        if not self.holder:
-            self.free += m.count
+class AsksOnlyOnce(DirectNode):
+    """The others of its clients wait until the token comes."""
+
+    def receive_grant(self, m: Grant) -> None:
+        before = len(self.out)
+        super().receive_grant(m)
+        self.out[before:] = [one for one in self.out[before:] if not isinstance(one, Request)]
 
 
 def nodes_of(kind: type[DirectNode]) -> Make:
@@ -95,15 +101,6 @@ MUTANTS: list[Mutant] = [
     ),
     Mutant(
         DIRECT,
-        "loses-permits-that-came-ahead",
-        "permits that waited for the token are forgotten when it arrives",
-        nodes_of(LosesPermitsThatCameAhead),
-        Case(3, "complete", "0:1@1 1:1@2", permits=2),
-        breaks="conservation",
-        steps=6,
-    ),
-    Mutant(
-        DIRECT,
         "waits-for-a-token-that-has-gone",
         "a request of an old pointer waits where the token was, as if it were still to come",
         nodes_of(WaitsForATokenThatHasGone),
@@ -131,11 +128,20 @@ MUTANTS: list[Mutant] = [
     ),
     Mutant(
         DIRECT,
-        "releases-twice",
-        "permits that are sent on to the holder are kept as well",
-        nodes_of(ReleasesTwice),
-        Case(3, "complete", "0:1@1 1:1@1 2:1@1", permits=2),
-        breaks="conservation",
-        steps=5,
+        "moves-while-permits-are-out",
+        "the token moves although permits are out, which cannot follow it",
+        nodes_of(MovesWhilePermitsAreOut),
+        Case(3, "complete", "0:1@1 1:1@1 2:2@1", permits=2),
+        breaks="served",
+        steps=9,
+    ),
+    Mutant(
+        DIRECT,
+        "asks-only-once",
+        "a node that is granted permits does not ask for its next client",
+        nodes_of(AsksOnlyOnce),
+        Case(2, "complete", "0:1@1 1:1@1 1:1@1", permits=2, clients=2),
+        breaks="served",
+        steps=9,
     ),
 ]

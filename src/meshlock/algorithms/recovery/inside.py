@@ -90,9 +90,9 @@ class Inside:
         self.places: dict[int, int] = {}  # ... and the same, the other way round
         self.boots: dict[int, int] = {}
 
-    def node(self, first: FirstLedger, holder: int, hop: int) -> Node:
+    def node(self, first: FirstLedger, holder: int, hop: int, number: int = NIL) -> Node:
         """A new one for the epoch that begins so; the token's move number ``hop`` was to
-        ``holder``."""
+        ``holder``, which knows of a former life's request of that number."""
         self.out.clear()
         algorithm, permits = self.algorithm, first.config.permits
         if algorithm.changing_links:
@@ -101,7 +101,7 @@ class Inside:
             return algorithm.join(self.me, founder, permits, self.options, self.out)
         self.take_places(first.participants)
         if algorithm.late is not None:
-            return algorithm.late(self.me, holder, hop, permits, self.options, self.out)
+            return algorithm.late(self.me, holder, hop, number, permits, self.options, self.out)
         network = Participants(first.participants)
         nodes = algorithm.make(network, permits, self.options, self.out)
         return nodes[self.places[self.me]]

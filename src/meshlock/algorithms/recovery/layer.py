@@ -50,6 +50,10 @@ pending          fences whose permits the node inside has, but not with its toke
 withheld         what the node inside has said and must wait for a token that is good
 receipts         who sent us the token, at which hop, and is to be told that it arrived
 struck           what was struck out, and whom to tell
+lent, borrowed   grants that were made here to clients of other nodes, or there to clients of ours,
+                 and not yet known to have arrived
+taken, missed    which of those to clients of ours were accepted, by number: each is, once; and
+                 whether one came after the end of its lease
 early            messages for a node inside that is not there yet
 near, hellos     the neighbours, and what they told of their epoch
 ===============  ===========================================================================
@@ -99,6 +103,12 @@ taken for a later one.
     members until they hear of an epoch. Whoever does not know, or has forgotten, does not vote, nor
     does its report count, until it has adopted an epoch for which this life of it has reported:
     a quorum of others has told who the members are.
+17. An algorithm may *lend*: grant to a client of another node while its token stays. The entry is
+    in the ledger before the message leaves, and the grant is good for what was left of the token's
+    lease then, less the time under way; from then on its node renews it like any other. Each is
+    accepted once, and none that was made before the holder told a node that comes late what is out.
+    The receiver acknowledges it, or returns it. If it does neither, or if its lease had ended when
+    it came, that is a reason to propose.
 """
 
 from __future__ import annotations
@@ -116,6 +126,7 @@ from meshlock.algorithms.recovery.messages import (
     Offer,
     Promise,
     Propose,
+    Received,
     Refuse,
     Renew,
     Return,
@@ -145,6 +156,8 @@ from meshlock.algorithms.recovery.state import Grant, HeldToken, Proposal, Terms
 from meshlock.algorithms.subclassing import mypyc_attr
 
 MOST_EARLY = 1000
+MOST_TAKEN = 64
+"""Grants that are told apart from later ones, should they arrive in another order."""
 AT_ONCE = 500
 """So many of those who wait ask anew in one step when an epoch begins."""
 
@@ -306,6 +319,7 @@ class Layer(Quorum):
         owner = token.strike(fence, permits)
         left = token.left(fence)
         self.is_struck(fence, left)
+        self.lent.pop(fence, None)
         if owner not in (NIL, self.me):
             self.struck[owner] = (*self.struck.get(owner, ()), (fence, left))
 
@@ -335,7 +349,8 @@ class Layer(Quorum):
                 if self.closed:
                     self.inside.departing(effect)
                 carries = effect.tokens() == 1
-                if not carries:
+                lends = effect.lends() > 0
+                if not carries and not lends:
                     returned = self.take_pending(effect.permits())
                     boot = self.boot_of(effect.receiver) if not self.open else ANY_BOOT
                     effect.seal = Seal(self.adopted, boot, None, 0, returned)
@@ -343,10 +358,16 @@ class Layer(Quorum):
                     withheld.append(effect)
                 elif carries:
                     self.give(effect)
+                elif lends and not self.may_lend(effect):
+                    withheld.append(effect)
+                elif lends:
+                    self.lend(effect)
                 else:
                     self.out.append(effect)
             elif isinstance(effect, Enter) and self.is_awaited(effect.client):
-                if len(withheld) > 0 or not self.may_let_in(effect.client):
+                if self.arrived is not None:
+                    left += self.let_in_lent(effect.client)
+                elif len(withheld) > 0 or not self.may_let_in(effect.client):
                     withheld.append(effect)
                 else:
                     left += self.let_in(effect.client)
@@ -371,13 +392,17 @@ class Layer(Quorum):
                 blocked = True
             elif isinstance(effect, Message):
                 passes = effect.receiver not in behind
-                if effect.tokens() == 0 and passes:
+                lends = effect.lends() > 0
+                if effect.tokens() == 0 and not lends and passes:
                     self.out.append(effect)
+                    continue
+                if lends and passes and not blocked and self.may_lend(effect):
+                    self.lend(effect)
                     continue
                 if effect.tokens() == 1 and passes and not blocked and self.may_give(effect):
                     self.give(effect)
                     continue
-                blocked = blocked or effect.tokens() == 1
+                blocked = blocked or effect.tokens() == 1 or lends
                 behind.add(effect.receiver)
             self.withheld.append(effect)
         for client, fence, want in left:
@@ -414,6 +439,59 @@ class Layer(Quorum):
         self.grants[fence] = Grant(client, want, token.epoch, token.until, slots, label)
         number, permits = fence_number(fence), self.config.permits
         self.out.append(Enter(client, number, token.until, permits, slots))
+        return []
+
+    def may_lend(self, message: Message) -> bool:
+        token = self.token
+        if token is None or not self.usable() or token.grants >= MOST_GRANTS:
+            return False
+        return message.lends() <= token.free
+
+    def lend(self, message: Message) -> None:
+        """Rule 17."""
+        token = self.token
+        assert token is not None
+        want = message.lends()
+        token.grants += 1
+        token.free -= want
+        fence = Fence(token.epoch, token.grants)
+        slots = token.first_slots(want, self.config) if self.terms.slots else ()
+        entry = Entry(message.receiver, fence, want, False, slots, self.label(NIL))
+        token.ledger = (*token.ledger, entry)
+        self.lent[fence] = self.now
+        message.seal = Seal(self.adopted, ANY_BOOT, None, token.until - self.now, (), entry)
+        self.out.append(message)
+
+    def is_lent_to_us(self, seal: Seal, lent: Entry) -> bool:
+        """Rule 17: a grant whose lease runs, and that was not here before."""
+        number, taken = lent.fence.number, self.taken
+        if lent.node != self.me or lent.fence.epoch != self.adopted or self.token is not None:
+            return False
+        if number <= taken[0] or number in taken:
+            return False
+        if self.arrives_until(seal) <= self.now:
+            self.missed = True
+            return False
+        taken.append(number)
+        if len(taken) > MOST_TAKEN:
+            taken.sort()
+            del taken[0]
+        return True
+
+    def let_in_lent(self, client: int) -> list[tuple[int, Fence, int]]:
+        """As if the token were here."""
+        assert self.arrived is not None
+        entry, until = self.arrived
+        fence, want = entry.fence, entry.permits
+        del self.pending[fence]
+        if self.leaving.pop(client, 0) > 0:
+            self.returning[fence] = 0
+            return [(client, fence, want)]
+        self.stops_waiting(client)
+        label = self.label(client)
+        self.grants[fence] = Grant(client, want, self.adopted, until, entry.slots, label)
+        number, permits = fence_number(fence), self.config.permits
+        self.out.append(Enter(client, number, until, permits, entry.slots))
         return []
 
     def may_give(self, message: Message) -> bool:
@@ -504,6 +582,13 @@ class Layer(Quorum):
             return
         if len(seal.returned) > 0:
             self.bring_back(had, seal.returned)
+        lent = seal.lent
+        if lent is not None:
+            if not self.is_lent_to_us(seal, lent):
+                return
+            self.pending[lent.fence] = lent.permits
+            self.borrowed[lent.fence] = message.sender
+            self.arrived = (lent, self.arrives_until(seal))
         if self.closed:
             sender = message.sender
             self.inside.arriving(message)
@@ -512,6 +597,7 @@ class Layer(Quorum):
         else:
             inner.receive(message)
         self.carry_out()
+        self.arrived = None
 
     def is_of_our_epoch(self, seal: Seal) -> bool:
         """Rule 7."""
@@ -521,8 +607,10 @@ class Layer(Quorum):
         return seal.boot == self.boot or (self.open and seal.boot == ANY_BOOT)
 
     def wait_for_epoch(self, message: Message) -> None:
-        """Rule 6."""
-        if len(self.early) < MOST_EARLY:
+        """Rule 6. What is good for a time cannot wait; nobody sends it who was not asked, in that
+        epoch."""
+        seal = message.seal
+        if seal is not None and not seal.is_timed() and len(self.early) < MOST_EARLY:
             self.early.append(message)
         self.ask_ledger(message.sender)
 
@@ -602,6 +690,10 @@ class Layer(Quorum):
         self.withheld = []
         self.receipts = {}
         self.struck = {}
+        self.taken = [0]
+        self.missed = False
+        self.lent = {}
+        self.borrowed = {}
         self.linked = set()
         if self.open:
             self.hellos = {one: told for one, told in self.hellos.items() if told[0] >= first.epoch}
@@ -672,8 +764,8 @@ class Layer(Quorum):
         epoch = copy.first.epoch
         return all(entry.node != self.me or entry.fence.epoch != epoch for entry in copy.ledger)
 
-    def take_part(self, first: FirstLedger, holder: int, hop: int) -> None:
-        self.inner = self.inside.node(first, holder, hop)
+    def take_part(self, first: FirstLedger, holder: int, hop: int, number: int = NIL) -> None:
+        self.inner = self.inside.node(first, holder, hop, number)
         proposal = self.proposal
         if proposal is not None and proposal.epoch == first.epoch:
             for entry in (*proposal.kept, *proposal.lapsing):
@@ -799,6 +891,27 @@ class Layer(Quorum):
             self.send(Returned(owner, self.adopted, fences))
         self.receipts = {}
         self.struck = {}
+        if len(self.borrowed) > 0:
+            self.acknowledge_grants()
+
+    def acknowledge_grants(self) -> None:
+        """Those that are still here; for the others, what is returned says as much."""
+        received: dict[int, tuple[tuple[Fence, str], ...]] = {}
+        for fence, sender in sorted(self.borrowed.items()):
+            grant = self.grants.get(fence)
+            if grant is not None and grant.epoch == self.adopted:
+                received[sender] = (*received.get(sender, ()), (fence, grant.label))
+        for sender, fences in received.items():
+            self.send(Received(sender, self.adopted, fences))
+        self.borrowed = {}
+
+    def receive_received(self, message: Received) -> None:
+        if message.epoch != self.adopted:
+            return
+        for fence, label in message.received:
+            self.lent.pop(fence, None)
+            if self.token is not None:
+                self.token.name(fence, message.sender, label)
 
     # -- nodes that come and go -----------------------------------------------------------------
 
@@ -909,7 +1022,9 @@ class Layer(Quorum):
         if self.adopted != self.promised or first is None or ask.node == self.me:
             return
         if token is not None:
-            self.send(Copy(ask.node, first, token.ledger, token.hop, ask.boot))
+            number = self.inner.number_of(ask.node) if self.inner is not None else NIL
+            hop, grants = token.hop, token.grants
+            self.send(Copy(ask.node, first, token.ledger, hop, grants, max(0, number), ask.boot))
             return
         self.inform(ask.node)
         named = any(one.node == ask.node and one.boot == ask.boot for one in first.participants)
@@ -920,7 +1035,7 @@ class Layer(Quorum):
     def inform(self, node: int) -> None:
         """That node speaks of an epoch that is over (rule 4)."""
         if self.adopted == self.promised and self.first is not None:
-            self.send(Copy(node, self.first, None, GRANTS, 0))
+            self.send(Copy(node, self.first, None, GRANTS, 0, 0, 0))
 
     def died(self, node: int, boot: int) -> bool:
         """Did whom we took for the holder, or the proposer, restart? Then it is neither."""
@@ -942,7 +1057,8 @@ class Layer(Quorum):
             self.adopt(first, first.epoch.proposer)
         if self.inner is None and first.epoch == self.adopted and self.is_new_to(copy):
             self.present(copy.hop)
-            self.take_part(first, copy.sender, copy.hop)
+            self.taken = [copy.grants]
+            self.take_part(first, copy.sender, copy.hop, copy.number)
         if copy.hop > self.holder_hop:
             self.holder = copy.sender
             self.holder_hop = copy.hop
@@ -1022,6 +1138,8 @@ class Layer(Quorum):
             self.receive_accepted(message)
         elif isinstance(message, Returned):
             self.receive_returned(message)
+        elif isinstance(message, Received):
+            self.receive_received(message)
         elif isinstance(message, Sent):
             self.receive_sent(message)
         elif isinstance(message, Return):

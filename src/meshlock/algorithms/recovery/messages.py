@@ -111,7 +111,8 @@ class AskLedger(Message):
 
 class Copy(Message):
     """The first ledger, for anybody; or from the token's holder, with the ledger of now, at that
-    hop, for that boot of the receiver only. It renews nothing."""
+    hop, after so many grants, for that boot of the receiver only. ``number``: of the latest request
+    of the receiver that is known there. It renews nothing."""
 
     def __init__(
         self,
@@ -119,12 +120,16 @@ class Copy(Message):
         first: FirstLedger,
         ledger: tuple[Entry, ...] | None,
         hop: int,
+        grants: int,
+        number: int,
         boot: int,
     ) -> None:
         super().__init__(receiver)
         self.first = first
         self.ledger = ledger
         self.hop = hop
+        self.grants = grants
+        self.number = number
         self.boot = boot
 
 
@@ -163,6 +168,17 @@ class Accepted(Message):
         super().__init__(receiver)
         self.epoch = epoch
         self.hop = hop
+
+
+class Received(Message):
+    """Grants that you made to clients of mine are here, and this is what is to be said of them."""
+
+    def __init__(
+        self, receiver: int, epoch: Epoch, received: tuple[tuple[Fence, str], ...]
+    ) -> None:
+        super().__init__(receiver)
+        self.epoch = epoch
+        self.received = received
 
 
 class Return(Message):
@@ -218,6 +234,7 @@ KINDS: list[type[Message]] = [
     Offer,
     Sent,
     Accepted,
+    Received,
     Return,
     Returned,
 ]

@@ -343,6 +343,8 @@ class Pace:
         if now < node.suggested_until:
             return SUGGESTED
         for entry in token.ledger:
+            if (now - node.lent.get(entry.fence, now)) * 2 >= self.lease:
+                return f"{self.called(entry.node)} does not acknowledge a grant"
             if not entry.lapsing and self.is_gone(entry.node, now):
                 return f"{self.called(entry.node)} has permits and is unreachable"
             if entry.lapsing and (
@@ -360,6 +362,8 @@ class Pace:
         since = min(self.returning_since.values(), default=now)
         if now - max(since, self.minted_at) >= self.lease:
             return "returned permits did not arrive"
+        if node.missed:
+            return "a grant came after the end of its lease"
         if node.inner is None and not node.quiet() and (now - self.minted_at) * 3 >= self.lease:
             return "this node takes no part in the epoch yet"
         if node.forgot and node.member and not node.quiet():

@@ -145,7 +145,8 @@ class Seal:
 
     It is for that epoch and that life of the receiver only. A token's ``state`` goes with it, and
     what is ``left`` of its lease at sending; whoever carries it fills in ``travelled``, an upper
-    bound of the time under way. ``returned``: grants whose permits it brings back.
+    bound of the time under way. ``returned``: grants whose permits it brings back. ``lent``: the
+    entry of a grant that it makes to the receiver, under the same lease.
     """
 
     def __init__(
@@ -155,6 +156,7 @@ class Seal:
         state: TokenState | None = None,
         left: int = 0,
         returned: Returns = (),
+        lent: Entry | None = None,
         travelled: int = 0,
     ) -> None:
         self.epoch = epoch
@@ -162,11 +164,19 @@ class Seal:
         self.state = state
         self.left = left
         self.returned = returned
+        self.lent = lent
         self.travelled = travelled
         self.proofs: tuple[bytes, ...] = ()  # of what is returned, where nodes need some
 
     def freeze(self) -> tuple[object, ...]:
-        return (self.epoch, self.boot, self.state, self.left, self.returned, self.travelled)
+        return (
+            *(self.epoch, self.boot, self.state, self.left, self.returned),
+            *(self.lent, self.travelled),
+        )
+
+    def is_timed(self) -> bool:
+        """Is it good for a time only, from its sending?"""
+        return self.state is not None or self.lent is not None
 
 
 FENCE_BITS = 23

@@ -134,6 +134,13 @@ class HeldToken:
                 return entry.node
         return NIL
 
+    def name(self, fence: Fence, node: int, label: str) -> None:
+        """What the owner of a grant says of it."""
+        for place, entry in enumerate(self.ledger):
+            if entry.fence == fence and entry.node == node:
+                named = entry._replace(label=label)
+                self.ledger = (*self.ledger[:place], named, *self.ledger[place + 1 :])
+
     def left(self, fence: Fence) -> int:
         """How many permits of that grant are out."""
         for entry in self.ledger:
@@ -223,6 +230,7 @@ VARIABLES = (
     "withheld",
     "receipts",
     "struck",
+    "taken",
     "early",
     "near",
     "hellos",
@@ -289,6 +297,9 @@ class State(Leased):
         self.withheld: list[Effect] = []
         self.receipts: dict[int, int] = {}
         self.struck: dict[int, Returns] = {}  # whose, and what is left of it
+        self.taken = [0]  # numbers of grants lent to us; none below the first
+        self.missed = False  # one of them
+        self.arrived: tuple[Entry, int] | None = None  # in one step: until when
         self.early: list[Message] = []
         self.near: set[int] = set()
         self.hellos: dict[int, tuple[Epoch, int, bool]] = {}
@@ -300,6 +311,10 @@ class State(Leased):
         self.offers: dict[int, int] = {}  # who would be a member, and when we heard that last
         self.willing = True  # to be a member ourselves
         self.crossed = False  # another proposal has the number of ours: neither may succeed
+        # Grants that we made to clients of others, and do not know to have arrived, since when;
+        # grants that were made to clients of ours, by whom, to be acknowledged.
+        self.lent: dict[Fence, int] = {}
+        self.borrowed: dict[Fence, int] = {}
         # What we said when we promised, to say it again: not frozen, for that is a doubled message.
         self.last_report: Report | None = None
 
@@ -375,6 +390,7 @@ class State(Leased):
             tuple([frozen_effect(effect) for effect in self.withheld]),
             tuple(sorted(self.receipts.items())),
             tuple(sorted(self.struck.items())),
+            (self.missed, *self.taken),
             tuple([frozen_effect(message) for message in self.early]),
             tuple(sorted(self.near)),
             tuple(sorted(self.hellos.items())),
@@ -447,13 +463,17 @@ class State(Leased):
         ]
         self.receipts = dict(cast(tuple[tuple[int, int], ...], state[27]))
         self.struck = dict(cast(tuple[tuple[int, Returns], ...], state[28]))
+        missed, *self.taken = cast(tuple[int, ...], state[29])
+        self.missed = missed == 1
         self.early = [
             cast(Message, self.thawed_effect(written))
-            for written in cast(tuple[Frozen, ...], state[29])
+            for written in cast(tuple[Frozen, ...], state[30])
         ]
-        self.near = set(cast(tuple[int, ...], state[30]))
-        self.hellos = dict(cast(tuple[tuple[int, tuple[Epoch, int, bool]], ...], state[31]))
-        self.linked = set(cast(tuple[int, ...], state[32]))
+        self.near = set(cast(tuple[int, ...], state[31]))
+        self.hellos = dict(cast(tuple[tuple[int, tuple[Epoch, int, bool]], ...], state[32]))
+        self.linked = set(cast(tuple[int, ...], state[33]))
+        self.lent = {}
+        self.borrowed = {}
         self.unreachable = set()
         self.heard_of = NIL
         self.heard_at = NEVER
@@ -497,5 +517,6 @@ def thawed_seal(written: tuple[object, ...]) -> Seal:
         cast(TokenState | None, written[2]),
         cast(int, written[3]),
         cast(tuple[tuple[Fence, int], ...], written[4]),
-        cast(int, written[5]),
+        cast(Entry | None, written[5]),
+        cast(int, written[6]),
     )

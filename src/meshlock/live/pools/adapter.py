@@ -287,7 +287,7 @@ class Adapter:
             if members is not None:
                 if seal.returned:
                     seal.proofs = members.proofs.attach(seal.returned)
-                if seal.state is not None:
+                if seal.is_timed():
                     since = members.clock  # its lease goes on running
         payload = self.shapes[kind].pack(message)
         content = Content(self.name, self.identity, kind, payload, since, boot, members is not None)
@@ -325,9 +325,9 @@ class Adapter:
         message = shape.message(core.me, payload)
         message.sender = number
         seal = message.seal
-        if seal is not None and seal.state is not None:
+        if seal is not None and seal.is_timed():
             if frame.stamp is None:
-                raise BadFrame(f"a {frame.kind} with a token without its age")
+                raise BadFrame(f"a {frame.kind} with permits under a lease, without its age")
             seal.travelled = int(self.mesh.age(frame.stamp) * (1 + 2 * DRIFT)) // 1000 + 1
         self.measures.received += 1
         validation = members.validation if members is not None and self.is_checked(seal) else None
@@ -343,7 +343,7 @@ class Adapter:
 
     def is_checked(self, seal: Seal | None) -> bool:
         """What the algorithm inside says without the token can do no harm."""
-        return seal is None or seal.state is not None or len(seal.returned) > 0 or self.reliable
+        return seal is None or seal.is_timed() or len(seal.returned) > 0 or self.reliable
 
     def serial(self, sender: str, frame: Carry | Routed) -> int:
         """The message's name in the trace, the same at both ends."""

@@ -89,9 +89,9 @@ Report = within(
 
 Proof = Annotated[bytes, msgspec.Meta(max_length=16)]
 
-SEAL = row(Epoch, Count, TokenState | None, Clock, Returns, row(Proof, ...))
-"""Epoch, the receiver's boot, the token's state, what is left of its lease, what is returned, and
-the proofs of that."""
+SEAL = row(Epoch, Count, TokenState | None, Clock, Returns, Entry | None, row(Proof, ...))
+"""Epoch, the receiver's boot, the token's state, what is left of its lease, what is returned, what
+is lent, and the proofs of what is returned."""
 
 # -- fields by name ---------------------------------------------------------------------------
 
@@ -127,6 +127,7 @@ FIELDS: dict[str, Any] = {
     "queue": Annotated[tuple[NodeNumber, ...], PER_NODE],
     "r": Share,
     "rank": Rank,
+    "received": row(row(Fence, Note), ...),
     "report": Report,
     "sent": Clock,
     "served": Annotated[tuple[Count, ...], PER_NODE],
@@ -171,7 +172,10 @@ class Shape:
         seal = message.seal
         if seal is None:
             return _encode(self.values(message))
-        sealed = (seal.epoch, seal.boot, seal.state, seal.left, seal.returned, seal.proofs)
+        sealed = (
+            *(seal.epoch, seal.boot, seal.state, seal.left, seal.returned),
+            *(seal.lent, seal.proofs),
+        )
         return _encode((sealed, *self.values(message)))
 
     def message(self, receiver: int, payload: bytes) -> Message:
@@ -181,9 +185,9 @@ class Shape:
             raise BadFrame(f"a {self.name} with wrong fields: {error}") from None
         if not self.sealed:
             return self.kind(receiver, *fields)
-        (epoch, boot, state, left, returned, proofs), *own = fields
+        (epoch, boot, state, left, returned, lent, proofs), *own = fields
         message = self.kind(receiver, *own)
-        message.seal = seal = records.Seal(epoch, boot, state, left, returned)
+        message.seal = seal = records.Seal(epoch, boot, state, left, returned, lent)
         seal.proofs = proofs
         return message
 

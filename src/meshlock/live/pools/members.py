@@ -13,7 +13,7 @@ from random import random
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from meshlock.algorithms.interface import Algorithm, Conflict, Keep
+from meshlock.algorithms.interface import NIL, Algorithm, Conflict, Keep
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.records import NO_EPOCH, Change, majority
 from meshlock.algorithms.recovery.state import Rules, Terms
@@ -261,7 +261,10 @@ class Members:
         return self.pool.names.get(number, "?")
 
     def label(self, client: int) -> str:
-        """What the ledger says of a grant that is made now; nothing if nobody waits any more."""
+        """What the ledger says of a grant that is made now; nothing if nobody waits any more. Of
+        one that is lent, its owner will say who has it."""
+        if client == NIL:
+            return note(0, "")
         waiter = self.pool.clients.get(client)
         return "" if waiter is None else note(client, waiter.label)
 

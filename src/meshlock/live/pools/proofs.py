@@ -7,6 +7,7 @@ means telling a value that is so much nearer to the first one. Nobody else knows
 meets the token can check it, and it is good for nothing but this.
 
 Whoever has a grant commits itself when the token leaves: before, nobody else can strike it out.
+What was lent, and comes back while the token is still here, its owner brings itself.
 What stands in the first ledger of an epoch comes back by way of the founder, to whom its owner says
 so itself: the founder commits itself when it mints the token.
 """
@@ -79,12 +80,12 @@ class Proofs:
     # -- where the token is --------------------------------------------------------------------
 
     def refutes(
-        self, ledger: tuple[Entry, ...], returned: Returns, proofs: tuple[Proof, ...]
+        self, ledger: tuple[Entry, ...], sender: int, returned: Returns, proofs: tuple[Proof, ...]
     ) -> bool:
         """Does any of these come back from somebody else than it was granted to?"""
         if len(proofs) != len(returned):
             return True
-        entries = {entry.fence: entry for entry in ledger}
+        entries = {entry.fence: entry for entry in ledger if entry.node != sender}
         return any(
             fence in entries and not self.is_proved(entries[fence], permits, proof)
             for (fence, permits), proof in zip(returned, proofs, strict=True)

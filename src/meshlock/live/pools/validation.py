@@ -78,7 +78,10 @@ class Validation:
     def admits(self, sender: str, message: Message, size: int) -> bool:
         """``size``: of the message, in bytes."""
         seal = message.seal
-        why = self.doubts(message) if seal is None else self.doubts_seal(sender, seal, size)
+        if seal is None:
+            why = self.doubts(message)
+        else:
+            why = self.doubts_seal(sender, message, seal, size)
         if why:
             self.mesh.refusals.note(sender, f"a {message.kind} of {self.pool.name}: {why}")
             return False
@@ -292,13 +295,15 @@ class Validation:
 
     # -- messages of the algorithm inside ------------------------------------------------------
 
-    def doubts_seal(self, sender: str, seal: Seal, size: int) -> str:
-        node, state = self.node, seal.state
+    def doubts_seal(self, sender: str, message: Message, seal: Seal, size: int) -> str:
+        node, state, lent = self.node, seal.state, seal.lent
+        if (lent.permits if lent is not None else 0) != message.lends():
+            return "its grant is not the one that its seal speaks of"
         if len(seal.returned) > 0:
             most = self.most_out()
             if len(seal.returned) > most or len(node.pending) + len(seal.returned) > 2 * most:
                 return "it returns more permits than the pool has"
-            if self.is_stolen(seal):
+            if self.is_stolen(message.sender, seal):
                 return "it returns permits that other nodes hold"
         if state is not None:
             if state.epoch != seal.epoch or self.miscounts(state):
@@ -306,8 +311,8 @@ class Validation:
             if len(node.grants) > 0 and self.is_unnamed(state):
                 return "its token does not list permits that this node holds"
             self.drop_unproved(state.ledger)
-        waits = seal.epoch > node.adopted or (seal.epoch == node.adopted and node.inner is None)
-        if node.fixed and waits and node.is_addressed(seal):
+        early = seal.epoch > node.adopted or (seal.epoch == node.adopted and node.inner is None)
+        if node.fixed and early and not seal.is_timed() and node.is_addressed(seal):
             return self.store(sender, seal, size)
         return ""
 
@@ -320,13 +325,13 @@ class Validation:
                 return True
         return False
 
-    def is_stolen(self, seal: Seal) -> bool:
+    def is_stolen(self, sender: int, seal: Seal) -> bool:
         """Whoever has the token can tell; the others take it along."""
         node, proofs = self.node, self.proofs
         if node.token is None:
             proofs.learn(seal.returned, seal.proofs)
             return False
-        return proofs.refutes(node.token.ledger, seal.returned, seal.proofs)
+        return proofs.refutes(node.token.ledger, sender, seal.returned, seal.proofs)
 
     def drop_unproved(self, ledger: tuple[Entry, ...]) -> None:
         """The token comes, and would strike out what waits for it here."""

@@ -130,7 +130,7 @@ class Routed(MobileSimulation):
         self.in_flight += 1
         self.measures.more_crossings -= 1  # until it sets off
         message.serial = self.serial_number = self.serial_number + 1
-        if message.seal is not None and message.seal.state is not None:
+        if message.seal is not None and message.seal.is_timed():
             self.flying += 1
             self.sent_at[message.serial] = self.now
         if self.lives.by_link(message) and self.usable.linked(sender, receiver):
@@ -193,7 +193,7 @@ class Routed(MobileSimulation):
 
     def hand_over(self, message: Message) -> None:
         seal = message.seal
-        if seal is not None and seal.state is not None:
+        if seal is not None and seal.is_timed():
             under_way = self.now - self.sent_at[message.serial]
             seal.travelled = self.lives.clocks.longest(under_way)
             self.forget(message)
