@@ -21,14 +21,6 @@ class ForgetsWhatCameAhead(DirectNode):
         super().receive_token(token)
 
 
-class MovesWhilePermitsAreOut(DirectNode):
-    """As if they could follow the token."""
-
-    def decide(self) -> None:
-        self.permits = self.free
-        super().decide()
-
-
 class WaitsForATokenThatHasGone(DirectNode):
     def receive_request(self, m: Request) -> None:
         if m.hop + 1 == self.hop and not self.holder:
@@ -57,6 +49,22 @@ class LetsTheSmallPass(DirectNode):
                 self.give(fitting[0][0])
             else:
                 self.grant()
+
+
+class GrantsWithoutCounting(DirectNode):
+    def grant(self) -> None:
+        free = self.free
+        super().grant()
+        self.free = free
+
+
+class TakesWhatIsTooLittle(DirectNode):
+    """The first of its clients is let in, whatever it wants."""
+
+    def receive_grant(self, m: Grant) -> None:
+        if self.own.entries:
+            m = Grant(m.receiver, m.number, self.own.first().want, m.grants, m.hop)
+        super().receive_grant(m)
 
 
 class AsksOnlyOnce(DirectNode):
@@ -124,16 +132,25 @@ MUTANTS: list[Mutant] = [
         nodes_of(LetsTheSmallPass),
         Case(3, "complete", "0:1@1 0:1@1 1:2@9 2:1@1", permits=2, clients=2),
         breaks="order",
-        steps=8,
+        steps=7,
     ),
     Mutant(
         DIRECT,
-        "moves-while-permits-are-out",
-        "the token moves although permits are out, which cannot follow it",
-        nodes_of(MovesWhilePermitsAreOut),
-        Case(3, "complete", "0:1@1 1:1@1 2:2@1", permits=2),
-        breaks="served",
-        steps=9,
+        "grants-without-counting",
+        "permits that are sent to another node count as free",
+        nodes_of(GrantsWithoutCounting),
+        Case(2, "complete", "0:1@1 1:1@1", permits=2),
+        breaks="conservation",
+        steps=3,
+    ),
+    Mutant(
+        DIRECT,
+        "takes-what-is-too-little",
+        "permits that were granted for a client are taken by a more urgent one that wants more",
+        nodes_of(TakesWhatIsTooLittle),
+        Case(2, "complete", "0:1@1 1:1@1 1:2@9", permits=3, clients=2),
+        breaks="conservation",
+        steps=5,
     ),
     Mutant(
         DIRECT,
@@ -142,6 +159,6 @@ MUTANTS: list[Mutant] = [
         nodes_of(AsksOnlyOnce),
         Case(2, "complete", "0:1@1 1:1@1 1:1@1", permits=2, clients=2),
         breaks="served",
-        steps=9,
+        steps=8,
     ),
 ]
