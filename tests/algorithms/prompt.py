@@ -8,10 +8,13 @@ from meshlock.topology.specification import network
 
 
 class Scene:
-    def __init__(self, algorithm: str, size: int, topology: str, **options: str) -> None:
+    def __init__(
+        self, algorithm: str, size: int, topology: str, permits: int = 1, **options: str
+    ) -> None:
         entry = find(algorithm)
         self.out: list[Effect] = []
-        self.nodes = entry.make(network(topology, size, 1), 1, settle(entry, options), self.out)
+        near = network(topology, size, 1)
+        self.nodes = entry.make(near, permits, settle(entry, options), self.out)
         self.homes: dict[int, int] = {}  # client: its node
         self.inside: list[int] = []
 

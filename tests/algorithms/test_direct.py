@@ -6,7 +6,7 @@ import pytest
 from laboratory import run
 from prompt import Scene
 
-from meshlock.algorithms.direct import DirectNode, Request
+from meshlock.algorithms.direct import LATER, DirectNode, Grant, Release, Request, Token
 from meshlock.algorithms.interface import Effect, Enter
 
 
@@ -33,6 +33,17 @@ def test_at_saturation_an_entry_costs_two_messages(nodes: int) -> None:
     assert heavy.messages_per_entry == pytest.approx(2.0, rel=0.02)
     assert heavy.synchronisation_delay == 1.0
     assert max(heavy.shares) - min(heavy.shares) <= 2
+
+
+@pytest.mark.parametrize(("nodes", "permits"), [(8, 2), (8, 5), (32, 3)])
+def test_at_saturation_with_more_permits_the_token_rests(nodes: int, permits: int) -> None:
+    """And whoever is not its holder needs REQUEST, GRANT and RELEASE."""
+    heavy = run("direct", nodes, "saturated", 100 * nodes, permits=permits, hold="5")
+    assert heavy.violated == {}
+    assert heavy.messages_per_entry == pytest.approx(3 * (nodes - 1) / nodes, rel=0.03)
+    assert heavy.messages.get("TOKEN", 0) <= 1
+    assert max(heavy.shares[1:]) - min(heavy.shares[1:]) <= 2
+    assert heavy.shares[0] <= 1.06 * min(heavy.shares)  # it is heard a message delay sooner
 
 
 def test_links_that_keep_no_order_harm_nobody() -> None:
@@ -63,6 +74,106 @@ def test_a_withdrawal_that_overtakes_its_request_is_remembered() -> None:
     holder.receive(Request(0, 1, 1, 2, 9, 9, 0, False))  # ... than these two permits
     holder.request(2, 1, 1)
     assert [effect.client for effect in out if isinstance(effect, Enter)] == [1, 2]
+
+
+# -- grants to others -----------------------------------------------------------------------
+
+
+def asker(out: list[Effect]) -> DirectNode:
+    """Node 1 of three permits, of which the holder, node 0, has sent it one."""
+    return DirectNode(1, out, 3, 10)
+
+
+def said(out: list[Effect]) -> list[tuple[object, ...]]:
+    """And forget it."""
+    told = [
+        (effect.client,) if isinstance(effect, Enter) else effect.freeze()
+        for effect in out
+        if isinstance(effect, Enter | Request | Release)
+    ]
+    out.clear()
+    return told
+
+
+def test_all_permits_move_with_the_token_and_some_are_sent() -> None:
+    out: list[Effect] = []
+    holder = DirectNode(0, out, 3, 10)
+    holder.receive(Request(0, 1, 1, 1, 5, 50, 0, True))
+    assert [effect.freeze()[:3] for effect in out if isinstance(effect, Token)] == [("TOKEN", 1, 3)]
+    out.clear()
+    holder = DirectNode(0, out, 3, 10)
+    holder.request(1, 1, 5)
+    holder.receive(Request(0, 1, 1, 1, 5, 50, 0, True))
+    holder.receive(Request(0, 2, 1, 2, 5, 50, 0, True))
+    grants = [effect for effect in out if isinstance(effect, Grant)]
+    assert [(one.receiver, *one.freeze()) for one in grants] == [(1, "GRANT", 1, 1, 2, 0)]
+    holder.receive(Release(0, 1))
+    grants = [effect for effect in out if isinstance(effect, Grant)]
+    assert (grants[-1].receiver, grants[-1].count, holder.free, holder.holder) == (2, 2, 0, True)
+
+
+def test_a_grant_is_for_whoever_is_the_most_urgent_when_it_comes() -> None:
+    out: list[Effect] = []
+    node = asker(out)
+    node.request(1, 1, 2)
+    node.request(2, 1, 9)  # meanwhile, and asks as well
+    said(out)
+    node.receive(Grant(1, 1, 1, 4, 0))
+    entered, asked = said(out)
+    assert entered == (2,)
+    assert asked[2:5] == (3, 1, 2)  # the third request, of client 1, takes the place of its second
+    node.receive(Grant(1, 2, 1, 5, 0))  # which was granted before that was heard
+    entered, asked = said(out)
+    assert entered == (1,)
+    assert asked[2:4] == (4, 0)  # nobody waits any more: what is asked for there is withdrawn
+
+
+def test_a_grant_that_nobody_wants_goes_back() -> None:
+    out: list[Effect] = []
+    node = asker(out)
+    node.request(1, 1, 2)
+    node.withdraw(1)
+    said(out)
+    node.receive(Grant(1, 1, 1, 4, 0))
+    assert ("RELEASE", 1) in said(out)
+    assert node.free_permits() == 0 and not node.clients
+
+
+def test_a_grant_of_another_size_goes_back_and_what_is_wanted_is_asked_for_anew() -> None:
+    out: list[Effect] = []
+    node = asker(out)
+    node.request(1, 1, 2)
+    node.request(2, 2, 9)
+    said(out)
+    node.receive(Grant(1, 1, 1, 4, 0))
+    asked, released = said(out)
+    assert asked[2:5] == (3, 2, 9) and released == ("RELEASE", 1)
+
+
+def test_a_grant_for_a_former_life_goes_back() -> None:
+    out: list[Effect] = []
+    node = DirectNode(1, out, 3, 10, holder=0, hop=0, number=1 << LATER | 7)
+    node.request(1, 1, 2)
+    [asked] = said(out)
+    assert asked[2] == (2 << LATER) + 1
+    node.receive(Grant(1, 1 << LATER | 7, 1, 4, 0))
+    assert said(out)[-1] == ("RELEASE", 1)
+    node.receive(Grant(1, (2 << LATER) + 2, 1, 5, 0))
+    assert said(out) == [(1,)]
+
+
+def test_who_has_heard_of_no_grants_does_not_go_first_while_permits_are_out() -> None:
+    scene = Scene("direct", 3, "complete", permits=2, patience="100")
+    scene.ask(0, 1, 5)  # and stays
+    for client in range(2, 1001):
+        scene.ask(1, client, 5)
+        scene.leave(client)
+    scene.ask(0, 2000, 5)
+    for client, node, priority in [(2001, 2, 1), (2002, 2, 3), (2003, 0, 5), (2004, 1, 2)]:
+        scene.ask(node, client, priority)
+    for client in (2000, 2003, 2002, 2004, 2001):
+        assert scene.inside == [1, client]
+        scene.leave(client)
 
 
 # -- requests that are resumed in a new pool ------------------------------------------------
