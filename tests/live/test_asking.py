@@ -51,9 +51,10 @@ def test_they_survive_the_death_of_the_holder() -> None:
     async def story() -> None:
         async with three() as nodes:
             pools = [gpus(node) for node in nodes]
-            kept = await pools[0].acquire(timeout=LIMIT)
             await pools[2].acquire(timeout=LIMIT)
-            await nodes[2].vanish()  # with the token
+            kept = await pools[0].acquire(timeout=LIMIT)
+            assert gpus(nodes[2]).describe()["token_here"]
+            await nodes[2].vanish()
             async with pools[1].acquire(2, timeout=LIMIT) as rest:
                 assert kept.held and sorted([*kept.slots, *rest.slots]) == GPUS
 
@@ -64,8 +65,8 @@ def test_what_lapses_keeps_its_permits_until_its_lease_is_over() -> None:
     async def story() -> None:
         async with three() as nodes:
             pools = [gpus(node) for node in nodes]
+            kept = await pools[0].acquire(timeout=LIMIT)  # and the token stays with it
             lapses = await pools[2].acquire(timeout=LIMIT)
-            kept = await pools[0].acquire(timeout=LIMIT)  # and the token with it
             until = clock.seconds() + LEASE
             await nodes[2].vanish()
             async with pools[1].acquire(timeout=LIMIT) as third:
@@ -219,6 +220,48 @@ def test_everybody_sees_who_holds_and_who_waits() -> None:
     run(story)
 
 
+def is_named(pool: Pool, label: str) -> bool:
+    """Does the ledger here say so?"""
+    assert pool.members is not None
+    token = pool.members.node.token
+    return token is not None and any(one.label.endswith(label) for one in token.ledger)
+
+
+def test_they_see_whom_another_node_granted_to() -> None:
+    """Who has the token learns from the client's node what to say of it, and since when."""
+
+    async def story() -> None:
+        async with three() as nodes:
+            pools = [gpus(node) for node in nodes]
+            one = await pools[0].acquire(timeout=LIMIT, label="at the token")
+            others = [
+                await pools[place].acquire(timeout=LIMIT, label=f"from afar {place}")
+                for place in (1, 2)
+            ]
+            assert pools[0].describe()["token_here"]
+            for place in (1, 2):
+                await eventually(lambda place=place: is_named(pools[0], f"from afar {place}"))
+            expected = [
+                ("a", "at the token", list(one.slots), str(one.fence)),
+                *[
+                    (NAMES[place], f"from afar {place}", list(grant.slots), str(grant.fence))
+                    for place, grant in enumerate(others, 1)
+                ],
+            ]
+            for pool in pools:
+                found = await pool.picture()
+                shown = [
+                    (held["node"], held["label"], held["slots"], held["fence"])
+                    for held in found["holding"]
+                ]
+                assert sorted(shown) == expected
+                assert (found["held"], found["free"]) == (3, 0)
+            for grant in (one, *others):
+                grant.release()
+
+    run(story)
+
+
 def test_no_more_is_ever_shown_as_held_than_there_is() -> None:
     async def story() -> None:
         async with three(permits=3) as nodes:
@@ -283,9 +326,9 @@ def test_what_lapses_is_shown_with_its_label() -> None:
     async def story() -> None:
         async with three() as nodes:
             pools = [gpus(node) for node in nodes]
-            await pools[2].acquire(timeout=LIMIT, label="gone")
-            async with pools[0].acquire(timeout=LIMIT):  # the token is at a living node
-                pass
+            async with pools[0].acquire(timeout=LIMIT):  # so the token stays at a living node
+                await pools[2].acquire(timeout=LIMIT, label="gone")
+            await eventually(lambda: is_named(pools[0], "gone"))
             await nodes[2].vanish()
             seen: list[dict[str, object]] = []
             while not any(one["lapsing"] for one in seen):
@@ -342,11 +385,33 @@ def test_the_last_slots_go_back_even_over_an_epoch() -> None:
             grant = await pools[0].acquire(3, timeout=LIMIT)
             grant.release(1)
             assert grant.slots == ("gpu0", "gpu1")
-            async with pools[1].acquire(timeout=LIMIT) as other:  # the token goes there
+            async with pools[1].acquire(timeout=LIMIT) as other:
                 assert other.slots == ("gpu2",)
                 await nodes[2].vanish()
                 await nodes[1].vanish()
                 assert grant.held
+
+    run(story)
+
+
+def test_so_do_those_of_a_grant_that_another_node_made() -> None:
+    async def story() -> None:
+        async with three() as nodes:
+            pools = [gpus(node) for node in nodes]
+            async with pools[1].acquire(timeout=LIMIT) as first:
+                grant = await pools[0].acquire(2, timeout=LIMIT)
+                assert pools[1].describe()["token_here"]
+                assert (first.slots, grant.slots) == (("gpu0",), ("gpu1", "gpu2"))
+                grant.release(1)
+                assert grant.slots == ("gpu1",)
+                async with pools[2].acquire(timeout=LIMIT) as other:
+                    assert other.slots == ("gpu2",)
+            await nodes[1].vanish()  # with the token
+            async with pools[2].acquire(2, timeout=LIMIT) as rest:
+                assert grant.held and rest.slots == ("gpu0", "gpu2")
+            grant.release()
+            async with pools[2].acquire(3, timeout=LIMIT) as rest:
+                assert list(rest.slots) == GPUS
 
     run(story)
 

@@ -156,7 +156,7 @@ def test_the_ledger_of_as_many_grants_as_there_may_be_fits_into_a_frame() -> Non
     others = tuple([Participant(2**63 - 1, big, 2**63 - 1) for _ in range(limits.MOST_NODES)])
     first = FirstLedger(epoch, config, others, ledger, most, epoch, 2**23 - 1, False)
     known = shapes(find("jiang"), True)
-    for message in (Promise(0, epoch, report), Copy(0, first, ledger, big, big)):
+    for message in (Promise(0, epoch, report), Copy(0, first, ledger, big, big, big, big)):
         assert len(known[message.kind].pack(message)) < FRAME_LIMIT - 1000
 
 

@@ -205,11 +205,10 @@ def test_a_client_dies_with_its_node_and_its_permits_come_back() -> None:
     async def story() -> None:
         async with three(permits=2) as nodes:
             await eventually(lambda: holds_token(nodes))
-            unlucky = next(node for node in nodes if node is not holder(nodes))
-            await member(unlucky, 2).acquire(timeout=LIMIT)
-            other = next(node for node in nodes if node is not unlucky)
-            async with member(other, 2).acquire(timeout=LIMIT):  # takes the token along
-                pass
+            unlucky, other = [node for node in nodes if node is not holder(nodes)]
+            async with member(other, 2).acquire(timeout=LIMIT):  # so the token stays here
+                await member(unlucky, 2).acquire(timeout=LIMIT)
+            assert holder(nodes) is other
             await unlucky.vanish()
             async with member(other, 2).acquire(1, timeout=LEASE / 2):
                 pass  # one permit is left, and nobody is interrupted

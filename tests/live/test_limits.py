@@ -243,13 +243,13 @@ def test_a_token_that_does_not_say_how_old_it_is_costs_the_sender_its_link(
 ) -> None:
     async def story() -> None:
         a, stranger, identity = await leased()
-        sealed = ((EPOCH, 7, STATE, 5, (), ()), HEIGHT, 0, 1, 0, None, 0, None)
+        sealed = ((EPOCH, 7, STATE, 5, (), None, ()), HEIGHT, 0, 1, 0, None, 0, None)
         stranger.says(carried(2, "TOKEN", sealed, of=identity))
         assert await stranger.gone()
         await a.vanish()
 
     run(story)
-    assert "a token without its age" in lines(caplog)
+    assert "a TOKEN with permits under a lease, without its age" in lines(caplog)
 
 
 def test_whoever_relays_a_bad_message_keeps_its_link(caplog: pytest.LogCaptureFixture) -> None:

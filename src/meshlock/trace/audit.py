@@ -130,6 +130,9 @@ class Audit:
             leases.network(kind, event)
         elif kind == "timer" and "resize" in event:
             leases.monitor.resizes.add(self.trace.whole(event, "resize"))
+        elif kind == "timer" and "lends" in event:
+            node = self.trace.whole(event, "node")
+            leases.monitor.lends_under(self.now, node, leases.fence(event))
 
     def cause(self, kind: str, event: dict[str, Any]) -> None:
         node = self.trace.whole(event, "node")

@@ -20,6 +20,7 @@ from meshlock.algorithms.interface import (
     Message,
     Node,
 )
+from meshlock.algorithms.recovery.records import fence_number
 from meshlock.live.machine import clock
 from meshlock.live.machine.error_text import error_text
 from meshlock.live.machine.logs import log_event
@@ -114,8 +115,9 @@ class Recording:
         self, pool: Pool, configuration: PoolConfiguration, algorithm: Algorithm, core: Node
     ) -> None:
         """A pool with members outlives its nodes, so a life is added to those before it. Only
-        clients and links are written of, not the token and its messages: who may be inside is
-        judged by leases and fences, who goes first by who has asked and can be reached."""
+        clients and links are written of, and grants to clients of other nodes, not the token and
+        its messages: who may be inside is judged by leases and fences, who goes first by who has
+        asked and can be reached."""
         recovery: dict[str, Any] | None = None
         holder = core.me if core.tokens() > 0 or core.free_permits() > 0 else NIL
         if pool.members is not None:
@@ -169,16 +171,20 @@ class Recording:
         self, members: Members, event: str, cause: dict[str, Any], effects: list[Effect]
     ) -> None:
         me = members.node.me
-        outcomes = [effect for effect in effects if isinstance(effect, Enter | Lost)]
+        outcomes = [effect for effect in effects if is_told(effect)]
         if event in CLIENTS or event in ("link-up", "link-down"):
             self.leased(event, me, **cause)
         elif outcomes:
             self.leased("timer", me)
         for effect in outcomes:
-            client = effect.client
             if isinstance(effect, Lost):
-                self.leased("lease-lost", me, client=client)
-            else:
+                self.leased("lease-lost", me, client=effect.client)
+            elif isinstance(effect, Message):
+                assert effect.seal is not None and effect.seal.lent is not None
+                fence = fence_number(effect.seal.lent.fence)
+                self.leased("timer", me, lends=effect.lends(), fence=fence)
+            elif isinstance(effect, Enter):
+                client = effect.client
                 until = self.until[client] = members.until(client)
                 more: dict[str, Any] = self.writer.other(effect.permits)
                 if effect.slots:
@@ -212,3 +218,8 @@ class Recording:
                 self.file.flush()
             except OSError as error:
                 self.give_up(error)
+
+
+def is_told(effect: Effect) -> bool:
+    """What a client is told, or a grant that is made to one of another node."""
+    return isinstance(effect, Enter | Lost) or (isinstance(effect, Message) and effect.lends() > 0)
