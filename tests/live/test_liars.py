@@ -19,6 +19,7 @@ import virtual
 from strangers import Stranger, content, lines
 
 from meshlock import Node, Refused
+from meshlock.algorithms import direct
 from meshlock.algorithms.interface import Message
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import (
@@ -29,12 +30,14 @@ from meshlock.algorithms.recovery.messages import (
     Higher,
     Ledger,
     Propose,
+    Received,
     Refuse,
     Renew,
     Return,
     Suggest,
 )
 from meshlock.algorithms.recovery.records import (
+    ANY_BOOT,
     GRANTS,
     Entry,
     Epoch,
@@ -48,6 +51,7 @@ from meshlock.live.links import link_map
 from meshlock.live.links.frames import Carry, Content, Envelope, Frame, Links, Routed, sealed
 from meshlock.live.links.mesh import STORED_OF_EACH
 from meshlock.live.links.security import Security, by_certificate, by_secret
+from meshlock.live.machine import labels
 from meshlock.live.pools.grants import Grant
 from meshlock.live.pools.peers import CONFIGURATION, News
 from meshlock.live.pools.pool import PULL
@@ -399,12 +403,12 @@ LIES = {
     ),
     "a ledger": Lie(lambda w: Ledger(0, begun(w), w.m.boot, 0)),
     "the ledger of a member": Lie(lambda w: Ledger(0, begun(w, "b"), w.m.boot, 0)),
-    "a copy of a ledger": Lie(lambda w: Copy(0, begun(w), None, GRANTS, 0), False),
+    "a copy of a ledger": Lie(lambda w: Copy(0, begun(w), None, GRANTS, 0, 0, 0), False),
     "a copy of the ledger of a member": Lie(
-        lambda w: Copy(0, begun(w, "b"), None, GRANTS, 0), False
+        lambda w: Copy(0, begun(w, "b"), None, GRANTS, 0, 0, 0), False
     ),
     "another beginning": Lie(
-        lambda w: Copy(0, begun(w)._replace(epoch=w.layer(w.m).adopted), None, GRANTS, 0)
+        lambda w: Copy(0, begun(w)._replace(epoch=w.layer(w.m).adopted), None, GRANTS, 0, 0, 0)
     ),
     "another configuration": Lie(lambda w: Refuse(0, config(w)._replace(lease=7))),
     "the restart of a member": Lie(lambda w: AskLedger(0, w.number("a"), 77, GRANTS)),
@@ -659,12 +663,14 @@ def test_a_token_that_cannot_be_is_not_taken(certificates: Path) -> None:
 @pytest.mark.parametrize("algorithm", ["jiang", "direct"])
 @pytest.mark.parametrize("how", ["granted", "kept", "lapsing"])
 def test_it_cannot_release_what_others_hold(how: str, algorithm: str, certificates: Path) -> None:
-    """Two of three permits are out, and the token is with c; m says that they come back."""
+    """Two of three permits are out, and the token is with another honest node; m says that they
+    come back."""
 
     async def story(network: virtual.Network) -> None:
         async with world(certificates, algorithm=algorithm, permits=3) as w:
             a, b, c = w.honest
-            grant = await a.pools["docks"].acquire(2, timeout=LIMIT)
+            async with c.pools["docks"].acquire(timeout=LIMIT):
+                grant = await a.pools["docks"].acquire(2, timeout=LIMIT)
             before = w.layer(b).adopted
             if how == "kept":
                 propose(b)
@@ -677,20 +683,21 @@ def test_it_cannot_release_what_others_hold(how: str, algorithm: str, certificat
                 await eventually(lambda: all(w.layer(one).adopted > before for one in w.honest))
             async with c.pools["docks"].acquire(timeout=LIMIT):
                 pass
-            await asyncio.sleep(0)  # until it is released
-            layer, docks = w.layer(c), w.m.pools["docks"]
+            await eventually(lambda: len(ledger(w)) == 1)
+            [at] = [one for one in (b, c) if w.layer(one).token is not None]
+            layer, docks = w.layer(at), w.m.pools["docks"]
             assert layer.token is not None and layer.inner is not None
             [entry] = layer.token.ledger
             assert entry.lapsing == (how == "lapsing")
-            refusals, free = refused(c), layer.token.free
-            fields = (layer.inner.altitude(), 9, 2) if algorithm == "jiang" else (2, 9, 9)
+            refusals, free = refused(at), layer.token.free
+            fields = (layer.inner.altitude(), 9, 2) if algorithm == "jiang" else (2,)
             for proofs in ((), (bytes(16),), (b"",)):
-                sealed = (layer.adopted, c.boot, None, 0, ((entry.fence, 2),), proofs)
+                sealed = (layer.adopted, at.boot, None, 0, ((entry.fence, 2),), None, proofs)
                 payload = msgspec.msgpack.encode((sealed, *fields))
                 what = Content("docks", docks.identity, "RELEASE", payload)
-                docks.mesh.send("c", what, custody=algorithm == "direct")
-                docks.mesh.flush()
-            await eventually(lambda: refused(c) == refusals + 3)
+                w.m.mesh.router.send(at.name, what)
+                w.m.mesh.flush()
+            await eventually(lambda: refused(at) == refusals + 3)
             assert layer.token.free == free == 1
             if how != "lapsing":
                 with pytest.raises(TimeoutError):
@@ -698,6 +705,208 @@ def test_it_cannot_release_what_others_hold(how: str, algorithm: str, certificat
                 assert grant.held
                 grant.release()
             await w.serves()
+
+    virtual.run(story)
+
+
+def ledger(w: World) -> tuple[Entry, ...]:
+    """Of the token, if an honest node has it."""
+    tokens = [w.layer(node).token for node in w.honest]
+    return next((token.ledger for token in tokens if token is not None), ())
+
+
+# -- grants to clients of other nodes -----------------------------------------------------------
+
+
+@asynccontextmanager
+async def lent(certificates: Path) -> AsyncIterator[tuple[World, Grant, Fence]]:
+    """Of three permits c holds one, so the token stays with it, and a client of a another one."""
+    async with world(certificates, algorithm="direct", permits=3) as w:
+        a, _, c = w.honest
+        async with c.pools["docks"].acquire(timeout=LIMIT):
+            grant = await a.pools["docks"].acquire(timeout=LIMIT, label="of a")
+            assert w.layer(c).token is not None
+            [fence] = w.layer(a).grants
+            yield w, grant, fence
+            grant.release()
+        await w.serves()
+
+
+def grant_of(w: World, **other: Any) -> tuple[Message, Seal]:
+    """A GRANT as m would make it to a, if it had the token."""
+    a, mine = w.honest[0], w.layer(w.m)
+    about: dict[str, Any] = {
+        "hop": w.layer(a).holder_hop + 1,
+        "count": 2,
+        "grants": 50,
+        "left": 10**6,
+        "node": w.number("a"),
+        "permits": 2,
+        "slots": (),
+        "number": 50,
+        "epoch": mine.adopted,
+        "state": None,
+        "returned": (),
+        **other,
+    }
+    fence = Fence(about["epoch"], about["number"])
+    entry = Entry(about["node"], fence, about["permits"], False, about["slots"], "")
+    message = direct.Grant(0, 1, about["count"], about["grants"], about["hop"])
+    seal = Seal(mine.adopted, ANY_BOOT, about["state"], about["left"], about["returned"], entry)
+    seal.proofs = tuple([b""] * len(about["returned"]))
+    return message, seal
+
+
+def says_to_a(w: World, message: Message, seal: Seal | None) -> None:
+    docks = w.m.pools["docks"]
+    message.seal = seal
+    payload = docks.shapes[message.kind].pack(message)
+    since = w.m.mesh.clock()
+    what = Content("docks", docks.identity, message.kind, payload, since)
+    w.m.mesh.router.send("a", what)
+    w.m.mesh.flush()
+
+
+GRANTED: dict[str, tuple[str, Callable[[World], dict[str, Any]]]] = {
+    "where the token is not": (
+        "its sender does not have the token",
+        lambda w: {"hop": w.layer(w.honest[0]).holder_hop},
+    ),
+    "where it was": ("its sender does not have the token", lambda w: {"hop": 0}),
+    "more than there are": (
+        "it grants more permits than the pool has",
+        lambda w: {"count": 3, "permits": 3},
+    ),
+    "other than its seal": ("its grant is not the one", lambda w: {"permits": 1}),
+    "none": ("its grant is not the one", lambda w: {"count": 0, "permits": 0}),
+    "to somebody else": ("its grant is for another node", lambda w: {"node": w.number("b")}),
+    "of another epoch": ("or of another epoch", lambda w: {"epoch": w.ahead()}),
+    "for ever": ("its lease is longer than those of the pool", lambda w: {"left": 2**60}),
+    "with names": ("it grants permits of wrong names", lambda w: {"slots": (0,)}),
+    "after too many": ("it counts what cannot have been", lambda w: {"grants": 2**53 - 1}),
+    "too far from here": ("it counts what cannot have been", lambda w: {"hop": 2**53 - 1}),
+    "and returns": (
+        "it has more in its seal than a grant",
+        lambda w: {"returned": ((Fence(w.layer(w.m).adopted, 7), 1),)},
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", GRANTED)
+def test_a_grant_that_cannot_be_is_refused(
+    lie: str, certificates: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A client of a waits for so many, so that anything might let it in."""
+
+    async def story(network: virtual.Network) -> None:
+        async with lent(certificates) as (w, grant, fence):
+            a = w.honest[0]
+            wish = asyncio.ensure_future(a.pools["docks"].acquire(2, timeout=LIMIT).__aenter__())
+            await a_while(0.1)
+            before, epoch = refused(a), w.layer(a).adopted
+            if lie == "where it was":
+                assert w.layer(a).holder_hop > 0
+            says_to_a(w, *grant_of(w, **GRANTED[lie][1](w)))
+            await eventually(lambda: refused(a) == before + 1)
+            assert list(w.layer(a).grants) == [fence] and grant.held and not wish.done()
+            assert not w.layer(a).missed and w.layer(a).adopted == epoch
+            grant.release()
+            (await wish).release()
+
+    virtual.run(story)
+    assert GRANTED[lie][0] in lines(caplog)
+
+
+def test_no_other_message_brings_a_grant(certificates: Path) -> None:
+    """Nor does one bring none."""
+
+    async def story(network: virtual.Network) -> None:
+        async with lent(certificates) as (w, grant, fence):
+            a, refusals = w.honest[0], refused(w.honest[0])
+            message, seal = grant_of(w)
+            request = direct.Request(0, w.number("m"), 1, 1, 0, 0, 1, False)
+            says_to_a(w, request, seal)
+            assert seal.lent is not None
+            seal.lent = seal.lent._replace(permits=0)
+            says_to_a(w, request, seal)
+            says_to_a(w, message, Seal(seal.epoch, ANY_BOOT))
+            await eventually(lambda: refused(a) == refusals + 3)
+            assert list(w.layer(a).grants) == [fence] and grant.held
+
+    virtual.run(story)
+
+
+def test_grants_that_came_too_late_are_no_reason_for_ever_new_epochs(certificates: Path) -> None:
+    async def story(network: virtual.Network) -> None:
+        async with world(certificates, algorithm="direct", permits=3) as w:
+            a = w.honest[0]
+            before, began = w.layer(a).adopted.counter, w.m.mesh.time()
+            while w.m.mesh.time() - began < 4 * LEASE:
+                says_to_a(w, *grant_of(w, left=0, epoch=w.layer(w.m).adopted))
+                await a_while(0.1)
+            assert w.layer(a).adopted.counter <= before + 2
+            await w.serves()
+
+    virtual.run(story)
+
+
+def acknowledged(what: str, w: World, fence: Fence) -> Received:
+    epoch, note = w.layer(w.m).adopted, labels.note(3, "m was here")
+    received = {
+        "of another node": ((fence, note),),
+        "too many": tuple([(Fence(epoch, 50 + one), note) for one in range(10)]),
+        "with a commitment": ((Fence(epoch, 50), labels.committed(note, "1.abcd")),),
+        "with no label": ((Fence(epoch, 50), ""),),
+        "with a huge client": ((Fence(epoch, 50), f"{10**60} 1 - x"),),
+        "with a line of its own": ((Fence(epoch, 50), labels.note(3, "m\x1b[2J\nwas here")),),
+    }[what]
+    return Received(0, epoch, received)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        *("of another node", "too many", "with a commitment", "with no label"),
+        *("with a huge client", "with a line of its own"),
+    ],
+)
+def test_who_acknowledges_speaks_of_its_own_grants_and_shortly(
+    what: str, certificates: Path
+) -> None:
+    async def story(network: virtual.Network) -> None:
+        async with lent(certificates) as (w, grant, fence):
+            c = w.honest[2]
+            await eventually(lambda: not w.layer(c).lent)
+            before, refusals = ledger(w), refused(c)
+            w.layer(c).lent[fence] = w.layer(c).now  # as if it were under way
+            w.tells(acknowledged(what, w, fence))
+            await eventually(lambda: refused(c) == refusals + 1)
+            assert ledger(w) == before and fence in w.layer(c).lent
+            assert [labels.read(one.label)[2] for one in before if one.fence == fence] == ["of a"]
+            del w.layer(c).lent[fence]
+
+    virtual.run(story)
+
+
+def test_what_it_says_of_its_own_grant_does_not_keep_others_from_theirs(
+    certificates: Path,
+) -> None:
+    """m holds a permit that c granted, names it anew, and again; then it comes back."""
+
+    async def story(network: virtual.Network) -> None:
+        async with lent(certificates) as (w, grant, fence):
+            c = w.honest[2]
+            mine = await w.m.pools["docks"].acquire(timeout=LIMIT, label="of m")
+            [own] = w.layer(w.m).grants
+            refusals = w.refused()
+            w.tells(Received(0, w.layer(w.m).adopted, ((own, labels.note(3, "changed")),)))
+            await eventually(lambda: any("changed" in one.label for one in ledger(w)))
+            assert {one.fence for one in ledger(w)} > {own, fence}
+            mine.release()
+            await eventually(lambda: own not in {one.fence for one in ledger(w)})
+            grant.release()
+            await eventually(lambda: fence not in {one.fence for one in ledger(w)})
+            assert w.layer(c).adopted.counter <= w.epoch + 2 and w.refused() == refusals
 
     virtual.run(story)
 
@@ -824,29 +1033,48 @@ def test_floods_are_bounded_in_bytes(
 
 
 def test_what_comes_before_its_epoch_is_bounded_in_bytes(certificates: Path) -> None:
+    """Only what is good at any time waits for it."""
+
     async def story(network: virtual.Network) -> None:
-        async with world(certificates, algorithm="naimi-trehel") as w:
-            docks = w.m.pools["docks"]
-            label = "x" * 128
-            state = TokenState(
-                w.ahead(),
-                1,
-                0,
-                tuple(Entry(5, Fence(w.ahead(), one), 1, False, (), label) for one in range(500)),
-                0,
-            )
-            token = next(one for one in docks.shapes.values() if one.sealed and one.name == "TOKEN")
-            sealed = [(*w.ahead(),), w.honest[0].boot, state, 9, (), ()]
-            fields = [0] * len(token.names)
-            payload = msgspec.msgpack.encode((sealed, *fields))
+        async with world(certificates, algorithm="naimi-trehel", permits=1) as w:
+            a, docks = w.honest[0], w.m.pools["docks"]
+            request = next(one for one in docks.shapes.values() if one.name == "REQUEST")
+            sealed = [(*w.ahead(),), a.boot, None, 0, (), None, tuple([bytes(16)] * 5000)]
+            payload = msgspec.msgpack.encode((sealed, *[0] * len(request.names)))
             for _ in range(100):
-                what = Content("docks", docks.identity, "TOKEN", payload, w.m.mesh.clock())
+                what = Content("docks", docks.identity, "REQUEST", payload)
                 w.m.mesh.router.send("a", what)
                 w.m.mesh.flush()
-            await eventually(lambda: refused(w.honest[0]) > 0)
-            stored = w.honest[0].mesh.stored
+            await eventually(lambda: refused(a) > 0)
+            stored = a.mesh.stored
             assert 0 < stored.total <= STORED_OF_EACH
-            assert len(payload) * len(w.layer(w.honest[0]).early) <= STORED_OF_EACH
+            assert len(payload) * len(w.layer(a).early) <= STORED_OF_EACH
+            await w.serves()
+
+    virtual.run(story)
+
+
+def test_tokens_before_their_epoch_are_not_kept(certificates: Path) -> None:
+    async def story(network: virtual.Network) -> None:
+        async with world(certificates, algorithm="naimi-trehel") as w:
+            a, docks = w.honest[0], w.m.pools["docks"]
+            state = TokenState(w.ahead(), 1, 1, (), 0)
+            token = next(one for one in docks.shapes.values() if one.name == "TOKEN")
+            sealed = [(*w.ahead(),), a.boot, state, 9, (), None, ()]
+            payload = msgspec.msgpack.encode((sealed, *[0] * len(token.names)))
+            asked: list[AskLedger] = []
+            receive_ask = w.layer(w.m).receive_ask
+
+            def hears(ask: AskLedger) -> None:
+                asked.append(ask)
+                receive_ask(ask)
+
+            w.layer(w.m).receive_ask = hears  # type: ignore[method-assign]
+            what = Content("docks", docks.identity, "TOKEN", payload, w.m.mesh.clock())
+            w.m.mesh.router.send("a", what)
+            w.m.mesh.flush()
+            await eventually(lambda: len(asked) > 0)
+            assert w.layer(a).early == [] and a.mesh.stored.total == 0
             await w.serves()
 
     virtual.run(story)
@@ -861,7 +1089,7 @@ def test_fences_and_farewells_that_never_were_take_no_room(certificates: Path) -
                 returns = tuple((Fence(w.ahead(by=7), number * 100 + one), 1) for one in range(100))
                 seal = Seal(layer.adopted, a.boot, None, 0, returns)
                 kind = next(one for one in docks.shapes.values() if one.name == "RELEASE")
-                sealed = (seal.epoch, seal.boot, None, 0, returns, ())
+                sealed = (seal.epoch, seal.boot, None, 0, returns, None, ())
                 payload = msgspec.msgpack.encode((sealed, *[1] * len(kind.names)))
                 docks.mesh.send("a", Content("docks", docks.identity, "RELEASE", payload))
                 docks.say("a", PULL)

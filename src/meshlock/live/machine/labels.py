@@ -52,6 +52,9 @@ def fitting(label: str) -> str:
 
 NONE_YET = "-"
 
+DIGITS = 16
+"""Of a number in a note."""
+
 
 def note(client: int, label: str) -> str:
     """Of a grant that is made now; its commitment follows when the token leaves."""
@@ -65,6 +68,14 @@ def read(note: str) -> tuple[int, int, str]:
         return int(client), int(since), label
     except ValueError:
         return 0, 0, note
+
+
+def is_uncommitted(note: str) -> bool:
+    """Is it as :func:`note` writes it?"""
+    words = note.split(" ", 3)
+    if len(words) != 4 or words[2] != NONE_YET or words[3] != fitting(words[3]):
+        return False
+    return all(one.isascii() and one.isdecimal() and len(one) <= DIGITS for one in words[:2])
 
 
 def commitment(note: str) -> str:

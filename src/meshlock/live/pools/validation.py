@@ -15,6 +15,10 @@ from members.
 which epochs there were. A token that is claimed twice, or whose ledger does not name what others
 hold, is not found: then it is waited for a lease.
 
+*Grants* to clients of this node are believed of whoever may have the token, as far as they can be:
+for this node, of permits that there are, for a lease. Of its own grants a node says who has them,
+and nothing by which others could return them.
+
 What members, and whoever has the token, can do all the same is said in docs/operate/trust.md.
 """
 
@@ -33,6 +37,7 @@ from meshlock.algorithms.recovery.messages import (
     Ledger,
     Promise,
     Propose,
+    Received,
     Refuse,
     Renew,
     Return,
@@ -40,6 +45,7 @@ from meshlock.algorithms.recovery.messages import (
 )
 from meshlock.algorithms.recovery.records import (
     GRANTS,
+    MOST_GRANTS,
     NO_EPOCH,
     Entry,
     Epoch,
@@ -47,6 +53,7 @@ from meshlock.algorithms.recovery.records import (
     Seal,
     TokenState,
 )
+from meshlock.live.machine.labels import is_uncommitted
 from meshlock.live.machine.limits import EPOCH_AHEAD, MOST_NODES
 from meshlock.live.pools.pool_configuration import ERA
 
@@ -59,6 +66,15 @@ Value = TypeVar("Value")
 
 SUGGESTS_AGAIN = 4
 """Leases, until somebody who is no member may ask for one more epoch."""
+
+MOST_HOPS = 2**28
+"""Of one epoch, which makes fewer grants."""
+
+COUNTED = 2 * MOST_GRANTS
+"""Grants of one epoch, with those that stand in for what was kept from the one before."""
+
+MOST_NUMBER = 2**52
+"""Of a request; whoever comes late begins above."""
 
 
 class Validation:
@@ -85,7 +101,7 @@ class Validation:
         if why:
             self.mesh.refusals.note(sender, f"a {message.kind} of {self.pool.name}: {why}")
             return False
-        return seal is not None or self.is_of_use(message)
+        return self.is_of_use(message) if seal is None else self.is_in_time(message.sender, seal)
 
     # -- what recovery says --------------------------------------------------------------------
 
@@ -108,6 +124,8 @@ class Validation:
                 return "its epoch is too far ahead"
             if message.first.epoch == node.adopted and message.first != node.first:
                 return "it contradicts the first ledger of its epoch"
+            if message.hop >= MOST_HOPS or message.number >= MOST_NUMBER:
+                return "it counts what cannot have been"
         elif isinstance(message, Higher):
             if self.is_beyond(message.epoch):
                 return "its epoch is too far ahead"
@@ -118,6 +136,8 @@ class Validation:
                 return "it returns permits that this node holds"
             if self.owner(message) not in (None, sender) and message.hop == GRANTS:
                 return "it returns permits that other nodes hold"
+        elif isinstance(message, Received):
+            return self.doubts_received(sender, message)
         elif isinstance(message, AskLedger) and message.node != sender:
             if not self.lives(message.node, message.boot):
                 return "it asks on behalf of a past boot"
@@ -296,9 +316,11 @@ class Validation:
     # -- messages of the algorithm inside ------------------------------------------------------
 
     def doubts_seal(self, sender: str, message: Message, seal: Seal, size: int) -> str:
-        node, state, lent = self.node, seal.state, seal.lent
-        if (lent.permits if lent is not None else 0) != message.lends():
-            return "its grant is not the one that its seal speaks of"
+        node, state = self.node, seal.state
+        if seal.is_timed() and seal.left > node.terms.lease:
+            return "its lease is longer than those of the pool"
+        if seal.lent is not None or message.lends() > 0:
+            return self.doubts_grant(message, seal)
         if len(seal.returned) > 0:
             most = self.most_out()
             if len(seal.returned) > most or len(node.pending) + len(seal.returned) > 2 * most:
@@ -315,6 +337,74 @@ class Validation:
         if node.fixed and early and not seal.is_timed() and node.is_addressed(seal):
             return self.store(sender, seal, size)
         return ""
+
+    # -- grants to clients of other nodes ------------------------------------------------------
+
+    def doubts_grant(self, message: Message, seal: Seal) -> str:
+        """Whether its sender granted it nobody here can tell."""
+        node, lent = self.node, seal.lent
+        if lent is None or lent.permits != message.lends() or lent.permits == 0:
+            return "its grant is not the one that its seal speaks of"
+        if seal.state is not None or len(seal.returned) > 0:
+            return "it has more in its seal than a grant"
+        if lent.node != node.me or lent.lapsing or lent.fence.epoch != seal.epoch:
+            return "its grant is for another node, or of another epoch"
+        if seal.epoch != node.adopted or node.inner is None:
+            return ""  # it is not looked at
+        if getattr(message, "hop", 0) >= MOST_HOPS or getattr(message, "grants", 0) > COUNTED:
+            return "it counts what cannot have been"
+        if self.is_elsewhere(message):
+            return "its sender does not have the token"
+        held = [grant for grant in node.grants.values() if grant.epoch == node.adopted]
+        if sum([grant.permits for grant in held]) + lent.permits > self.most_out():
+            return "it grants more permits than the pool has"
+        if self.has_wrong_slots(lent, {slot for grant in held for slot in grant.slots}):
+            return "it grants permits of wrong names"
+        return ""
+
+    def is_elsewhere(self, message: Message) -> bool:
+        """Is the token here, or with somebody else, at the same hop or since? It does not move
+        while a grant is out. That it has moved since we heard of it may be true or not."""
+        node = self.node
+        if node.inner is not None and node.inner.tokens() > 0:
+            return True
+        hop, known = getattr(message, "hop", None), node.holder_hop
+        if hop is None:
+            return False
+        return bool(hop < known or (hop == known and message.sender != node.holder))
+
+    def has_wrong_slots(self, lent: Entry, held: set[int]) -> bool:
+        node = self.node
+        if not node.terms.slots:
+            return len(lent.slots) > 0
+        slots, config = set(lent.slots), node.config
+        there = config.slots if len(config.slots) > 0 else range(config.permits)
+        one_each = len(slots) == len(lent.slots) == lent.permits
+        return not one_each or not slots.issubset(there) or not slots.isdisjoint(held)
+
+    def is_in_time(self, sender: int, seal: Seal) -> bool:
+        """A grant that comes after the end of its lease is a reason to propose; who is no member
+        may give one now and then."""
+        node = self.node
+        if seal.lent is None or node.arrives_until(seal) > node.now:
+            return True
+        return sender in node.members or self.may_ask(sender)
+
+    def doubts_received(self, sender: int, message: Received) -> str:
+        node = self.node
+        if message.epoch != node.adopted:
+            return ""  # it is not looked at
+        if len(message.received) > self.most_out():
+            return "it acknowledges more grants than there are permits"
+        if not all(is_uncommitted(label) for _, label in message.received):
+            return "what it says of a grant is unreadable"
+        ledger = node.token.ledger if node.token is not None else ()
+        others = {entry.fence for entry in ledger if entry.node != sender}
+        if any(fence in others for fence, _ in message.received):
+            return "it acknowledges grants of other nodes"
+        return ""
+
+    # -- permits that come back ----------------------------------------------------------------
 
     def is_unnamed(self, state: TokenState) -> bool:
         """Do we hold anything that this token's ledger does not say we do?"""
