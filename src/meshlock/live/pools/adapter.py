@@ -74,6 +74,7 @@ class Adapter:
         self.again: list[Waiter] = []  # granted too late to be told
         self.released: list[int] = []  # by clients, and not yet by the algorithm
         self.measures = Measures()
+        self.heard = False  # of others, since a client here gave way to them
 
     # -- clients and the algorithm -----------------------------------------------------
 
@@ -330,6 +331,7 @@ class Adapter:
                 raise BadFrame(f"a {frame.kind} with permits under a lease, without its age")
             seal.travelled = int(self.mesh.age(frame.stamp) * (1 + 2 * DRIFT)) // 1000 + 1
         self.measures.received += 1
+        self.heard = True
         validation = members.validation if members is not None and self.is_checked(seal) else None
         if validation is not None and not validation.admits(sender, message, len(payload)):
             self.carry_out("timer", NOTHING)  # it may have led to a question

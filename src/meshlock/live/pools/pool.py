@@ -129,7 +129,8 @@ class Pool(Adapter, AnyPool):
                 waiter = request.waiter = self.new_waiter(want, priority, name)
                 grant = self.ask(waiter)
                 if grant is not None:
-                    if waiter.number % BREATH == 0:
+                    if self.heard or waiter.number % BREATH == 0:
+                        self.heard = False
                         await asyncio.sleep(0)
                     return grant
                 if timeout is None:
@@ -661,11 +662,13 @@ class Pool(Adapter, AnyPool):
             return
         try:
             async with asyncio.timeout(FAREWELL):
-                asked = False
+                asked = 0
                 while self.members.needed() if self.members is not None else core.tokens():
-                    if core.tokens() and not asked:  # it may come once more, from one that leaves
+                    if core.tokens() and asked == 0:  # it may come once more, from one that leaves
                         self.say(heir, PULL)
-                    asked = core.tokens() > 0
+                    if self.members is not None and asked % 10 == 0:
+                        self.members.surrender()
+                    asked = asked + 1 if core.tokens() else 0
                     if heir in self.peers.leaving or self.mesh.link_map.left(heir):
                         return
                     await asyncio.sleep(self.mesh.heartbeat / 10)
