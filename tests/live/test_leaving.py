@@ -123,6 +123,79 @@ def test_every_pool_has_its_own_time(caplog: pytest.LogCaptureFixture) -> None:
     virtual.run(story)
 
 
+async def four(members: list[str]) -> list[Node]:
+    """a to d, all linked, with three permits; a holds one, so the token stays there, and a client
+    of b another one."""
+    nodes: list[Node] = []
+    for name in (*NAMES, "d"):
+        nodes.append(Node(name, peers=[one.address for one in nodes]))
+        await nodes[-1].start()
+        nodes[-1].pool("docks", 3, members=members, lease=LEASE)
+    await eventually(lambda: all(len(node.mesh.linked) == 3 for node in nodes))
+    for node in reversed(nodes):
+        async with node.pools["docks"].acquire(3, timeout=LIMIT):
+            pass
+    return nodes
+
+
+LEASE = 10.0
+"""Longer than anybody takes to leave."""
+
+
+@pytest.mark.parametrize("members", ["abc", "bcd"])
+@pytest.mark.parametrize("inside", [False, True])
+def test_who_leaves_with_the_token_leaves_others_their_grants(
+    inside: bool, members: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The token of direct does not move while permits are out: another member takes it over."""
+
+    async def story(_: Network) -> None:
+        nodes = await four(list(members))
+        a, b, c, d = [node.pools["docks"] for node in nodes]
+        own = await a.acquire(timeout=LIMIT)
+        grant = await b.acquire(timeout=LIMIT)
+        assert a.describe()["token_here"]
+        if not inside:
+            own.release()
+        leaving = asyncio.ensure_future(nodes[0].close())
+        began = clock.seconds()
+        async with d.acquire(1 if inside else 2, timeout=LIMIT):
+            assert clock.seconds() - began < SOON and grant.held
+        await leaving
+        assert clock.seconds() - began < (3.0 if inside else 0.0) + SOON
+        assert grant.held and not grant.lost
+        grant.release()
+        async with c.acquire(3, timeout=LIMIT):  # what a held lapses
+            assert clock.seconds() - began < (2 * LEASE if inside else SOON)
+        await asyncio.gather(*[node.close() for node in nodes[1:]])
+
+    virtual.run(story)
+    assert complaints(caplog) == []
+
+
+@pytest.mark.parametrize("lease", [2.0, LEASE])
+def test_who_leaves_with_a_grant_of_another_node_returns_it(
+    lease: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When the lease ends that its client knows of; if that is too long, it lapses."""
+
+    async def story(_: Network) -> None:
+        nodes = await three(None)
+        pools = [node.pool("berths", 3, members=NAMES, lease=lease) for node in nodes]
+        async with pools[0].acquire(timeout=LIMIT):
+            grant = await pools[1].acquire(timeout=LIMIT)
+            assert pools[0].describe()["token_here"]
+            began = clock.seconds()
+            await nodes[1].close()
+            assert grant.lost and clock.seconds() - began < 3.0 + SOON
+        async with pools[2].acquire(3, timeout=LIMIT):
+            assert clock.seconds() - began < 2 * lease + 3.0
+        await asyncio.gather(nodes[0].close(), nodes[2].close())
+
+    virtual.run(story)
+    assert complaints(caplog) == []
+
+
 def test_an_agent_ends_while_programs_wait_and_tells_them(tmp_path: Path) -> None:
     place = str(tmp_path / "socket")
     program = [sys.executable, "-m", "meshlock"]

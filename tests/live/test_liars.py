@@ -874,7 +874,7 @@ def test_who_acknowledges_speaks_of_its_own_grants_and_shortly(
     what: str, certificates: Path
 ) -> None:
     async def story(network: virtual.Network) -> None:
-        async with lent(certificates) as (w, grant, fence):
+        async with lent(certificates) as (w, _, fence):
             c = w.honest[2]
             await eventually(lambda: not w.layer(c).lent)
             before, refusals = ledger(w), refused(c)

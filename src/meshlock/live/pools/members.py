@@ -13,8 +13,9 @@ from random import random
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from meshlock.algorithms.interface import NIL, Algorithm, Conflict, Keep
+from meshlock.algorithms.interface import NIL, Algorithm, Conflict, Keep, Message
 from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.recovery.messages import Suggest
 from meshlock.algorithms.recovery.records import NO_EPOCH, Change, majority
 from meshlock.algorithms.recovery.state import Rules, Terms
 from meshlock.errors import Refused
@@ -46,6 +47,7 @@ class Members:
         self.clock = 0  # of the mesh, when the node was called last
         self.disk = Disk(self, promises)
         self.closed = False
+        self.lends = any(kind.lends is not Message.lends for kind in algorithm.kinds)
         self.quorum_at = self.mesh.time()  # when there was one last, or our life began
         members = tuple([pool.meet(name) for name in configuration.members])
         self.terms = Terms(
@@ -300,6 +302,20 @@ class Members:
         node = self.node
         held = node.token or node.unaccepted or node.grants or node.returning
         return bool(held or node.receipts or node.struck or self.disk.waiting)
+
+    def surrender(self) -> None:
+        """We leave, and the token here does not move while permits are out: have another member
+        begin an epoch, which takes it over with all grants."""
+        node, token = self.node, self.node.token
+        if token is None or len(token.ledger) == 0 or not self.lends or node.config.permits == 1:
+            return
+        leaving = self.pool.peers.leaving
+        for member in node.members:
+            stays = member not in node.unreachable and self.name(member) not in leaving
+            if member != node.me and stays:
+                node.send(Suggest(member, node.promised, token.hop, True))
+        self.pool.carry_out("timer", {})
+        self.mesh.flush()
 
     def has_token(self) -> bool:
         return self.node.token is not None
