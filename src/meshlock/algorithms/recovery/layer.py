@@ -365,7 +365,7 @@ class Layer(Quorum):
                 else:
                     self.out.append(effect)
             elif isinstance(effect, Enter) and self.is_awaited(effect.client):
-                if self.arrived is not None:
+                if self.is_lent(effect.client):
                     left += self.let_in_lent(effect.client)
                 elif len(withheld) > 0 or not self.may_let_in(effect.client):
                     withheld.append(effect)
@@ -477,6 +477,13 @@ class Layer(Quorum):
             taken.sort()
             del taken[0]
         return True
+
+    def is_lent(self, client: int) -> bool:
+        """Is this step about a grant of what that client wants, and for nobody else yet?"""
+        if self.arrived is None:
+            return False
+        entry, _ = self.arrived
+        return self.pending.get(entry.fence, 0) == entry.permits == self.wants(client)
 
     def let_in_lent(self, client: int) -> list[tuple[int, Fence, int]]:
         """As if the token were here."""
