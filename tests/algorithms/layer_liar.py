@@ -1,4 +1,5 @@
-"""Algorithms that lie: they let in whom they like, send tokens to all, and permits out of nothing.
+"""Algorithms that lie: they let in whom they like, send tokens to all, and permits out of nothing,
+also as grants to clients of others.
 
 Nobody needs to be served by such an algorithm; but whatever it does, the layer keeps k permits k.
 """
@@ -34,6 +35,13 @@ class FalsePermits(Lie):
     kind: ClassVar[str] = "RELEASE"
 
 
+class FalseGrant(Lie):
+    kind: ClassVar[str] = "GRANT"
+
+    def lends(self) -> int:
+        return self.count
+
+
 class LiarNode(Node):
     """Some of what it does is right, so that lies are built upon."""
 
@@ -60,6 +68,8 @@ class LiarNode(Node):
                 self.enter(draw.choice([*self.wants, *self.held, NOBODY]))
             elif what < 0.7 * self.liar.often:
                 self.send_to_any(FalseToken, draw.choice([self.free, draw.randint(-1, 4)]))
+            elif what < 0.85 * self.liar.often:
+                self.send_to_any(FalseGrant, draw.randint(0, 3))
             else:
                 self.send_to_any(FalsePermits, draw.randint(0, 3))
 
@@ -112,6 +122,10 @@ class LiarNode(Node):
             self.free += message.count
         elif isinstance(message, FalsePermits):
             self.free += message.count
+        elif isinstance(message, FalseGrant):
+            for client in list(self.wants)[: self.random.randint(0, 2)]:
+                self.held[client] = self.wants.pop(client)
+                self.enter(client)
         self.serve()
         if self.random.random() < 0.4:
             self.lie(2)
@@ -156,15 +170,30 @@ class Liar:
     ) -> Node:
         return LiarNode(number, out, self, 2, permits, founder)
 
-    def algorithm(self, many_clients: bool, changing_links: bool) -> Algorithm:
+    def late(
+        self,
+        me: int,
+        holder: int,
+        hop: int,
+        number: int,
+        permits: int,
+        options: dict[str, str],
+        out: list[Effect],
+    ) -> Node:
+        return LiarNode(me, out, self, 2, permits, me == holder)
+
+    def algorithm(self, many_clients: bool, network: str) -> Algorithm:
+        """Among the fixed participants of an epoch, over links that change, or open to nodes that
+        come and go, whose grants may go to clients of others."""
         return Algorithm(
             "liar",
             "Lies",
             "nobody",
             "h-of-k",
             self.make,
-            (FalseToken, FalsePermits),
+            (FalseToken, FalsePermits, FalseGrant),
             many_clients=many_clients,
-            changing_links=changing_links,
+            changing_links=network == "changing",
             join=self.join,
+            late=self.late if network == "open" else None,
         )

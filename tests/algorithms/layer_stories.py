@@ -154,6 +154,9 @@ class Story:
             node.pace.change = None
         while not any(world.nodes[i].config.permits == MOST for i in world.usable()):
             check(world.now < end, "permits are not changed")
+            for node in world.nodes:
+                if not node.member:  # it has learned so since
+                    node.pace.change = None
             members = [node.me for node in world.nodes if node.member]
             self.resize(members[0], MOST)
             world.tick(end)
@@ -167,7 +170,8 @@ class Story:
     def judge_order(self) -> None:
         """What is promised of priorities: when all requests have arrived where they count, and
         then somebody leaves, nobody is let in while a higher priority waits; at least not first:
-        where every node has its own queue, the token may pass on before it is asked back.
+        where every node has its own queue, the token may pass on before it is asked back. The order
+        is that in which grants were made: some have a way to go.
 
         A hundred grants make up for one step of priority: there are never so many here."""
         world = self.world
@@ -184,7 +188,7 @@ class Story:
         world.until_quiet(LEASE)
         if any(node.promised != epoch for node in world.nodes):
             return
-        entered = world.entered[before:]
+        entered = sorted(world.entered[before:], key=lambda one: one.fence)
         for client in entered[:1] if world.terms.algorithm.changing_links else entered:
             del waiting[client.number]
             highest = max([one.priority for one in waiting.values()], default=0)

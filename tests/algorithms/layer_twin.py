@@ -18,6 +18,7 @@ class Twin:
         assert hash(state) is not None
         self.node.unreachable = set(node.unreachable)
         self.node.last_report = node.last_report
+        self.node.borrowed = dict(node.borrowed)
 
     def receive(self, message: Message) -> None:
         """The same; but an answer brings back a time of the node's own clock."""

@@ -23,7 +23,7 @@ from meshlock.algorithms.interface import (
 )
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Hello
-from meshlock.algorithms.recovery.records import FENCE_BITS, majority
+from meshlock.algorithms.recovery.records import FENCE_BITS, Entry, majority
 from meshlock.algorithms.recovery.state import Rules, Terms
 from meshlock.algorithms.registry import find, settle
 
@@ -75,6 +75,12 @@ class Client:
         self.fence = 0
 
 
+def is_timed(message: Message) -> bool:
+    """Is it a token or a grant?"""
+    seal = message.seal
+    return seal is not None and (seal.state is not None or seal.lent is not None)
+
+
 class World:
     def __init__(
         self,
@@ -94,10 +100,12 @@ class World:
         options: dict[str, str] | None = None,
         rules: Rules | None = None,
     ) -> None:
-        """With ``rules`` node 0 makes the pool, and the members choose themselves. ``loss`` and
-        ``doubles`` are of what is sent at best effort; ``blind``: how often a node is not told who
-        is unreachable; ``twins``: how often a thawed twin does what a node does."""
+        """With ``rules`` node 0 makes the pool, and the members choose themselves. ``loss`` is of
+        what is sent at best effort, ``doubles`` also of tokens and grants; ``blind``: how often a
+        node is not told who is unreachable; ``twins``: how often a thawed twin does what a node
+        does."""
         self.random = random.Random(seed)
+        self.lateness = random.Random(f"{seed} late")  # of tokens and grants
         self.size = size
         self.permits = permits
         self.sizes: dict[int, int] = {}  # how many permits an epoch has, by its number
@@ -146,7 +154,11 @@ class World:
         self.waiting: dict[int, Client] = {}
         self.held: dict[int, Client] = {}
         self.entered: list[Client] = []
-        self.fence = 0
+        self.fence = 0  # of the grant that was made last
+        self.lent: dict[int, Entry] = {}  # grants on their way to the nodes of their clients
+        self.borrowed = 0  # such that arrived, and ...
+        self.overtaken = 0  # ... of these, how many after clients of later ones had entered
+        self.again = 0  # tokens and grants that came twice, or late
         self.lost = 0
         self.sent: dict[str, int] = {}
         self.epochs: set[object] = set()
@@ -248,10 +260,16 @@ class World:
         self.waiting = {number: one for number, one in self.waiting.items() if one.node != i}
         for way in list(self.on_way):
             if i in way:
-                del self.on_way[way]
+                self.drop_way(way)
         for j in neighbours:
             self.drop_link(i, j)
             self.link_down(j, i)
+
+    def drop_way(self, way: Link) -> None:
+        """What was on it is lost; but a token, or a grant, may come late, to another life."""
+        for _, sent, message in self.on_way.pop(way):
+            if is_timed(message) and self.lateness.random() < 0.3:
+                self.fly_again(message, sent)
 
     # -- calls ------------------------------------------------------------------------------------
 
@@ -387,6 +405,7 @@ class World:
         for effect in effects:
             if isinstance(effect, Message):
                 check(effect.sender == i, "a message in somebody else's name")
+                self.lend(effect)
                 self.send(effect)
             elif isinstance(effect, Enter):
                 self.let_in(i, effect)
@@ -426,9 +445,32 @@ class World:
         client.names = tuple([names[one] for one in enter.slots])
         self.held[client.number] = client
         self.entered.append(client)
-        check(enter.fence > self.fence, "fences must grow")
-        self.fence = client.fence = enter.fence
+        client.fence = enter.fence
+        entry = self.lent.pop(enter.fence, None)
+        if entry is None:
+            self.make_grant(enter.fence)
+        else:
+            self.borrowed += 1
+            self.overtaken += enter.fence < max([one.fence for one in self.entered])
+            as_lent = (entry.node, entry.permits, entry.slots) == (i, client.want, enter.slots)
+            check(as_lent, "other permits than were sent")
         self.judge_size(enter.fence >> FENCE_BITS, enter.permits)
+
+    def make_grant(self, fence: int) -> None:
+        check(fence > self.fence, "fences must grow")
+        self.fence = fence
+
+    def lend(self, message: Message) -> None:
+        """A grant to a client of another node is made when it is sent, and may enter once."""
+        entry = message.seal.lent if message.seal is not None else None
+        if entry is not None:
+            fence = entry.fence.epoch.counter << FENCE_BITS | entry.fence.number
+            self.make_grant(fence)
+            check(entry.node == message.receiver, "a grant to another node")
+            token = self.nodes[message.sender].token  # if it was not surrendered in the same step
+            listed = token is None or entry in token.ledger
+            check(listed, "a grant leaves that is not in the ledger")
+            self.lent[fence] = entry
 
     def judge_size(self, epoch: int, permits: int) -> None:
         """An epoch has as many permits as the last one with a token had, or as somebody wanted
@@ -500,6 +542,8 @@ class World:
         elif inside and not changing:
             if self.up[b]:
                 self.on_way.setdefault((a, b), deque()).append((due, self.now, message))
+                if is_timed(message) and self.lateness.random() < self.doubles:
+                    self.fly_again(message, self.now)
         elif not isinstance(message, Hello) and self.random.random() >= self.loss:
             self.fly(message, self.now, due - self.now)
             if self.random.random() < self.doubles:
@@ -509,6 +553,11 @@ class World:
         self.serial += 1
         self.flying.append((self.now + delay, self.serial, sent, message))
         check(len(self.flying) < STORM, "messages breed")
+
+    def fly_again(self, message: Message, sent: int) -> None:
+        """Whatever the layer does with it, once is enough."""
+        self.again += 1
+        self.fly(message, sent, self.lateness.randint(1, 3 * LEASE))
 
     def next_due(self) -> int:
         """Nothing happens before, unless somebody does something."""

@@ -13,7 +13,7 @@ from layer_world import FAST, SLOW, Clock, World, Wrong
 
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.records import Config, FirstLedger
+from meshlock.algorithms.recovery.records import Config, Entry, FirstLedger, Seal
 from meshlock.algorithms.recovery.state import Proposal
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
@@ -40,6 +40,10 @@ def test_nothing_breaks_and_everybody_is_served_in_the_end(algorithm: str) -> No
     assert any(node.members != world.terms.members for world in worlds for node in world.nodes)
     assert any(world.size == len(world.terms.members) == 5 for world in worlds)
     assert not find(algorithm).priorities or sum(story.probed for story in stories) > SEEDS
+    if algorithm == "direct":  # grants to clients of other nodes, also late ones and twice
+        assert sum(world.borrowed for world in worlds) > SEEDS
+        assert sum(world.overtaken for world in worlds) > 0
+        assert sum(world.again for world in worlds) > 0
 
 
 @pytest.mark.parametrize("algorithm", ("jiang", "naimi-trehel"))
@@ -53,6 +57,18 @@ def test_a_mistake_is_found_in_some_world(algorithm: str) -> None:
     with pytest.raises(Wrong, match=r"permits in use|tokens at|not in the ledger"):
         for seed in range(5 * SEEDS):
             Story(algorithm, seed, DoesNotWait).tell()
+
+
+def test_a_grant_that_counts_twice_is_found_in_some_world() -> None:
+    class TakesAGrantTwice(Layer):
+        def is_lent_to_us(self, seal: Seal, lent: Entry) -> bool:
+            new = super().is_lent_to_us(seal, lent)
+            self.taken = self.taken[:1]
+            return new
+
+    with pytest.raises(Wrong, match=r"fences must grow|not in the ledger"):
+        for seed in range(5 * SEEDS):
+            Story("direct", seed, TakesAGrantTwice).tell()
 
 
 def test_names_that_change_their_slots_are_found() -> None:
@@ -156,19 +172,21 @@ def test_clients_of_a_node_keep_their_order_through_an_epoch() -> None:
 # -- lies ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("changing_links", (False, True))
+@pytest.mark.parametrize("network", ("fixed", "changing", "open"))
 @pytest.mark.parametrize("many_clients", (False, True))
-def test_an_algorithm_that_lies_breaks_nothing(many_clients: bool, changing_links: bool) -> None:
+def test_an_algorithm_that_lies_breaks_nothing(many_clients: bool, network: str) -> None:
     """Whether anybody is served is its business; how many at once is the layer's."""
-    entries = epochs = 0
+    entries = epochs = borrowed = 0
     for seed in range(SEEDS):
-        story = Story(Liar(seed).algorithm(many_clients, changing_links), seed)
+        story = Story(Liar(seed).algorithm(many_clients, network), seed)
         story.world.honest = False
         story.world.twins = 0.0  # it does not even freeze
         story.happen()
         entries += len(story.world.entered)
         epochs += len(story.world.epochs)
+        borrowed += story.world.borrowed
     assert entries > SEEDS and epochs > 3 * SEEDS
+    assert (borrowed > 0) == (network == "open")
 
 
 # -- what cannot be inside -----------------------------------------------------------------------
