@@ -310,6 +310,17 @@ def test_what_nodes_told_at_different_moments_is_never_too_much() -> None:
     assert [one["node"] for one in found["holding"]] == ["b"]
 
 
+def test_a_grant_that_its_node_has_not_acknowledged_yet_has_the_label_that_its_node_tells() -> None:
+    entries = [views.Out("b", 1, "7", [], 0, 0.5, ""), views.Out("b", 1, "8", [], 4, 0.5, "known")]
+    ledger = views.Ledger((1, 1), 1, 2, entries)
+    at_the_token = views.View(True, members=3, token_here=True, name="a", ledger=ledger)
+    held = [views.Held(1, 0, fence, label=f"of b {fence}", client=3) for fence in ("6", "7", "8")]
+    at_b = views.View(True, members=3, name="b", holding=held)
+    found = picture({"a": at_the_token, "b": at_b})
+    assert [one["label"] for one in found["holding"]] == ["of b 7", "known"]
+    assert [one["label"] for one in picture({"a": at_the_token})["holding"]] == ["", "known"]
+
+
 def test_what_is_too_long_to_tell_is_counted() -> None:
     slots = ["x" * 60] * 300
     held = views.Held(300, 0, slots=slots)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from meshlock.live.pools.views import Out, View, Waits
 
 
@@ -30,7 +32,8 @@ def picture(views: Mapping[str, View]) -> dict[str, Any]:
             token = max(told)[1]
             ledger = known[token].ledger
             assert ledger is not None
-            inside, permits = ledger.entries, ledger.free + ledger.out
+            inside = [labelled(one, known.get(one.node)) for one in ledger.entries]
+            permits = ledger.free + ledger.out
             free, surplus = max(0, ledger.free), max(0, -ledger.free)
             held = permits - free
     else:
@@ -62,6 +65,16 @@ def picture(views: Mapping[str, View]) -> dict[str, Any]:
         "waiting": [waits(name, one) for name, one in waiting],
         "queued": len(waiting) + unlisted,
     }
+
+
+def labelled(one: Out, view: View | None) -> Out:
+    """Who has a grant that was made by another node its own node says, at first to nobody else than
+    whoever asks."""
+    if one.client == 0 and one.label == "" and view is not None:
+        for own in view.own():
+            if own.fence == one.fence:
+                return msgspec.structs.replace(one, client=own.client, label=own.label)
+    return one
 
 
 def shown(one: Out) -> dict[str, Any]:
