@@ -1062,18 +1062,20 @@ def test_tokens_before_their_epoch_are_not_kept(certificates: Path) -> None:
             token = next(one for one in docks.shapes.values() if one.name == "TOKEN")
             sealed = [(*w.ahead(),), a.boot, state, 9, (), None, ()]
             payload = msgspec.msgpack.encode((sealed, *[0] * len(token.names)))
-            asked: list[AskLedger] = []
-            receive_ask = w.layer(w.m).receive_ask
+            there = a.pools["docks"].members
+            assert there is not None
+            heard: list[str] = []
+            admits = there.validation.admits
 
-            def hears(ask: AskLedger) -> None:
-                asked.append(ask)
-                receive_ask(ask)
+            def hears(sender: str, message: Message, size: int) -> bool:
+                heard.append(f"{message.kind} of {sender}")
+                return admits(sender, message, size)
 
-            w.layer(w.m).receive_ask = hears  # type: ignore[method-assign]
+            there.validation.admits = hears  # type: ignore[method-assign]
             what = Content("docks", docks.identity, "TOKEN", payload, w.m.mesh.clock())
             w.m.mesh.router.send("a", what)
             w.m.mesh.flush()
-            await eventually(lambda: len(asked) > 0)
+            await eventually(lambda: "TOKEN of m" in heard)
             assert w.layer(a).early == [] and a.mesh.stored.total == 0
             await w.serves()
 
