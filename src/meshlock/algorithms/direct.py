@@ -132,7 +132,7 @@ class Release(Message):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DirectNode(Node):
-    no_state: ClassVar = ("weight", "permits", "lowest")
+    no_state: ClassVar = ("weight", "permits")
 
     def __init__(
         self,
@@ -157,7 +157,8 @@ class DirectNode(Node):
         self.own = Ranked()  # clients that wait here
         # of our latest request, which asks for the first of these; whoever comes late begins above
         # all numbers of a former life
-        self.number = self.lowest = max(hop, number >> LATER) + 1 << LATER
+        self.number = max(hop, number >> LATER) + 1 << LATER
+        self.asked_for: dict[int, int] = {}  # client that waits: the request that was for it
         self.clients: dict[int, int] = {}  # those inside, and what they hold
 
     # -- clients --------------------------------------------------------------------------
@@ -181,6 +182,7 @@ class DirectNode(Node):
             return False
         first = self.own.first() is entry
         self.own.remove(entry)
+        self.asked_for.pop(client, None)
         if first:
             self.ask()
         return True
@@ -215,6 +217,8 @@ class DirectNode(Node):
         fresh = want > 0 and self.own.first().age == FRESH
         if fresh:
             rank += self.grants
+        if want > 0:
+            self.asked_for[self.own.first().client] = number
         self.send(Request(to, node, number, want, priority, rank, hop, fresh))
 
     def asked(self) -> Asked:
@@ -251,24 +255,25 @@ class DirectNode(Node):
             )
 
     def receive_grant(self, m: Grant) -> None:
-        """For the most urgent of our clients, whichever it was when we asked. If it wants another
-        number of permits, or nobody waits any more, they go back."""
+        """For the client for whom that request was, even if another is more urgent by now. If it
+        has given up, or asked anew, the permits go back."""
         self.holder_is(m.sender, m.hop)
-        first = self.own.first() if self.own.entries else None
-        takes = first is not None and first.want == m.count and m.number >= self.lowest
-        if first is not None and takes:
-            self.own.remove(first)
-            self.clients[first.client] = first.want
-            self.enter(first.client, m.grants)
+        before = self.own.first() if self.own.entries else None
+        clients = [client for client, number in self.asked_for.items() if number == m.number]
+        if clients:
+            entry = self.own.own[clients[0]]
+            self.own.remove(entry)
+            del self.asked_for[entry.client]
+            self.clients[entry.client] = entry.want
+            self.enter(entry.client, m.grants)
+        else:
+            self.returns(m.count)
         if m.grants > self.grants:
             self.own.settle(m.grants - self.grants, self.weight - 1)
             self.grants = m.grants
-        asked = self.number
-        self.number += 1
-        if self.own.entries or m.number < asked:  # a later request of ours may wait there
+        if self.own.entries and self.own.first() is not before:
+            self.number += 1
             self.send_request()
-        if not takes:
-            self.returns(m.count)
 
     def receive_token(self, token: Token) -> None:
         self.holder = True
@@ -276,6 +281,7 @@ class DirectNode(Node):
         self.pointer = self.me
         self.free += token.free
         self.queue = list(token.queue)
+        self.asked_for = {}
         self.settle(token.grants)
         ahead = self.ahead
         self.ahead = []
@@ -391,7 +397,9 @@ class DirectNode(Node):
         self.queue.append((node, number, 0, 0, 0))
 
     def give(self, node: int) -> None:
-        """The whole queue goes along, the receiver's own place in it too."""
+        """The whole queue goes along, our own place and the receiver's too."""
+        if self.own.entries:
+            self.asked_for[self.own.first().client] = self.number
         self.holder = False
         self.hop += 1
         self.pointer = node

@@ -58,12 +58,12 @@ class GrantsWithoutCounting(DirectNode):
         self.free = free
 
 
-class TakesWhatIsTooLittle(DirectNode):
-    """The first of its clients is let in, whatever it wants."""
+class GivesItToTheMostUrgent(DirectNode):
+    """Whoever it was granted to, and whatever that one wanted."""
 
     def receive_grant(self, m: Grant) -> None:
         if self.own.entries:
-            m = Grant(m.receiver, m.number, self.own.first().want, m.grants, m.hop)
+            self.asked_for = {self.own.first().client: m.number}
         super().receive_grant(m)
 
 
@@ -145,9 +145,9 @@ MUTANTS: list[Mutant] = [
     ),
     Mutant(
         DIRECT,
-        "takes-what-is-too-little",
+        "gives-it-to-the-most-urgent",
         "permits that were granted for a client are taken by a more urgent one that wants more",
-        nodes_of(TakesWhatIsTooLittle),
+        nodes_of(GivesItToTheMostUrgent),
         Case(2, "complete", "0:1@1 1:1@1 1:2@9", permits=3, clients=2),
         breaks="conservation",
         steps=5,
