@@ -31,7 +31,7 @@ Make = type[Layer]
 
 
 def fences_grow(make: Make) -> bool:
-    machines = born("direct", permits=2, make=make)
+    machines = born("jiang", permits=2, make=make)
     machines.ask(0)
     machines.ask(1)
     numbers = [fence for _, _, fence in machines.granted]
@@ -134,15 +134,15 @@ def a_kept_grant_is_given_back(make: Make) -> bool:
 
 def what_lapses_counts_until_its_lease_is_over(make: Make) -> bool:
     machines = born("direct", permits=2, make=make)
-    machines.ask(2)
     machines.ask(0)
+    machines.ask(2)
     machines.cut(2)
     machines.change_epoch(0)
     machines.leave(0)
     machines.ask(1, want=2)
-    safe = not machines.overbooked() and machines.who() == [2, 0]
+    safe = not machines.overbooked() and machines.who() == [0, 2]
     machines.pass_time(WAIT)
-    return safe and machines.who() == [2, 0, 1]
+    return safe and machines.who() == [0, 2, 1]
 
 
 def undone_3() -> list[Make]:
@@ -254,12 +254,12 @@ def permits_of_an_old_epoch_do_not_come_back_in_the_new_one(make: Make) -> bool:
     machines.ask(0)
     machines.ask(1)
     machines.held_back = {"RELEASE"}
-    machines.leave(0)
+    machines.leave(1)
     machines.held_back = set()
-    machines.change_epoch(1)
+    machines.change_epoch(0)
     machines.deliver_kept()
     machines.ask(2)
-    return machines.who() == [0, 1, 2]
+    return machines.who() == [0, 1, 2] and not machines.at(0).disagrees()
 
 
 def a_token_is_not_taken_after_a_promise(make: Make) -> bool:
@@ -360,19 +360,22 @@ def permits_come_back_with_their_fences(make: Make) -> bool:
     machines = born("direct", permits=2, make=make)
     machines.ask(0)
     machines.ask(1)
-    machines.leave(0)
-    return machines.holders() == [1] and machines.free() == 1
+    machines.leave(1)
+    return machines.holders() == [0] and machines.free() == 1
 
 
 def permits_may_come_ahead_of_the_token(make: Make) -> bool:
+    """To the founder of an epoch, before there is one."""
     machines = born("direct", permits=2, make=make)
-    machines.ask(0)
-    machines.held_back = {"TOKEN"}
     machines.ask(1)
+    machines.propose(0)
+    machines.held_back = {"CONFIRM"}
+    machines.close(0)
     machines.held_back = set()
-    machines.leave(0)
+    machines.leave(1)
+    assert machines.holders() == []
     machines.deliver_kept()
-    return machines.holders() == [1] and machines.free() == 1
+    return machines.holders() == [0] and machines.free() == 2
 
 
 def permits_come_back_where_the_token_is(make: Make) -> bool:
@@ -645,6 +648,178 @@ def undone_14() -> list[Make]:
     return [First, Second]
 
 
+# -- 17: grants to clients of other nodes --------------------------------------------------------
+
+
+def lending(make: Make) -> Machines:
+    """Two permits, and one of them is out, so that the token stays where it is."""
+    machines = born("direct", permits=2, make=make)
+    machines.ask(0)
+    return machines
+
+
+def held_back_grant(machines: Machines) -> Message:
+    """To a client of node 1, while it is under way."""
+    machines.held_back = {"GRANT"}
+    machines.ask(1)
+    machines.held_back = set()
+    (grant,) = machines.kept
+    machines.kept = []
+    assert machines.holders() == [0] and machines.free() == 0
+    return grant
+
+
+def what_is_lent_is_in_the_ledger(make: Make) -> bool:
+    machines = lending(make)
+    machines.ask(1)
+    machines.change_epoch(0)
+    machines.ask(2)
+    safe = not machines.overbooked() and machines.who() == [0, 1]
+    machines.leave(1)
+    return safe and machines.who() == [0, 1, 2]
+
+
+def a_late_grant_is_good_for_the_rest_of_its_lease(make: Make) -> bool:
+    machines = lending(make)
+    grant = held_back_grant(machines)
+    machines.cut(1)
+    machines.change_epoch(2)
+    machines.ask(2)
+    machines.pass_time(LEASE - 2 * POLL)
+    assert grant.seal is not None
+    grant.seal.travelled = LEASE - 2 * POLL
+    machines.deliver(grant)
+    machines.pass_time(WAIT - LEASE + 3 * POLL)
+    return not machines.overbooked() and machines.who() == [0, 1, 2]
+
+
+def a_grant_that_comes_twice_is_accepted_once(make: Make) -> bool:
+    machines = lending(make)
+    grant = held_back_grant(machines)
+    machines.ask(1, client=8)
+    machines.deliver(grant)
+    machines.deliver(grant)
+    safe = not machines.overbooked() and machines.clients() == [(0, 7), (1, 7)]
+    machines.leave(1)
+    machines.deliver(grant)
+    return safe and machines.clients() == [(0, 7), (1, 7), (1, 8)] and machines.free() == 0
+
+
+def a_late_node_takes_no_grant_of_a_former_life(make: Make) -> bool:
+    """It was told what is out, and this is not: it was granted, and returned, before."""
+    machines = lending(make)
+    grant = held_back_grant(machines)
+    machines.deliver(grant)
+    machines.leave(1)
+    late(machines, 1)
+    machines.deliver(grant)
+    machines.ask(1)
+    machines.ask(2)
+    agree = not machines.at(0).disagrees() and not machines.overbooked()
+    return agree and machines.who() == [0, 1, 1] and len(machines.epochs()) == 1
+
+
+def a_grant_after_its_lease_ends_in_a_new_epoch(make: Make) -> bool:
+    """Nobody may use what it names, and whoever made it cannot know."""
+    machines = lending(make)
+    grant = held_back_grant(machines)
+    assert grant.seal is not None
+    grant.seal.travelled = LEASE
+    machines.deliver(grant)
+    assert machines.who() == [0]
+    machines.run(LEASE // 3)  # sooner than its maker would miss the acknowledgement
+    return machines.who() == [0, 1] and machines.free() == 0
+
+
+def a_grant_that_nobody_acknowledges_ends_in_a_new_epoch(make: Make) -> bool:
+    machines = lending(make)
+    held_back_grant(machines)  # and lost
+    machines.run(LEASE)
+    return machines.who() == [0, 1] and machines.free() == 0
+
+
+def a_grant_after_a_promise_is_free_in_the_new_epoch(make: Make) -> bool:
+    """Who has promised has reported, without it."""
+    machines = lending(make)
+    grant = held_back_grant(machines)
+    machines.held_back = {"PROPOSE"}
+    machines.propose(2)
+    machines.held_back = set()
+    to_0, to_1 = machines.kept
+    assert (to_0.receiver, to_1.receiver) == (0, 1)
+    machines.deliver(to_1)
+    machines.deliver(grant)
+    machines.deliver(to_0)
+    machines.close(2)
+    machines.ask(2)
+    return not machines.overbooked() and machines.who() == [0, 1]
+
+
+def a_node_that_restarts_twice_is_served_where_the_token_stays(make: Make) -> bool:
+    """Its first request in the third life is newer than any of the second."""
+    machines = lending(make)
+    for _ in range(2):
+        late(machines, 1)
+        machines.ask(1)
+        machines.leave(1)
+    return machines.who() == [0, 1, 1] and len(machines.epochs()) == 1
+
+
+def undone_17() -> list[Make]:
+    class LendsWithoutAnEntry(Layer):
+        def lend(self, message: Message) -> None:
+            super().lend(message)
+            assert self.token is not None
+            self.token.ledger = self.token.ledger[:-1]
+            self.token.free += message.lends()
+
+    class ForgetsTheWay(Layer):
+        def arrives_until(self, seal: Seal) -> int:
+            return self.now + seal.left
+
+    class TakesAGrantTwice(Layer):
+        def is_lent_to_us(self, seal: Seal, lent: Entry) -> bool:
+            new = super().is_lent_to_us(seal, lent)
+            self.taken = self.taken[:1]
+            return new
+
+    class TakesGrantsThatItWasToldOf(Layer):
+        def receive_copy(self, copy: Copy) -> None:
+            copy.grants = 0
+            super().receive_copy(copy)
+
+    class MissesNoGrant(Layer):
+        def is_lent_to_us(self, seal: Seal, lent: Entry) -> bool:
+            new = super().is_lent_to_us(seal, lent)
+            self.missed = False
+            return new
+
+    class WaitsForNoAnswer(Layer):
+        def lend(self, message: Message) -> None:
+            super().lend(message)
+            self.lent = {}
+
+    class ServesAfterAPromise(Layer):
+        def active(self) -> bool:
+            return self.inner is not None
+
+    class CountsFromTheHopAlone(Layer):
+        def receive_copy(self, copy: Copy) -> None:
+            copy.number = 0
+            super().receive_copy(copy)
+
+    return [
+        LendsWithoutAnEntry,
+        ForgetsTheWay,
+        TakesAGrantTwice,
+        TakesGrantsThatItWasToldOf,
+        MissesNoGrant,
+        WaitsForNoAnswer,
+        ServesAfterAPromise,
+        CountsFromTheHopAlone,
+    ]
+
+
 Story = Callable[[Make], bool]
 
 RULES: list[tuple[int, list[Story], Callable[[], list[Make]]]] = [
@@ -720,6 +895,20 @@ RULES: list[tuple[int, list[Story], Callable[[], list[Make]]]] = [
         14,
         [a_fixed_network_does_without_a_participant, permits_given_back_to_nobody_are_missed],
         undone_14,
+    ),
+    (
+        17,
+        [
+            what_is_lent_is_in_the_ledger,
+            a_late_grant_is_good_for_the_rest_of_its_lease,
+            a_grant_that_comes_twice_is_accepted_once,
+            a_late_node_takes_no_grant_of_a_former_life,
+            a_grant_after_its_lease_ends_in_a_new_epoch,
+            a_grant_that_nobody_acknowledges_ends_in_a_new_epoch,
+            a_grant_after_a_promise_is_free_in_the_new_epoch,
+            a_node_that_restarts_twice_is_served_where_the_token_stays,
+        ],
+        undone_17,
     ),
 ]
 

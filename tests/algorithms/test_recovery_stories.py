@@ -179,8 +179,8 @@ def test_a_request_that_comes_back_to_its_sender_asks_for_nothing_more() -> None
     """It was sent when the token was elsewhere, and was handed on to where the token is now:
     here, where another client waits meanwhile, for more than is free."""
     machines = born("direct", permits=3)
-    machines.ask(0)
     machines.ask(2)
+    machines.ask(0)
     node = machines.nodes[2]
     machines.ask(2, want=3, client=8)
     assert len(machines.granted) == 2 and machines.holders() == [2] and machines.free() == 1
@@ -191,7 +191,7 @@ def test_a_request_that_comes_back_to_its_sender_asks_for_nothing_more() -> None
     assert len(machines.granted) == 2 and machines.free() == 1
     machines.leave(0)
     machines.leave(2)
-    assert machines.who() == [0, 2, 2]
+    assert machines.who() == [2, 0, 2]
 
 
 @inside
