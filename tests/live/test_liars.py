@@ -751,7 +751,9 @@ def grant_of(w: World, **other: Any) -> tuple[Message, Seal]:
     }
     fence = Fence(about["epoch"], about["number"])
     entry = Entry(about["node"], fence, about["permits"], False, about["slots"], "")
-    message = direct.Grant(0, 1, about["count"], about["grants"], about["hop"])
+    inner = w.layer(a).inner
+    assert isinstance(inner, direct.DirectNode)
+    message = direct.Grant(0, inner.number, about["count"], about["grants"], about["hop"])
     seal = Seal(mine.adopted, ANY_BOOT, about["state"], about["left"], about["returned"], entry)
     seal.proofs = tuple([b""] * len(about["returned"]))
     return message, seal
@@ -815,6 +817,26 @@ def test_a_grant_that_cannot_be_is_refused(
 
     virtual.run(story)
     assert GRANTED[lie][0] in lines(caplog)
+
+
+def test_who_says_that_it_has_the_token_since_is_believed(certificates: Path) -> None:
+    """As the documentation says: more than k may be in use, and what comes next goes to the liar,
+    until there is a new epoch."""
+
+    async def story(network: virtual.Network) -> None:
+        async with lent(certificates) as (w, grant, _):
+            a, epoch = w.honest[0], w.layer(w.honest[0]).adopted
+            wish = asyncio.ensure_future(a.pools["docks"].acquire(2, timeout=LIMIT).__aenter__())
+            await a_while(0.1)
+            says_to_a(w, *grant_of(w))
+            believed = await wish
+            assert grant.held and believed.held and w.layer(a).adopted == epoch
+            believed.release()
+            propose(w.honest[1])
+            await eventually(lambda: all(w.layer(one).adopted > epoch for one in w.honest))
+            assert grant.held
+
+    virtual.run(story)
 
 
 def test_no_other_message_brings_a_grant(certificates: Path) -> None:
