@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from meshlock.algorithms.interface import Effect, Keep
+from meshlock.algorithms.interface import Effect, Keep, Message
 from meshlock.algorithms.mutants.mutant import Case, Mutant
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Confirm, Copy, Return
@@ -401,10 +401,17 @@ class TakesTokensOfAFailedLink(Layer):
 
 class TakesTheFirstSlots(Layer):
     def let_in(self, client: int) -> list[tuple[int, Fence, int]]:
+        self.forget_slots()
+        return super().let_in(client)
+
+    def lend(self, message: Message) -> None:
+        self.forget_slots()
+        super().lend(message)
+
+    def forget_slots(self) -> None:
         token = self.token
         assert token is not None
         token.ledger = tuple([entry._replace(slots=()) for entry in token.ledger])
-        return super().let_in(client)
 
 
 class GivesSlotsTwiceAfterRecovery(Layer):
@@ -443,6 +450,52 @@ class ReturnsAPartTwice(Layer):
             super().receive_return(message)
 
 
+# -- grants to clients of other nodes ----------------------------------------------------------
+
+
+class LendsWithoutAnEntry(Layer):
+    """Rule 17: the entry is in the ledger before the message leaves."""
+
+    def lend(self, message: Message) -> None:
+        super().lend(message)
+        token = self.token
+        assert token is not None
+        token.ledger = token.ledger[:-1]
+        token.free += message.lends()
+
+
+class CountsAGrantFromItsArrival(Layer):
+    """Rule 17: it is good for what was left of the lease, less the time under way."""
+
+    def arrives_until(self, seal: Seal) -> int:
+        return self.now + seal.left if seal.lent is not None else super().arrives_until(seal)
+
+
+class ForgetsALateGrant(Layer):
+    """Rule 17: one that came after the end of its lease is a reason to propose."""
+
+    def is_lent_to_us(self, seal: Seal, lent: Entry) -> bool:
+        ours = super().is_lent_to_us(seal, lent)
+        self.missed = False
+        return ours
+
+
+class LendsUnderADeadLease(Layer):
+    def may_lend(self, message: Message) -> bool:
+        token = self.token
+        return token is not None and token.epoch == self.promised and message.lends() <= token.free
+
+
+class NumbersByTheHopAlone(Layer):
+    """Rule 17: the token may stay where it is while a node restarts twice."""
+
+    def receive_copy(self, copy: Copy) -> None:
+        hop, first, ledger = copy.hop, copy.first, copy.ledger
+        known = Copy(copy.receiver, first, ledger, hop, copy.grants, 0, copy.boot)
+        known.sender = copy.sender
+        super().receive_copy(known)
+
+
 LISTS = ("crashing", "proposers", "resizes", "stay")
 
 
@@ -477,6 +530,7 @@ def mutant(layer: type[Layer], mistake: str, breaks: str, words: str, lead: str 
 
 
 FIRST_TOKEN = "request 1, deliver REQUEST 1>0, deliver TOKEN 0>1"
+FIRST_GRANT = "request 1, deliver REQUEST 1>0, deliver GRANT 0>1"
 
 MUTANTS: list[Mutant] = [
     mutant(
@@ -720,13 +774,13 @@ MUTANTS: list[Mutant] = [
     mutant(
         StaysPaused,
         "after k was reduced, nobody is granted permits even when enough were released",
-        "served in 8",
+        "served in 7",
         "requests=0,1 members=2 permits=2 resizes=1 proposals=1 proposers=0",
     ),
     mutant(
         HearsEveryEpoch,
         "messages of the algorithm inside count in any epoch",
-        "served in 12",
+        "served in 14",
         "requests=1 proposals=1 proposers=0 stale",
     ),
     mutant(
@@ -801,9 +855,9 @@ MUTANTS: list[Mutant] = [
     mutant(
         FreesAtOnce,
         "what lapses is free as soon as the new token is made",
-        "ledger in 8",
+        "ledger in 6",
         "requests=1,0 permits=2 members=1 others=1 proposals=1",
-        f"{FIRST_TOKEN}, request 0, deliver REQUEST 0>1, deliver TOKEN 1>0",
+        f"request 0, {FIRST_GRANT}",
     ),
     mutant(
         TakesTokensOfAFailedLink,
@@ -827,8 +881,8 @@ MUTANTS: list[Mutant] = [
         ForgetsSlotsOfWhatLapses,
         "what lapses keeps its permits out, but not its slots",
         "slots in 10",
-        "requests=1,0,0 permits=2 members=1 others=1 proposals=1 slots",
-        f"{FIRST_TOKEN}, request 0a, deliver REQUEST 0>1, deliver TOKEN 1>0, leave 0a",
+        "requests=1,0,0,0 permits=2 members=1 others=1 clients=2 proposals=1 slots",
+        f"request 0a, request 0b, leave 0a, {FIRST_GRANT}, leave 0b",
     ),
     mutant(
         StrikesTheWhole,
@@ -842,5 +896,37 @@ MUTANTS: list[Mutant] = [
         "ledger in 11",
         "requests=1:3 permits=3 members=1 others=1 proposals=1 parts",
         FIRST_TOKEN,
+    ),
+    mutant(
+        LendsWithoutAnEntry,
+        "a grant is sent to another node without an entry in the ledger",
+        "conservation in 3",
+        "requests=0,1 permits=2 members=2",
+    ),
+    mutant(
+        CountsAGrantFromItsArrival,
+        "the time that a grant travels is not taken off its lease",
+        "ledger in 9",
+        "requests=0,1 permits=2 members=1 others=1 proposals=1 stay=0,1",
+    ),
+    mutant(
+        ForgetsALateGrant,
+        "a grant that came after the end of its lease is dropped, and nobody returns it",
+        "served in 6",
+        "requests=0,1 permits=2 members=2",
+    ),
+    mutant(
+        LendsUnderADeadLease,
+        "a token whose lease has ended still grants to other nodes",
+        "fences in 14",
+        "requests=0,1,2 permits=2 proposals=1 proposers=2 stay=0,1,2",
+        "request 0, request 1, request 2, propose 2, deliver PROPOSE 2>1, deliver PROMISE 1>2, "
+        "close 2, deliver LEDGER 2>1, deliver CONFIRM 1>2",
+    ),
+    mutant(
+        NumbersByTheHopAlone,
+        "a node that restarts twice while the token stays uses numbers of requests again",
+        "served in 11",
+        "requests=0,1,1 permits=2 members=1 others=1 crashes=2 crashing=1 stay=0 resends=2",
     ),
 ]
