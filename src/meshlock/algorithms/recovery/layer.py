@@ -594,7 +594,7 @@ class Layer(Quorum):
             if not self.is_lent_to_us(seal, lent):
                 return
             self.pending[lent.fence] = lent.permits
-            self.borrowed[lent.fence] = message.sender
+            self.borrowed[lent.fence] = (message.sender, self.now, False)
             self.arrived = (lent, self.arrives_until(seal))
         if self.closed:
             sender = message.sender
@@ -899,26 +899,27 @@ class Layer(Quorum):
         self.receipts = {}
         self.struck = {}
         if len(self.borrowed) > 0:
-            self.acknowledge_grants()
+            self.acknowledge_grants(False)
 
-    def acknowledge_grants(self) -> None:
-        """Those that are still here; for the others, what is returned says as much."""
+    def acknowledge_grants(self, again: bool) -> None:
+        """Those that are still here, at once and ``again`` for a lease, for it may be lost; for the
+        others, what is returned says as much."""
         received: dict[int, tuple[tuple[Fence, str], ...]] = {}
-        for fence, sender in sorted(self.borrowed.items()):
+        for fence, (sender, since, told) in sorted(self.borrowed.items()):
             grant = self.grants.get(fence)
-            if grant is not None and grant.epoch == self.adopted:
+            if grant is None or self.now - since >= self.terms.lease:
+                del self.borrowed[fence]
+            elif again or not told:
                 received[sender] = (*received.get(sender, ()), (fence, grant.label))
+                self.borrowed[fence] = (sender, since, True)
         for sender, fences in received.items():
             self.send(Received(sender, self.adopted, fences))
-        self.borrowed = {}
 
     def receive_received(self, message: Received) -> None:
-        if message.epoch != self.adopted:
-            return
-        for fence, label in message.received:
-            self.lent.pop(fence, None)
-            if self.token is not None:
-                self.token.name(fence, message.sender, label)
+        if self.token is not None and message.epoch == self.adopted:
+            for fence, label in message.received:
+                if self.token.name(fence, message.sender, label):
+                    self.lent.pop(fence, None)
 
     # -- nodes that come and go -----------------------------------------------------------------
 
@@ -1088,6 +1089,7 @@ class Layer(Quorum):
                         hop = self.holder_hop
                         self.send(Return(node, self.adopted, fence, left, self.me, hop))
         self.send_again()
+        self.acknowledge_grants(True)
         self.collect()
         # members hear the holder renew; but that they restarted, others learn by the question
         missed = self.adopted < self.promised or self.inner is None

@@ -134,12 +134,14 @@ class HeldToken:
                 return entry.node
         return NIL
 
-    def name(self, fence: Fence, node: int, label: str) -> None:
-        """What the owner of a grant says of it."""
+    def name(self, fence: Fence, node: int, label: str) -> bool:
+        """What the owner of a grant says of it; False if it has none such."""
         for place, entry in enumerate(self.ledger):
             if entry.fence == fence and entry.node == node:
                 named = entry._replace(label=label)
                 self.ledger = (*self.ledger[:place], named, *self.ledger[place + 1 :])
+                return True
+        return False
 
     def left(self, fence: Fence) -> int:
         """How many permits of that grant are out."""
@@ -312,9 +314,9 @@ class State(Leased):
         self.willing = True  # to be a member ourselves
         self.crossed = False  # another proposal has the number of ours: neither may succeed
         # Grants that we made to clients of others, and do not know to have arrived, since when;
-        # grants that were made to clients of ours, by whom, to be acknowledged.
+        # grants that were made to clients of ours: by whom, since when, and whether we said so.
         self.lent: dict[Fence, int] = {}
-        self.borrowed: dict[Fence, int] = {}
+        self.borrowed: dict[Fence, tuple[int, int, bool]] = {}
         # What we said when we promised, to say it again: not frozen, for that is a doubled message.
         self.last_report: Report | None = None
 

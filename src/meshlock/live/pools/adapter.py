@@ -74,7 +74,7 @@ class Adapter:
         self.again: list[Waiter] = []  # granted too late to be told
         self.released: list[int] = []  # by clients, and not yet by the algorithm
         self.measures = Measures()
-        self.heard = False  # of others, since a client here gave way to them
+        self.heard: set[str] = set()  # who wrote since a client here gave way
 
     # -- clients and the algorithm -----------------------------------------------------
 
@@ -331,7 +331,7 @@ class Adapter:
                 raise BadFrame(f"a {frame.kind} with permits under a lease, without its age")
             seal.travelled = int(self.mesh.age(frame.stamp) * (1 + 2 * DRIFT)) // 1000 + 1
         self.measures.received += 1
-        self.heard = True
+        self.heard.add(sender)
         validation = members.validation if members is not None and self.is_checked(seal) else None
         if validation is not None and not validation.admits(sender, message, len(payload)):
             self.carry_out("timer", NOTHING)  # it may have led to a question

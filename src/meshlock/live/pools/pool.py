@@ -126,11 +126,12 @@ class Pool(Adapter, AnyPool):
         waiter: Waiter | None = None
         try:
             if self.ready.is_set():
+                if self.heard:
+                    await self.give_way()
                 waiter = request.waiter = self.new_waiter(want, priority, name)
                 grant = self.ask(waiter)
                 if grant is not None:
-                    if self.heard or waiter.number % BREATH == 0:
-                        self.heard = False
+                    if waiter.number % BREATH == 0:
                         await asyncio.sleep(0)
                     return grant
                 if timeout is None:
@@ -148,6 +149,20 @@ class Pool(Adapter, AnyPool):
             if isinstance(error, TimeoutError) and timeout is not None:
                 raise NotInTime(await self.why(want, waiter, timeout)) from None
             raise
+
+    async def give_way(self) -> None:
+        """Where the token rests, requests of others have a way to go, and those of clients here
+        have none: without this, who asks without end would be served several times as often. So as
+        many turns as there are nodes of which something was heard, while it goes on."""
+        others, self.heard = len(self.heard), set()
+        core = self.core
+        if core is None or core.tokens() == 0 or self.permits == 1:
+            return
+        for _ in range(others):
+            received = self.measures.received
+            await asyncio.sleep(0)
+            if self.measures.received == received:
+                return
 
     def granted(self, waiter: Waiter) -> asyncio.Future[Grant]:
         """Done when the request is granted."""
