@@ -18,7 +18,10 @@ class Twin:
         assert hash(state) is not None
         self.node.unreachable = set(node.unreachable)
         self.node.last_report = node.last_report
-        self.node.borrowed = dict(node.borrowed)
+        self.node.borrowed = {
+            fence: (sender, since - self.base, told)
+            for fence, (sender, since, told) in node.borrowed.items()
+        }
 
     def receive(self, message: Message) -> None:
         """The same; but an answer brings back a time of the node's own clock."""
