@@ -133,7 +133,8 @@ class Message(Effect):
         return 0
 
     def lends(self) -> int:
-        """How many permits it grants to a client of the receiver, whose token stays here."""
+        """How many permits it grants to a client of the receiver, while the token stays. Inside
+        recovery only an open algorithm may."""
         return 0
 
     def ranks(self) -> tuple[str, ...]:

@@ -126,7 +126,7 @@ class Pool(Adapter, AnyPool):
         waiter: Waiter | None = None
         try:
             if self.ready.is_set():
-                if self.heard:
+                if self.heard and self.core is not None and self.core.tokens() > 0:
                     await self.give_way()
                 waiter = request.waiter = self.new_waiter(want, priority, name)
                 grant = self.ask(waiter)
@@ -155,10 +155,7 @@ class Pool(Adapter, AnyPool):
         have none: without this, who asks without end would be served several times as often. So as
         many turns as there are nodes of which something was heard, while it goes on."""
         others, self.heard = len(self.heard), set()
-        core = self.core
-        if core is None or core.tokens() == 0 or self.permits == 1:
-            return
-        for _ in range(others):
+        for _ in range(others if self.permits != 1 else 0):
             received = self.measures.received
             await asyncio.sleep(0)
             if self.measures.received == received:
