@@ -74,7 +74,9 @@ class Adapter:
         self.again: list[Waiter] = []  # granted too late to be told
         self.released: list[int] = []  # by clients, and not yet by the algorithm
         self.measures = Measures()
-        self.heard: set[str] = set()  # who wrote since a client here gave way
+        self.heard: set[str] = set()  # who wrote since a client here gave way ...
+        self.lent = 0  # ... grants sent to others, and so many of them before that
+        self.lent_before = 0
 
     # -- clients and the algorithm -----------------------------------------------------
 
@@ -290,7 +292,10 @@ class Adapter:
                     seal.proofs = members.proofs.attach(seal.returned)
                 if seal.is_timed():
                     since = members.clock  # its lease goes on running
-        payload = self.shapes[kind].pack(message)
+        shape = self.shapes[kind]
+        payload = shape.pack(message)
+        if shape.lends:
+            self.lent += 1
         content = Content(self.name, self.identity, kind, payload, since, boot, members is not None)
         if members is None:
             custody = self.reliable or message.tokens() > 0 or message.permits() > 0

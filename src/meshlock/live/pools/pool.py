@@ -50,6 +50,9 @@ BREATH = 16
 """So many permits are had at once, then the loop gets a turn: a client that asks again and
 again without waiting for anything else would receive nothing and starve all other nodes."""
 
+QUIET_TURNS = 2
+"""Turns of the loop without a message, after which nobody is likely to be about to ask."""
+
 LOST_AFTER = 10.0
 """Seconds after which a token that nobody has seen is said to be lost; without leases only."""
 
@@ -152,14 +155,19 @@ class Pool(Adapter, AnyPool):
 
     async def give_way(self) -> None:
         """Where the token rests, requests of others have a way to go, and those of clients here
-        have none: without this, who asks without end would be served several times as often. So as
-        many turns as there are nodes of which something was heard, while it goes on."""
+        have none: who asks without end would be served more often. So let those who are heard of
+        have one grant each first, as long as something comes from them, if not in every turn."""
         others, self.heard = len(self.heard), set()
-        for _ in range(others if self.permits != 1 else 0):
+        silent = 0
+        for _ in range(QUIET_TURNS * others if self.permits != 1 else 0):
             received = self.measures.received
+            if self.lent - self.lent_before >= others:
+                break
             await asyncio.sleep(0)
-            if self.measures.received == received:
-                return
+            silent = silent + 1 if self.measures.received == received else 0
+            if silent == QUIET_TURNS:
+                break
+        self.lent_before = self.lent
 
     def granted(self, waiter: Waiter) -> asyncio.Future[Grant]:
         """Done when the request is granted."""
