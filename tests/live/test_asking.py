@@ -482,3 +482,30 @@ def test_the_earliest_deadline_goes_first() -> None:
                 pools[0].acquire(deadline=-1.0)
 
     run(story)
+
+
+# -- who came first ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("permits", "heard", "first"), [(2, True, "others"), (2, False, "client"), (1, True, "client")]
+)
+def test_where_the_token_rests_what_others_said_is_read_first(
+    permits: int, heard: bool, first: str
+) -> None:
+    """Else a client that asks without end would be served before requests that are there."""
+
+    async def story() -> None:
+        async with Node("a") as node:
+            pool = node.pool("pens", permits)
+            await eventually(pool.ready.is_set)
+            async with pool.acquire(timeout=LIMIT):
+                pass
+            order: list[str] = []
+            pool.heard = heard
+            node.mesh.loop.call_soon(order.append, "others")
+            async with pool.acquire():
+                order.append("client")
+            assert order[0] == first and not (pool.heard and permits > 1)
+
+    run(story)

@@ -74,9 +74,7 @@ class Adapter:
         self.again: list[Waiter] = []  # granted too late to be told
         self.released: list[int] = []  # by clients, and not yet by the algorithm
         self.measures = Measures()
-        self.heard: set[str] = set()  # who wrote since a client here gave way ...
-        self.lent = 0  # ... grants sent to others, and so many of them before that
-        self.lent_before = 0
+        self.heard = False  # of others, since a client here had the loop read what they say
 
     # -- clients and the algorithm -----------------------------------------------------
 
@@ -292,10 +290,7 @@ class Adapter:
                     seal.proofs = members.proofs.attach(seal.returned)
                 if seal.is_timed():
                     since = members.clock  # its lease goes on running
-        shape = self.shapes[kind]
-        payload = shape.pack(message)
-        if shape.lends:
-            self.lent += 1
+        payload = self.shapes[kind].pack(message)
         content = Content(self.name, self.identity, kind, payload, since, boot, members is not None)
         if members is None:
             custody = self.reliable or message.tokens() > 0 or message.permits() > 0
@@ -336,7 +331,7 @@ class Adapter:
                 raise BadFrame(f"a {frame.kind} with permits under a lease, without its age")
             seal.travelled = int(self.mesh.age(frame.stamp) * (1 + 2 * DRIFT)) // 1000 + 1
         self.measures.received += 1
-        self.heard.add(sender)
+        self.heard = True
         validation = members.validation if members is not None and self.is_checked(seal) else None
         if validation is not None and not validation.admits(sender, message, len(payload)):
             self.carry_out("timer", NOTHING)  # it may have led to a question

@@ -152,7 +152,6 @@ class Shape:
         self.kind: Callable[..., Message] = kind
         self.name = kind.kind
         self.sealed = sealed
-        self.lends = kind.lends is not Message.lends
         fields: list[Any] = []
         for name in kind.fields:
             if name not in FIELDS:

@@ -50,9 +50,6 @@ BREATH = 16
 """So many permits are had at once, then the loop gets a turn: a client that asks again and
 again without waiting for anything else would receive nothing and starve all other nodes."""
 
-QUIET_TURNS = 2
-"""Turns of the loop without a message, after which nobody is likely to be about to ask."""
-
 LOST_AFTER = 10.0
 """Seconds after which a token that nobody has seen is said to be lost; without leases only."""
 
@@ -130,7 +127,7 @@ class Pool(Adapter, AnyPool):
         try:
             if self.ready.is_set():
                 if self.heard and self.core is not None and self.core.tokens() > 0:
-                    await self.give_way()
+                    await self.read_others()
                 waiter = request.waiter = self.new_waiter(want, priority, name)
                 grant = self.ask(waiter)
                 if grant is not None:
@@ -153,21 +150,12 @@ class Pool(Adapter, AnyPool):
                 raise NotInTime(await self.why(want, waiter, timeout)) from None
             raise
 
-    async def give_way(self) -> None:
-        """Where the token rests, requests of others have a way to go, and those of clients here
-        have none: who asks without end would be served more often. So let those who are heard of
-        have one grant each first, as long as something comes from them, if not in every turn."""
-        others, self.heard = len(self.heard), set()
-        silent = 0
-        for _ in range(QUIET_TURNS * others if self.permits != 1 else 0):
-            received = self.measures.received
-            if self.lent - self.lent_before >= others:
-                break
+    async def read_others(self) -> None:
+        """Where the token rests, a client that asks without end would be served before requests
+        that came first, and that nobody has read: one turn of the loop reads what is there."""
+        self.heard = False
+        if self.permits != 1:
             await asyncio.sleep(0)
-            silent = silent + 1 if self.measures.received == received else 0
-            if silent == QUIET_TURNS:
-                break
-        self.lent_before = self.lent
 
     def granted(self, waiter: Waiter) -> asyncio.Future[Grant]:
         """Done when the request is granted."""
