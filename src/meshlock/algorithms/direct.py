@@ -48,7 +48,8 @@ from meshlock.algorithms.queues import FRESH, SETTLED, Entry, Ranked
 from meshlock.algorithms.subclassing import mypyc_attr
 
 LATER = 24
-"""Bits by which a hop is shifted: a node makes fewer than 2**24 requests per move of the token."""
+"""Bits by which a hop is shifted: of so many requests that a former life made, and of which the
+holder knows none, those of the next are above all."""
 
 Asked = tuple[int, int, int, int, int]
 """Node, the number of its request, want, priority, rank."""
@@ -259,9 +260,9 @@ class DirectNode(Node):
         has given up, or asked anew, the permits go back."""
         self.holder_is(m.sender, m.hop)
         before = self.own.first() if self.own.entries else None
-        clients = [client for client, number in self.asked_for.items() if number == m.number]
-        if clients:
-            entry = self.own.own[clients[0]]
+        client = self.client_of(m.number)
+        if client != NIL:
+            entry = self.own.own[client]
             self.own.remove(entry)
             del self.asked_for[entry.client]
             self.clients[entry.client] = entry.want
@@ -274,6 +275,15 @@ class DirectNode(Node):
         if self.own.entries and self.own.first() is not before:
             self.number += 1
             self.send_request()
+
+    def client_of(self, number: int) -> int:
+        """For whom that request was, mostly the first; NIL if it waits no more, or asked anew."""
+        if self.own.entries and self.asked_for.get(self.own.first().client, NIL) == number:
+            return self.own.first().client
+        for client, asked in self.asked_for.items():
+            if asked == number:
+                return client
+        return NIL
 
     def receive_token(self, token: Token) -> None:
         self.holder = True

@@ -125,7 +125,7 @@ class Validation:
             if message.first.epoch == node.adopted and message.first != node.first:
                 return "it contradicts the first ledger of its epoch"
             if message.hop >= MOST_HOPS or message.number >= MOST_NUMBER:
-                return "it counts what cannot have been"
+                return "its counters are out of range"
         elif isinstance(message, Higher):
             if self.is_beyond(message.epoch):
                 return "its epoch is too far ahead"
@@ -344,15 +344,15 @@ class Validation:
         """Whether its sender granted it nobody here can tell."""
         node, lent = self.node, seal.lent
         if lent is None or lent.permits != message.lends() or lent.permits == 0:
-            return "its grant is not the one that its seal speaks of"
+            return "its grant and the entry of the ledger do not match"
         if seal.state is not None or len(seal.returned) > 0:
-            return "it has more in its seal than a grant"
+            return "it carries more than a grant"
         if lent.node != node.me or lent.lapsing or lent.fence.epoch != seal.epoch:
             return "its grant is for another node, or of another epoch"
         if seal.epoch != node.adopted or node.inner is None:
             return ""  # it is not looked at
         if getattr(message, "hop", 0) >= MOST_HOPS or getattr(message, "grants", 0) > COUNTED:
-            return "it counts what cannot have been"
+            return "its counters are out of range"
         if self.is_elsewhere(message):
             return "its sender does not have the token"
         held = [grant for grant in node.grants.values() if grant.epoch == node.adopted]
