@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from meshlock.properties.leases import LeaseMonitor, numbered
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import Promises
 
@@ -35,6 +36,30 @@ def test_a_lower_one_that_goes_first_is_reported():
     monitor.quiet()
     monitor.enters(3.0, 0, 1, 1, 0)
     assert list(monitor.violated) == ["order"]
+
+
+@pytest.mark.parametrize(
+    ("there", "violated"), [([1], ["order"]), ([1, 2], []), ([2], []), ([], [])]
+)
+def test_permits_that_are_sent_must_be_for_the_highest_that_waits(there, violated):
+    """Or for somebody at its node; whoever enters with them later is not judged once more."""
+    monitor = Monitor(2, Promises(True, True, 0.0))
+    monitor.asks(1)
+    monitor.asks(2)
+    monitor.quiet()
+    monitor.lends(3.0, 1, [(priority, 0) for priority in there])
+    monitor.enters(4.0, 0, 1, 1, 0)
+    assert list(monitor.violated) == violated
+
+
+def test_a_grant_that_is_sent_is_made_then_and_used_once():
+    monitor = LeaseMonitor(3)
+    monitor.lends_under(1.0, 0, numbered(5))
+    monitor.granted(2.0, 0, 1, 1, 9.0, numbered(6), 3)
+    monitor.granted(3.0, 1, 2, 1, 9.0, numbered(5), 3)
+    assert monitor.violated == {}
+    monitor.granted(4.0, 1, 3, 1, 9.0, numbered(5), 3)
+    assert list(monitor.violated) == ["fences"]
 
 
 @pytest.mark.parametrize("waited", [True, False])
