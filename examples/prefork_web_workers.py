@@ -17,7 +17,6 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.request import urlopen
@@ -40,12 +39,16 @@ class Application(BaseHTTPRequestHandler):
         with self.seats.acquire(timeout=30) as seat:
             say(f"worker {os.getpid()} begins, fence {seat.fence}")
             if self.path == "/never":
+                self.answer()
                 signal.pause()
             time.sleep(0.1)  # the licensed work
             say(f"worker {os.getpid()} ends")
+        self.answer()
+
+    def answer(self) -> None:
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(f"{os.getpid()}".encode())
+        self.wfile.write(f"{os.getpid()}\n".encode())
 
     def log_message(self, *_: object) -> None:
         pass
@@ -82,22 +85,14 @@ def main(place: str) -> None:
             for visitor in visitors:
                 visitor.join()
 
-            threading.Thread(target=lambda: never(address), daemon=True).start()
-            while not agent.status()["pools"]["seats"]["holding"]:
-                time.sleep(0.01)
-            for worker in workers:  # whoever has the seat
-                os.kill(worker, signal.SIGKILL)
+            with urlopen(f"{address}/never") as answer:
+                os.kill(int(answer.readline()), signal.SIGKILL)
             with Application.seats.acquire(SEATS, timeout=30):
                 say("all seats are back")
         finally:
             for worker in workers:
                 os.kill(worker, signal.SIGKILL)
                 os.waitpid(worker, 0)
-
-
-def never(address: str) -> None:
-    with suppress(OSError):  # the worker is killed
-        urlopen(f"{address}/never").read()
 
 
 if __name__ == "__main__":
