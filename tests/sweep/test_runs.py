@@ -19,7 +19,7 @@ from meshlock.sweep.runs import command, line_of, read_line
 from meshlock.sweep.study import study
 from meshlock.sweep.sweep import keep_all, make_all
 from meshlock.sweep.tables import runs_table, write_tables
-from meshlock.sweep.workers import TRIES, on_cores, one_by_one
+from meshlock.sweep.workers import TRIES, interrupts_held_back, on_cores, one_by_one
 from waiting import LIMIT, sooner_or_later
 
 PROGRAM = [sys.executable, "-m", "meshlock"]
@@ -335,3 +335,12 @@ def is_running(process: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return status.rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no signal masks")
+def test_a_process_that_starts_does_not_see_ctrl_c():
+    ignored = "import signal; assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN"
+    with interrupts_held_back(True):
+        done = subprocess.run([sys.executable, "-c", ignored])
+    assert done.returncode == 0
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

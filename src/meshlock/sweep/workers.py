@@ -83,6 +83,7 @@ class Slot:
         self.events = events
         self.given: deque[tuple[Values, Future[bytes]]] = deque()
         self.pool = process()
+        self.begun = False  # has the process been given anything?
 
     def kill(self) -> None:
         """Loky's thread may meet a run that was taken from it meanwhile (a KeyError): its traceback
@@ -102,27 +103,42 @@ class Slot:
         self.given.append((values, self.submit(values)))
 
     def submit(self, values: Values) -> Future[bytes]:
-        """This may start the process, which Ctrl-C must not reach before it knows what to do."""
-        with interrupts_held_back():
+        """The first starts the process, which Ctrl-C must not reach before it knows what to do."""
+        starts, self.begun = not self.begun, True
+        with interrupts_held_back(starts):
             future: Future[bytes] = self.pool.submit(line_of, values, self.events)
         return future
 
     def start_again(self) -> None:
         self.kill()
         self.pool = process()
+        self.begun = False
         self.given = deque((values, self.submit(values)) for values, _ in self.given)
 
 
 @contextmanager
-def interrupts_held_back() -> Iterator[None]:
-    """Here until the end, and in every process that is started meanwhile."""
+def interrupts_held_back(ignored: bool) -> Iterator[None]:
+    """Here until the end, and for good in every process that is started meanwhile. What is
+    ``ignored`` stays so there from the first moment on; but should one come in that moment, while
+    another thread of this process could take it, it is lost."""
     if not hasattr(signal, "pthread_sigmask"):  # pragma: no cover
         yield
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    handler = signal.getsignal(signal.SIGINT)
+    ignored = (
+        ignored
+        and threading.current_thread() is threading.main_thread()
+        and handler is not None
+        and signal.SIGINT not in signal.sigpending()
+    )
     try:
+        if ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         yield
     finally:
+        if ignored:
+            signal.signal(signal.SIGINT, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
