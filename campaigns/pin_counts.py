@@ -191,6 +191,16 @@ def setups() -> list[dict[str, Any]]:
             options = {"moves": moves}
             add("jiang", "complete", 3, **giving_up, options=options)
             add("jiang", "line", 3, **giving_up, flips=1, options=options)
+    # Several clients of a node in direct's queue: as many as permits can come free at once.
+    urgent = ["0:1@1", "0:2@1", "1:1@1", "2:1@9", "2:1@9"]
+    add("direct", "complete", 3, permits=3, clients=2, requests=urgent)
+    several = {"permits": 2, "links": "unordered"}
+    crowd = ["0:1@1", "1:1@1", "1:1@5", "1:2@9"]
+    add("direct", "complete", 2, **several, clients=3, requests=crowd)
+    crowd = ["0:1@1", "1:1@1", "1:1@5", "1:1@9"]
+    add("direct", "complete", 2, **several, clients=3, requests=crowd, withdrawals=True)
+    both = ["0:1@1", "1:1@1", "1:1@5", "2:1@3", "2:1@4"]
+    add("direct", "complete", 3, **several, clients=2, requests=both)
     add("reverse-link", "line", 3)
     add("reverse-link", "line", 3, flips=1)
     add("reverse-link", "line", 3, flips=1, failures="custody")
@@ -277,6 +287,9 @@ def crashing() -> list[dict[str, Any]]:
     direct(3, ["2"], members="1", crashes=2, crashing=[1, 2], ticks=2)
     # Which permits a grant has, over an epoch that keeps it and one that lets it lapse.
     direct(2, ["0", "1", "1"], permits=2, clients=2, slots=True)
+    direct(2, ["0", "1", "1", "1"], permits=2, clients=3)
+    direct(2, ["0", "1:1@0", "1:1@5"], permits=2, clients=2, proposals=1)
+    direct(2, ["0", "1:1@0", "1:1@5"], permits=2, clients=2, crashes=1, crashing=[1])
     direct(2, ["0", "1"], permits=2, proposals=1, slots=True)
     direct(2, ["1", "0", "0"], permits=2, members="1", proposals=1, slots=True, stay=[1])
     direct(2, ["1", "0"], permits=2, proposals=1, proposers=[0], crashes=1, slots=True)

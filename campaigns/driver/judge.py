@@ -7,7 +7,8 @@
 - **neighbours**: no node sends where it has no link. And no handler fails.
 - **order**: at a *quiet moment* nothing is under way, all ends of links know what is the case, and
   the network is connected. Until a link changes, or one as high gives up, the next to enter has
-  the highest priority of those that waited at the last quiet moment, or is as high.
+  the highest priority of those that waited at the last quiet moment, or is as high. If a client
+  leaves at a quiet moment and several enter in that very step, that goes for each of them.
 - **idle**: at a quiet moment, the highest of those that wait does not fit into what is free.
 - **served**: after the last change everything comes to rest, and then nobody waits, all k
   permits are free, and the token is at a node.
@@ -65,6 +66,9 @@ class Judge:
         self.due: list[Client] = []  # the highest at the last quiet moment
         self.due_rank = 0
         self.asked = False  # somebody has, since the last quiet moment
+        self.at_rest = False  # the last step ended in a quiet moment
+        self.queue: list[Client] = []  # in a step that began so: who waited, and has nothing yet
+        self.more = False  # somebody is due after the first grant of this step
         self.moments = 0  # at which somebody waited, quietly
         self.judged = 0  # entries that were due to somebody
 
@@ -98,19 +102,43 @@ class Judge:
                 first = max(self.due, key=self.least)
                 raise Violation("order", f"{client} enters before {first}")
             self.due = []
+        self.next_of_step(client)
 
     def lends(self, node: int) -> None:
         """Permits are sent to that node, for somebody who waits there: the next that was due."""
         waiting = [client for client in self.waiting.values() if client.node == node]
+        if self.queue:
+            waiting = [client for client in waiting if client in self.queue]
         if self.due and waiting:
             self.judged += 1
             if max([self.most(client) for client in waiting]) < self.due_rank:
                 first = max(self.due, key=self.least)
                 raise Violation("order", f"permits are sent to node {node} before {first}")
         self.due = []
+        if waiting:
+            self.next_of_step(max(waiting, key=lambda client: client.priority))
 
     def leaves(self, number: int) -> None:
         self.held -= self.inside.pop(number).want
+        if self.at_rest and self.ordered:
+            self.queue = list(self.waiting.values())
+
+    def next_of_step(self, granted: Client) -> None:
+        """Who is due after this one, in the same step."""
+        if granted in self.queue:
+            self.queue.remove(granted)
+            if self.queue:
+                self.due_rank = max([self.least(client) for client in self.queue])
+                self.due = [one for one in self.queue if self.most(one) >= self.due_rank]
+                self.more = True
+
+    def moved(self, at_rest: bool) -> None:
+        """A step is over: who is due after the first of its grants may be served elsewhere."""
+        if self.more:
+            self.due = []
+        self.more = False
+        self.queue = []
+        self.at_rest = at_rest
 
     def withdraws(self, number: int) -> None:
         client = self.waiting.pop(number)

@@ -74,7 +74,9 @@ class World:
         if not getattr(self, name)(*numbers):
             self.done.pop()
             return False
-        if self.links.settled() and self.links.connected():
+        at_rest = self.links.settled() and self.links.connected()
+        self.judge.moved(at_rest)
+        if at_rest:
             self.judge.quiet(sum([node.free_permits() for node in self.nodes]))
         return True
 

@@ -71,6 +71,7 @@ class Machines:
         self.parts: dict[int, int] = dict.fromkeys(self.everybody, 0)
         self.down_since: dict[int, int] = {}
         self.severed: set[frozenset[int]] = set()  # links that failed by themselves
+        self.missed: dict[int, int] = {}  # whom a node takes for unreachable, and it alone
         self.dropped: set[str] = set()  # kinds of messages that get lost
         self.held_back: set[str] = set()  # kinds that are kept for the story to deliver
         self.kept: list[Message] = []  # those, and ...
@@ -174,6 +175,7 @@ class Machines:
 
     def unreachable(self, me: int) -> set[int]:
         away = {other for other in self.parts if self.parts[other] != self.parts[me]}
+        away |= {self.missed[me]} if me in self.missed else set()
         return away | {
             other for other, since in self.down_since.items() if self.now - since >= NOTICE
         }

@@ -177,6 +177,8 @@ class Story:
         world = self.world
         if not world.terms.algorithm.priorities or not world.connected() or not world.quiet():
             return
+        if not world.is_seen():
+            return  # what it asked for was struck out, and it is to ask again
         (holder,) = world.usable()
         epoch, before = world.nodes[holder].adopted, len(world.entered)
         if world.nodes[holder].paused():

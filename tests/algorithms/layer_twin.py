@@ -18,6 +18,8 @@ class Twin:
         assert hash(state) is not None
         self.node.unreachable = set(node.unreachable)
         self.node.last_report = node.last_report
+        since = node.pace.returning_since.items()
+        self.node.pace.returning_since = {fence: at - self.base for fence, at in since}
         self.node.borrowed = {
             fence: (sender, since - self.base, told)
             for fence, (sender, since, told) in node.borrowed.items()

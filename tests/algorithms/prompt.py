@@ -18,9 +18,9 @@ class Scene:
         self.homes: dict[int, int] = {}  # client: its node
         self.inside: list[int] = []
 
-    def ask(self, node: int, client: int, priority: int) -> None:
+    def ask(self, node: int, client: int, priority: int, want: int = 1) -> None:
         self.homes[client] = node
-        self.nodes[node].request(client, 1, priority)
+        self.nodes[node].request(client, want, priority)
         self.deliver()
 
     def leave(self, client: int) -> None:

@@ -6,7 +6,7 @@ import pytest
 from laboratory import run
 from prompt import Scene
 
-from meshlock.algorithms.direct import LATER, DirectNode, Grant, Release, Request, Token
+from meshlock.algorithms.direct import LATER, LINES, DirectNode, Grant, Release, Request, Token
 from meshlock.algorithms.interface import Effect, Enter
 
 
@@ -70,7 +70,7 @@ def test_a_withdrawal_that_overtakes_its_request_is_remembered() -> None:
     out: list[Effect] = []
     holder = DirectNode(0, out, 2, 0)
     holder.request(1, 1, 1)
-    holder.receive(Request(0, 1, 2, 0, 0, 0, 0, False))  # node 1 wants nothing any more ...
+    holder.receive(Request(0, 1, 3, 0, 0, 0, 0, False))  # node 1 wants nothing any more ...
     holder.receive(Request(0, 1, 1, 2, 9, 9, 0, False))  # ... than these two permits
     holder.request(2, 1, 1)
     assert [effect.client for effect in out if isinstance(effect, Enter)] == [1, 2]
@@ -116,27 +116,65 @@ def test_a_grant_is_for_whom_it_was_made() -> None:
     """Else a client could get a lower fence than there was when it asked."""
     out: list[Effect] = []
     node = asker(out)
-    node.request(1, 1, 2)
-    node.request(2, 1, 9)  # meanwhile, and asks as well
-    said(out)
-    node.receive(Grant(1, 1, 1, 4, 0))
-    assert said(out) == [(1,)]
-    node.request(3, 2, 1)
-    assert said(out) == []  # client 2 is first, and has asked
-    node.receive(Grant(1, 2, 1, 5, 0))
+    for client in (1, 2, 3):
+        node.request(client, 1, 2)
+    first, second, third = (asked[2] for asked in said(out))
+    assert len({number % 3 for number in (first, second, third)}) == 3
+    node.request(4, 1, 9)  # it takes the line of the last
+    [asked] = said(out)
+    assert asked[2] == third + 3
+    node.receive(Grant(1, third, 1, 4, 0))
+    assert said(out) == [(3,)]
+    node.request(5, 2, 1)
+    assert said(out) == []  # the others are first, and have asked
+    node.receive(Grant(1, asked[2], 1, 5, 0))
     entered, asked = said(out)
-    assert entered == (2,)
-    assert asked[2:5] == (3, 2, 1)
+    assert entered == (4,)
+    assert asked[2:5] == (third + 6, 2, 1)
+    node.receive(Grant(1, second, 1, 6, 0))
+    assert said(out) == [(2,)]
+
+
+def test_whatever_comes_free_at_once_finds_whom_it_is_for() -> None:
+    """Two urgent clients of one node go before a less urgent one of another."""
+    scene = Scene("direct", 3, "complete", permits=3, patience="100")
+    scene.ask(0, 1, 5)  # and stays
+    scene.ask(0, 2, 5, want=2)
+    for node, client, priority in [(1, 3, 1), (2, 4, 7), (2, 5, 6), (2, 6, 2), (2, 7, 0)]:
+        scene.ask(node, client, priority)
+    scene.leave(2)
+    assert scene.inside == [1, 4, 5]
+    for inside, client in [(4, 6), (5, 3), (6, 7)]:
+        scene.leave(inside)
+        assert scene.inside[-1] == client
+
+
+def test_a_crowd_of_one_node_has_no_more_entries_than_lines() -> None:
+    out: list[Effect] = []
+    node = DirectNode(1, out, 1000, 10)
+    for client in range(1, 101):
+        node.request(client, 1, client % 7)
+    assert len({asked[2] % LINES for asked in said(out)}) == LINES
+    assert all(node.own.own[client].priority == 6 for client in node.placed)
+    for client in list(node.placed):
+        assert node.withdraw(client)
+        [asked] = said(out)
+        assert asked[4] >= 5
+    for client in list(node.own.own):
+        node.withdraw(client)
+    assert node.placed == [-1] * LINES and not node.asked_for
+    assert [asked[3] for asked in said(out)][-LINES:] == [0] * LINES
 
 
 def test_a_grant_that_nobody_wants_any_more_goes_back() -> None:
     out: list[Effect] = []
     node = asker(out)
     node.request(1, 1, 2)
+    [asked] = said(out)
     node.withdraw(1)
     node.request(2, 1, 2)
     said(out)
-    node.receive(Grant(1, 1, 1, 4, 0))
+    node.receive(Grant(1, asked[2], 1, 4, 0))
     assert said(out) == [("RELEASE", 1)]
     assert node.free_permits() == 0 and not node.clients
 
@@ -146,10 +184,10 @@ def test_a_grant_for_a_former_life_goes_back() -> None:
     node = DirectNode(1, out, 3, 10, holder=0, hop=0, number=1 << LATER | 7)
     node.request(1, 1, 2)
     [asked] = said(out)
-    assert asked[2] == (2 << LATER) + 1
+    assert asked[2] > 2 << LATER
     node.receive(Grant(1, 1 << LATER | 7, 1, 4, 0))
     assert said(out) == [("RELEASE", 1)]
-    node.receive(Grant(1, (2 << LATER) + 1, 1, 5, 0))
+    node.receive(Grant(1, asked[2], 1, 5, 0))
     assert said(out) == [(1,)]
 
 

@@ -294,6 +294,42 @@ def test_whoever_cannot_be_reached_is_not_waited_for() -> None:
     assert len(machines.epochs()) == 1
 
 
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("permits", [1, 2])
+def test_who_was_gone_without_noticing_is_told_to_ask_again(lost: bool, permits: int) -> None:
+    """A link may be silent in one direction only, or be back before its other end looks."""
+    machines = born("direct", permits, size=5)
+    machines.ask(0, want=permits)
+    machines.ask(4, priority=5)
+    machines.ask(3)
+    machines.missed = {0: 4}
+    machines.run(POLL)
+    assert machines.nodes[0].inner.number_of(4) < 0
+    machines.missed = {}
+    machines.dropped = {"FORGOTTEN"} if lost else set()
+    machines.run(POLL)
+    machines.dropped = set()
+    machines.run(LEASE)
+    told = machines.sent.count("FORGOTTEN")
+    machines.leave(0)
+    assert machines.who()[:2] == [0, 4]
+    assert len(machines.epochs()) == 1
+    machines.run(2 * LEASE)
+    assert 1 < machines.sent.count("FORGOTTEN") <= told + 1
+
+
+def test_who_asked_for_nothing_is_told_nothing_when_it_is_back() -> None:
+    machines = born("direct", size=5)
+    machines.ask(0)
+    machines.ask(4)
+    machines.withdraw(4)
+    machines.missed = {0: 4}
+    machines.run(POLL)
+    machines.missed = {}
+    machines.run(LEASE)
+    assert "FORGOTTEN" not in machines.sent
+
+
 # -- those who may not propose ---------------------------------------------------------------
 
 

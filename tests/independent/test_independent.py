@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
+from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 
 ROOT = Path(__file__).parents[2]
@@ -77,3 +79,26 @@ def test_a_run_is_the_same_every_time_and_can_be_told() -> None:
 def test_what_never_comes_to_rest_is_refused() -> None:
     with pytest.raises(Refused, match="lelann never comes to rest"):
         campaign("lelann").run(0)
+
+
+@pytest.mark.parametrize("second", [1, 2])
+def test_all_grants_of_a_step_from_rest_are_judged(second: int) -> None:
+    from driver.judge import Judge, Violation
+
+    judge = Judge(SimpleNamespace(algorithm=find("direct"), options={}, permits=3, size=3))
+    judge.asks(1, 0, 2, 5)
+    judge.enters(1, 0, 1)
+    for client, node, priority in [(2, 1, 9), (3, 1, 8), (4, 2, 3)]:
+        judge.asks(client, node, 1, priority)
+    judge.moved(True)
+    judge.quiet(0)
+    judge.leaves(1)
+    judge.lends(1)
+    if second == 2:
+        with pytest.raises(Violation, match="client 3 of node 1"):
+            judge.lends(2)  # 8 waits at node 1
+        return
+    judge.lends(1)
+    judge.moved(False)
+    judge.lends(2)
+    judge.enters(4, 2, 4)

@@ -357,6 +357,12 @@ ADAPTERS = [
         "live/test_session.py::test_a_process_that_forgot_is_not_sent_what_its_former_life_may_have_had",
     ),
     Sabotage(
+        "asks-no-more",
+        "a node whose request was struck out while it was unreachable does not ask again when told",
+        [(layer.Layer, "receive_forgotten", lambda self, message: None)],
+        "algorithms/test_recovery_pace.py::test_who_was_gone_without_noticing_is_told_to_ask_again",
+    ),
+    Sabotage(
         "replaces-nobody",
         "a member that stays away is not replaced",
         [(Autopilot, "change", replace_nobody)],

@@ -753,7 +753,7 @@ def grant_of(w: World, **other: Any) -> tuple[Message, Seal]:
     entry = Entry(about["node"], fence, about["permits"], False, about["slots"], "")
     inner = w.layer(a).inner
     assert isinstance(inner, direct.DirectNode)
-    message = direct.Grant(0, inner.number, about["count"], about["grants"], about["hop"])
+    message = direct.Grant(0, inner.numbers[0], about["count"], about["grants"], about["hop"])
     seal = Seal(mine.adopted, ANY_BOOT, about["state"], about["left"], about["returned"], entry)
     seal.proofs = tuple([b""] * len(about["returned"]))
     return message, seal

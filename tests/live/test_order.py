@@ -89,6 +89,38 @@ def test_an_urgent_request_is_not_held_up_by_an_older_one_of_its_node(
     assert worst <= MOST
 
 
+@pytest.mark.parametrize("algorithm", ["jiang", "direct"])
+def test_an_urgent_request_survives_a_failure_that_only_the_holder_notices(algorithm: str) -> None:
+    async def story(_: Network) -> list[str]:
+        nodes: list[Node] = []
+        for name in NAMES:
+            first = [nodes[0].address] if nodes else []
+            nodes.append(Node(name, peers=first, min_links=0))
+            await nodes[-1].start()
+            nodes[-1].pool("docks", 1, members=NAMES, lease=3.0, algorithm=algorithm)
+        holder, ordinary, urgent = (node.pools["docks"] for node in nodes)
+        entered: list[str] = []
+
+        async def enter(pool: Pool, priority: int) -> None:
+            async with pool.acquire(priority=priority, timeout=LIMIT):
+                entered.append(pool.me)
+
+        held = await holder.acquire()
+        waiting = [asyncio.create_task(enter(urgent, URGENT))]
+        await asyncio.sleep(nodes[0].dead)  # of virtual time
+        waiting.append(asyncio.create_task(enter(ordinary, ORDINARY)))
+        await asyncio.sleep(nodes[0].dead)
+        nodes[0].mesh.cut("c", 0.6 * nodes[2].dead)  # it is back before c calls it dead
+        await asyncio.sleep(4 * nodes[0].dead)
+        held.release()
+        await asyncio.gather(*waiting)
+        for node in nodes:
+            await node.vanish()
+        return entered
+
+    assert virtual.run(story) == ["c", "b"]
+
+
 def audited(folder: Path) -> Audit:
     """The traces of a leased pool that is used by many, more or less urgently."""
 

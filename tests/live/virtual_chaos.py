@@ -44,6 +44,7 @@ class Chaos:
     def __init__(self, network: Network, state: Path, seed: int) -> None:
         self.network = network
         self.state = state
+        self.seed = seed
         self.random = random = Random(seed)
         self.permits = random.choice([1, 2, 2, 3])
         self.algorithm = random.choice(INSIDE if self.permits == 1 else INSIDE[:2])
@@ -64,6 +65,8 @@ class Chaos:
         slack = 2 * LEASE if self.algorithm in INSIDE[:2] else None
         self.judge = Judge(self.wrong, self.permits, self.names, slack)
         self.faults = Faults(self)
+        if self.judge.order is not None:  # who comes to an epoch writes a few times
+            self.judge.order.slack += 4 * max(self.faults.disks)
 
     def note(self, what: str, of: object) -> None:
         self.log.append((clock.seconds(), what, of))
@@ -141,7 +144,8 @@ class Chaos:
         return latest.names()
 
     def reached(self, name: str) -> list[int]:
-        """Nodes that are up, and that wires join to this one; nobody while a wire is slow."""
+        """Nodes that are up, and that wires join to this one; nobody while a wire is slow, and none
+        whose disk is full: it cannot take part in a new epoch."""
         if any(wire.delay for wire in self.wires.values()):
             return []
         found = [name]
@@ -151,7 +155,7 @@ class Chaos:
                     other = pair[0] if pair[1] == one else pair[1]
                     if other not in found and other in self.nodes:
                         found.append(other)
-        return [NAMES.index(one) for one in found]
+        return [NAMES.index(one) for one in found if one not in self.faults.full]
 
     # -- clients -------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 Nodes are killed, leave, and come back, with their disks or without; links are cut both ways or one
 way, slow, and break; disks are slow or full; what recovery says itself is lost, late and doubled;
-members and permits change. Members renew, propose and close epochs when they should not, for
+members and permits change. A node takes all its links for failed, and they are back before anybody
+else does. Members renew, propose and close epochs when they should not, for
 nothing of that can be wrong: only unwise. Most faults are aimed at protocol moments: a token under
 way, a promise, a ledger, an answer that prolongs a lease, a restart, a change. Two are made of
 several:
@@ -22,6 +23,7 @@ import shutil
 from collections.abc import Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
 from errno import ENOSPC
+from random import Random
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -56,6 +58,8 @@ class Faults:
         self.lost = random.choice([0.0, 0.0, 0.05, 0.2])  # share of what recovery says itself
         self.late = random.choice([0.0, 0.0, 0.05])
         self.hasty = random.choice([0.0, 0.5])
+        self.blinks = Random(f"{run.seed}:blinks")
+        self.blinking = self.blinks.choice([0.0, 0.0, 30.0])  # seconds between them, about; or none
         self.full: set[str] = set()  # disks
         self.over = False
         self.aimed_at = 0.0
@@ -65,11 +69,29 @@ class Faults:
     async def go_on(self, seconds: float) -> None:
         random, end = self.random, clock.seconds() + seconds
         names = list(self.run.ports)
+        if self.blinking:
+            self.begin(self.blink(end))
         while clock.seconds() < end:
             await asyncio.sleep(random.expovariate(1 / self.calm))
             for _ in range(random.choice([1, 1, 1, 2, 4])):
                 heal = random.uniform(0.1, 4 * LEASE)
                 self.soon(random.choice(RANDOM), random.choice(names), 0.0, heal)
+
+    async def blink(self, end: float) -> None:
+        """Whoever has the token, mostly, looks away from all others, and nobody notices."""
+        random, run = self.blinks, self.run
+        while clock.seconds() < end:
+            await asyncio.sleep(random.expovariate(1 / self.blinking))
+            pools = [(name, run.pool(name)) for name in run.nodes]
+            cores = [(name, pool.core) for name, pool in pools if pool is not None]
+            holders = [name for name, core in cores if core is not None and core.tokens() > 0]
+            name = random.choice(holders or list(run.nodes) or [""])
+            if name in run.nodes and not self.over:
+                run.judge.disturbed()
+                run.note("blink", name)
+                node = run.nodes[name]
+                for peer in sorted(node.mesh.linked):
+                    node.mesh.cut(peer, random.uniform(0.05, 0.8) * node.dead)
 
     async def end(self) -> None:
         while self.tasks:

@@ -9,8 +9,8 @@ permits   valid grants never add up to more than there are: whoever is let in fi
 resized   who asks after the permits were changed is let in by the new number
 slots     where permits have names, no two valid grants have one in common
 fences    none comes twice; and a grant asked for while another was held has a higher one
-order     where nothing was done for two leases, nobody who waits there is passed more than three
-          times by who asked later and is less urgent
+order     where nothing was done for two leases (and four writes, where disks are slow), nobody who
+          waits there is passed more than three times by who asked later and is less urgent
 told      a client whose deadline passes has been told that its grant is lost, and not before
 served    soon after the last fault everybody is given all permits, one after the other
 members   where they choose themselves there are as many as there should be, and one that stays

@@ -52,6 +52,34 @@ def test_permits_that_are_sent_must_be_for_the_highest_that_waits(there, violate
     assert list(monitor.violated) == violated
 
 
+@pytest.mark.parametrize(
+    ("grants", "violated"),
+    [
+        ([("sent", 1), ("sent", 1), ("enters", 3)], []),
+        ([("sent", 1), ("enters", 3)], ["order"]),  # 8 waits at node 1
+        ([("sent", 1), ("sent", 2)], ["order"]),
+        ([("sent", 1), ("over", 0), ("enters", 3)], []),  # by whom need not have heard of all
+        ([("sent", 1), ("sent", 1), ("sent", 2), ("enters", 3)], ["order"]),
+    ],
+)
+def test_of_several_grants_in_one_step_all_are_judged(grants, violated):
+    monitor = Monitor(9, Promises(True, True, 0.0))
+    waiting = {1: [9, 8], 2: [2]}
+    for priority in (9, 8, 3, 2):
+        monitor.asks(priority)
+    monitor.quiet()
+    for what, number in grants:
+        if what == "sent":
+            monitor.lends(1.0, number, [(priority, 0) for priority in waiting[number]])
+        elif what == "enters":
+            monitor.enters(1.0, 0, 1, number, 0)
+        else:
+            monitor.moved()
+    monitor.moved()
+    monitor.enters(2.0, 2, 1, 2, 0)  # nothing is due any more
+    assert list(monitor.violated) == violated
+
+
 def test_a_grant_that_is_sent_is_made_then_and_used_once():
     monitor = LeaseMonitor(3)
     monitor.lends_under(1.0, 0, numbered(5))

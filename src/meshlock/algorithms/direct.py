@@ -17,9 +17,10 @@ serves its front: if all permits are with the token, token and queue go to where
 while some are out the token stays, so that they find it where they were granted, and the front gets
 its permits by GRANT.
 
-A node has one entry in the queue, for the most urgent of its clients. Entries have a number;
-a newer one takes the place of an older one whichever comes first, and one that wants nothing
-withdraws.
+A node has k *lines*, but no more than LINES, and an entry in the queue for each: its most urgent
+clients are there, so that whatever comes free at once finds whom it is for. Entries have a number,
+and its remainder by the number of lines is the line; in a line a newer entry takes the place of an
+older one whichever comes first, and one that wants nothing withdraws.
 
 **Assumptions.** Everybody can send to everybody, over several links if need be; messages
 arrive, in **any order**; no node crashes. Inside recovery nodes may come and go: whoever comes late
@@ -46,6 +47,9 @@ from typing import ClassVar
 from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
 from meshlock.algorithms.queues import FRESH, SETTLED, Entry, Ranked
 from meshlock.algorithms.subclassing import mypyc_attr
+
+LINES = 8
+"""So many clients of a node are in the queue at most, the most urgent ones."""
 
 LATER = 24
 """Bits by which a hop is shifted: of so many requests that a former life made, and of which the
@@ -133,7 +137,7 @@ class Release(Message):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DirectNode(Node):
-    no_state: ClassVar = ("weight", "permits")
+    no_state: ClassVar = ("weight", "permits", "lines")
 
     def __init__(
         self,
@@ -151,15 +155,19 @@ class DirectNode(Node):
         self.hop = max(0, hop)  # of the token if here, else of the latest that we know of ...
         self.pointer = holder  # ... and where that one went
         self.permits = permits
+        self.lines = max(1, min(permits, LINES))
         self.free = permits if me == holder else 0
         self.grants = 0  # when we had the token last
         self.queue: list[Asked] = []  # with the token
         self.ahead: list[Ahead] = []  # without: came ahead of it
         self.own = Ranked()  # clients that wait here
-        # of our latest request, which asks for the first of these; whoever comes late begins above
-        # all numbers of a former life
-        self.number = max(hop, number >> LATER) + 1 << LATER
-        self.asked_for: dict[int, int] = {}  # client that waits: the request that was for it
+        # in each line: the number of our latest request, and for whom it is; whoever comes late
+        # begins above all numbers of a former life
+        base = max(hop, number >> LATER) + 1 << LATER
+        self.numbers = [base + (line - base) % self.lines for line in range(self.lines)]
+        self.placed = [NIL] * self.lines
+        # client that waits: the request that was for it, though another may have its line by now
+        self.asked_for: dict[int, int] = {}
         self.clients: dict[int, int] = {}  # those inside, and what they hold
 
     # -- clients --------------------------------------------------------------------------
@@ -174,18 +182,17 @@ class DirectNode(Node):
         else:
             entry = Entry(NIL, client, want, priority, priority)
         self.own.push(entry)
-        if self.own.first() is entry:
-            self.ask()
+        self.ask(self.place())
 
     def withdraw(self, client: int) -> bool:
         entry = self.own.own.get(client)
         if entry is None:
             return False
-        first = self.own.first() is entry
         self.own.remove(entry)
         self.asked_for.pop(client, None)
-        if first:
-            self.ask()
+        if client in self.placed:
+            line = self.empty(client)
+            self.ask([line, *self.place(line)])
         return True
 
     def release(self, client: int) -> None:
@@ -203,31 +210,67 @@ class DirectNode(Node):
         else:
             self.send(Release(self.pointer, permits))
 
-    def ask(self) -> None:
-        """What we want has changed."""
-        self.number += 1
-        if self.holder:
-            self.line_up(self.asked())
-            self.decide()
-        else:
-            self.send_request()
+    # -- the lines ------------------------------------------------------------------------
 
-    def send_request(self) -> None:
+    def place(self, told: int = NIL) -> list[int]:
+        """Our most urgent clients each have a line, if need be that of one who is not any more.
+        The result: the lines of which others do not know that, but for one that they are ``told``
+        of in any case."""
+        first = [entry.client for entry in self.own.entries[: self.lines]]
+        new = [client for client in first if client not in self.placed]
+        changed: list[int] = []
+        for client in new:
+            line = 0
+            while self.placed[line] in first:
+                line += 1
+            if self.holder:
+                self.asked_for.pop(self.placed[line], None)
+            self.placed[line] = client
+            if line != told:
+                changed.append(line)
+        return changed
+
+    def empty(self, client: int) -> int:
+        """The line of a client that waits no more."""
+        line = self.placed.index(client)
+        self.placed[line] = NIL
+        return line
+
+    def ask(self, lines: list[int]) -> None:
+        """What we want has changed there."""
+        for line in lines:
+            self.renew(line)
+        if self.holder and len(lines) > 0:
+            self.decide()
+
+    def renew(self, line: int) -> None:
+        """Our entry of that line, under a new number."""
+        self.numbers[line] += self.lines
+        self.note(line)
+        if self.holder:
+            self.line_up(self.asked(line))
+        else:
+            self.send_request(line)
+
+    def note(self, line: int) -> None:
+        if self.placed[line] != NIL:
+            self.asked_for[self.placed[line]] = self.numbers[line]
+
+    def send_request(self, line: int) -> None:
         to, hop = self.pointer, self.hop
-        node, number, want, priority, rank = self.asked()
-        fresh = want > 0 and self.own.first().age == FRESH
+        node, number, want, priority, rank = self.asked(line)
+        fresh = want > 0 and self.own.own[self.placed[line]].age == FRESH
         if fresh:
             rank += self.grants
-        if want > 0:
-            self.asked_for[self.own.first().client] = number
         self.send(Request(to, node, number, want, priority, rank, hop, fresh))
 
-    def asked(self) -> Asked:
+    def asked(self, line: int) -> Asked:
         """Our entry in the queue."""
-        if not self.own.entries:
-            return (self.me, self.number, 0, 0, 0)
-        first = self.own.first()
-        return (self.me, self.number, first.want, first.priority, first.rank)
+        number, client = self.numbers[line], self.placed[line]
+        if client == NIL:
+            return (self.me, number, 0, 0, 0)
+        entry = self.own.own[client]
+        return (self.me, number, entry.want, entry.priority, entry.rank)
 
     # -- messages ---------------------------------------------------------------------------
 
@@ -259,27 +302,28 @@ class DirectNode(Node):
         """For the client for whom that request was, even if another is more urgent by now. If it
         has given up, or asked anew, the permits go back."""
         self.holder_is(m.sender, m.hop)
-        before = self.own.first() if self.own.entries else None
         client = self.client_of(m.number)
         if client != NIL:
             entry = self.own.own[client]
             self.own.remove(entry)
-            del self.asked_for[entry.client]
-            self.clients[entry.client] = entry.want
-            self.enter(entry.client, m.grants)
+            del self.asked_for[client]
+            self.clients[client] = entry.want
+            self.enter(client, m.grants)
+            if client in self.placed:
+                self.empty(client)
         else:
             self.returns(m.count)
         if m.grants > self.grants:
             self.own.settle(m.grants - self.grants, self.weight - 1)
             self.grants = m.grants
-        if self.own.entries and self.own.first() is not before:
-            self.number += 1
-            self.send_request()
+        self.ask(self.place())
 
     def client_of(self, number: int) -> int:
-        """For whom that request was, mostly the first; NIL if it waits no more, or asked anew."""
-        if self.own.entries and self.asked_for.get(self.own.first().client, NIL) == number:
-            return self.own.first().client
+        """For whom that request was, mostly who has its line; NIL if it waits no more, or asked
+        anew."""
+        client = self.placed[number % self.lines]
+        if client != NIL and self.asked_for.get(client, NIL) == number:
+            return client
         for client, asked in self.asked_for.items():
             if asked == number:
                 return client
@@ -297,27 +341,36 @@ class DirectNode(Node):
         self.ahead = []
         for one in ahead:
             self.hear(one)
-        self.outdate()
-        self.line_up(self.asked())
+        self.place()
+        for line in range(self.lines):
+            self.outdate(line)
+            self.note(line)
         self.decide()
 
     def settle(self, grants: int) -> None:
-        """The token says what our request has been worth since the holder heard of it. Our other
-        clients may have waited since the token was here."""
+        """The token says what our requests have been worth since the holder heard of them. Our
+        other clients may have waited since the token was here."""
         if len(self.own.fresh) > 0:
-            first = self.own.first()
             for asked in self.queue:
-                if asked[0] == self.me and asked[1] == self.number and first.age == FRESH:
-                    self.own.stamp(first, asked[4])
+                line = asked[1] % self.lines
+                if asked[0] == self.me and asked[1] == self.numbers[line]:
+                    entry = self.own.own.get(self.placed[line])
+                    if entry is not None and entry.age == FRESH:
+                        self.own.stamp(entry, asked[4])
             self.own.settle(grants - self.grants, self.weight - 1)
         self.grants = grants
 
-    def outdate(self) -> None:
-        """The place in the queue is another's: of a former life of ours, or of a client whose turn
-        it is not."""
+    def outdate(self, line: int) -> None:
+        """What stands in the queue may be another's: of a former life of ours, or of a client whose
+        turn it is not."""
         for asked in self.queue:
-            if asked[0] == self.me and asked[1] >= self.number and asked != self.asked():
-                self.number = asked[1] + 1
+            if asked[0] == self.me and asked[1] % self.lines == line:
+                if asked[1] >= self.numbers[line] and asked != self.asked(line):
+                    self.numbers[line] = asked[1] + self.lines
+                self.line_up(self.asked(line))
+                return
+        if self.placed[line] != NIL:
+            self.line_up(self.asked(line))
 
     # -- nodes that come and go -------------------------------------------------------------
 
@@ -326,25 +379,30 @@ class DirectNode(Node):
             self.hop = hop
             self.pointer = node
 
-    def forget(self, node: int) -> None:
+    def forget(self, node: int) -> bool:
+        lined_up = [asked for asked in self.queue if asked[0] == node and asked[2] > 0]
+        waiting = [one for one in self.ahead if one[0] == node and one[2] > 0]
         self.queue = [asked for asked in self.queue if asked[0] != node]
         self.ahead = [one for one in self.ahead if one[0] != node]
         self.decide()
+        return len(lined_up) + len(waiting) > 0
 
     def number_of(self, node: int) -> int:
         return max([asked[1] for asked in self.queue if asked[0] == node], default=NIL)
 
     def ask_again(self) -> None:
         """Where it has been heard, the same number says nothing new."""
-        if self.own.entries and not self.holder:
-            self.send_request()
+        if not self.holder:
+            for line in range(self.lines):
+                if self.placed[line] != NIL:
+                    self.send_request(line)
 
     # -- the queue --------------------------------------------------------------------------
 
     def wait_ahead(self, new: Ahead) -> None:
-        """Of a node, the newest."""
+        """Of a line, the newest."""
         for place, other in enumerate(self.ahead):
-            if other[0] == new[0]:
+            if other[0] == new[0] and (other[1] - new[1]) % self.lines == 0:
                 if other[1] < new[1]:
                     self.ahead[place] = new
                 return
@@ -358,14 +416,14 @@ class DirectNode(Node):
         self.line_up((node, number, want, priority, rank))
 
     def line_up(self, asked: Asked) -> None:
-        """In order of rank; ties: first come, first served. The newer entry of a node counts.
+        """In order of rank; ties: first come, first served. The newer entry of a line counts.
 
         One that wants nothing stays too, behind all others: else an older request that it has
         overtaken would be taken for a new one, and hold up those behind it.
         """
         queue = self.queue
         for place, other in enumerate(queue):
-            if other[0] == asked[0]:
+            if other[0] == asked[0] and (other[1] - asked[1]) % self.lines == 0:
                 if other[1] >= asked[1]:
                     return
                 del queue[place]
@@ -388,14 +446,17 @@ class DirectNode(Node):
                 self.grant()
 
     def let_in(self) -> None:
-        entry = self.own.first()
+        client = self.placed[self.queue[0][1] % self.lines]
+        entry = self.own.own[client]
         self.own.remove(entry)
+        del self.asked_for[client]
         self.free -= entry.want
         self.grants += 1
-        self.clients[entry.client] = entry.want
-        self.enter(entry.client, self.grants)
-        self.number += 1
-        self.line_up(self.asked())
+        self.clients[client] = entry.want
+        self.enter(client, self.grants)
+        line = self.empty(client)
+        for one in (line, *self.place(line)):
+            self.renew(one)
 
     def grant(self) -> None:
         """Its place stays, wanting nothing: else the same request, made again, would count."""
@@ -407,9 +468,7 @@ class DirectNode(Node):
         self.queue.append((node, number, 0, 0, 0))
 
     def give(self, node: int) -> None:
-        """The whole queue goes along, our own place and the receiver's too."""
-        if self.own.entries:
-            self.asked_for[self.own.first().client] = self.number
+        """The whole queue goes along, our own places and the receiver's too."""
         self.holder = False
         self.hop += 1
         self.pointer = node

@@ -248,8 +248,10 @@ class Node:
     def holder_is(self, node: int, hop: int) -> None:
         """The token has been heard of: its move number ``hop`` was to ``node``."""
 
-    def forget(self, node: int) -> None:
-        """That node has crashed or cannot be reached: what it asked for, it will ask for again."""
+    def forget(self, node: int) -> bool:
+        """That node has crashed or cannot be reached: what it asked for, it will ask for again.
+        True if it had asked for something."""
+        return False
 
     def number_of(self, node: int) -> int:
         """Of the latest request of that node that is known here; NIL if none is."""

@@ -80,7 +80,7 @@ NOBODY: Final = -1
 class Run:
     """What one handler did in one state of a node: it never needs to run again."""
 
-    __slots__ = ("after", "enters", "faults", "lent", "receivers", "sends")
+    __slots__ = ("after", "enters", "faults", "grants", "lent", "receivers", "sends")
 
     def __init__(self) -> None:
         self.after = 0
@@ -88,6 +88,7 @@ class Run:
         self.receivers: tuple[int, ...] = ()  # beside them
         self.enters: tuple[int, ...] = ()  # clients
         self.lent = NOBODY  # to whom permits were sent, before anybody entered
+        self.grants: tuple[int, ...] = ()  # in order: clients, or -1 - the node they were sent to
         self.faults: tuple[Fault, ...] = ()
 
 
@@ -99,6 +100,7 @@ class Outcome:
         "choice",
         "enters",
         "faults",
+        "grants",
         "kind",
         "lent",
         "plain",
@@ -116,6 +118,7 @@ class Outcome:
         self.sends = run.sends
         self.enters = run.enters
         self.lent = run.lent
+        self.grants = run.grants
         self.faults = run.faults
         self.plain = True  # nobody enters or leaves and nothing is wrong
 
@@ -385,6 +388,7 @@ class System(Model):
         sends: list[int] = []
         receivers: list[int] = []
         enters: list[int] = []
+        grants: list[int] = []
         failure = self.handle(node, kind, subject)
         for effect in self.out:
             if isinstance(effect, Message):
@@ -392,12 +396,15 @@ class System(Model):
                     failure = sentences.no_link(i, effect.receiver)
                 sends.append(self.message(effect))
                 receivers.append(effect.receiver)
-                if effect.lends() > 0 and run.lent == NOBODY and not enters:
-                    run.lent = effect.receiver
+                if effect.lends() > 0:
+                    grants.append(-1 - effect.receiver)
+                    if run.lent == NOBODY and not enters:
+                        run.lent = effect.receiver
                 tokens -= effect.tokens()
                 permits -= effect.permits()
             elif isinstance(effect, Enter):
                 enters.append(effect.client)
+                grants.append(effect.client)
                 permits -= self.wants[effect.client]
         self.out.clear()
         if failure:
@@ -406,6 +413,7 @@ class System(Model):
         run.sends = self.once(sends)
         run.receivers = self.once(receivers)
         run.enters = self.once(enters)
+        run.grants = self.once(grants)
         run.after = self.local(i, node.freeze())
         tokens -= node.tokens()
         permits -= node.free_permits()
@@ -677,6 +685,8 @@ class System(Model):
             due = self.links[row[leaves + self.size]].due
             if outcome.kind == LEAVE and top > NOTHING_DUE and self.whole(row):
                 due = top
+                if len(outcome.grants) > 1:
+                    self.judge_grants(outcome.grants, label)
             elif outcome.kind == WITHDRAW:
                 due = NOTHING_DUE  # it may have been the one
         if outcome.lent != NOBODY and due > NOTHING_DUE:
@@ -707,6 +717,23 @@ class System(Model):
             if due != before.due:
                 row[leaves + self.size] = self.number_links(before.but(due))
         return not cut
+
+    def judge_grants(self, grants: tuple[int, ...], label: int) -> None:
+        """At rest every request has arrived: of several grants in one step, those after the first
+        as well are for the highest of all that still wait."""
+        waiting = [list(place.waiting) for place in self.around]
+        for number, grant in enumerate(grants):
+            homes = [j for j in range(self.size) if grant == -1 - j or grant in waiting[j]]
+            if not homes or not waiting[homes[0]]:
+                continue
+            node = homes[0]
+            client = grant if grant >= 0 else max(waiting[node], key=self.priorities.__getitem__)
+            due = max([self.priorities[other] for row in waiting for other in row])
+            waiting[node].remove(client)
+            if number > 0 and self.priorities[client] + self.gain < due:
+                text = sentences.out_of_order(node, self.priorities[client], due)
+                self.faults.append(Fault("order", text, label))
+                return
 
     def apply(self, row: list[int], i: int, outcome: Outcome) -> int:
         """Change the places in ``row``; returns which pairs above them are now wrong."""

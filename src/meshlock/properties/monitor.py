@@ -48,6 +48,9 @@ class Monitor:
         self.due_grants = 0  # ... after so many grants
         self.changed_at = -1  # grants when a link changed last
         self.asked = False  # somebody has, since something was due
+        self.at_once = False  # the grants that come now are all made in one step, from rest ...
+        self.more = False  # ... and something is due after the first of them
+        self.under_way: list[tuple[int, float]] = []  # those on their way: node, priority
 
     def report(self, name: str, time: float, text: str) -> None:
         if name not in self.violated:
@@ -87,14 +90,31 @@ class Monitor:
                 text = sentences.out_of_order(node, priority, self.due_priority)
                 self.report("order", time, text)
             self.due = False
+            if self.at_once:
+                self.next_due()
 
     def lends(self, time: float, node: int, waiting: Sequence[tuple[float, int]]) -> None:
         """Permits are sent to that node, for one of those who wait there: priority, ``born``."""
-        if self.due and waiting and all(self.too_early(one, born) for one, born in waiting):
-            highest = max([priority for priority, _ in waiting])
-            text = sentences.lent_out_of_order(node, highest, self.due_priority)
+        before = len([receiver for receiver, _ in self.under_way if receiver == node])
+        others = sorted(waiting, reverse=True)[before:]  # the highest have something already
+        if self.due and others and all(self.too_early(one, born) for one, born in others):
+            text = sentences.lent_out_of_order(node, others[0][0], self.due_priority)
             self.report("order", time, text)
         self.due = False
+        if self.at_once and others:
+            self.under_way.append((node, others[0][0]))
+            self.next_due()
+
+    def next_due(self) -> None:
+        """Of those that still wait, and for whom nothing is on its way, the highest."""
+        left = dict(self.levels)
+        for _, priority in self.under_way:
+            left[priority] = left.get(priority, 0) - 1
+        waiting = [priority for priority, count in left.items() if count > 0]
+        if waiting:
+            self.due = self.more = True
+            self.due_priority = max(waiting)
+            self.due_grants = self.grants
 
     def too_early(self, priority: float, born: int) -> bool:
         """Is it below what was due, even if it has gained by all grants; or by a step of priority,
@@ -128,6 +148,16 @@ class Monitor:
             self.due_priority = -self.ranking[0]
             self.due_grants = self.grants
             self.asked = False
+            self.at_once = True
+
+    def moved(self) -> None:
+        """The step that began at rest is over: what else it made due may be granted elsewhere, by
+        who has not heard of all."""
+        self.at_once = False
+        if self.more:
+            self.due = self.more = False
+        if self.under_way:
+            self.under_way = []
 
     def changed(self, connected: bool) -> None:
         """A link has formed or failed: requests are on their way again."""

@@ -121,6 +121,8 @@ class Steps:
         node.release(client.number)
         cause = {"client": client.number} if self.trace is not None else NOTHING
         self.done(node, "leave", cause, tokens, permits + client.want)
+        if self.monitor.at_once:
+            self.monitor.moved()
         if self.queues:
             self.next_in_queue(client.node)
         else:

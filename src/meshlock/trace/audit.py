@@ -265,3 +265,5 @@ class Audit:
             node, tokens, permits = self.step
             self.monitor.balance(self.now, node, tokens, permits)
         self.step = None
+        if self.monitor.at_once:
+            self.monitor.moved()

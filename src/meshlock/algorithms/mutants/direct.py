@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from meshlock.algorithms.direct import Asked, DirectNode, Grant, Request, Token
-from meshlock.algorithms.interface import Effect, Network, Node
+from meshlock.algorithms.interface import NIL, Effect, Network, Node
 from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 from meshlock.algorithms.registry import find
 
@@ -65,6 +65,22 @@ class GivesItToTheMostUrgent(DirectNode):
         if self.own.entries:
             self.asked_for = {self.own.first().client: m.number}
         super().receive_grant(m)
+
+
+class HasOneLine(DirectNode):
+    """The others of its clients wait until it has got permits."""
+
+    def __init__(self, me: int, out: list[Effect], permits: int, patience: int) -> None:
+        super().__init__(me, out, permits, patience)
+        self.lines = 1
+        self.numbers = [0]
+        self.placed = [NIL]
+
+
+class TakesAllForOneLine(DirectNode):
+    def line_up(self, asked: Asked) -> None:
+        self.queue = [other for other in self.queue if other[0] != asked[0] or other[1] > asked[1]]
+        super().line_up(asked)
 
 
 class AsksOnlyOnce(DirectNode):
@@ -157,8 +173,26 @@ MUTANTS: list[Mutant] = [
         "asks-only-once",
         "a node that is granted permits does not ask for its next client",
         nodes_of(AsksOnlyOnce),
-        Case(2, "complete", "0:1@1 1:1@1 1:1@1", permits=2, clients=2),
+        Case(2, "complete", "0:1@1 1:1@1 1:1@1 1:1@1", permits=2, clients=3),
         breaks="served",
+        steps=13,
+    ),
+    Mutant(
+        DIRECT,
+        "has-one-line",
+        "of the clients of a node only the most urgent is in the queue, whatever comes free",
+        nodes_of(HasOneLine),
+        Case(3, "complete", "0:1@1 0:2@1 1:1@1 2:1@9 2:1@9", permits=3, clients=2),
+        breaks="order",
         steps=8,
+    ),
+    Mutant(
+        DIRECT,
+        "takes-all-for-one-line",
+        "a newer request of a node takes the place of all older ones, not of that in its line",
+        nodes_of(TakesAllForOneLine),
+        Case(2, "complete", "0:2@1 1:1@1 1:1@1", permits=2, clients=2),
+        breaks="served",
+        steps=7,
     ),
 ]

@@ -120,6 +120,7 @@ from meshlock.algorithms.recovery.messages import (
     AskLedger,
     Confirm,
     Copy,
+    Forgotten,
     Hello,
     Higher,
     Ledger,
@@ -943,11 +944,18 @@ class Layer(Quorum):
             assert self.inner is not None
             self.inner.holder_is(self.holder, self.holder_hop)
 
-    def forget(self, node: int) -> None:
-        if self.open and self.active():
-            assert self.inner is not None
-            self.inner.forget(node)
-            self.carry_out()
+    def forget(self, node: int) -> bool:
+        if not self.open or not self.active():
+            return False
+        assert self.inner is not None
+        asked = self.inner.forget(node)
+        self.carry_out()
+        return asked
+
+    def receive_forgotten(self, message: Forgotten) -> None:
+        """We need not have noticed that we were gone."""
+        if message.epoch == self.adopted:
+            self.ask_again()
 
     def ask_again(self) -> None:
         if self.open and self.active():
@@ -1082,6 +1090,8 @@ class Layer(Quorum):
         """Messages get lost: say again what nobody has acted upon."""
         if self.adopted == self.promised:
             for fence, left in sorted(self.returning.items()):
+                if self.pace.is_young(fence):
+                    continue  # its release is hardly there
                 if fence.epoch != self.adopted:
                     self.return_kept(fence, left)
                 for node in self.onward():
@@ -1151,6 +1161,8 @@ class Layer(Quorum):
             self.receive_received(message)
         elif isinstance(message, Sent):
             self.receive_sent(message)
+        elif isinstance(message, Forgotten):
+            self.receive_forgotten(message)
         elif isinstance(message, Return):
             self.receive_return(message)
         elif isinstance(message, Hello):

@@ -181,6 +181,14 @@ class Received(Message):
         self.received = received
 
 
+class Forgotten(Message):
+    """You could not be reached from here, so what you asked for was struck out: ask again."""
+
+    def __init__(self, receiver: int, epoch: Epoch) -> None:
+        super().__init__(receiver)
+        self.epoch = epoch
+
+
 class Return(Message):
     """Of the grant with this fence so many permits are ``left``, none if it is over; ``node``
     wants to know when the others are struck out. ``hop`` as of ASK."""
@@ -235,6 +243,7 @@ KINDS: list[type[Message]] = [
     Sent,
     Accepted,
     Received,
+    Forgotten,
     Return,
     Returned,
 ]

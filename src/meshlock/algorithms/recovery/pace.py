@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING
 
 from meshlock.algorithms.interface import NIL
 from meshlock.algorithms.recovery.autopilot import Autopilot
+from meshlock.algorithms.recovery.messages import Forgotten
 from meshlock.algorithms.recovery.records import (
     MOST_GRANTS,
     NO_EPOCH,
@@ -67,6 +68,7 @@ RESTING = 3
 LONG_RUN = 10
 """Leases."""
 NO_DOUBTS = -1
+NOT_BACK = -1
 PATIENCE = 4
 """Leases: so long the members have to confirm a ledger."""
 FEW = "too few members have promised"
@@ -100,6 +102,8 @@ class Pace:
         self.suggested_at = 0
         self.quorum_at = -1  # since when our proposal could be closed
         self.gone_since: dict[int, int] = {}
+        # of an open algorithm: whose requests were struck out here, and since when it is back
+        self.forgotten: dict[int, int] = {}
         self.epoch = NO_EPOCH  # the one adopted, and since when
         self.adopted_at = 0
         self.minted_at = -1  # since when its token should be there
@@ -165,6 +169,7 @@ class Pace:
         if (now - self.repeated_at) * 3 >= self.lease:
             self.repeated_at = now
             node.repeat()
+            self.tell_forgotten(now)
             if self.may_succeed(now):
                 node.remind()
         self.autopilot.offer(now)
@@ -173,15 +178,21 @@ class Pace:
 
     def observe(self, now: int) -> None:
         node = self.node
+        if node.adopted != self.epoch:
+            self.forgotten = {}  # all ask anew
         for other in list(self.gone_since):
             if other not in node.unreachable:
                 del self.gone_since[other]
                 self.doubts_since = now
+                if other in self.forgotten:
+                    self.forgotten[other] = now
+                    node.send(Forgotten(other, node.adopted))
         for other in node.unreachable:
             if other not in self.gone_since:
                 self.gone_since[other] = now
                 self.doubts_since = now
-                node.forget(other)
+                if node.forget(other):
+                    self.forgotten[other] = NOT_BACK
         self.look_for_doubts(now)
         if node.adopted != self.epoch:
             self.epoch = node.adopted
@@ -205,6 +216,20 @@ class Pace:
         if paused or not self.quorum_reached():
             self.listens_until = now + self.lease // 2
         self.woken_at = now
+
+    def is_young(self, fence: Fence) -> bool:
+        """Was this grant returned just now?"""
+        since = self.returning_since.get(fence)
+        return since is not None and (self.node.now - since) * 3 < self.lease
+
+    def tell_forgotten(self, now: int) -> None:
+        """For a lease, for it may be lost. That they were gone, they need not have noticed: a link
+        may be silent in one direction only, or be back before they look."""
+        for other, since in list(self.forgotten.items()):
+            if since != NOT_BACK and now - since >= self.lease:
+                del self.forgotten[other]
+            elif since not in (NOT_BACK, now) and other not in self.gone_since:
+                self.node.send(Forgotten(other, self.node.adopted))
 
     def look_for_doubts(self, now: int) -> None:
         """A node that is gone, or that was, or that has started anew, may have had what this node

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from meshlock.algorithms.direct import LINES
 from meshlock.algorithms.interface import Algorithm, Message
 from meshlock.algorithms.recovery import records
 from meshlock.algorithms.recovery.messages import KINDS
@@ -38,6 +39,7 @@ from meshlock.live.machine.limits import (
 )
 
 PER_NODE = msgspec.Meta(max_length=MOST_NODES)
+PER_LINE = msgspec.Meta(max_length=MOST_NODES * LINES)
 
 # -- the records of recovery ------------------------------------------------------------------
 
@@ -138,7 +140,7 @@ FIELDS: dict[str, Any] = {
     "goscinski queue": Annotated[tuple[tuple[NodeNumber, Priority], ...], PER_NODE],
     "mueller queue": Annotated[tuple[tuple[NodeNumber, Priority], ...], PER_NODE],
     "direct queue": Annotated[
-        tuple[tuple[NodeNumber, Count, Share, Priority, Rank], ...], PER_NODE
+        tuple[tuple[NodeNumber, Count, Share, Priority, Rank], ...], PER_LINE
     ],
 }
 
