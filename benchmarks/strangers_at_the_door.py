@@ -28,7 +28,8 @@ import sys
 import time
 
 from meshlock import Node
-from meshlock.live.links.frames import VERSION, Hello, pack
+from meshlock.live.links.frames import VERSION, Hello
+from meshlock.live.links.stream import pack
 from meshlock.live.machine.loop import run
 
 SECRET = "a secret for one benchmark run"

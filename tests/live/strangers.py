@@ -20,12 +20,11 @@ from meshlock.live.links.frames import (
     Hello,
     Here,
     Routed,
-    Splitter,
-    pack,
     sealed,
 )
 from meshlock.live.links.mesh import split
 from meshlock.live.links.security import Security
+from meshlock.live.links.stream import Splitter, pack
 
 
 class Stranger:

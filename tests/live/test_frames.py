@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from meshlock.live.links.frames import (
     FRAME_LIMIT,
     HANDSHAKE_LIMIT,
-    LENGTH,
     BadFrame,
     Beat,
     Carry,
@@ -20,9 +19,8 @@ from meshlock.live.links.frames import (
     Links,
     Refuse,
     Routed,
-    Splitter,
-    pack,
 )
+from meshlock.live.links.stream import LENGTH, Splitter, pack
 from meshlock.live.machine.limits import NAME
 
 PLAIN = st.recursive(

@@ -25,12 +25,12 @@ from meshlock.live.links.frames import (
     Frame,
     Links,
     Routed,
-    Splitter,
-    pack,
 )
 from meshlock.live.links.security import unprotected
+from meshlock.live.links.stream import Splitter, pack
 from meshlock.live.machine import limits
 from meshlock.live.pools import fields
+from meshlock.live.pools.shapes import shapes
 from waiting import LIMIT, run
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -306,11 +306,9 @@ def test_every_field_of_every_algorithm_that_live_nodes_run_is_declared() -> Non
     for name, algorithm in ALGORITHMS.items():
         if algorithm.join is not None or not algorithm.changing_links:
             own = {kind.kind for kind in algorithm.kinds}
-            assert set(fields.shapes(algorithm, members=False)) == own, name
+            assert set(shapes(algorithm, members=False)) == own, name
             assert not own & {kind.kind for kind in KINDS}, name
-            assert set(fields.shapes(algorithm, members=True)) == own | {
-                kind.kind for kind in KINDS
-            }
+            assert set(shapes(algorithm, members=True)) == own | {kind.kind for kind in KINDS}
 
 
 def test_the_records_of_recovery_have_the_same_fields_within_the_limits() -> None:

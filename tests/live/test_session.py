@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strangers import carried, content
 
-from meshlock.live.links.frames import FRAME_LIMIT, BadFrame, Carry, Splitter
+from meshlock.live.links.frames import FRAME_LIMIT, BadFrame, Carry
 from meshlock.live.links.session import IN_FLIGHT, MOST_BYTES, OVERHEAD, Overflow, Session
+from meshlock.live.links.stream import Splitter
 
 
 class End:

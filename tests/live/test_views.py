@@ -19,10 +19,10 @@ from meshlock.live.links.frames import (
     Frame,
     Links,
     Routed,
-    Splitter,
     unsealed,
 )
 from meshlock.live.links.security import unprotected
+from meshlock.live.links.stream import Splitter
 from meshlock.live.pools import views
 from meshlock.live.pools.views import ANSWERS_EVERY, ASK, AT_A_STRETCH, VIEW, VIEWS, View, brief
 from waiting import LIMIT, a_while, eventually, run

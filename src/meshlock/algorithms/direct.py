@@ -216,10 +216,11 @@ class DirectNode(Node):
         """Our most urgent clients each have a line, if need be that of one who is not any more.
         The result: the lines of which others do not know that, but for one that they are ``told``
         of in any case."""
-        first = [entry.client for entry in self.own.entries[: self.lines]]
-        new = [client for client in first if client not in self.placed]
         changed: list[int] = []
-        for client in new:
+        first = [entry.client for entry in self.own.entries[: self.lines]]
+        for client in first:
+            if client in self.placed:
+                continue
             line = 0
             while self.placed[line] in first:
                 line += 1

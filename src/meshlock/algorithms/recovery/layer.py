@@ -317,8 +317,7 @@ class Layer(Quorum):
     def strike(self, fence: Fence, permits: int) -> None:
         token = self.token
         assert token is not None
-        owner = token.strike(fence, permits)
-        left = token.left(fence)
+        owner, left = token.strike(fence, permits)
         self.is_struck(fence, left)
         self.lent.pop(fence, None)
         if owner not in (NIL, self.me):
@@ -774,6 +773,7 @@ class Layer(Quorum):
 
     def take_part(self, first: FirstLedger, holder: int, hop: int, number: int = NIL) -> None:
         self.inner = self.inside.node(first, holder, hop, number)
+        self.chooses = self.inner.choices() > 1
         proposal = self.proposal
         if proposal is not None and proposal.epoch == first.epoch:
             for entry in (*proposal.kept, *proposal.lapsing):

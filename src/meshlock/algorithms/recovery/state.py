@@ -119,9 +119,9 @@ class HeldToken:
     def state(self) -> TokenState:
         return TokenState(self.epoch, self.hop, self.free, self.ledger, self.grants)
 
-    def strike(self, fence: Fence, permits: int) -> int:
+    def strike(self, fence: Fence, permits: int) -> tuple[int, int]:
         """So many permits of a grant, the last of its slots; by fence, so that what is gone is
-        not struck out twice. Whose grant it was, NIL if it is not here."""
+        not struck out twice. Whose grant it was, NIL if it is not here, and how many are out."""
         ledger = self.ledger
         for place, entry in enumerate(ledger):
             if entry.fence == fence:
@@ -131,8 +131,8 @@ class HeldToken:
                 if left > 0:
                     rest = (entry._replace(permits=left, slots=entry.slots[:left]),)
                 self.ledger = ledger[:place] + rest + ledger[place + 1 :]
-                return entry.node
-        return NIL
+                return entry.node, left
+        return NIL, 0
 
     def name(self, fence: Fence, node: int, label: str) -> bool:
         """What the owner of a grant says of it; False if it has none such."""
@@ -291,6 +291,7 @@ class State(Leased):
         self.handed: Callable[[tuple[Entry, ...]], tuple[Entry, ...]] = unchanged
         self.inside = Inside(me, terms.algorithm, terms.options)
         self.inner: Node | None = None
+        self.chooses = False  # does it leave anything to choose?
         self.serving = NIL  # of an algorithm that takes one client at a time
         self.leaving: dict[int, int] = {}  # clients that gave up but will be let in: their wants
         self.stand_ins: dict[Fence, tuple[int, int]] = {}  # client and permits

@@ -1,14 +1,12 @@
-"""What travels on a link: frames, how they are written, how they are cut out of a stream.
+"""What travels on a link: frames, each one msgpack array whose first item says what it is.
 
-A frame is four bytes of length and one msgpack array whose first item says what it is.
-Lengths are checked before anything is read, types before anything is used; whatever
-does not fit raises :class:`BadFrame` and costs the sender its connection.
+Types are checked before anything is used; whatever does not fit raises :class:`BadFrame` and costs
+the sender its connection. :mod:`.stream` makes bytes of them and cuts them out of a stream.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -39,8 +37,6 @@ LAST_RECORD = 2**62
 
 MOST_ADDRESSES = 3
 """So many addresses a node says that it listens at."""
-
-LENGTH = struct.Struct("!I")
 
 
 class BadFrame(ValueError):
@@ -203,19 +199,14 @@ class Envelope(msgspec.Struct, array_like=True, tag=9, frozen=True):
 
 Frame = Here | Hello | Welcome | Refuse | Carry | Beat | Bye | Routed | Links | Envelope
 
-_encode = msgspec.msgpack.Encoder().encode
-_decoder: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
+encode = msgspec.msgpack.Encoder().encode
+decode: Callable[[bytes], Frame] = msgspec.msgpack.Decoder(Frame).decode
 _routed = msgspec.msgpack.Decoder(Routed)
-
-
-def pack(frame: Frame) -> bytes:
-    body = _encode(frame)
-    return LENGTH.pack(len(body)) + body
 
 
 def sealed(message: Routed) -> bytes:
     """As it is in an envelope."""
-    return _encode(message)
+    return encode(message)
 
 
 UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
@@ -226,31 +217,3 @@ def unsealed(content: bytes) -> Routed:
         return _routed.decode(content)
     except UNREADABLE as error:
         raise BadFrame(f"an envelope without a valid message: {error}") from None
-
-
-class Splitter:
-    """Cuts a stream of bytes into frames; never keeps more than one frame's bytes."""
-
-    __slots__ = ("buffer", "limit")
-
-    def __init__(self, limit: int) -> None:
-        self.buffer = b""
-        self.limit = limit
-
-    def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are complete now. ``limit`` may be changed between two of them."""
-        if self.buffer:
-            data = self.buffer + data
-        place, end = 0, len(data)
-        while end - place >= 4:
-            (length,) = LENGTH.unpack_from(data, place)
-            if length > self.limit:
-                raise BadFrame(f"a frame of {length} bytes; at most {self.limit} are allowed")
-            if end - place - 4 < length:
-                break
-            place += 4 + length
-            try:
-                yield _decoder.decode(data[place - length : place])
-            except UNREADABLE as error:
-                raise BadFrame(f"an invalid frame: {error}") from None
-        self.buffer = data[place:]

@@ -34,11 +34,10 @@ from meshlock.live.links.frames import (
     Links,
     Refuse,
     Routed,
-    Splitter,
     Welcome,
-    pack,
 )
 from meshlock.live.links.session import Session
+from meshlock.live.links.stream import Splitter, pack
 from meshlock.live.machine.failures import Failures
 from meshlock.live.machine.limits import NAME
 

@@ -33,8 +33,8 @@ from meshlock.live.links.frames import (
     Hello,
     Stamp,
     Welcome,
-    pack,
 )
+from meshlock.live.links.stream import pack
 
 IN_FLIGHT = 8192
 """So many messages may be under way on one link; one more and the link counts as dead."""

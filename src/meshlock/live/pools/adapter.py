@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from random import randrange
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from meshlock.algorithms.clients import ClientQueue
 from meshlock.algorithms.interface import (
@@ -31,11 +31,11 @@ from meshlock.live.links.frames import BadFrame, Carry, Content, Routed
 from meshlock.live.links.mesh import DRIFT, Mesh
 from meshlock.live.links.session import serial
 from meshlock.live.machine import limits
-from meshlock.live.pools.fields import Shape
 from meshlock.live.pools.grants import AnyPool, Grant, Waiter
 from meshlock.live.pools.measures import Measures
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.pool_configuration import PoolConfiguration
+from meshlock.live.pools.shapes import Shape
 
 if TYPE_CHECKING:
     from meshlock.live.pools.peers import Peers
@@ -45,7 +45,7 @@ NOTHING: dict[str, Any] = {}
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Adapter:
+class Adapter(AnyPool):
     def __init__(self, name: str, me: str, mesh: Mesh, recording: Recording | None) -> None:
         self.name = name
         self.me = me
@@ -60,7 +60,7 @@ class Adapter:
         self.members: Members | None = None  # None: a pool without recovery
         self.algorithm: Algorithm | None = None
         self.shapes: dict[str, Shape] = {}
-        self.choosing = False
+        self.chooses = False  # does its node leave anything to choose? With members, see there
         self.reliable = False  # may any two nodes write to each other, whatever links there are?
         self.names: dict[int, str] = {}  # nodes by number ...
         self.numbers: dict[str, int] = {}  # ... and by name
@@ -193,12 +193,12 @@ class Adapter:
         """It knows the time, and its choice is made."""
         core, members = self.core, self.members
         assert core is not None
+        chooses = self.chooses
         if members is not None:
             members.set_time()
-        if self.choosing:
-            choices = core.choices()
-            if choices > 1:
-                core.choose(randrange(choices))
+            chooses = members.node.chooses
+        if chooses:
+            core.choose(randrange(core.choices()))
         return core
 
     def carry_out(self, event: str, cause: dict[str, Any]) -> None:
@@ -250,8 +250,7 @@ class Adapter:
             self.returning.append(enter.client)
             return
         slots = self.slot_names(enter.slots) if enter.slots else ()
-        pool = cast(AnyPool, self)
-        grant = Grant(pool, enter.client, waiter.want, waiter.priority, enter.fence, slots)
+        grant = Grant(self, enter.client, waiter.want, waiter.priority, enter.fence, slots)
         waiter.grant = grant
         grant.permits = enter.permits
         if waiter.future is not None and not waiter.future.done():

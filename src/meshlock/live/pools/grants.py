@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 
+from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.errors import NotInTime, Refused
 from meshlock.live.machine import clock
 
@@ -119,6 +120,7 @@ class Grant:
         return described(self)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class BlockingGrant:
     """The same where every call waits until it is done. Do not make one yourself."""
 
@@ -268,6 +270,7 @@ class Acquire:
             self.grant.release()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class AnyPool:
     """Of a node, or of a client of the agent; where one awaits."""
 
@@ -360,6 +363,7 @@ class AnyPool:
         raise NotImplementedError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class AnyBlockingPool:
     """The same where every call waits until it is done."""
 

@@ -20,8 +20,7 @@ from meshlock.live.machine import labels, limits
 from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.adapter import Adapter
 from meshlock.live.pools.change_requests import CHANGE, CHANGED, ChangeRequests
-from meshlock.live.pools.fields import shapes
-from meshlock.live.pools.grants import Acquire, AnyPool, Grant, Waiter
+from meshlock.live.pools.grants import Acquire, Grant, Waiter
 from meshlock.live.pools.holder_query import LOOK, PATIENCE, SEEN, WITHIN, HolderQuery
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.peers import CONFIGURATION, Peers
@@ -34,6 +33,7 @@ from meshlock.live.pools.pool_configuration import (
 )
 from meshlock.live.pools.promises import Promises
 from meshlock.live.pools.recording import Recording
+from meshlock.live.pools.shapes import shapes
 from meshlock.live.pools.views import View, Views
 
 PULL = "pull"
@@ -62,7 +62,7 @@ FAREWELL = 3.0
 """Seconds that a pool takes to hand over what others need when its node leaves."""
 
 
-class Pool(Adapter, AnyPool):
+class Pool(Adapter):
     """A named set of k permits, and the nodes that share them.
 
     Do not make one yourself: ask :meth:`meshlock.Node.pool` for it.
@@ -126,8 +126,9 @@ class Pool(Adapter, AnyPool):
         waiter: Waiter | None = None
         try:
             if self.ready.is_set():
-                if self.heard and self.core is not None and self.core.tokens() > 0:
-                    await self.read_others()
+                if self.heard and self.token_rests_here():
+                    self.heard = False
+                    await asyncio.sleep(0)
                 waiter = request.waiter = self.new_waiter(want, priority, name)
                 grant = self.ask(waiter)
                 if grant is not None:
@@ -150,12 +151,11 @@ class Pool(Adapter, AnyPool):
                 raise NotInTime(await self.why(want, waiter, timeout)) from None
             raise
 
-    async def read_others(self) -> None:
-        """Where the token rests, a client that asks without end would be served before requests
-        that came first, and that nobody has read: one turn of the loop reads what is there."""
-        self.heard = False
-        if self.permits != 1:
-            await asyncio.sleep(0)
+    def token_rests_here(self) -> bool:
+        """Then a client that asks without end would be served before requests that came first, and
+        that nobody has read: one turn of the loop reads what is there. The only permit of a pool
+        takes the token along."""
+        return self.permits != 1 and self.core is not None and self.core.tokens() > 0
 
     def granted(self, waiter: Waiter) -> asyncio.Future[Grant]:
         """Done when the request is granted."""
@@ -300,7 +300,7 @@ class Pool(Adapter, AnyPool):
         configuration = self.configuration
         if configuration is None:
             return
-        if self.conflict and not self.goes_on():
+        if self.peers.conflicts and not self.goes_on():
             raise Refused(self.conflict)
         made = configuration.permits
         if self.asked_permits not in (None, made) and not configuration.replaces:
@@ -471,8 +471,7 @@ class Pool(Adapter, AnyPool):
         self.shapes = shapes(algorithm, self.members is not None)
         self.reliable = not algorithm.changing_links
         self.many_clients = algorithm.many_clients or self.members is not None
-        # inside the layer only nodes of fixed networks leave anything to choose
-        self.choosing = (self.members is not None and self.reliable) or self.core.choices() > 1
+        self.chooses = self.core.choices() > 1
         if self.recording is not None:
             self.recording.begin(self, configuration, algorithm, self.core)
         if algorithm.restless:
