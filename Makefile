@@ -14,7 +14,7 @@ test: $(VENV)/dev
 	$(BIN)/ruff check src tests benchmarks campaigns docs/hooks
 	$(BIN)/ruff format --check src tests benchmarks campaigns docs/hooks
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --durations=15 --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --durations=15 --numprocesses 4 --dist loadfile
 
 coverage: $(VENV)/dev
 	$(BIN)/coverage run -m pytest
