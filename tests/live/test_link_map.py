@@ -7,6 +7,9 @@ import random
 import signal
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
 
 import msgspec
 import pytest
@@ -16,7 +19,7 @@ from strangers import Stranger, content, lines
 
 from meshlock import Node
 from meshlock.live.links import link_map as link_maps
-from meshlock.live.links.frames import Beat, Carry, Frame, Links
+from meshlock.live.links.frames import Beat, Carry, Frame, Links, Splitter
 from meshlock.live.links.link_map import LinkMap
 from meshlock.live.links.mesh import NEVER, Mesh
 from meshlock.live.links.security import unprotected
@@ -114,6 +117,37 @@ def test_at_rest_nothing_is_told() -> None:
     virtual.run(story)
 
 
+@pytest.mark.parametrize("size", [8, 24])
+def test_idle_nodes_send_heartbeats_only_however_many_they_are(size: int) -> None:
+    async def story(network: virtual.Network) -> None:
+        async with AsyncExitStack() as stack:
+            nodes: list[Node] = []
+            for number in range(size):
+                peers = [node.address for node in nodes[-2:]]
+                node = Node(f"n{number}", state=None, peers=peers)
+                nodes.append(await stack.enter_async_context(node))
+            nodes[0].pool("docks", permits=1, most_members=1)
+            await eventually(lambda: all("docks" in node.pools for node in nodes))
+            await a_while(10.0)  # links are added, and all take part
+            sent = Counter[str]()
+            with pytest.MonkeyPatch.context() as patch:
+                feed = Splitter.feed
+
+                def counted(splitter: Splitter, data: bytes) -> Iterator[Frame]:
+                    for frame in feed(splitter, data):
+                        sent[type(frame).__name__] += 1
+                        yield frame
+
+                patch.setattr(Splitter, "feed", counted)
+                await a_while(3.0)
+            links = sum(len(mesh_of(node).linked) for node in nodes)
+            beats = 3.0 / mesh_of(nodes[0]).heartbeat
+            assert sent.keys() == {"Beat"}
+            assert abs(sent["Beat"] - beats * links) <= links
+
+    virtual.run(story)
+
+
 def test_the_owner_is_told_once_of_changes_that_come_together() -> None:
     async def story(network: virtual.Network) -> None:
         async with line(network) as (nodes, wires):
@@ -126,6 +160,44 @@ def test_the_owner_is_told_once_of_changes_that_come_together() -> None:
             await eventually(lambda: not map_of(nodes["a"]).reaches("d"))
             await a_while(0.05)
             assert told == [False]
+
+    virtual.run(story)
+
+
+def test_a_record_is_not_told_to_neighbours_that_told_it_meanwhile() -> None:
+    async def story(network: virtual.Network) -> None:
+        async with (
+            Node("a", state=None) as a,
+            Node("b", state=None, peers=[a.address]) as b,
+            Node("c", state=None, peers=[a.address]) as c,
+            Node("d", state=None, peers=[a.address]) as d,
+        ):
+            await eventually(lambda: len(mesh_of(a).open) == 3)
+            await eventually(lambda: map_of(a).settling is None)
+            record = Links("x", 7, 1, ())
+            told: list[str] = []
+            for node in (b, c, d):
+                name = node.name
+                map_of(node).receive = lambda peer, heard, name=name: told.append(name)  # type: ignore
+            map_of(a).receive("b", record)
+            map_of(a).receive("c", record)
+            map_of(a).settle()
+            await a_while(0.05)
+            assert told == ["d"]
+
+    virtual.run(story)
+
+
+def test_a_neighbour_that_does_not_read_is_not_owed_what_it_has_told() -> None:
+    async def story(network: virtual.Network) -> None:
+        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+            await eventually(lambda: map_of(b).reaches("a"))
+            mesh_of(a).open["b"].paused = True
+            map_of(a).receive("x", Links("y", 7, 1, ()))
+            map_of(a).settle()
+            assert map_of(a).owed == {"b": {"y"}}
+            map_of(a).receive("b", Links("y", 7, 1, ()))
+            assert map_of(a).owed == {"b": set()}
 
     virtual.run(story)
 

@@ -6,7 +6,8 @@ say so.
 
 How all come to know the same:
 
-1. A record newer than the one we have goes to all neighbours but the one it came from.
+1. A record newer than the one we have goes to all neighbours but those who told us the same
+   before we told them: mostly it passes each link once.
 2. Whoever tells us an older one is told ours.
 3. A connection that opens is told all records of nodes that we can reach. That is also why
    records travel outside the numbering of messages: a connection loses nothing while it
@@ -71,7 +72,7 @@ class LinkMap:
         self.rates: dict[str, RateLimit] = {}  # neighbour: records that it may tell
         self.unreachable: dict[str, float] = {}  # since when
         self.departed: set[str] = set()  # peers that left, and are on the map no more
-        self.fresh: dict[str, str] = {}  # records to hand on, and who told us
+        self.fresh: dict[str, set[str]] = {}  # records to hand on, and who has them already
         self.owed: dict[str, set[str]] = {}  # neighbour: names whose records it must be told
         self.ways: dict[str, tuple[int, str]] = {}  # node: distance and first step
         self.says: dict[str, frozenset[str]] = {}  # node: its peers, as the map was drawn last
@@ -154,6 +155,8 @@ class LinkMap:
             if age(record) < age(known):
                 self.owed.setdefault(peer, set()).add(record.name)
                 self.soon()
+            else:
+                self.has(peer, record.name)
         elif self.believes(peer, record):
             if record.name == self.me:  # of a former life of ours
                 self.publish(record.number + 1)
@@ -163,6 +166,11 @@ class LinkMap:
             self.changed(record.name, peer)
             if len(self.records) >= 2 * MOST_NODES or self.named >= 2 * MOST_LINKS:
                 self.make_room()
+
+    def has(self, peer: str, name: str) -> None:
+        """It has told us the record that we were about to tell it."""
+        self.fresh.get(name, set()).add(peer)
+        self.owed.get(peer, set()).discard(name)
 
     def believes(self, peer: str, record: Links) -> bool:
         """Does the node of that name say so? A neighbour that tells more than it can have heard
@@ -197,7 +205,7 @@ class LinkMap:
         self.changed(self.me, self.me)
 
     def changed(self, name: str, told_by: str) -> None:
-        self.fresh[name] = told_by
+        self.fresh[name] = {told_by}
         self.stale = True
         self.soon()
 
@@ -227,7 +235,7 @@ class LinkMap:
             if name not in self.ways:
                 self.unreachable.setdefault(name, now)
             elif self.unreachable.pop(name, None) is not None:
-                self.fresh[name] = self.me  # all neighbours are told (4)
+                self.fresh[name] = set()  # all neighbours are told (4)
         if self.unreachable and self.forgetting is None and not self.closed:
             self.forgetting = self.mesh.failures.later(FORGET_AFTER, "map", self.forget_old)
 
@@ -264,7 +272,7 @@ class LinkMap:
         self.make_room()
         for name, told_by in self.fresh.items():
             for peer in self.mesh.open:
-                if peer != told_by:
+                if peer not in told_by:
                     self.owed.setdefault(peer, set()).add(name)
         self.fresh.clear()
         self.pay()
