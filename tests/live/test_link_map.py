@@ -24,6 +24,7 @@ from meshlock.live.links.link_map import LinkMap
 from meshlock.live.links.mesh import NEVER, Mesh
 from meshlock.live.links.security import unprotected
 from meshlock.live.machine.limits import MOST_NODES
+from meshlock.live.pools import pool_configuration
 from waiting import LIMIT, a_while, eventually, run, run_in_real_time
 
 DEAD = 0.5
@@ -160,6 +161,41 @@ def test_the_owner_is_told_once_of_changes_that_come_together() -> None:
             await eventually(lambda: not map_of(nodes["a"]).reaches("d"))
             await a_while(0.05)
             assert told == [False]
+
+    virtual.run(story)
+
+
+class Compared(int):
+    """The number of a node, which counts how often it is compared with another."""
+
+    times = 0
+    __hash__ = int.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return int.__eq__(self, other)
+
+
+def test_a_pool_compares_no_node_of_a_changed_map_with_all_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nodes = 300
+
+    async def story(network: virtual.Network) -> None:
+        async with Node("a", state=None) as a:
+            pool = a.pool("docks", permits=1)
+            for number in range(nodes):
+                map_of(a).receive("b", Links(f"n{number}", 7, 1, ("a",)))
+            map_of(a).draw()
+            map_of(a).ways = {name: (1, name) for name in map_of(a).records}  # all are reached
+            with monkeypatch.context() as patch:
+                number_of = pool_configuration.hashed
+                patch.setattr(pool_configuration, "hashed", lambda name: Compared(number_of(name)))
+                pool.map_changed()
+                assert len(pool.names) == nodes + 1 and pool.members is not None
+                assert len(pool.members.terms.nodes) == nodes + 1
+            assert Compared.times < 10 * nodes
+            pool.map_changed()  # with numbers that can be sent
 
     virtual.run(story)
 

@@ -152,9 +152,9 @@ class Members:
         pool.forget()
         for name in (pool.me, *known.values(), *pool.peers.near, *link_map.links):
             pool.meet(name)
-        here = [number for number, name in pool.names.items() if self.reaches(name)]
-        self.terms.nodes = tuple(sorted({*here, *node.members}))
-        node.unreachable = {number for number in pool.names if number not in here}
+        here = {number for number, name in pool.names.items() if self.reaches(name)}
+        self.terms.nodes = tuple(sorted(here.union(node.members)))
+        node.unreachable = pool.names.keys() - here
         self.set_time()
         self.sleep_until_due()
 

@@ -22,6 +22,7 @@ import hashlib
 import secrets
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Annotated
 
 import msgspec
@@ -50,6 +51,9 @@ DEFAULT_MEMBERS, PROMOTE_AFTER, REPLACE_AFTER = 5, 10.0, 30.0
 """How many members choose themselves, after how many seconds, and when one is replaced."""
 
 MOST_REPLACED = 100
+
+MOST_HASHED = 8 * MOST_NODES
+"""Names whose numbers are kept."""
 
 ERA = 1_735_689_600
 """1 January 2025. Seconds since then number the epochs of a node that has no memory, and begin the
@@ -82,13 +86,19 @@ class PoolConfiguration(msgspec.Struct, array_like=True, frozen=True):
     def number(self, name: str) -> int:
         """The node of this name, as the algorithm knows it."""
         if not self.members or self.lease:
-            return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) >> 1
+            return hashed(name)
         if name not in self.members:
             raise Refused(
                 f"{name} is not a node of the pool {self.pool}: {self.algorithm} is for "
                 "fixed networks, so the founder must list all nodes."
             )
         return self.members.index(name)
+
+
+@lru_cache(MOST_HASHED)
+def hashed(name: str) -> int:
+    """The number of a node, kept: when the link map changes, that of every node is asked for."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) >> 1
 
 
 def chosen(
