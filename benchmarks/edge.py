@@ -7,10 +7,11 @@
 *pools*: two nodes with so many pools, one member each, and nobody wants anything; then one client
 at each node shares one of them. *clients*: two nodes, one pool, so many clients that ask again
 as soon as they have left. *nodes*: so many nodes in four processes, each with four links (two
-random rings); how long until all know that a link failed and that it is back, and what telling
-them cost; then eight clients at eight nodes share a pool of all. No TLS, no disk, a silent
-link fails after 5 s; else the defaults of a user. CPU is that of the processes, so that other work
-on the machine disturbs it little.
+random rings), to which they add those of the circle of names, and a pool with one member. When no
+link is added any more: what an idle node costs, how long until all know that a link failed and that
+it is back, and what telling them cost; then eight clients at eight nodes share the pool. No TLS, no
+disk, a silent link fails after 5 s; else the defaults of a user. CPU is that of the processes, so
+that other work on the machine disturbs it little.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ IDLE = 5.0
 WORK = 3.0
 DEAD = 5.0
 """Seconds of silence after which a link has failed: a busy machine is silent now and then."""
+
+CALM = 3.0
+"""Seconds without a change of the map, after which the links are those that stay."""
 
 PROCESSES = 4
 SIZES = {"pools": (1, 10, 100, 1000), "clients": (1, 10, 100, 1000), "nodes": (8, 25, 50, 100, 200)}
@@ -189,15 +193,28 @@ class Some:
     def __init__(self, nodes: dict[int, Watched]) -> None:
         self.nodes = nodes
         self.told = Told()
+        self.cpu = cpu_seconds()
 
     async def know(self, size: int) -> dict[str, Any]:
         """Until all of these know the whole network, and the pool that node 0 makes."""
         nodes = self.nodes.values()
         await until(lambda: all(len(node.mesh.link_map.ways) == size for node in nodes))
         if 0 in self.nodes:
-            self.nodes[0].pool("p", 3)
+            self.nodes[0].pool("p", 3, most_members=1)  # else epochs would be measured, too
         await until(lambda: all("p" in node.pools and node.pools["p"].core for node in nodes))
         return {"memory": resident() / len(nodes)}
+
+    async def settle(self) -> dict[str, Any]:
+        """Until all take part in the pool and links are those that stay; before that, no node is
+        idle, and what is told is not of one link only."""
+
+        def is_settled(node: Watched) -> bool:
+            members = node.pools["p"].members
+            takes_part = members is not None and members.node.inner is not None
+            return takes_part and time.monotonic() - node.changed_at > CALM
+
+        await until(lambda: all(map(is_settled, self.nodes.values())))
+        return {"cpu": cpu_seconds() - self.cpu, "bytes": self.told.bytes}
 
     async def flap(self, one: int, other: int, up: bool) -> dict[str, Any]:
         """A link fails, or returns."""
@@ -219,6 +236,8 @@ class Some:
             return None
         if "know" in order:
             return await self.know(order["know"])
+        if "settle" in order:
+            return await self.settle()
         if "idle" in order:
             return {"idle": await idle_cost(len(self.nodes))}
         if "cut" in order:
@@ -292,6 +311,15 @@ def processes(size: int) -> Iterator[Processes]:
             process.wait()
 
 
+def settle(fleet: Processes) -> list[dict[str, Any]]:
+    """Until all processes say at the same time that nothing changes any more."""
+    while True:
+        begin = time.monotonic()
+        found = fleet.ask(settle=True)
+        if time.monotonic() - begin < CALM / 2:
+            return found
+
+
 def flap(fleet: Processes, size: int, **order: Any) -> dict[str, float]:
     """A link fails or returns: until when all knew, and what that cost."""
     found = fleet.ask(**order)
@@ -318,7 +346,8 @@ def nodes(size: int) -> dict[str, float]:
             process.stdin.flush()
         memory = [one["memory"] for one in fleet.ask(know=size)]
         began = time.monotonic() - begin
-        time.sleep(2.0)
+        formed = settle(fleet)
+        settled = time.monotonic() - begin
         idle = [one["idle"] for one in fleet.ask(idle=True)]
         link = links[size // 2]
         cut = flap(fleet, size, cut=[link[1], link[0]])
@@ -328,6 +357,9 @@ def nodes(size: int) -> dict[str, float]:
     return {
         "joined_s": began,
         "mb_per_node": sum(memory) / len(memory),
+        "settled_s": settled,
+        "formed_cpu_ms": sum(one["cpu"] for one in formed) * 1e3 / size,
+        "formed_kb": sum(one["bytes"] for one in formed) / 1e3 / size,
         "idle_cpu_percent": per_node,
         **cut,
         **back,
@@ -362,6 +394,9 @@ def table(kind: str, rows: dict[int, dict[str, float]]) -> str:
 WORDS = {
     "made_s": "until both nodes have all of them, s",
     "joined_s": "until all know all, and have the pool, s",
+    "settled_s": "until all take part and no link is added any more, s",
+    "formed_cpu_ms": "CPU of a node until then, ms",
+    "formed_kb": "records of links sent until then, kB per node",
     "cpu_ms_per_pool": "CPU to make one, ms",
     "kb_per_pool": "memory of one at a node, kB",
     "kb_per_client": "memory per client, kB",
