@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from threading import get_ident
 
 import pytest
 import virtual
@@ -15,8 +16,9 @@ from virtual import Network
 import meshlock
 from meshlock.algorithms.interface import Enter, Keep, Lost
 from meshlock.live.machine import clock
+from meshlock.live.pools.promises import Promised, Promises
 from ports import free_ports
-from waiting import LIMIT, eventually, sooner_or_later
+from waiting import LIMIT, eventually, run_in_real_time, sooner_or_later
 
 NAMES = ["a", "b", "c"]
 LEASE = 3.0
@@ -172,3 +174,25 @@ def test_agents_whose_disks_take_a_lease_for_a_promise(tmp_path: Path) -> None:
         for client in (inside, enters(tmp_path, "c")):
             client.kill()
             client.wait()
+
+
+def test_no_promise_is_written_in_the_thread_of_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not that of a pool that is made now, either: its node may have links, and other pools."""
+    writers: list[int] = []
+    write = Promises.write
+
+    def written(promises: Promises, promised: Promised) -> bool:
+        writers.append(get_ident())
+        return write(promises, promised)
+
+    monkeypatch.setattr(Promises, "write", written)
+
+    async def story() -> None:
+        async with meshlock.Node("a", state=tmp_path) as node:
+            grant = await node.pool("docks", 1).acquire(timeout=LIMIT)
+            grant.release()
+
+    run_in_real_time(story)
+    assert writers and get_ident() not in writers

@@ -60,14 +60,6 @@ class Disk:
         self.on_disk = found.promised
         return found
 
-    def made(self, effects: list[Effect]) -> None:
-        """The pool was made just now: once in its life the disk is waited for, so that whoever made
-        it can use it at once. What it does not take is tried again as always."""
-        kept = [effect for effect in effects if isinstance(effect, Keep)]
-        if self.promises is not None and self.promises.write(self.record(kept[-1])):
-            self.on_disk = kept[-1].promised
-            effects[:] = [effect for effect in effects if not isinstance(effect, Keep)]
-
     def is_behind(self) -> bool:
         """Is there anything that it has not taken yet?"""
         return self.written is not None or self.unsaved is not None

@@ -88,7 +88,6 @@ class Members:
             self.node.reset(self.mesh.boot, floor)
         elif founding:
             self.node.found(self.mesh.boot, floor)
-            self.disk.made(self.pool.out)
         elif remembered is None:
             self.node.restart(self.mesh.boot, None, floor)
         else:
