@@ -229,6 +229,25 @@ def test_an_asynchronous_pool(agent: Agent) -> None:
     on_both(agent, story)
 
 
+def test_what_is_wrong_with_a_request_is_said_and_the_next_one_is_served(agent: Agent) -> None:
+    """Also where the agent does not read all of it and hangs up."""
+
+    async def story(pool: Pool) -> None:
+        wrong: list[dict[str, Any]] = [
+            *({"want": value} for value in (10**5000, "1" * 10**6, b"1", [])),
+            *({"priority": value} for value in (10**5000, "1" * 10**6, b"1", [])),
+            *({"label": value} for value in (10**5000, b"1", 1j, [])),
+        ]
+        for given in wrong:
+            with pytest.raises(Refused, match="|".join(["body", *given])):
+                await pool.acquire(timeout=LIMIT, **given)
+            async with pool.acquire(2, timeout=LIMIT) as grant:
+                with pytest.raises(Refused, match="Cannot release with too many digits permits"):
+                    grant.release(10**5000)
+
+    on_both(agent, story)
+
+
 @pytest.mark.parametrize(("one", "other"), [(Pool, ClientPool), (BlockingPool, BlockingClientPool)])
 def test_pools_of_nodes_and_of_clients_take_the_same_arguments(one: type, other: type) -> None:
     for method in ("acquire", "try_acquire", "picture"):

@@ -89,10 +89,13 @@ def acquire_body(
         return json_body(**numbers, label=label, session=session, request=request or None)
     patience = "null" if timeout is None else repr(timeout)
     named = f',"request":"{request}"' if request else ""
-    return (
-        f'{{"want":{want},"priority":{priority},"timeout":{patience},'
-        f'"label":{quoted(label)},"session":"{session}"{named}}}'
-    )
+    try:
+        return (
+            f'{{"want":{want},"priority":{priority},"timeout":{patience},'
+            f'"label":{quoted(label)},"session":"{session}"{named}}}'
+        )
+    except ValueError:  # a number with more digits than Python writes
+        return json_body(want=want, priority=priority)
 
 
 def understood(answer: bytes) -> dict[str, Any]:

@@ -124,6 +124,11 @@ class Line(asyncio.BufferedProtocol):
             if data:
                 self.told(understood(data))
 
+    def drop(self) -> None:
+        """At once; a transport that was lost already cannot be aborted once more."""
+        if not self.over:
+            self.transport.abort()
+
     def fail(self, error: Exception) -> None:
         for answer in self.answers:
             if answer is not None and not answer.done():
@@ -187,7 +192,7 @@ class Session:
             if status != 200:
                 raise refusal(status, said)
         except BaseException:
-            line.transport.abort()
+            line.drop()
             raise
         return self
 
@@ -301,7 +306,7 @@ class Client:
                 async with asyncio.timeout(timeout + GRACE):
                     found = await line.ask(method, path, body)
         except BaseException as error:
-            line.transport.abort()
+            line.drop()
             if isinstance(error, TimeoutError):
                 raise TimeoutError(f"The agent at {self.place} did not answer in time.") from None
             raise

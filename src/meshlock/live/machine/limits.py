@@ -261,6 +261,8 @@ CHECKS: dict[str, Callable[[object], object]] = {
 
 def checked(field: str, value: object) -> object:
     """The value of this field as a plain one, if it is in range."""
+    if field == "label":
+        return label(value)
     return CHECKS[field](value) if field in CHECKS else value
 
 

@@ -190,7 +190,9 @@ def urgency(priority: int, deadline: float | None) -> int:
 def part(permits: int, held: int) -> bool:
     """Is it a part of what is held, and not all of it?"""
     if type(permits) is not int or not 1 <= permits <= held:
-        raise Refused(f"Cannot release {permits!r} permits: this grant has {held}.")
+        from meshlock.live.machine.limits import shown  # blocking clients start without it
+
+        raise Refused(f"Cannot release {shown(permits)} permits: this grant has {held}.")
     return permits < held
 
 
