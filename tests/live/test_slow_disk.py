@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -16,7 +17,6 @@ from virtual import Network
 import meshlock
 from meshlock.algorithms.interface import Enter, Keep, Lost
 from meshlock.live.machine import clock
-from meshlock.live.pools.promises import Promised, Promises
 from ports import free_ports
 from waiting import LIMIT, eventually, run_in_real_time, sooner_or_later
 
@@ -176,23 +176,24 @@ def test_agents_whose_disks_take_a_lease_for_a_promise(tmp_path: Path) -> None:
             client.wait()
 
 
-def test_no_promise_is_written_in_the_thread_of_the_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not that of a pool that is made now, either: its node may have links, and other pools."""
-    writers: list[int] = []
-    write = Promises.write
+def test_the_loop_never_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for that of a pool that is made now, or is over, either: its node may have links and
+    other pools, and has to leave in time."""
+    waited: list[int] = []
+    fsync = os.fsync
 
-    def written(promises: Promises, promised: Promised) -> bool:
-        writers.append(get_ident())
-        return write(promises, promised)
+    def noted(file: int) -> None:
+        waited.append(get_ident())
+        fsync(file)
 
-    monkeypatch.setattr(Promises, "write", written)
+    monkeypatch.setattr(os, "fsync", noted)
 
     async def story() -> None:
         async with meshlock.Node("a", state=tmp_path) as node:
             grant = await node.pool("docks", 1).acquire(timeout=LIMIT)
+            assert [*tmp_path.glob("docks*")]
             grant.release()
 
     run_in_real_time(story)
-    assert writers and get_ident() not in writers
+    assert waited and get_ident() not in waited
+    assert not [*tmp_path.glob("docks*")]

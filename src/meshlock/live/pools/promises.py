@@ -114,10 +114,10 @@ class Promises:
         return True
 
     def forget(self, pool: str) -> None:
-        """A pool that nobody else has been in, and that is no more."""
+        """A pool that nobody else has been in, and that is no more. The disk is not waited for: if
+        it loses this, that is as if we had stopped before."""
         try:
             self.path(pool).unlink(missing_ok=True)
-            self.settle()
         except OSError as error:
             log_event(ERROR, "pool file not removed", pool=pool, reason=str(error))
 
