@@ -45,6 +45,11 @@ class Order:
 
 
 class Simulation(Steps):
+    __slots__ = (
+        *("network", "measures", "events", "agenda", "serial_number", "restless"),
+        *("delay", "routed", "keep_order", "orders", "hold_time", "workload", "planned", "active"),
+    )
+
     def __init__(self, setup: RunSetup, layered: LayeredNodes | None = None) -> None:
         super().__init__(
             setup.algorithm,
@@ -113,15 +118,17 @@ class Simulation(Steps):
                 return
             self.planned += 1
         client.asked = self.now
-        if self.measures.ranked:
+        measures = self.measures
+        if measures.ranked:
             self.workload.make_urgent(client, self.now)
-        self.measures.asks(client)
+        measures.asks(client)
         self.active += 1
         self.submit(client)
 
     def enters(self, node: Node, client: Client) -> None:
-        known = node.known_priority() if self.measures.ranked else None
-        self.measures.enters(client, self.now, known)
+        measures = self.measures
+        known = node.known_priority() if measures.ranked else None
+        measures.enters(client, self.now, known)
         self.schedule(self.now + self.hold_time.draw(), client)
 
     def leave(self, client: Client) -> None:
@@ -136,20 +143,21 @@ class Simulation(Steps):
     def carry(self, message: Message) -> None:
         """Put a message on its way; it arrives after one delay per link."""
         self.in_flight += 1
+        sender, receiver = message.sender, message.receiver
+        arrival = self.now
         if self.routed:
-            links = self.network.distance(message.sender, message.receiver)
+            links = self.network.distance(sender, receiver)
             self.measures.more_crossings += links - 1
-            arrival = self.now
             for _ in range(links):
                 arrival += self.delay.draw()
         else:
-            arrival = self.now + self.delay.draw()
+            arrival += self.delay.draw()
         if self.keep_order:
-            order = self.orders[message.sender]
+            order = self.orders[sender]
             if order is None:
-                order = self.orders[message.sender] = Order()
-            if message.receiver != order.receiver:
-                order.turn(message.receiver, self.now)
+                order = self.orders[sender] = Order()
+            if receiver != order.receiver:
+                order.turn(receiver, self.now)
             if arrival < order.last:
                 arrival = order.last
             order.last = arrival
