@@ -141,6 +141,45 @@ def test_who_comes_and_goes_costs_the_same_whoever_else_waits(algorithm: str) ->
     assert many[2] < MOST_CALLS
 
 
+def token_comes(size: int, algorithm: str) -> int:
+    """The most calls in a turn when the token comes to so many who asked meanwhile."""
+
+    async def story(_: Network) -> int:
+        async with (
+            meshlock.Node("a", state=None) as a,
+            meshlock.Node("b", state=None, peers=[a.address]) as b,
+        ):
+            there = a.pool("docks", 1, members=["a"], algorithm=algorithm)
+            here = b.pool("docks", 1, members=["a"], algorithm=algorithm)
+            grant = await there.acquire(timeout=LIMIT)
+            await joins(here, grant)
+            grant = await there.acquire(timeout=LIMIT)
+            tasks = await crowd(here, size)
+            before = here.measures.entries
+            with Turns() as turns:
+                grant.release()
+                while here.measures.entries == before:
+                    await asyncio.sleep(0.01)
+            await gone(tasks)
+            return turns.most
+
+    return virtual.run(story)
+
+
+async def joins(pool: Pool, grant: meshlock.Grant) -> None:
+    """It has had the token once."""
+    grant.release()
+    async with pool.acquire(timeout=LIMIT):
+        pass
+
+
+@pytest.mark.parametrize("algorithm", ["jiang", "direct"])
+def test_the_token_comes_to_a_crowd_as_it_comes_to_few(algorithm: str) -> None:
+    few, many = token_comes(FEW, algorithm), token_comes(MANY, algorithm)
+    print(algorithm, few, many)
+    assert many < 2 * few
+
+
 def test_the_ledger_of_as_many_grants_as_there_may_be_fits_into_a_frame() -> None:
     """In a report it is there twice: with the token, and as what its node holds."""
     big, most = 2**53 - 1, int(limits.LEASED_PERMITS.most)

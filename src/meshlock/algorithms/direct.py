@@ -351,7 +351,7 @@ class DirectNode(Node):
     def settle(self, grants: int) -> None:
         """The token says what our requests have been worth since the holder heard of them. Our
         other clients may have waited since the token was here."""
-        if len(self.own.fresh) > 0:
+        if self.own.is_fresh():
             for asked in self.queue:
                 line = asked[1] % self.lines
                 if asked[0] == self.me and asked[1] == self.numbers[line]:
@@ -486,7 +486,7 @@ class DirectNode(Node):
         return self.free
 
     def waited(self, client: int, grants: int = 0) -> int:
-        entry = self.own.own.get(client)
+        entry = self.own.find(client)
         if self.weight == 0 or entry is None:
             return 0
         made = max(grants, self.grants)

@@ -730,7 +730,7 @@ class JiangNode(Node):
         return self.t + self.stranded
 
     def waited(self, client: int, grants: int = 0) -> int:
-        entry = self.queue.own.get(client)
+        entry = self.queue.find(client)
         if entry is None:
             return 0
         gained = entry.rank - entry.priority * self.rules.patience

@@ -160,6 +160,7 @@ class Entry:
         self.age = age
         self.claim = rank if claim is None else claim
         self.arrival = 0
+        self.crowd: Crowd | None = None
 
     def freeze(self) -> tuple[int, ...]:
         return (
@@ -176,21 +177,59 @@ def standing(entry: Entry) -> tuple[int, int]:
     return (-entry.rank, entry.arrival)
 
 
+def place_among(entries: list[Entry], entry: Entry) -> int:
+    """Where the entry stands, or would stand: by bisection."""
+    low, high = 0, len(entries)
+    while low < high:
+        middle = (low + high) // 2
+        other = entries[middle]
+        if other.rank > entry.rank or (other.rank == entry.rank and other.arrival < entry.arrival):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+MOST_FRESH: Final = 1000
+"""So many fresh entries are stamped at once; what comes on top of them is a crowd."""
+
+TOP: Final = 16
+"""So many of the first entries are never in a crowd."""
+
+
+class Crowd:
+    """Fresh entries that are none of the first, in order: they have the ranks that they came with.
+
+    When their age begins they stay here, and what that does to all of them is noted down: by how
+    much their ranks ``fall`` at least, and how much ``later`` they come than others. Each is
+    stamped when it comes to the front, is asked for, or goes.
+    """
+
+    def __init__(self, arrivals: int) -> None:
+        self.entries: list[Entry] = []
+        self.settled = False
+        self.begun = arrivals  # those here came after so many others
+        self.fall = 0
+        self.later = 0
+
+
 class Ranked(Queue):
     """Entries in order of rank; those of one rank in the order in which they came.
 
     Found by bisection, and a client's by its number: however many wait, a few steps. (That a list
-    then moves its tail costs nothing beside it: 30 us where 100,000 wait.)
+    then moves its tail costs nothing beside it: 30 us where 100,000 wait.) Of a crowd, the first
+    are here; the others are in ``crowds``, because to touch each of 100,000 would take too long.
     """
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.own: dict[int, Entry] = {}  # those of clients of our own, which have a number
-        self.fresh: dict[int, Entry] = {}  # by arrival
+        self.fresh: dict[int, Entry] = {}  # of these, by arrival
+        self.crowds: list[Crowd] = []  # the last may be fresh
         self.arrivals = 0
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return len(self.entries) + sum([len(crowd.entries) for crowd in self.crowds])
 
     def first(self) -> Entry:
         return self.entries[0]
@@ -198,24 +237,51 @@ class Ranked(Queue):
     def push(self, entry: Entry) -> None:
         self.arrivals += 1
         entry.arrival = self.arrivals
-        self.entries.insert(self.place(entry), entry)
         if entry.neighbour == NO_NEIGHBOUR:
             self.own[entry.client] = entry
+            if entry.age == FRESH and (len(self.fresh) >= MOST_FRESH or self.has_fresh_crowd()):
+                self.push_into_crowd(entry)
+                return
+        self.insert(entry)
+
+    def insert(self, entry: Entry) -> None:
+        self.entries.insert(place_among(self.entries, entry), entry)
         if entry.age == FRESH:
             self.fresh[entry.arrival] = entry
 
     def remove(self, entry: Entry) -> None:
-        del self.entries[self.place(entry)]
         if entry.neighbour == NO_NEIGHBOUR:
             del self.own[entry.client]
+        if entry.crowd is not None:
+            self.take_out(entry, entry.crowd)
+            return
+        del self.entries[self.place(entry)]
         if entry.age == FRESH:
             del self.fresh[entry.arrival]
+        if self.crowds:
+            self.bring_forward()
+
+    def is_fresh(self) -> bool:
+        """Is any entry?"""
+        return len(self.fresh) > 0 or self.has_fresh_crowd()
+
+    def has_fresh_crowd(self) -> bool:
+        return len(self.crowds) > 0 and not self.crowds[-1].settled
 
     def settle(self, grants: int, trust: int) -> None:
         """So many more grants are heard of. Of the age that fresh entries claim, so many are
         believed. They come behind those that have the same rank already."""
-        if not self.fresh:
+        if not self.is_fresh():
             return
+        fall, arrivals = grants - trust, self.arrivals
+        if self.fresh:
+            self.stamp_all(fall)
+        if self.crowds:
+            if self.has_fresh_crowd():
+                self.settle_crowd(self.crowds[-1], fall, arrivals)
+            self.bring_forward()
+
+    def stamp_all(self, fall: int) -> None:
         everyone = len(self.fresh) == len(self.entries)  # and in order, however many
         fresh = self.entries if everyone else list(self.fresh.values())
         if not everyone and len(fresh) > 1:
@@ -225,7 +291,7 @@ class Ranked(Queue):
         if few:
             for entry in fresh:
                 del self.entries[self.place(entry)]
-        fall, last, ordered = grants - trust, fresh[0].rank, True
+        last, ordered = fresh[0].rank, True
         for entry in fresh:
             self.arrivals += 1
             entry.arrival = self.arrivals
@@ -237,20 +303,59 @@ class Ranked(Queue):
         if not few and not (everyone and ordered):
             self.entries.sort(key=standing)
 
+    # -- crowds ------------------------------------------------------------------------------
+
+    def push_into_crowd(self, entry: Entry) -> None:
+        if not self.has_fresh_crowd():
+            self.crowds.append(Crowd(self.arrivals - 1))
+        entry.crowd = crowd = self.crowds[-1]
+        crowd.entries.insert(place_among(crowd.entries, entry), entry)
+        self.bring_forward()
+
+    def settle_crowd(self, crowd: Crowd, fall: int, arrivals: int) -> None:
+        """Behind those that were stamped just now, of ``arrivals`` in all."""
+        crowd.settled = True
+        crowd.fall = max(0, fall)  # nobody claims more than its rank
+        crowd.later = self.arrivals - crowd.begun
+        self.arrivals = arrivals + crowd.later
+
+    def take_out(self, entry: Entry, crowd: Crowd) -> None:
+        """It gets the rank that it has by now."""
+        del crowd.entries[place_among(crowd.entries, entry)]
+        entry.crowd = None
+        if crowd.settled:
+            entry.stamp(min(entry.claim, entry.rank - crowd.fall))
+            entry.arrival += crowd.later
+        if not crowd.entries:
+            self.crowds.remove(crowd)
+
+    def bring_forward(self) -> None:
+        """The first TOP of all are among the entries, as long as there are so many."""
+        for crowd in list(self.crowds):
+            while crowd.entries:
+                first = crowd.entries[0]
+                best = (crowd.fall - first.rank, first.arrival + crowd.later)
+                if len(self.entries) >= TOP and best > standing(self.entries[TOP - 1]):
+                    break
+                self.take_out(first, crowd)
+                self.insert(first)
+
+    def bring_all(self) -> None:
+        while self.crowds:
+            first = self.crowds[0].entries[0]
+            self.take_out(first, self.crowds[0])
+            self.insert(first)
+
+    def find(self, client: int) -> Entry | None:
+        """The entry of a client of our own, with the rank that it has by now."""
+        entry = self.own.get(client)
+        if entry is not None and entry.crowd is not None and entry.crowd.settled:
+            self.take_out(entry, entry.crowd)
+            self.insert(entry)
+        return entry
+
     def place(self, entry: Entry) -> int:
-        """Where the entry stands, or would stand: by bisection."""
-        entries = self.entries
-        low, high = 0, len(entries)
-        while low < high:
-            middle = (low + high) // 2
-            other = entries[middle]
-            if other.rank > entry.rank or (
-                other.rank == entry.rank and other.arrival < entry.arrival
-            ):
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        return place_among(self.entries, entry)
 
     def stamp(self, entry: Entry, rank: int) -> None:
         """A fresh one, whose rank has become known."""
@@ -259,12 +364,14 @@ class Ranked(Queue):
         self.push(entry)
 
     def freeze(self) -> tuple[object, ...]:
+        self.bring_all()
         return tuple([entry.freeze() for entry in self.entries])
 
     def thaw(self, frozen: tuple[object, ...]) -> None:
         self.entries = []
         self.own = {}
         self.fresh = {}
+        self.crowds = []
         self.arrivals = 0
         rows = cast(tuple[tuple[int, int, int, int, int, int, int], ...], frozen)
         for neighbour, client, want, priority, rank, age, claim in rows:
