@@ -145,6 +145,15 @@ def test_two_processes_are_not_the_same_node() -> None:
     run(story)
 
 
+def test_a_state_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with Node("a", state=tmp_path / ("x" * 300)) as a:
+            with pytest.raises(Refused, match="File name too long"):
+                docks(a)
+
+    run(story)
+
+
 def test_without_state_nothing_is_written(tmp_path: Path) -> None:
     async def story() -> None:
         async with Node("a", state=None) as a, docks(a).acquire():

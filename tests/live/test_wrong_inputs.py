@@ -123,6 +123,7 @@ COMMANDS: dict[str, str] = {
     "agent --socket ann.sock --state none": "stop that agent, or use --socket.",
     "agent --name ann --socket x --pool docks=3": "give this node another name or state folder.",
     "agent --state ann.toml/x --socket x --pool docks=3": "Use another one, or state 'none'.",
+    f"agent --state none --socket {'x' * 256} --pool docks=3": "file name too long.",
     "agent --pool docks=three": "--pool takes NAME, NAME=PERMITS or NAME=SLOT,SLOT,...",
     "agent --pool gpus=gpu0,gpu0": "names 'gpu0' twice: give every permit its own name.",
     "agent --pool gpus=gpu0,": "'' is not a valid name for a permit: use 1 to 64 letters",

@@ -699,11 +699,20 @@ def routes(operations: Sequence[Operation], access: Access | None) -> list[Route
     return found
 
 
+def is_socket(path: Path) -> bool:
+    try:
+        return stat.S_ISSOCK(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise Refused(f"Cannot listen at {path}: {error_text(error)}.") from None
+
+
 @contextlib.asynccontextmanager
 async def serving_socket(interface: Interface, place: str) -> AsyncIterator[None]:
     """Answer at this socket; whoever may write to it may use the agent."""
     path = Path(place)
-    if path.exists() and stat.S_ISSOCK(path.stat().st_mode):
+    if is_socket(path):
         with contextlib.suppress(OSError):
             _, writer = await asyncio.open_unix_connection(place)
             writer.close()

@@ -269,12 +269,15 @@ class Reach:
         return {name: known.addresses for name, known in self.known.items()}
 
     def read(self) -> None:
-        if self.path is not None and self.path.exists():
-            try:
-                known = msgspec.json.decode(self.path.read_bytes(), type=dict[Name, Known])
-                self.known = {name: one for name, one in known.items() if name != self.mesh.name}
-            except (OSError, msgspec.MsgspecError) as error:
-                log_event(WARNING, "addresses forgotten", file=str(self.path), reason=str(error))
+        if self.path is None:
+            return
+        try:
+            known = msgspec.json.decode(self.path.read_bytes(), type=dict[Name, Known])
+            self.known = {name: one for name, one in known.items() if name != self.mesh.name}
+        except (PermissionError, msgspec.MsgspecError) as error:
+            log_event(WARNING, "addresses forgotten", file=str(self.path), reason=str(error))
+        except OSError:
+            pass  # there are none
 
     @staticmethod
     def write(path: Path, known: dict[str, Known]) -> None:

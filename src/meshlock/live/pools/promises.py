@@ -83,8 +83,12 @@ class Promises:
     def read(self, pool: str) -> Promised | None:
         """What the last life of this node promised; None if there is no memory of one."""
         path = self.path(pool)
-        if not path.exists():
+        try:
+            path.stat()
+        except FileNotFoundError:
             return None
+        except OSError:
+            pass  # of what else is wrong, the next lines say
         self.open()
         try:
             return msgspec.json.decode(path.read_bytes(), type=Promised)
