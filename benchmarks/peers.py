@@ -390,7 +390,8 @@ def leases_peer(
         size = max(size, 3)
         place = Path(tempfile.mkdtemp(dir=folder))
         made = Fleet(size, complete(size), tls, permits, 3, place, python, algorithm)
-        made.work([0], work=0.01, hold=0)  # such a pool takes a while to be born
+        # such a pool takes a while to be born, and a node to take part
+        made.work(list(range(size)), work=0.01, hold=0)
         return made
 
     yield Peer(fleet)
