@@ -291,7 +291,8 @@ class Node:
         ``permits`` is how many there are, or their names, such as ``["gpu0", "gpu1"]``: then a
         grant says which ones it has, which needs leases.
 
-        The algorithm is ``jiang`` unless another is named; with leases any that has a token.
+        The algorithm is ``direct`` unless another is named, any that has a token; without leases
+        ``jiang``.
         """
         limits.name(name)
         names: tuple[str, ...] = ()
