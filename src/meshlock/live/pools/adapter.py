@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from random import randrange
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from meshlock.algorithms.clients import ClientQueue
 from meshlock.algorithms.interface import (
@@ -45,7 +45,7 @@ NOTHING: dict[str, Any] = {}
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Adapter(AnyPool):
+class Adapter:
     def __init__(self, name: str, me: str, mesh: Mesh, recording: Recording | None) -> None:
         self.name = name
         self.me = me
@@ -250,7 +250,8 @@ class Adapter(AnyPool):
             self.returning.append(enter.client)
             return
         slots = self.slot_names(enter.slots) if enter.slots else ()
-        grant = Grant(self, enter.client, waiter.want, waiter.priority, enter.fence, slots)
+        pool = cast(AnyPool, self)
+        grant = Grant(pool, enter.client, waiter.want, waiter.priority, enter.fence, slots)
         waiter.grant = grant
         grant.permits = enter.permits
         if waiter.future is not None and not waiter.future.done():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 
-from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.errors import NotInTime, Refused
 from meshlock.live.machine import clock
 
@@ -120,7 +119,6 @@ class Grant:
         return described(self)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class BlockingGrant:
     """The same where every call waits until it is done. Do not make one yourself."""
 
@@ -272,7 +270,6 @@ class Acquire:
             self.grant.release()
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class AnyPool:
     """Of a node, or of a client of the agent; where one awaits."""
 
@@ -365,7 +362,6 @@ class AnyPool:
         raise NotImplementedError
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class AnyBlockingPool:
     """The same where every call waits until it is done."""
 

@@ -20,7 +20,7 @@ from meshlock.live.machine import labels, limits
 from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.adapter import Adapter
 from meshlock.live.pools.change_requests import CHANGE, CHANGED, ChangeRequests
-from meshlock.live.pools.grants import Acquire, Grant, Waiter
+from meshlock.live.pools.grants import Acquire, AnyPool, Grant, Waiter
 from meshlock.live.pools.holder_query import LOOK, PATIENCE, SEEN, WITHIN, HolderQuery
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.peers import CONFIGURATION, Peers
@@ -62,7 +62,7 @@ FAREWELL = 3.0
 """Seconds that a pool takes to hand over what others need when its node leaves."""
 
 
-class Pool(Adapter):
+class Pool(Adapter, AnyPool):
     """A named set of k permits, and the nodes that share them.
 
     Do not make one yourself: ask :meth:`meshlock.Node.pool` for it.
