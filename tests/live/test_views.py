@@ -13,6 +13,7 @@ from lines import line
 from strangers import Stranger, enveloped, lines, routed
 
 from meshlock import Node, Refused
+from meshlock.live.links import stream
 from meshlock.live.links.frames import (
     FRAME_LIMIT,
     Envelope,
@@ -43,6 +44,8 @@ SERIALS = count(1)
 @pytest.fixture
 def travelling(monkeypatch: pytest.MonkeyPatch) -> list[Frame]:
     """All questions and answers that any node reads."""
+    if not str(stream.__file__).endswith(".py"):
+        pytest.skip("looks into what is compiled")
     seen: list[Frame] = []
     plain = Splitter.feed
 
