@@ -90,7 +90,7 @@ class Plain:
 
 
 @pytest.mark.parametrize("claims", [0, 7])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_crowd_is_in_the_order_in_which_few_would_be(seed: int, claims: int) -> None:
     random = Random(seed)
     queue, plain = Ranked(), Plain()
@@ -110,7 +110,7 @@ def test_a_crowd_is_in_the_order_in_which_few_would_be(seed: int, claims: int) -
             queue.settle(grants, trust)
             plain.settle(grants - trust)
             assert not queue.is_fresh()
-        for _ in range(random.choice([20, 1200])):
+        for _ in range(random.choice([20, 200])):
             if not plain.rows:
                 break
             top, expected = queue.entries[:TOP], plain.order()[:TOP]
