@@ -12,8 +12,10 @@ from the compiled wheel (`make .venv-compiled/done`), *jiang* runs that algorith
 *agent* is three agents whose clients are programs (`meshlock.connect`), *no leases* is the pool of
 the papers.
 
-Every client is a process of its own. It notes when it asked, entered and left; hand-overs,
-fairness and violations are found from those stamps, whoever made them.
+Every client is a process of its own. Those that are nodes have entered once before it counts: a
+pool takes a lease to be born, and a node up to a second to take part. A client notes when it asked,
+entered and left; hand-overs, fairness and violations are found from those stamps, whoever made
+them.
 
     python benchmarks/peers.py                      # everything once, about five minutes
     python benchmarks/peers.py --rounds 3 --docs    # medians; tables and picture into the docs
