@@ -150,15 +150,18 @@ from meshlock.algorithms.recovery.records import (
     Returns,
     Seal,
     TokenState,
-    Unaccepted,
     fence_number,
+    new_entry,
+    new_fence,
+    new_unaccepted,
+    same,
 )
 from meshlock.algorithms.recovery.state import Grant, HeldToken, Proposal, Terms
 from meshlock.algorithms.subclassing import mypyc_attr
 
 MOST_EARLY = 1000
 MOST_TAKEN = 64
-"""Grants that are told apart from later ones, should they arrive in another order."""
+"""Grants that are told apart from later ones at least, should they arrive in another order."""
 AT_ONCE = 500
 """So many of those who wait ask anew in one step when an epoch begins."""
 
@@ -272,12 +275,12 @@ class Layer(Quorum):
     def end(self, fence: Fence, grant: Grant, permits: int, left: int) -> None:
         """A grant is over, or a part of it: the ledger must hear of it, unless its epoch is over
         too."""
-        if grant.epoch != self.adopted:
+        if not same(grant.epoch, self.adopted):
             return
         self.returning[fence] = left
         if not self.active():
             return  # whoever promised has reported it: the next ledger tells us what to do
-        if fence.epoch == self.adopted:
+        if same(fence.epoch, self.adopted):
             self.leave_inside(grant.client, fence, permits, left)
         else:
             self.return_kept(fence, left)
@@ -428,10 +431,10 @@ class Layer(Quorum):
         want = self.wants(client)
         token.grants += 1
         token.free -= want
-        fence = Fence(token.epoch, token.grants)
+        fence = new_fence(token.epoch, token.grants)
         slots = token.first_slots(want, self.config) if self.terms.slots else ()
         label = self.label(client)
-        token.ledger = (*token.ledger, Entry(self.me, fence, want, False, slots, label))
+        token.ledger = (*token.ledger, new_entry(self.me, fence, want, slots, label))
         if self.leaving.pop(client, 0) > 0:
             self.returning[fence] = 0
             return [(client, fence, want)]
@@ -454,9 +457,9 @@ class Layer(Quorum):
         want = message.lends()
         token.grants += 1
         token.free -= want
-        fence = Fence(token.epoch, token.grants)
+        fence = new_fence(token.epoch, token.grants)
         slots = token.first_slots(want, self.config) if self.terms.slots else ()
-        entry = Entry(message.receiver, fence, want, False, slots, self.label(NIL))
+        entry = new_entry(message.receiver, fence, want, slots, self.label(NIL))
         token.ledger = (*token.ledger, entry)
         self.lent[fence] = self.now
         message.seal = Seal(self.adopted, ANY_BOOT, None, token.until - self.now, (), entry)
@@ -467,15 +470,16 @@ class Layer(Quorum):
         number, taken = lent.fence.number, self.taken
         if lent.node != self.me or lent.fence.epoch != self.adopted or self.token is not None:
             return False
-        if number <= taken[0] or number in taken:
+        if number <= self.last_taken and (number <= taken[0] or number in taken):
             return False
         if self.arrives_until(seal) <= self.now:
             self.missed = True
             return False
         taken.append(number)
-        if len(taken) > MOST_TAKEN:
+        self.last_taken = max(self.last_taken, number)
+        if len(taken) > 2 * MOST_TAKEN:
             taken.sort()
-            del taken[0]
+            del taken[:-MOST_TAKEN]
         return True
 
     def is_lent(self, client: int) -> bool:
@@ -514,7 +518,7 @@ class Layer(Quorum):
         receiver = message.receiver
         boot = self.boot_of(receiver)
         self.token = None
-        self.unaccepted = Unaccepted(token.state(), receiver, boot)
+        self.unaccepted = new_unaccepted(token.state(), receiver, boot)
         self.unaccepted_message = message
         self.unaccepted_until = token.until
         self.holder = receiver
@@ -542,7 +546,7 @@ class Layer(Quorum):
     def boot_of(self, node: int) -> int:
         """The life of that participant that takes part in the epoch, as far as we know."""
         hello = self.hellos.get(node)
-        if self.fixed and (hello is None or hello[0] != self.adopted):
+        if self.fixed and (hello is None or not same(hello[0], self.adopted)):
             boots = self.inside.boots  # who comes late has missed who came before
             return boots.get(node, ANY_BOOT) if boots.get(self.me) == self.boot else ANY_BOOT
         return hello[1] if hello is not None else ANY_BOOT
@@ -570,11 +574,12 @@ class Layer(Quorum):
     def receive_inner(self, message: Message, seal: Seal) -> None:
         if not self.is_addressed(seal):
             return
-        if self.fixed and seal.epoch > self.adopted and seal.epoch >= self.promised:
+        ours = same(seal.epoch, self.adopted)
+        if self.fixed and not ours and seal.epoch > self.adopted and seal.epoch >= self.promised:
             self.wait_for_epoch(message)
             return
         inner = self.inner
-        if seal.epoch < self.adopted:
+        if not ours and seal.epoch < self.adopted:
             self.inform(message.sender)
         if inner is None and self.open and seal.epoch == self.adopted == self.promised:
             self.wait_for_epoch(message)
@@ -608,7 +613,7 @@ class Layer(Quorum):
 
     def is_of_our_epoch(self, seal: Seal) -> bool:
         """Rule 7."""
-        return seal.epoch == self.adopted and self.active()
+        return same(seal.epoch, self.adopted) and self.active()
 
     def is_addressed(self, seal: Seal) -> bool:
         return seal.boot == self.boot or (self.open and seal.boot == ANY_BOOT)
@@ -634,6 +639,8 @@ class Layer(Quorum):
         self.unaccepted = None
         self.unaccepted_message = None
         self.token = HeldToken(state, self.arrives_until(seal))
+        if same(state.epoch, self.adopted):
+            self.token.epoch = self.adopted
         self.holder = self.me
         self.holder_hop = state.hop
         self.hear(self.me)
@@ -678,7 +685,7 @@ class Layer(Quorum):
             self.rise(first.epoch)
         else:
             self.keep()
-        self.adopted = first.epoch
+        self.adopted = self.promised if first.epoch == self.promised else first.epoch
         self.first = first
         self.holder = holder
         self.holder_hop = MINTING
@@ -698,6 +705,7 @@ class Layer(Quorum):
         self.receipts = {}
         self.struck = {}
         self.taken = [0]
+        self.last_taken = 0
         self.missed = False
         self.lent = {}
         self.borrowed = {}
@@ -1074,6 +1082,7 @@ class Layer(Quorum):
         if self.inner is None and first.epoch == self.adopted and self.is_new_to(copy):
             self.present(copy.hop)
             self.taken = [copy.grants]
+            self.last_taken = copy.grants
             self.take_part(first, copy.sender, copy.hop, copy.number)
         if copy.hop > self.holder_hop:
             self.holder = copy.sender

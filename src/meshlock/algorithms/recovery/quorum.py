@@ -32,6 +32,7 @@ from meshlock.algorithms.recovery.records import (
     Report,
     TokenState,
     majority,
+    same,
 )
 from meshlock.algorithms.recovery.reports import Conclusions
 from meshlock.algorithms.recovery.state import HeldToken, Proposal
@@ -243,7 +244,7 @@ class Quorum(Conclusions):
     def usable(self) -> bool:
         """Is there a token here that may grant?"""
         token = self.token
-        return token is not None and token.epoch == self.promised and token.until > self.now
+        return token is not None and same(token.epoch, self.promised) and token.until > self.now
 
     def next_epoch(self) -> Epoch:
         counter = max(self.promised.counter, self.highest.counter, self.floor)

@@ -33,6 +33,8 @@ from meshlock.algorithms.recovery.records import (
     Seal,
     TokenState,
     Unaccepted,
+    new_state,
+    same,
 )
 from meshlock.algorithms.subclassing import mypyc_attr
 
@@ -117,7 +119,7 @@ class HeldToken:
         self.until = until
 
     def state(self) -> TokenState:
-        return TokenState(self.epoch, self.hop, self.free, self.ledger, self.grants)
+        return new_state(self.epoch, self.hop, self.free, self.ledger, self.grants)
 
     def strike(self, fence: Fence, permits: int) -> tuple[int, int]:
         """So many permits of a grant, the last of its slots; by fence, so that what is gone is
@@ -300,7 +302,8 @@ class State(Leased):
         self.withheld: list[Effect] = []
         self.receipts: dict[int, int] = {}
         self.struck: dict[int, Returns] = {}  # whose, and what is left of it
-        self.taken = [0]  # numbers of grants lent to us; none below the first
+        self.taken = [0]  # numbers of grants lent to us; none below the first ...
+        self.last_taken = 0  # ... and the highest
         self.missed = False  # one of them
         self.arrived: tuple[Entry, int] | None = None  # in one step: until when
         self.early: list[Message] = []
@@ -335,7 +338,7 @@ class State(Leased):
 
     def active(self) -> bool:
         """May the algorithm inside be called? Not after a promise (rule 7)."""
-        return self.inner is not None and self.adopted == self.promised
+        return self.inner is not None and same(self.adopted, self.promised)
 
     def paused(self) -> bool:
         """Was more out than there are permits when this epoch began?"""
@@ -467,6 +470,7 @@ class State(Leased):
         self.receipts = dict(cast(tuple[tuple[int, int], ...], state[27]))
         self.struck = dict(cast(tuple[tuple[int, Returns], ...], state[28]))
         missed, *self.taken = cast(tuple[int, ...], state[29])
+        self.last_taken = max(self.taken)
         self.missed = missed == 1
         self.early = [
             cast(Message, self.thawed_effect(written))

@@ -25,7 +25,7 @@ from meshlock.algorithms.interface import (
     Node,
 )
 from meshlock.algorithms.recovery.messages import LINK, RELIABLE, carrier
-from meshlock.algorithms.recovery.records import Seal
+from meshlock.algorithms.recovery.records import Seal, new
 from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.live.links.frames import BadFrame, Carry, Content, Routed
 from meshlock.live.links.mesh import DRIFT, Mesh
@@ -245,7 +245,7 @@ class Adapter:
         if self.measures.entries == 0 and self.members is not None:
             self.mesh.loop.call_soon(self.peers.inform_all)  # that the pool is used now
         waiter.since = monotonic()
-        self.measures.enters(waiter.priority, waiter.since - waiter.asked)
+        self.measures.enters(waiter.since - waiter.asked)
         if waiter.abandoned:
             self.returning.append(enter.client)
             return
@@ -291,7 +291,8 @@ class Adapter:
                 if seal.is_timed():
                     since = members.clock  # its lease goes on running
         payload = self.shapes[kind].pack(message)
-        content = Content(self.name, self.identity, kind, payload, since, boot, members is not None)
+        fields = (self.name, self.identity, kind, payload, since, boot, members is not None)
+        content: Content = new(Content, fields)
         if members is None:
             custody = self.reliable or message.tokens() > 0 or message.permits() > 0
             linked = custody or peer in self.peers.near
@@ -326,6 +327,10 @@ class Adapter:
         message = shape.message(core.me, payload)
         message.sender = number
         seal = message.seal
+        if seal is not None and members is not None:
+            adopted = members.node.adopted
+            if seal.epoch == adopted:
+                seal.epoch = adopted  # it is compared with that again and again
         if seal is not None and seal.is_timed():
             if frame.stamp is None:
                 raise BadFrame(f"a {frame.kind} with permits under a lease, without its age")

@@ -52,6 +52,7 @@ from meshlock.algorithms.recovery.records import (
     Report,
     Seal,
     TokenState,
+    same,
 )
 from meshlock.live.machine.labels import is_uncommitted
 from meshlock.live.machine.limits import EPOCH_AHEAD, MOST_NODES
@@ -333,7 +334,8 @@ class Validation:
             if len(node.grants) > 0 and self.is_unnamed(state):
                 return "its token does not list permits that this node holds"
             self.drop_unproved(state.ledger)
-        early = seal.epoch > node.adopted or (seal.epoch == node.adopted and node.inner is None)
+        ours = same(seal.epoch, node.adopted)
+        early = node.inner is None if ours else seal.epoch > node.adopted
         if node.fixed and early and not seal.is_timed() and node.is_addressed(seal):
             return self.store(sender, seal, size)
         return ""
