@@ -20,7 +20,7 @@ from meshlock.live.links.frames import (
     Refuse,
     Routed,
 )
-from meshlock.live.links.stream import LENGTH, Splitter, pack
+from meshlock.live.links.stream import LENGTH, Splitter, pack, pack_carry
 from meshlock.live.machine.limits import NAME
 
 PLAIN = st.recursive(
@@ -31,6 +31,17 @@ PLAIN = st.recursive(
 NUMBERS = st.integers(0, 2**53 - 1)
 NAMES = st.from_regex(NAME, fullmatch=True)
 SMALL = st.integers(0, 2**53 - 1)
+CARRIES = st.builds(
+    Carry,
+    NUMBERS,
+    NUMBERS,
+    NUMBERS,
+    st.text(max_size=9),
+    NUMBERS,
+    st.text(max_size=9),
+    st.binary(max_size=99),
+    st.none() | st.tuples(SMALL, SMALL, SMALL),
+)
 FRAMES = st.one_of(
     st.builds(Beat, NUMBERS, NUMBERS),
     st.builds(
@@ -57,17 +68,7 @@ FRAMES = st.one_of(
         st.none() | st.tuples(SMALL, SMALL, SMALL),
     ),
     st.builds(Links, NAMES, SMALL, SMALL, st.lists(NAMES, max_size=5).map(tuple)),
-    st.builds(
-        Carry,
-        NUMBERS,
-        NUMBERS,
-        NUMBERS,
-        st.text(max_size=9),
-        NUMBERS,
-        st.text(max_size=9),
-        st.binary(max_size=99),
-        st.none() | st.tuples(SMALL, SMALL, SMALL),
-    ),
+    CARRIES,
     st.builds(
         Hello,
         NUMBERS,
@@ -92,6 +93,12 @@ def test_frames_survive_any_cutting_of_the_stream(frames: list[Frame], cuts: lis
         place, turn = place + size, turn + 1
     assert found == frames
     assert splitter.buffer == b""
+
+
+@given(CARRIES)
+def test_what_is_written_without_an_object_is_the_same(carry: Carry) -> None:
+    fields = [getattr(carry, name) for name in carry.__struct_fields__]
+    assert pack_carry(*fields) == pack(carry)
 
 
 @given(st.lists(st.binary(max_size=200)))

@@ -117,7 +117,10 @@ class Content(NamedTuple):
     recovers: bool = False  # of a pool that gets over its loss
 
 
-class Carry(msgspec.Struct, array_like=True, tag=4, frozen=True):
+CARRY = 4
+
+
+class Carry(msgspec.Struct, array_like=True, tag=CARRY, frozen=True):
     """One message over one link. ``custody`` numbers those that may never be lost."""
 
     number: Count

@@ -34,7 +34,7 @@ from meshlock.live.links.frames import (
     Stamp,
     Welcome,
 )
-from meshlock.live.links.stream import pack
+from meshlock.live.links.stream import pack_carry
 
 IN_FLIGHT = 8192
 """So many messages may be under way on one link; one more and the link counts as dead."""
@@ -216,7 +216,7 @@ class Session:
         pool, identity, kind, payload, since, _, _ = content
         stamp = self.stamp(since) if since and self.stamp is not None else None
         number, received = self.sent + 1, self.received
-        frame = pack(Carry(number, received, custody, pool, identity, kind, payload, stamp))
+        frame = pack_carry(number, received, custody, pool, identity, kind, payload, stamp)
         self.sent = number
         self.told = received
         self.in_flight.append((number, custody, frame))

@@ -192,10 +192,14 @@ def real(limits: Range, value: object, field: str) -> float:
 
 
 def priority(value: object, field: str = "priority") -> int:
+    if type(value) is int and PRIORITY.least <= value <= PRIORITY.most:
+        return value  # with every request: one call is enough
     return whole(PRIORITY, value, field)
 
 
 def want(value: object, field: str = "want") -> int:
+    if type(value) is int and WANT.least <= value <= WANT.most:
+        return value
     return whole(WANT, value, field)
 
 

@@ -97,7 +97,8 @@ class Grant:
         elif self.held:
             self.held = False
             self.pool.release(self.number)
-            self.end()
+            if self._at_end:
+                self.end()
 
     def revoke(self) -> None:
         if self.held:

@@ -20,15 +20,12 @@ class Measures:
         self.received = 0
         self.waited = 0.0  # by all together, in seconds
         self.waits = [0] * (len(BOUNDS) + 1)
-        self.by_priority: dict[int, tuple[int, float]] = {}  # entries, seconds waited
         self.token_seen: float | None = None  # when it last left, if it was ever here
 
-    def enters(self, priority: int, waited: float) -> None:
+    def enters(self, waited: float) -> None:
         self.entries += 1
         self.waited += waited
         self.waits[bisect_left(BOUNDS, waited)] += 1
-        entries, seconds = self.by_priority.get(priority, (0, 0.0))
-        self.by_priority[priority] = (entries + 1, seconds + waited)
 
     def sends(self, kind: str) -> None:
         self.sent[kind] = self.sent.get(kind, 0) + 1

@@ -309,9 +309,10 @@ class Pool(Adapter, AnyPool):
                 f"founder {configuration.founder} decided. Use {made}, or leave permits "
                 "out."
             )
-        self.refuse_more(want)
-        if want > 1 and self.algorithm is not None and self.algorithm.problem != "h-of-k":
-            raise Refused(f"{self.algorithm.name} grants one permit at a time: use want 1.")
+        if want > 1:
+            self.refuse_more(want)
+            if self.algorithm is not None and self.algorithm.problem != "h-of-k":
+                raise Refused(f"{self.algorithm.name} grants one permit at a time: use want 1.")
 
     def goes_on(self) -> bool:
         """Whatever others say of another pool of this name: a quorum of several does."""

@@ -58,8 +58,8 @@ class Shape:
             raise BadFrame(f"a {self.name} with wrong fields: {error}") from None
         if not self.sealed:
             return self.kind(receiver, *fields)
-        (epoch, boot, state, left, returned, lent, proofs), *own = fields
-        message = self.kind(receiver, *own)
+        epoch, boot, state, left, returned, lent, proofs = fields[0]
+        message = self.kind(receiver, *fields[1:])
         message.seal = seal = Seal(epoch, boot, state, left, returned, lent)
         seal.proofs = proofs
         return message
