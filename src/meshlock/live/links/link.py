@@ -132,6 +132,8 @@ class Connection(asyncio.BufferedProtocol):
         self.pending: list[bytes] = []
         self.dirty = False  # something pending must leave with the mesh's next flush
         self.written = 0  # the highest number this connection has written
+        self.busy = False  # a message has left since the last heartbeat
+        self.owes_beat = False  # it goes along with the next message
         self.paused = False
         self.parting = False  # we have said goodbye
         self.reason = ""
@@ -304,11 +306,27 @@ class Connection(asyncio.BufferedProtocol):
         if not self.paused:
             self.pending.append(frame)
             self.written = session.sent
+            self.busy = True
+
+    def tick(self) -> None:
+        """Once per heartbeat. Where messages leave all the time a Beat goes along with the next, so
+        that nobody has to be woken for it alone; if there is none until the next heartbeat, it
+        goes then."""
+        if self.busy and not self.owes_beat and not self.pending:
+            self.owes_beat = True
+        elif not self.paused:  # what it has not read yet will do
+            self.beat()
+        self.busy = False
 
     def beat(self) -> None:
         if self.session is not None:
-            self.session.told = self.session.received
-            self.write(pack(Beat(self.session.received, self.keeper.clock())))
+            self.write(self.beat_of(self.session))
+
+    def beat_of(self, session: Session) -> bytes:
+        """A Beat of this moment."""
+        self.owes_beat = False
+        session.told = session.received
+        return pack(Beat(session.received, self.keeper.clock()))
 
     def write(self, data: bytes) -> None:
         self.pending.append(data)
@@ -316,6 +334,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def flush(self) -> None:
         if self.pending and self.transport is not None:
+            if self.owes_beat and self.session is not None:
+                self.pending.append(self.beat_of(self.session))
             data = self.pending[0] if len(self.pending) == 1 else b"".join(self.pending)
             self.pending.clear()
             self.transport.write(data)

@@ -308,8 +308,7 @@ class Mesh:
         self.failures.run("routed", self.router.tick, now)
         self.failures.run("map", self.link_map.pay)
         for connection in self.open.values():
-            if not connection.paused:  # what it has not read yet will do
-                connection.beat()
+            connection.tick()
         self.failures.run("accept", self.admission.tick, now)
         for connection in list(self.handshakes):
             if now - connection.began > HANDSHAKE_SECONDS:
