@@ -57,7 +57,7 @@ def say(connection: Connection, session: Session) -> None:
 def test_a_silent_link_is_used_once_per_heartbeat() -> None:
     def story(connection: Connection, session: Session, wire: Wire) -> None:
         for _ in range(5):
-            connection.tick()
+            connection.tick(patient=True)
             assert wire.taken() == [[Beat]]
 
     played(story)
@@ -70,7 +70,7 @@ def test_where_messages_leave_all_the_time_no_beat_leaves_alone() -> None:
             connection.flush()
             say(connection, session)
             connection.flush()
-            connection.tick()
+            connection.tick(patient=True)
         writes = wire.taken()
         assert writes == [[Carry], [Carry]] + 4 * [[Carry, Beat], [Carry]]
 
@@ -83,11 +83,22 @@ def test_a_link_that_falls_silent_is_used_by_the_next_heartbeat(messages: int) -
         for _ in range(messages):
             say(connection, session)
             connection.flush()
-        connection.tick()
+        connection.tick(patient=True)
         wire.taken()
         for _ in range(3):
-            connection.tick()
+            connection.tick(patient=True)
             assert wire.taken() == [[Beat]]
+
+    played(story)
+
+
+def test_who_is_impatient_hears_a_beat_with_every_heartbeat() -> None:
+    def story(connection: Connection, session: Session, wire: Wire) -> None:
+        for _ in range(3):
+            say(connection, session)
+            connection.flush()
+            connection.tick(patient=False)
+            assert wire.taken() == [[Carry], [Beat]]
 
     played(story)
 
@@ -95,7 +106,7 @@ def test_a_link_that_falls_silent_is_used_by_the_next_heartbeat(messages: int) -
 def test_what_is_not_urgent_leaves_with_the_next_heartbeat_at_the_latest() -> None:
     def story(connection: Connection, session: Session, wire: Wire) -> None:
         say(connection, session)
-        connection.tick()
+        connection.tick(patient=True)
         assert wire.taken() == [[Carry, Beat]]
 
     played(story)
@@ -105,7 +116,7 @@ def test_a_beat_that_goes_along_acknowledges_what_has_come() -> None:
     def story(connection: Connection, session: Session, wire: Wire) -> None:
         say(connection, session)
         connection.flush()
-        connection.tick()
+        connection.tick(patient=True)
         session.received = 12
         say(connection, session)
         session.received = 13

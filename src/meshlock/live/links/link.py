@@ -308,11 +308,11 @@ class Connection(asyncio.BufferedProtocol):
             self.written = session.sent
             self.busy = True
 
-    def tick(self) -> None:
+    def tick(self, patient: bool) -> None:
         """Once per heartbeat. Where messages leave all the time a Beat goes along with the next, so
         that nobody has to be woken for it alone; if there is none until the next heartbeat, it
-        goes then."""
-        if self.busy and not self.owes_beat and not self.pending:
+        goes then. Only if the other side is ``patient`` enough for that."""
+        if patient and self.busy and not self.owes_beat and not self.pending:
             self.owes_beat = True
         elif not self.paused:  # what it has not read yet will do
             self.beat()

@@ -307,8 +307,9 @@ class Mesh:
         self.failures.run("silence", self.notice_silence, now)
         self.failures.run("routed", self.router.tick, now)
         self.failures.run("map", self.link_map.pay)
+        patient = 3 * self.heartbeat <= self.dead
         for connection in self.open.values():
-            connection.tick()
+            connection.tick(patient)
         self.failures.run("accept", self.admission.tick, now)
         for connection in list(self.handshakes):
             if now - connection.began > HANDSHAKE_SECONDS:
@@ -369,7 +370,8 @@ class Mesh:
 
         One thing is not covered: clocks that run at different rates. If each is wrong by at
         most rho, the bound is short by up to rho * (d - a) + rho * (c - b). Beats are sent
-        with every heartbeat, so that c - b is no more than ``dead`` on a link that is up.
+        with every heartbeat, or the next, so that c - b is no more than ``dead`` on a link that
+        is up.
         """
         told, held = stamp
         return max(0, self.clock() - told - held)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from time import monotonic
+from typing import Final
 
-BOUNDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+BOUNDS: Final = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Upper bounds of the waiting times that are counted together, in seconds."""
 
 TOKEN = "TOKEN"
@@ -25,7 +25,10 @@ class Measures:
     def enters(self, waited: float) -> None:
         self.entries += 1
         self.waited += waited
-        self.waits[bisect_left(BOUNDS, waited)] += 1
+        place = 0
+        while place < len(BOUNDS) and BOUNDS[place] < waited:
+            place += 1
+        self.waits[place] += 1
 
     def sends(self, kind: str) -> None:
         self.sent[kind] = self.sent.get(kind, 0) + 1
