@@ -5,8 +5,7 @@
 Eight nodes with leases in one process pass the permits round as fast as they can, under valgrind's
 callgrind, which counts every instruction of the process; what the kernel does is not counted. Of
 the compiled wheel it prints the parts, of the interpreted package the sum. Under valgrind all is
-fifty times as slow, but not the clock: what is done once per so many seconds, as heartbeats, is a
-part of its own, and so are the messages that it leads to.
+fifty times as slow, and so is what nodes do once per so many seconds, heartbeats and leases.
 """
 
 from __future__ import annotations
@@ -25,6 +24,8 @@ from pathlib import Path
 from meshlock import Node
 
 NODES = [f"n{number}" for number in range(8)]
+SELDOM = 5.0
+"""Seconds between two heartbeats: fifty times as many as by default."""
 FIRST, LAST = "CPyDef_", re.compile(r"'\d+$")  # a function that calls itself has a number
 
 PARTS: list[tuple[str, list[str], list[str]]] = [
@@ -59,13 +60,14 @@ PARTS: list[tuple[str, list[str], list[str]]] = [
 
 async def work(permits: int, entries: int) -> None:
     """The process that is watched; it says how many entries there were, and messages."""
-    nodes = [Node(name, state=None, secret=None, dead=60.0, min_links=0) for name in NODES]
+    calm = {"heartbeat": SELDOM, "dead": 10 * SELDOM, "min_links": 0}
+    nodes = [Node(name, state=None, secret=None, **calm) for name in NODES]
     for node in nodes:
         await node.start()
     for number, node in enumerate(nodes):
         for other in nodes[:number]:
             node.connect(other.address)
-    pools = [node.pool("pens", permits, members=NODES[:5], lease=60.0) for node in nodes]
+    pools = [node.pool("pens", permits, members=NODES[:5], lease=10 * SELDOM) for node in nodes]
     for pool in pools:
         async with pool.acquire():
             pass
