@@ -330,7 +330,7 @@ class Adapter:
         if seal is not None and members is not None:
             adopted = members.node.adopted
             if seal.epoch == adopted:
-                seal.epoch = adopted  # it is compared with that again and again
+                seal.epoch = adopted  # it is compared with that many times
         if seal is not None and seal.is_timed():
             if frame.stamp is None:
                 raise BadFrame(f"a {frame.kind} with permits under a lease, without its age")
