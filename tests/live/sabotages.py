@@ -21,7 +21,7 @@ from meshlock.algorithms.recovery import layer, pace, quorum, reports
 from meshlock.algorithms.recovery.autopilot import Autopilot
 from meshlock.algorithms.recovery.messages import Renew
 from meshlock.algorithms.recovery.quorum import Quorum
-from meshlock.algorithms.recovery.records import Change
+from meshlock.algorithms.recovery.records import NO_EPOCH, Change
 from meshlock.algorithms.recovery.reports import Conclusions
 from meshlock.live.links.frames import Carry
 from meshlock.live.links.mesh import Mesh
@@ -135,8 +135,11 @@ def remember_nothing(self: Pool, replaced: int | None = None) -> bool:
     return False
 
 
-def write_nothing(self: Disk, effects: list[Effect]) -> None:
-    effects[:] = [effect for effect in effects if not isinstance(effect, Keep)]
+def pass_on_unmade(self: Disk, effects: list[Effect]) -> list[Effect]:
+    """The first promise of a new pool, which says which one it is, is not written."""
+    if self.on_disk == NO_EPOCH and self.members.pool.founding:
+        return [effect for effect in effects if not isinstance(effect, Keep)]
+    return honest_pass_on(self, effects)
 
 
 def receive_anything(self: Pool, sender: str, frame: Any) -> None:
@@ -269,6 +272,7 @@ ADAPTERS = [
         "ageless-messages",
         "the travel time of a token is not counted",
         [(Pool, "deliver", deliver_without_age)],
+        "live/test_late_tokens.py::test_the_time_under_way_is_not_added_to_the_lease",
     ),
     Sabotage(
         "releases-nothing",
@@ -323,7 +327,7 @@ ADAPTERS = [
     Sabotage(
         "grants-before-it-is-made",
         "a new pool grants before its identity is on disk",
-        [(Disk, "made", write_nothing)],
+        [(Disk, "pass_on", pass_on_unmade)],
         "live/test_new_pools.py::test_the_maker_comes_back_to_what_it_made",
     ),
     Sabotage(

@@ -36,6 +36,16 @@ def test_sabotages_are_noticed() -> None:
     assert done.stdout.count("chaos: ") == len(words), done.stdout
 
 
+def test_what_is_undone_is_there() -> None:
+    """A rule that has moved would leave a sabotage that undoes nothing, or cannot be tried."""
+    for sabotage in SABOTAGES.values():
+        for place, name, _ in sabotage.patches:
+            assert hasattr(place, name), f"{sabotage.name}: {place} has no {name}"
+        if sabotage.test:
+            file, _, test = sabotage.test.partition("::")
+            assert f"def {test}" in (ROOT / "tests" / file).read_text(), sabotage.name
+
+
 def test_the_table_has_them_all_and_none_survives() -> None:
     table = rows()
     assert set(table) == set(SABOTAGES)
