@@ -10,6 +10,7 @@ from lines import line
 
 from meshlock.live.machine import clock
 from meshlock.live.pools.pool import Pool
+from waiting import eventually
 
 LEASE = 9.0
 HELD_UP = 4.0
@@ -34,8 +35,7 @@ def test_the_time_under_way_is_not_added_to_the_lease(held: int) -> None:
             grant = await here.acquire()
             if not held:
                 grant.release()
-            while there.members is None or there.members.node.inner is None:
-                await asyncio.sleep(0.1)
+            await eventually(lambda: there.members and there.members.node.inner)
             wire.deafen()  # b hears nothing; what a sends comes later
             asked = clock.seconds()
             waiting = asyncio.ensure_future(deadline_of(there))
