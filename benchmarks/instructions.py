@@ -145,8 +145,8 @@ def read(path: Path) -> tuple[int, Counter[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--permits", type=int, default=1)
-    parser.add_argument("--entries", type=int, default=4000)
+    parser.add_argument("--permits", type=int, default=1, help="of the pool; default 1")
+    parser.add_argument("--entries", type=int, default=4000, help="to count; default 4000")
     parser.add_argument("--watched", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.watched:
@@ -156,6 +156,7 @@ def main() -> None:
         return
     if shutil.which("valgrind") is None:
         sys.exit("valgrind is not installed: install the package of that name.")
+    print("Under valgrind this takes a few minutes.", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as folder:
         found = Path(folder) / "callgrind.out"
         command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "--quiet"]
@@ -164,7 +165,7 @@ def main() -> None:
         said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         entries, messages = map(int, said.split())
         total, inclusive = read(found)
-    print(f"{entries:,} entries, {messages / entries:.2f} messages each, {given.permits} permits\n")
+    print(f"{entries:,} entries, {messages / entries:.2f} messages each, k = {given.permits}\n")
     print("| instructions per entry | |\n|---|---|")
     rest = total
 

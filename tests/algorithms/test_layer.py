@@ -12,8 +12,8 @@ from layer_stories import ALGORITHMS, Story, links
 from layer_world import FAST, SLOW, Clock, World, Wrong
 
 from meshlock.algorithms.recovery.inside import refuse_without_token
-from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.records import Config, Entry, FirstLedger, Seal
+from meshlock.algorithms.recovery.layer import MOST_TAKEN, Layer
+from meshlock.algorithms.recovery.records import Config, Entry, Fence, FirstLedger, Seal
 from meshlock.algorithms.recovery.state import Proposal
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
@@ -201,3 +201,20 @@ def test_an_algorithm_without_a_token_or_rest_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_the_others_are_not(name: str) -> None:
     refuse_without_token(find(name))
+
+
+def test_each_grant_that_is_lent_is_accepted_once_in_whichever_order() -> None:
+    """Also long after it is forgotten which ones there were."""
+    node = born("direct", size=2).nodes[1]
+    node.token = None
+    numbers = [one for first in range(1, 1000, 5) for one in reversed(range(first, first + 5))]
+
+    def is_accepted(number: int) -> bool:
+        lent = Entry(1, Fence(node.adopted, number), 1, False, (), "")
+        return node.is_lent_to_us(Seal(node.adopted, 0, None, 1000, (), lent), lent)
+
+    for place, number in enumerate(numbers):
+        assert is_accepted(number)
+        for again in (number, *numbers[: place + 1 : 7]):
+            assert not is_accepted(again)
+    assert len(node.taken) <= 2 * MOST_TAKEN
