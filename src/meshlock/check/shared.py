@@ -1,7 +1,7 @@
 """One search by several processes: they are started, listened to, and asked what they know.
 
-Each process has a :class:`~.worker.Worker` and an inbox that all the others write to; with this
-one it has a pipe. In memory that all share each notes how many states it has, so that all stop
+Each process has a :class:`~.worker.Worker` and talks with all the others (:mod:`.exchange`); with
+this one it has a pipe. In memory that all share each notes how many states it has, so that all stop
 when there are as many as are wanted. Afterwards they stay, to tell the way to what they found: of
 each state its parts and where it was reached from. The steps between are found again here.
 """
@@ -14,11 +14,11 @@ from array import array
 from mmap import mmap
 from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.connection import Connection, wait
-from queue import Empty
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any
 
 from meshlock.check.disk import Space
+from meshlock.check.exchange import Exchange, between, close
 from meshlock.check.explorer import Explorer, Violation
 from meshlock.check.lasso import components
 from meshlock.check.model import AT_REST, Fault, Model
@@ -29,9 +29,9 @@ from meshlock.errors import Refused, setting
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
-    from multiprocessing.queues import Queue
+    from socket import socket
 
-ALONE = 20_000
+ALONE = 10_000
 """States that one process expands before it asks others to help: many searches end before."""
 STRETCH = 1000
 """States that are expanded before a process looks whether others have written."""
@@ -72,18 +72,19 @@ class Shared(Explorer):
     def share(self) -> None:
         """From the beginning again, with all that is known of single nodes by now."""
         context = get_context("fork")
-        inboxes = [context.Queue() for _ in range(self.workers)]
+        ends = between(self.workers)
         sizes = memoryview(mmap(-1, 8 * self.workers)).cast("q")
         by = partition(self.model, self.states, self.workers)
         for me in range(self.workers):
             ours, theirs = context.Pipe()
             worker = (self.model, me, by, self.workers, self.most)
-            given = (worker, self.graph, self.space, sizes, inboxes, theirs, os.getpid())
+            given = (worker, self.graph, self.space, sizes, ends, theirs, os.getpid())
             process = context.Process(target=search, args=given, daemon=True)
             process.start()
             self.processes.append(process)
             theirs.close()
             self.pipes.append(ours)
+        close(ends)
         self.working = set(range(self.workers))
         self.violations.clear()
         self.backward = 0
@@ -247,14 +248,14 @@ class Searching:
         self,
         worker: Worker,
         sizes: memoryview[int],
-        inboxes: list[Queue[Any]],
+        exchange: Exchange,
         pipe: Connection,
         parent: int,
     ) -> None:
         self.worker = worker
         self.wanted = worker.most  # by all together
         self.sizes = sizes  # of all
-        self.inboxes = inboxes
+        self.exchange = exchange
         self.others = [other for other in range(worker.count) if other != worker.me]
         self.pipe = pipe
         self.parent = parent
@@ -277,12 +278,13 @@ class Searching:
                 self.write()
                 self.read(0)
             for other in self.others:
-                self.inboxes[other].put(worker.farewell(other, self.full).packed())
+                self.exchange.put(other, worker.farewell(other, self.full).packed())
             while self.missing > 0:
                 self.read(LOOK_AROUND)
             if self.found + worker.found == 0:
                 break
             worker.descend()
+        self.exchange.finish(LOOK_AROUND)
         firsts = [(it.level, it.name, it.text, it.number) for it in worker.firsts.values()]
         stopped = worker.stopped if isinstance(worker, OutgrowingWorker) else ""
         left = stopped != "" or (self.full and worker.expanded < worker.size())
@@ -307,21 +309,18 @@ class Searching:
         for other in self.others:
             batch = self.worker.due(other)
             if batch is not None:
-                self.inboxes[other].put(batch.packed())
+                self.exchange.put(other, batch.packed())
         if monotonic() > self.due:
             self.pipe.send(self.figures())
             self.due = monotonic() + NEWS
 
     def read(self, seconds: float) -> None:
         """What is there; or wait so long for more."""
-        inbox = self.inboxes[self.worker.me]
-        try:
-            while True:
-                self.take(unpacked(*inbox.get(seconds > 0, seconds)))
-                seconds = 0.0
-        except Empty:
-            if os.getppid() != self.parent:
-                os._exit(1)  # nobody wants to know any more
+        found = self.exchange.get(seconds)
+        for said in found:
+            self.take(unpacked(*said))
+        if not found and os.getppid() != self.parent:
+            os._exit(1)  # nobody wants to know any more
 
     def take(self, batch: Batch) -> None:
         if batch.level > self.worker.level:
@@ -354,14 +353,12 @@ def search(
     graph: bool,
     space: Space | None,
     sizes: memoryview[int],
-    inboxes: list[Queue[Any]],
+    ends: list[dict[int, socket]],
     pipe: Connection,
     parent: int,
 ) -> None:
     """What a process does from its beginning to its end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us is told, and ends us
-    for inbox in inboxes:
-        inbox.cancel_join_thread()
     before = process_time()
     worker = Worker(*given, graph) if space is None else OutgrowingWorker(*given, space)
-    Searching(worker, sizes, inboxes, pipe, parent).go(before)
+    Searching(worker, sizes, Exchange(given[1], ends), pipe, parent).go(before)
