@@ -38,6 +38,16 @@ def test_a_node_crashes_and_all_properties_hold(algorithm: str) -> None:
     assert "every request is served within" in check.summary()
 
 
+@pytest.mark.parametrize("permits", [1, 2])
+def test_who_is_no_member_is_served_whoever_has_crashed(permits: int) -> None:
+    """Node 3 asks node 0, who has passed the token on and is gone; renewals go to members only."""
+    what = ask("direct", "complete", 4, permits=permits, members="3", crashes=1, crashing=[0])
+    check = checking(what, judged([]), 20_000)
+    while check.run(10_000):
+        pass
+    assert check.violations() == []
+
+
 def test_faults_need_members() -> None:
     with pytest.raises(
         Refused, match="--crashes is only for nodes that recover: add --members all"

@@ -1052,7 +1052,9 @@ class Layer(Quorum):
             return
         self.inform(ask.node)
         named = any(one.node == ask.node and one.boot == ask.boot for one in first.participants)
-        if not self.closed and not named and self.holder_hop > ask.hop:
+        # Where nodes come and go even one that takes part asks where the token is: what it asked
+        # for may be lost.
+        if not self.closed and (self.open or not named) and self.holder_hop > ask.hop:
             for node in self.onward():
                 self.send(AskLedger(node, ask.node, ask.boot, self.holder_hop))
 
