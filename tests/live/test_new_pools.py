@@ -287,6 +287,32 @@ def test_joining_needs_no_permits_but_they_must_agree() -> None:
     run(story)
 
 
+@pytest.mark.parametrize("said", [3, 4, 5])
+def test_what_was_said_when_it_was_made_counts_no_more_once_it_is_changed(said: int) -> None:
+    async def story() -> None:
+        async with Node("a") as a:
+            assert await docks(a).set_permits(5, timeout=LIMIT) == 5
+            async with (
+                Node("b", peers=[a.address]) as b,
+                docks(b, said).acquire(5, timeout=LIMIT),
+            ):
+                assert b.status()["pools"]["docks"]["conflict"] == ""
+
+    run(story)
+
+
+def test_a_disagreement_is_shown() -> None:
+    async def story() -> None:
+        async with Node("a") as a, Node("b", peers=[a.address]) as b:
+            docks(a)
+            with pytest.raises(Refused, match="has 3 permits, not 4"):
+                await docks(b, 4).acquire(timeout=LIMIT)
+            told = b.status()["pools"]["docks"]["conflict"]
+            assert told.startswith("Pool docks has 3 permits, not 4: its founder a decided.")
+
+    run(story)
+
+
 # -- members that choose themselves -------------------------------------------------------------
 
 QUICK = {"promote_after": 1.0, "replace_after": 3.0}

@@ -73,7 +73,7 @@ class Members:
         self.node.handed = self.proofs.handed
         self.validation = Validation(pool, self.node, self.proofs)
         self.start(founding, floor)
-        self.permits = self.node.config.permits
+        self.config = self.node.config
         self.waking_at = self.node.now
         self.waking = self.mesh.failures.later(0.0, "leases", self.wake)
         self.map_changed()
@@ -116,16 +116,22 @@ class Members:
             self.sleep()
 
     def sleep_until_due(self) -> None:
-        """After every call of the node: it may want to be woken earlier, and k may be another."""
+        """After every call of the node: it may want to be woken earlier, and k may be another, or
+        be known now."""
         node = self.node
-        if node.config.permits != self.permits:
-            self.permits = node.config.permits
+        if node.config is not self.config:
+            self.config = node.config
             self.pool.resized()
         due = node.pace.wake_at()
         if due < self.waking_at:
             self.waking.cancel()
             self.waking_at = due
             self.sleep()
+
+    def knows_permits(self) -> bool:
+        """What a pool was made with may have been changed since, if we come to it later."""
+        by_name, made_here = self.configuration.by_name, self.pool.founding
+        return by_name or made_here or self.node.config.epoch > NO_EPOCH
 
     def sleep(self) -> None:
         if self.closed:

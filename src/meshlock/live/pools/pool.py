@@ -111,9 +111,24 @@ class Pool(Adapter, AnyPool):
 
     @property
     def conflict(self) -> str:
-        """A neighbour has a conflicting configuration of this pool: what to do about it."""
+        """A neighbour has a conflicting configuration of this pool, or our user has: what to do
+        about it."""
         conflicts = self.peers.conflicts
-        return next(iter(conflicts.values())) if conflicts else ""
+        return next(iter(conflicts.values())) if conflicts else self.disagreement
+
+    @property
+    def disagreement(self) -> str:
+        """Our user thinks of another number of permits, and it is not that somebody changed it."""
+        asked, configuration = self.asked_permits, self.configuration
+        if asked is None or configuration is None or configuration.replaces:
+            return ""
+        made = configuration.permits
+        if asked == made or self.permits != made or not self.knows_permits():
+            return ""
+        return (
+            f"Pool {self.name} has {made} permits, not {asked}: its founder "
+            f"{configuration.founder} decided. Use {made}, or leave permits out."
+        )
 
     async def served(self, request: Acquire) -> Grant:
         """Wait for its permits."""
@@ -302,13 +317,8 @@ class Pool(Adapter, AnyPool):
             return
         if self.peers.conflicts and not self.goes_on():
             raise Refused(self.conflict)
-        made = configuration.permits
-        if self.asked_permits not in (None, made) and not configuration.replaces:
-            raise Refused(
-                f"Pool {self.name} has {made} permits, not {self.asked_permits}: its "
-                f"founder {configuration.founder} decided. Use {made}, or leave permits "
-                "out."
-            )
+        if self.disagreement:
+            raise Refused(self.disagreement)
         if want > 1:
             self.refuse_more(want)
             if self.algorithm is not None and self.algorithm.problem != "h-of-k":
@@ -322,18 +332,23 @@ class Pool(Adapter, AnyPool):
         several = len(members.node.members) > 1
         return self.configuration.by_name or (several and members.has_quorum(self.peers.conflicts))
 
+    def knows_permits(self) -> bool:
+        return self.members is None or self.members.knows_permits()
+
     def refuse_more(self, want: int) -> None:
         k = self.permits
-        if k is not None and want > k:
+        if k is not None and want > k and self.knows_permits():
             raise Refused(
                 f"Cannot grant {want} permits: pool {self.name} has {k}. Use want {k} or less."
             )
 
     def resized(self) -> None:
-        """There are other permits than before: who waits for more than that waits in vain."""
+        """There may be other permits than before: who waits for more than that waits in vain."""
         for waiter in list(self.clients.values()):
             if waiter.grant is None and not waiter.abandoned:
                 try:
+                    if self.disagreement:
+                        raise Refused(self.disagreement)
                     self.refuse_more(waiter.want)
                 except Refused as error:
                     self.fail(waiter, error)

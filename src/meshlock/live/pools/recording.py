@@ -181,7 +181,7 @@ class Recording:
                 self.leased("lease-lost", me, client=effect.client)
             elif isinstance(effect, Message):
                 assert effect.seal is not None and effect.seal.lent is not None
-                fence = fence_number(effect.seal.lent.fence)
+                fence = fence_number(effect.seal.lent.fence) + members.configuration.fences
                 self.leased("timer", me, lends=effect.lends(), fence=fence)
             elif isinstance(effect, Enter):
                 client = effect.client

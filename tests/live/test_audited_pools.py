@@ -1,0 +1,57 @@
+"""The audit of a pool that nodes made by themselves, and nothing went wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+import virtual
+
+from meshlock import Node
+from meshlock.live.pools import pool_configuration
+from meshlock.trace.audit import Audit
+from meshlock.trace.merge import merge
+from meshlock.trace.reader import Trace
+from waiting import eventually
+
+NAMES = ["a", "b", "c"]
+FIRST_FENCE = 12_345_678_901
+"""As it is today; by the clock of the stories it would be 0."""
+
+
+@pytest.mark.parametrize("permits", [1, 3])
+def test_a_healthy_pool_is_found_healthy(
+    permits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With several permits the holder grants to clients of others by message, and says so too."""
+    monkeypatch.setattr(pool_configuration, "first_fence", lambda: FIRST_FENCE)
+
+    async def story(network: virtual.Network) -> None:
+        async with AsyncExitStack() as stack:
+            nodes: list[Node] = []
+            for name in NAMES:
+                peers = [node.address for node in nodes]
+                node = Node(name, peers=peers, state=None, trace=tmp_path)
+                nodes.append(await stack.enter_async_context(node))
+            pools = [node.pool("docks", permits) for node in nodes]
+            for pool in pools:
+                (await pool.acquire(timeout=60)).release()
+
+            async def work(number: int) -> None:
+                for _ in range(10):
+                    async with pools[number % len(pools)].acquire():
+                        await asyncio.sleep(0.01)
+
+            await asyncio.gather(*[work(number) for number in range(6)])
+            await eventually(lambda: all(len(node.mesh.linked) == 2 for node in nodes))
+
+    virtual.run(story)
+    together = tmp_path / "all.jsonl"
+    with together.open("wb") as file:
+        merge([tmp_path / f"docks.{name}.jsonl" for name in NAMES], file, ended=True)
+    if permits > 1:
+        assert '"lends"' in together.read_text()
+    verdict = Audit(Trace(together))
+    assert verdict.monitor.violated == {} and verdict.entries >= 63
