@@ -66,7 +66,7 @@ def sabotaged(sabotage: Sabotage) -> Iterator[None]:
 def revoke_silently(pool: Pool, number: int) -> None:
     waiter = pool.clients.pop(number)
     if waiter.grant is not None:
-        waiter.grant.held = False
+        waiter.grant.ended = True
 
 
 def until_and_more(self: Members, client: int) -> float | None:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import virtual
@@ -607,5 +608,22 @@ def test_who_gives_up_too_late_is_let_in_and_leaves() -> None:
             assert node.mesh.failures.counts == {}
             network.kill(node.mesh)
             await node.vanish()
+
+    virtual.run(story)
+
+
+def test_a_grant_is_lost_by_the_clock_before_anybody_says_so() -> None:
+    """As for a program that was stopped for long, and looks before its loop has run."""
+
+    async def story(_: virtual.Network) -> None:
+        async with Node("a", state=None) as node:
+            pool = node.pool("docks", 1, lease=3.0)
+            grant = await pool.acquire()
+            deadline = grant.deadline
+            assert grant.held and not grant.lost and deadline is not None
+            with mock.patch.object(clock, "seconds", lambda: deadline + 0.1):
+                assert grant.lost and not grant.held and grant.lease == 0.0
+            grant.release()
+            assert not grant.held and not grant.lost
 
     virtual.run(story)

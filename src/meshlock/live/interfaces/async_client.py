@@ -422,7 +422,7 @@ class Client:
     async def ask_until(self, holding: Holding) -> None:
         """An agent that does not answer before the lease is over cannot renew it either."""
         path = f"/v1/grants/{holding.name}"
-        while holding.grant.held and holding.left() <= holding.third:
+        while not holding.grant.ended and holding.left() <= holding.third:
             status, said = 200, b""
             try:
                 async with asyncio.timeout(holding.third):
@@ -433,7 +433,7 @@ class Client:
                 status = 404
             if status == 200 and said:
                 holding.until = understood(said)["until"]
-            if holding.grant.held and (status != 200 or holding.left() <= 0):
+            if not holding.grant.ended and (status != 200 or holding.left() <= 0):
                 holding.session.holding.pop(holding.name, None)
                 holding.grant.revoke()
                 self.say(path)  # whatever the agent thinks of it
@@ -479,7 +479,7 @@ class Client:
                 os.dup2(nothing, line.transport.get_extra_info("socket").fileno())
         os.close(nothing)
         for holding in self.holding.values():
-            holding.grant.held, holding.grant.lost = False, True
+            holding.grant.disown()
 
 
 CLIENTS: WeakSet[Client] = WeakSet()

@@ -74,7 +74,7 @@ class NodeGrant(BlockingGrant):
 
     def release(self, permits: int | None = None) -> None:
         """See :meth:`Grant.release`; after the node's end it does nothing."""
-        if self._grant.held:
+        if not self._grant.ended:
             self._node.call(self._release(permits))
 
     async def _release(self, permits: int | None) -> None:

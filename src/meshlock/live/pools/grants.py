@@ -36,7 +36,7 @@ class Grant:
     """
 
     __slots__ = (
-        *("_at_end", "fence", "held", "lost", "number"),
+        *("_at_end", "_lost", "ended", "fence", "number"),
         *("permits", "pool", "priority", "slots", "want"),
     )
 
@@ -56,16 +56,30 @@ class Grant:
         self.fence = fence or None
         self.permits = 0
         self.slots = slots
-        self.held = True
-        self.lost = False
-        """True once the permits are yours no more although you have not released them."""
+        self.ended = False  # released, or lost as far as we have been told
+        self._lost = False
         self._at_end: list[Callable[[], object]] = []
+
+    @property
+    def held(self) -> bool:
+        """Neither released nor lost."""
+        return not self.ended and not self._is_over()
+
+    @property
+    def lost(self) -> bool:
+        """True once the permits are yours no more although you have not released them. By the
+        clock, too: whoever was stopped for longer than its lease need not be told first."""
+        return self._lost or (not self.ended and self._is_over())
+
+    def _is_over(self) -> bool:
+        deadline = self.pool.until(self.number)
+        return deadline is not None and clock.seconds() >= deadline
 
     @property
     def deadline(self) -> float | None:
         """When the lease ends unless it is renewed meanwhile, as it is over and over: seconds of
         ``CLOCK_BOOTTIME``. None where the pool has no leases, or the permits are gone."""
-        return self.pool.until(self.number) if self.held else None
+        return None if self.ended else self.pool.until(self.number)
 
     @property
     def lease(self) -> float | None:
@@ -74,7 +88,7 @@ class Grant:
 
     async def wait_lost(self) -> bool:
         """Wait until the permits are lost: True; or until you have released them: False."""
-        if self.held:
+        if not self.ended:
             from asyncio import Event
 
             over = Event()
@@ -90,21 +104,25 @@ class Grant:
         """Release this many permits, the last of its ``slots`` first; default: all. Once is enough;
         again does nothing. Others can have them when you next await something: what you ask for
         until then goes along."""
-        if self.held and permits is not None and part(permits, self.want):
+        if not self.ended and permits is not None and part(permits, self.want):
             self.want -= permits
             self.slots = self.slots[: self.want]
             self.pool.release_some(self.number, permits)
-        elif self.held:
-            self.held = False
+        elif not self.ended:
+            self.ended = True
             self.pool.release(self.number)
             if self._at_end:
                 self.end()
 
     def revoke(self) -> None:
-        if self.held:
-            self.held = False
-            self.lost = True
+        if not self.ended:
+            self.ended = True
+            self._lost = True
             self.end()
+
+    def disown(self) -> None:
+        """It belongs to another process, which will hear of its end."""
+        self.ended = self._lost = True
 
     def end(self) -> None:
         for work in self._at_end:

@@ -279,7 +279,7 @@ class Members:
 
     def until(self, client: int) -> float | None:
         """When this client's lease ends unless it is renewed: seconds of CLOCK_BOOTTIME."""
-        for grant in self.node.grants.values():
+        for grant in list(self.node.grants.values()):  # a copy: other threads ask, too
             if grant.client == client:
                 return grant.until / 1e6 / self.mesh.clock_rate
         return None
