@@ -520,6 +520,20 @@ def test_an_agent_that_is_stopped_cannot_keep_a_lease_from_ending(
     agent.stop()
 
 
+@pytest.mark.parametrize("command", [["status"], ["pool", "list"], ["pool", "show", "docks"]])
+def test_commands_do_not_wait_for_an_agent_that_is_stopped(
+    tmp_path: Path, command: list[str]
+) -> None:
+    agent = Agent(tmp_path)
+    agent.process.send_signal(signal.SIGSTOP)
+    asked = [*PROGRAM, *command, "--socket", agent.socket]
+    said = subprocess.run(asked, capture_output=True, text=True, timeout=LIMIT)
+    assert said.returncode == 2
+    assert said.stderr == f"meshlock: The agent at {agent.socket} did not answer in time.\n"
+    agent.process.send_signal(signal.SIGCONT)
+    agent.stop()
+
+
 def test_an_agent_that_is_stopped_the_same_with_an_event_loop(tmp_path: Path) -> None:
     agent = Agent(tmp_path)
 

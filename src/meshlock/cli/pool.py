@@ -254,7 +254,12 @@ def connected(socket: str | None) -> Connection:
 
 
 def known(agent: Connection) -> dict[str, Any]:
-    pools: dict[str, Any] = agent.ask("GET", "/v1/status")["pools"]
+    from meshlock.errors import Refused
+
+    try:
+        pools: dict[str, Any] = agent.ask("GET", "/v1/status", timeout=0.0)["pools"]
+    except TimeoutError as error:  # it is stopped, or hangs
+        raise Refused(str(error)) from None
     return pools
 
 

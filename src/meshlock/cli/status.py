@@ -54,17 +54,17 @@ def look(agent: Connection) -> dict[str, Any]:
     from meshlock.errors import Refused
     from meshlock.live.interfaces.agent_connection import AgentGone
 
-    found = agent.ask("GET", "/v1/status")
-    for name, pool in list(found["pools"].items()):
-        if pool["known"]:
-            try:
-                status, said = agent.call("GET", f"/v1/pools/{name}/who")
-            except AgentGone as error:
-                raise Refused(str(error)) from None
-            if status == 200:
-                pool["who"] = loads(said)
-            else:  # it was removed just now
-                del found["pools"][name]
+    try:
+        found = agent.ask("GET", "/v1/status", timeout=0.0)
+        for name, pool in list(found["pools"].items()):
+            if pool["known"]:
+                status, said = agent.call("GET", f"/v1/pools/{name}/who", timeout=0.0)
+                if status == 200:
+                    pool["who"] = loads(said)
+                else:  # it was removed just now
+                    del found["pools"][name]
+    except (AgentGone, TimeoutError) as error:  # it is stopped, or hangs
+        raise Refused(str(error)) from None
     return found
 
 
