@@ -17,6 +17,7 @@ from meshlock.trace.reader import Trace
 from waiting import eventually
 
 NAMES = ["a", "b", "c"]
+LEASE = 3.0
 FIRST_FENCE = 12_345_678_901
 """As it is today; by the clock of the stories it would be 0."""
 
@@ -48,10 +49,26 @@ def test_a_healthy_pool_is_found_healthy(
             await eventually(lambda: all(len(node.mesh.linked) == 2 for node in nodes))
 
     virtual.run(story)
-    together = tmp_path / "all.jsonl"
-    with together.open("wb") as file:
-        merge([tmp_path / f"docks.{name}.jsonl" for name in NAMES], file, ended=True)
-    if permits > 1:
-        assert '"lends"' in together.read_text()
-    verdict = Audit(Trace(together))
+    verdict = audited(tmp_path, NAMES)
+    assert ('"lends"' in (tmp_path / "all.jsonl").read_text()) == (permits > 1)
     assert verdict.monitor.violated == {} and verdict.entries >= 63
+
+
+def test_who_was_stopped_may_write_a_release_late(tmp_path: Path) -> None:
+    """Its client had released in time, or had lost the permits by its own clock."""
+
+    async def story(network: virtual.Network) -> None:
+        async with Node("a", state=None, trace=tmp_path) as node:
+            grant = await node.pool("docks", 1, lease=LEASE).acquire()
+            network.loop.skipping.now += 2 * LEASE  # it did not run meanwhile
+            grant.release()
+
+    virtual.run(story)
+    assert audited(tmp_path, ["a"]).monitor.violated == {}
+
+
+def audited(folder: Path, names: list[str]) -> Audit:
+    together = folder / "all.jsonl"
+    with together.open("wb") as file:
+        merge([folder / f"docks.{name}.jsonl" for name in names], file, ended=True)
+    return Audit(Trace(together))

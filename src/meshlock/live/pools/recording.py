@@ -172,7 +172,9 @@ class Recording:
     ) -> None:
         me = members.node.me
         outcomes = [effect for effect in effects if is_told(effect)]
-        if event in CLIENTS or event in ("link-up", "link-down"):
+        if event == "leave" and self.slept_over(members, cause["client"]):
+            event = "lease-lost"
+        if event in CLIENTS or event in ("link-up", "link-down", "lease-lost"):
             self.leased(event, me, **cause)
         elif outcomes:
             self.leased("timer", me)
@@ -192,6 +194,13 @@ class Recording:
                 self.leased("enter", me, client=client, fence=effect.fence, until=until, **more)
         if event == "timer":
             self.renewals(members)
+
+    def slept_over(self, members: Members, client: int) -> bool:
+        """Has the lease of this client ended since the node ran last, which was stopped? Then it
+        says nothing that the release is heard of only now."""
+        until = self.until.get(client)
+        ran = members.node.pace.woken_at / 1e6 / members.mesh.clock_rate
+        return until is not None and ran < until <= clock.seconds()
 
     def renewals(self, members: Members) -> None:
         for client in [grant.client for grant in members.node.grants.values()]:
