@@ -12,6 +12,7 @@ from meshlock.check.story import write_trace
 from meshlock.check.verdict import Checking
 from meshlock.errors import Refused
 from meshlock.simulate.player import play
+from meshlock.simulate.rerun import give_states
 from meshlock.simulate.schedule import read
 from meshlock.simulate.settings import Settings, simulation
 from meshlock.simulate.shrink import shrink, violated
@@ -184,6 +185,49 @@ def test_a_run_of_links_with_custody_plays_again(tmp_path: Path, seed: int) -> N
     assert play(str(script)).entries == entries
     with pytest.raises(Refused, match="cannot be shrunk"):
         shrink(schedule)
+
+
+@pytest.mark.parametrize("failures", ["drain", "return", "custody"])
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_run_whose_network_starts_in_parts_plays_again(
+    tmp_path: Path, failures: str, seed: int
+) -> None:
+    """Nodes that have no way to node 0 start as they did, and nobody else is to blame."""
+    path = tmp_path / "run.jsonl"
+    given = {"nodes": 8, "mobility": "waypoint:0.02,0.3", "partitions": "allowed"}
+    more = {"failures": failures, "requests": 60, "priority": "1-5", "seed": seed}
+    with path.open("wb") as file:
+        run = simulation(Settings({**given, **more}), TraceWriter(file, False))
+        run.start()
+        while run.run(1000):
+            pass
+        run.finish()
+    assert not run.monitor.violated
+    trace = Trace(path)
+    assert trace.setup["components"] > 1
+    schedule, entries = read(trace)
+    outcome = schedule.play(strict=True).outcome()
+    assert outcome.entries == entries
+    assert len(entries) == 60
+    assert not outcome.violated
+    assert give_states(Trace(path))
+    with pytest.raises(Refused, match=r"cannot be shrunk|violates no property"):
+        shrink(schedule)
+
+
+def test_a_trace_whose_links_were_taken_away_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    with path.open("wb") as file:
+        run = simulation(Settings({"nodes": 3, "requests": 3}), TraceWriter(file, False))
+        run.start()
+        while run.run(1000):
+            pass
+        run.finish()
+    first, _, rest = path.read_text().partition("\n")
+    path.write_text(json.dumps({**json.loads(first), "links": []}) + "\n" + rest)
+    with pytest.raises(Refused, match=r"Step \d+ of the trace, '.*', cannot be done"):
+        read(Trace(path))[0].play(strict=True)
+    assert not give_states(Trace(path))
 
 
 def test_whoever_gave_up_gives_up_again(tmp_path: Path) -> None:

@@ -9,8 +9,10 @@ from random import Random
 import networkx
 import pytest
 
+from meshlock.algorithms.interface import NIL
 from meshlock.errors import Refused
-from meshlock.topology.graphs import BinaryTree, Complete, Topology
+from meshlock.topology.graphs import BinaryTree, Complete, Graph, Topology
+from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.topology.random_links import any_tree, some_pairs
 from meshlock.topology.specification import network
 
@@ -283,3 +285,15 @@ def test_nodes_that_contradict_the_file(tmp_path: Path) -> None:
     file = tmp_path / "net.edgelist"
     file.write_text("0 1\n")
     assert "has 2 nodes, not 5" in refusal(str(file), 5)
+
+
+# -- networks in parts
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_parts_cut_off_from_node_0_hang_on_it_whether_links_change_or_not(seed: int) -> None:
+    pairs = list(some_pairs(20, 0.06, Random(seed)))
+    fixed, changing = Graph(20, pairs), LiveGraph(20, pairs)
+    assert changing.components > 1
+    assert [fixed.father(node) for node in range(20)] == changing.fathers
+    assert fixed.reached == 20 - fixed.depth.count(NIL) < 20

@@ -85,8 +85,7 @@ class DrivenRun(Steps):
         self.links = set(network.links())
         self.custody = scenario.failures == "custody"
         self.sees = {way for a, b in self.links for way in ((a, b), (b, a))}  # as each end sees it
-        if self.custody:
-            self.monitor.changed(self.graph.components == 1)
+        self.monitor.changed(self.graph.components == 1)
         self.lost_links: dict[int, list[int]] = {}  # node that has crashed: its neighbours then
         self.on_the_way: list[Message] = []  # in the order in which they were sent
         self.sent_at: dict[int, float] = {}  # of these, where it matters

@@ -70,7 +70,7 @@ class BinaryTree(Topology):
 
 
 class Graph(Topology):
-    """Any connected graph, by its links."""
+    """Any graph, by its links; a run whose links change may start with one in parts."""
 
     def __init__(self, size: int, links: Iterable[tuple[int, int]]) -> None:
         super().__init__(size)
@@ -81,7 +81,9 @@ class Graph(Topology):
         self.near = [sorted(others) for others in near]
         self.sets = near
         self.fathers, self.depth = self.search(0)
-        self.reached = size - self.fathers.count(NIL) + 1 if size else 0
+        self.reached = size - self.depth.count(NIL)
+        if self.reached < size:
+            self.hang_up_the_rest()
         self.complete = all(len(others) == size - 1 for others in self.near)
         self.distances: dict[int, list[int]] = {}
 
@@ -107,6 +109,18 @@ class Graph(Topology):
     def search(self, root: int) -> tuple[list[int], list[int]]:
         """Breadth first from root: everybody's father and distance (NIL if not reached)."""
         fathers, depth = [NIL] * self.size, [NIL] * self.size
+        self.spread(root, fathers, depth)
+        return fathers, depth
+
+    def hang_up_the_rest(self) -> None:
+        """A part cut off from node 0 has it as its root's father, as in a ``LiveGraph``."""
+        depth = list(self.depth)
+        for root in range(self.size):
+            if depth[root] == NIL:
+                self.fathers[root] = 0
+                self.spread(root, self.fathers, depth)
+
+    def spread(self, root: int, fathers: list[int], depth: list[int]) -> None:
         depth[root] = 0
         level = [root]
         while level:
@@ -118,7 +132,6 @@ class Graph(Topology):
                         fathers[other] = node
                         further.append(other)
             level = further
-        return fathers, depth
 
 
 class Rooted(Graph):
