@@ -122,6 +122,23 @@ def test_trace_audit_and_convert(tmp_path):
     assert states["states"][0]["node0"]["token_here"] is True
 
 
+@pytest.mark.parametrize("links", ["complete", []])
+@pytest.mark.parametrize(
+    "command", ["replay", "shrink -o", "convert --to itf -o", "convert --to html -o"]
+)
+def test_a_short_trace_of_millions_of_nodes_is_refused(tmp_path, command, links):
+    trace, out = tmp_path / "crowd.jsonl", tmp_path / "out"
+    setup = {"meshlock": "trace", "format": 1, "source": "simulate", "algorithm": "jiang"}
+    asks = {"t": 0, "node": 0, "event": "request", "client": 1, "want": 1, "priority": 0}
+    lines = {**setup, "nodes": 10_000_000, "permits": 1, "links": links, "holder": 0}, asks
+    trace.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = [*command.split(), str(out)] if command.endswith("-o") else [command]
+    result = meshlock(*words, str(trace))
+    assert result.returncode == 2
+    assert "has 10,000,000 nodes, too many to run again" in result.stderr
+    assert not out.exists()
+
+
 def test_a_violation_is_exit_1(tmp_path):
     trace = tmp_path / "bad.jsonl"
     setup = {"meshlock": "trace", "format": 1, "nodes": 1, "permits": 1, "balanced": False}

@@ -23,7 +23,7 @@ def convert(
     Example: meshlock convert run.jsonl --to html -o run.html
     """
     from meshlock.errors import Refused
-    from meshlock.simulate.rerun import give_states
+    from meshlock.simulate.rerun import give_states, refuse_too_large
     from meshlock.trace.convert import FORMATS
     from meshlock.trace.reader import BadTrace, Trace
 
@@ -31,6 +31,8 @@ def convert(
         raise Refused(f"--to is one of {', '.join(FORMATS)} or html, not '{to}'.")
     try:
         source = Trace(trace)
+        if to in ("itf", "html"):
+            refuse_too_large(source)
         if to == "itf" and not give_states(source):
             raise Refused(
                 f"{trace} records no states, and its algorithm run again does not do what it says "

@@ -16,7 +16,8 @@ from meshlock.algorithms.interface import Effect, Enter, Keep, Message
 from meshlock.algorithms.registry import find, joined, settle
 from meshlock.simulate.layered import LayeredNodes, recorded_layer
 from meshlock.topology.graphs import Complete, Graph, Rooted, Topology
-from meshlock.trace.reader import Trace
+from meshlock.topology.specification import MOST_LINKS
+from meshlock.trace.reader import BadTrace, Trace
 from meshlock.trace.writer import TraceWriter
 
 Line = dict[str, Any]
@@ -24,13 +25,35 @@ Line = dict[str, Any]
 EFFECTS = ("send", "enter", "recover", "lease", "lease-lost")
 """Lines that belong to the cause before them."""
 
+MOST_UNLINKED = 100_000
+"""So many more nodes than links a set-up may have: a short line must not make millions of nodes."""
+
 
 class Differs(Exception):
     """The algorithm does not do what the trace says."""
 
 
+def too_large(setup: Line) -> bool:
+    """Are its nodes and links too many to be made again, or out of proportion to its line?"""
+    size, links = setup["nodes"], setup.get("links")
+    if links == "complete":
+        return bool(size * (size - 1) // 2 > MOST_LINKS)
+    return bool(size - (len(links) if isinstance(links, list) else 0) > MOST_UNLINKED)
+
+
+def refuse_too_large(trace: Trace) -> None:
+    if too_large(trace.setup):
+        raise BadTrace(
+            f"The set-up of {trace.path} has {trace.nodes:,} nodes, too many to run again: a "
+            f"complete network may have {MOST_LINKS:,} links, any other {MOST_UNLINKED:,} nodes "
+            f"more than links."
+        )
+
+
 class Rerun:
     def __init__(self, setup: Line) -> None:
+        if too_large(setup):
+            raise Differs("too large")
         algorithm = find(str(setup.get("algorithm")))
         given = {str(name): str(value) for name, value in dict(setup.get("options", {})).items()}
         size, links, tree = setup["nodes"], setup.get("links"), setup.get("tree")

@@ -15,6 +15,7 @@ from meshlock.errors import Refused
 from meshlock.simulate.driven import DrivenRun
 from meshlock.simulate.outcome import Outcome
 from meshlock.simulate.player import Player
+from meshlock.simulate.rerun import refuse_too_large
 from meshlock.simulate.scenario import Scenario, drawn
 from meshlock.trace.reader import Trace
 
@@ -342,6 +343,7 @@ def read(trace: Trace) -> tuple[Schedule, list[int]]:
             "This trace cannot be replayed: of a live pool with members only clients "
             "are recorded, not messages. Use 'meshlock audit' to judge it."
         )
+    refuse_too_large(trace)
     lines = [f"permits {setup['permits']}", *layer_lines(trace)]
     reading = Reading(trace)
     if reading.live:
