@@ -22,9 +22,12 @@ def convert(
 
     Example: meshlock convert run.jsonl --to html -o run.html
     """
+    from io import TextIOWrapper
+
     from meshlock.errors import Refused
     from meshlock.simulate.rerun import give_states, refuse_too_large
     from meshlock.trace.convert import FORMATS
+    from meshlock.trace.files import replacing
     from meshlock.trace.reader import BadTrace, Trace
 
     if to not in (*FORMATS, "html"):
@@ -39,13 +42,8 @@ def convert(
                 f"(is it of a live pool with members, or of another version?): record the run "
                 f"with --trace-states."
             )
-        partial = output.with_name(output.name + ".part")
-        try:
-            with partial.open("w", encoding="utf-8", newline="") as file:
-                remark = page(trace, file) if to == "html" else FORMATS[to](source, file)
-            partial.replace(output)
-        finally:
-            partial.unlink(missing_ok=True)
+        with replacing(output) as file, TextIOWrapper(file, "utf-8", newline="") as text:
+            remark = page(trace, text) if to == "html" else FORMATS[to](source, text)
     except BadTrace as error:
         raise Refused(str(error)) from None
     except OSError as error:

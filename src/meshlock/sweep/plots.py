@@ -14,6 +14,7 @@ from meshlock.sweep.measures import AXES, BROKEN, unit
 from meshlock.sweep.panels import Panel, panels_of
 from meshlock.sweep.study import Plot, Study, Value, position
 from meshlock.sweep.sweep import Summary
+from meshlock.trace.files import replacing
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vP*X<>ph"
@@ -72,8 +73,11 @@ def draw(study: Study, plot: Plot, found: list[Summary], path: Path) -> None:
 def save(figure: Any, path: Path) -> None:
     metadata = {"Date": None} if path.suffix == ".svg" else None
     try:
-        figure.savefig(path, metadata=metadata, dpi=150)
-    except (OSError, ValueError) as error:
+        with replacing(path) as file:
+            figure.savefig(file, format=path.suffix[1:] or "png", metadata=metadata, dpi=150)
+    except OSError as error:
+        raise Refused(f"Cannot draw to {path}: {error.strerror or error}.") from None
+    except ValueError as error:
         raise Refused(f"Cannot draw to {path}: {error}.") from None
 
 
