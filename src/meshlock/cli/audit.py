@@ -29,18 +29,26 @@ def audit(
     import tempfile
 
     from meshlock.errors import Refused
+    from meshlock.trace.files import packing, replacing
     from meshlock.trace.merge import is_part, merge
+    from meshlock.trace.reader import BadTrace, Trace
 
-    if len(traces) == 1 and not is_part(traces[0]):
+    alone = len(traces) == 1 and not is_part(traces[0])
+    if alone and merged is None:
         judge(traces[0], json)
     with tempfile.TemporaryDirectory() as folder:
         whole = merged or Path(folder) / "merged.jsonl"
         try:
-            with whole.open("wb") as file:
-                merge(traces, file, ended=False)
+            with replacing(whole) as file, packing(file, whole) as sink:
+                if alone:
+                    sink.writelines(Trace(traces[0]).read())
+                else:
+                    merge(traces, sink, ended=False)
+        except BadTrace as error:
+            raise Refused(str(error)) from None
         except OSError as error:
             raise Refused(f"Cannot write {whole}: {error.strerror}.") from None
-        judge(whole, json)
+        judge(traces[0] if alone else whole, json)
 
 
 def judge(trace: Path, json: bool) -> NoReturn:

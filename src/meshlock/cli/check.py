@@ -489,9 +489,10 @@ def rerun(most: int, json: bool) -> NoReturn:
 def write(checking: Verdict, violation: Violation, path: Path) -> None:
     from meshlock.check.counterexample import write_violation
     from meshlock.errors import Refused
+    from meshlock.trace.files import trace_file
 
     try:
-        with path.open("wb") as file:
+        with trace_file(path) as file:
             write_violation(checking.model, violation, file)
     except OSError as error:
         raise Refused(f"Cannot write the trace to {path}: {error.strerror}.") from None

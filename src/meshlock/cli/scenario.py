@@ -90,12 +90,13 @@ def played(
 ) -> Outcome:
     from meshlock.errors import Refused
     from meshlock.simulate.player import play
+    from meshlock.trace.files import trace_file
     from meshlock.trace.writer import TraceWriter
 
     if path is None:
         return play(name, algorithm, None, options, seed)
     try:
-        with path.open("wb") as file:
+        with trace_file(path) as file:
             return play(name, algorithm, TraceWriter(file, False), options, seed)
     except OSError as error:
         raise Refused(f"Cannot write the trace to {path}: {error.strerror}.") from None

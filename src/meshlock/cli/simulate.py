@@ -258,12 +258,13 @@ def simulate_with_progress(
     """Run to the end, or to Ctrl-C: the run, its CPU time, and whether it is whole."""
     from meshlock.errors import Refused
     from meshlock.simulate.settings import simulation
+    from meshlock.trace.files import trace_file
     from meshlock.trace.writer import TraceWriter
 
     if path is None:
         return go(simulation(settings, None))
     try:
-        with path.open("wb", buffering=1 << 20) as file:
+        with trace_file(path) as file:
             return go(simulation(settings, TraceWriter(file, states)))
     except OSError as error:
         raise Refused(f"Cannot write the trace to {path}: {error.strerror}.") from None

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import msgspec
 
@@ -122,7 +122,7 @@ def written(path: Path) -> list[Event]:
         raise Refused(f"{path} is not a trace: its lines are not all JSON objects.") from None
 
 
-def merge(paths: Iterable[Path], sink: BinaryIO, ended: bool) -> int:
+def merge(paths: Iterable[Path], sink: IO[bytes], ended: bool) -> int:
     """Write one trace; ``ended`` says that nothing more was going to happen.
 
     The result is how many messages with a token or permits were sent and never arrived: what
@@ -166,7 +166,7 @@ class Merger:
         self.start = 0.0
         self.now = 0.0
 
-    def write(self, sink: BinaryIO, ended: bool) -> None:
+    def write(self, sink: IO[bytes], ended: bool) -> None:
         encode = msgspec.json.Encoder().encode
         for line in self.lines(ended):
             sink.write(encode(line) + b"\n")

@@ -24,6 +24,7 @@ from meshlock.live.links.certificates import Authority
 from meshlock.live.links.mesh import split
 from meshlock.live.links.relay import Relay
 from meshlock.live.machine.error_text import error_text
+from meshlock.trace.files import trace_file
 from meshlock.trace.merge import merge
 
 NAMES = ("ada", "ben", "cyd", "dov", "eva", "fay")
@@ -211,7 +212,7 @@ class Demo:
         done = all(process.done.is_set() for process in self.processes)
         parts = (self.folder / "traces").glob(f"{POOL}.*.jsonl")
         try:
-            with path.open("wb") as file:
+            with trace_file(path) as file:
                 self.missing = merge(parts, file, ended=done)
         except OSError as error:
             raise Refused(f"Cannot write the trace to {path}: {error_text(error)}.") from None
