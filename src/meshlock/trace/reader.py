@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,9 @@ import msgspec
 from meshlock.trace.setup import FORMAT
 
 LONGEST_LINE = 16 * 1024 * 1024
+
+COUNTS = ("tokens", "free", "permits", "lent")
+"""Whole numbers of any event."""
 
 
 class BadTrace(ValueError):
@@ -43,6 +48,8 @@ class Trace:
         except (OSError, EOFError) as error:
             why = getattr(error, "strerror", None) or error
             raise BadTrace(f"Cannot read {self.path}: {why}.") from None
+        except zlib.error:
+            raise BadTrace(f"Cannot read {self.path}: the compressed file is damaged.") from None
 
     def bad(self, what: str) -> BadTrace:
         return BadTrace(f"Line {self.number} of {self.path} {what}.")
@@ -71,6 +78,16 @@ class Trace:
         for key in ("nodes", "permits"):
             if not isinstance(setup.get(key), int) or not 0 < setup[key] <= 100_000_000:
                 raise self.bad(f"has no valid '{key}'")
+        nodes: int = setup["nodes"]
+        valid = {
+            "ageing": is_number(setup.get("ageing", 0)),
+            "holder": isinstance(setup.get("holder", -1), int),
+            "links": are_links(setup.get("links", []), nodes),
+            "options": isinstance(setup.get("options", {}), dict),
+            "tree": are_nodes(setup.get("tree", []), -1, nodes),
+        }
+        for key in [key for key in valid if not valid[key]]:
+            raise self.bad(f"has no valid '{key}'")
         return setup
 
     def events(self) -> Iterator[dict[str, Any]]:
@@ -80,12 +97,19 @@ class Trace:
             kind, time = event.get("event"), event.get("t")
             if not isinstance(kind, str) or not isinstance(time, int | float):
                 raise self.bad("lacks 'event' or 't'")
+            if not is_number(time):
+                raise self.bad("has a 't' that is too large")
             if time < before:
                 raise self.bad(f"goes back in time, from {before:g} to {time:g}")
             before = time
             node = event.get("node", -1)
             if not isinstance(node, int) or not -1 <= node < self.nodes:
                 raise self.bad(f"names a node that does not exist: {node}")
+            for key in COUNTS:
+                if key in event:
+                    self.whole(event, key)
+            if not is_number(event.get("priority", 0)):
+                raise self.bad(f"('{kind}') needs a number as 'priority'")
             yield event
 
     def whole(self, event: dict[str, Any], key: str) -> int:
@@ -94,3 +118,21 @@ class Trace:
         if not isinstance(value, int):
             raise self.bad(f"('{event['event']}') needs a whole number as '{key}'")
         return value
+
+
+def is_number(value: object) -> bool:
+    """One to calculate with, so that it may be no larger than a float."""
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
+
+
+def are_nodes(value: object, least: int, nodes: int) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(node, int) and least <= node < nodes for node in value
+    )
+
+
+def are_links(value: object, nodes: int) -> bool:
+    return value == "complete" or (
+        isinstance(value, list)
+        and all(are_nodes(pair, 0, nodes) and len(pair) == 2 for pair in value)
+    )
