@@ -80,6 +80,8 @@ def test_names_of_our_own_are_left_alone() -> None:
         ("ALGORITHMS = [1]\n", "ALGORITHMS has a int in it"),
         ("x = 1\ny = (\n", "does not run: line 2"),
         ("x = 1\n\ny = 1 / 0\n", "does not run: line 3, ZeroDivisionError: division by zero"),
+        ("import sys\nsys.exit(0)\n", r"does not run: line 2, it ends the program \(sys.exit\)\."),
+        ("x = 1\0\n", "does not run: source code"),
         (LOCK.replace('"mine"', '"raymond"'), "calls its algorithm 'raymond', as meshlock calls"),
     ],
 )
@@ -87,6 +89,11 @@ def test_what_is_wrong_with_a_file_is_said_in_a_sentence(text: str, sentence: st
     path = written(text)
     with pytest.raises(Refused, match=sentence):
         load(path)
+
+
+def test_a_folder_is_no_algorithm(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="is a folder: name an algorithm"):
+        load(str(tmp_path))
 
 
 def test_a_file_that_is_not_there() -> None:

@@ -34,6 +34,8 @@ def load(text: str) -> str:
     ``module:name``; any other text is a name already."""
     where, colon, name = text.partition(":")
     outside = where.endswith(".py") or (colon and where not in ALGORITHMS)
+    if not outside and "/" in text and Path(text).is_dir():
+        raise Refused(f"{text} is a folder: name an algorithm, or a file of one, such as mine.py.")
     if text in LOADED or not outside:
         return LOADED.get(text, text)
     module = of_file(Path(where)) if where.endswith(".py") else of_name(where)
@@ -82,7 +84,7 @@ def of_file(path: Path) -> ModuleType:
     sys.modules[name] = module  # where the page finds its text
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if "cannot inherit from compiled" in str(error):
             raise Refused(
                 f"{path} extends a class that is compiled in this meshlock ({error}): extend Node, "
@@ -100,17 +102,19 @@ def of_name(name: str) -> ModuleType:
         return import_module(name)
     except ModuleNotFoundError as error:
         raise Refused(f"There is no module '{error.name}' here or among those installed.") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Refused(f"The module {name} does not run: {said(error, Path(name))}.") from error
 
 
-def said(error: Exception, path: Path) -> str:
-    """What is wrong, and in which line of the file."""
+def said(error: BaseException, path: Path) -> str:
+    """What is wrong, and in which line of the file, if it is text at all."""
     if isinstance(error, SyntaxError):
-        return f"line {error.lineno}, {error.msg}"
+        return f"line {error.lineno}, {error.msg}" if error.lineno else error.msg
     frames = extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if path.name in frame.filename]
     place = f"line {lines[-1]}, " if lines else ""
+    if isinstance(error, SystemExit):
+        return f"{place}it ends the program (sys.exit)"
     return f"{place}{type(error).__name__}: {error}"
 
 
@@ -129,7 +133,7 @@ def of_package(name: str) -> Algorithm | None:
         return None
     try:
         entry = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Refused(
             f"The algorithm {name} of {point.value} does not load: {type(error).__name__}: {error}."
         ) from error
