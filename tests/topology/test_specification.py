@@ -190,6 +190,12 @@ def test_json(tmp_path: Path, content: object) -> None:
     assert links(network(str(file), None, 7)) == [(0, 1), (1, 2)]
 
 
+def test_numbers_in_names_may_be_long(tmp_path: Path) -> None:
+    file = tmp_path / "net.edgelist"
+    file.write_text(f"n10 n{'9' * 5000}\nn2 n10\n")
+    assert links(network(str(file), None, 7)) == [(0, 1), (1, 2)]
+
+
 # -- refusals
 
 
@@ -253,6 +259,7 @@ def test_refused_with_advice(spec: str, nodes: int | None, says: str) -> None:
         ("net.edgelist", "# nothing\n", "has no nodes"),
         ("net.json", "[1, 2", "is not JSON"),
         ("net.json", "[" * 100_000, "is not JSON"),
+        ("net.json", f'{{"nodes": 2, "links": [[0, {"9" * 5000}]]}}', "more than 4300 digits"),
         ("net.json", "[1, 2]", "describes no network"),
         ("net.json", '{"nodes": 3}', "has no list of links"),
         ("net.json", '{"nodes": "x", "links": []}', "must be a number or a list"),

@@ -35,10 +35,13 @@ def read(path: Path) -> tuple[list[str], list[tuple[int, int]]]:
     return names, [(numbers[one], numbers[other]) for one, other in links if one != other]
 
 
-def natural(name: str) -> tuple[list[tuple[bool, int, str]], str]:
-    """Digits inside a name compare as a number; the name itself settles ties."""
-    parts = re.findall(r"[0-9]+|[^0-9]+", name)
-    return [(not p[0].isdigit(), int(p) if p[0].isdigit() else 0, p) for p in parts], name
+def natural(name: str) -> tuple[list[tuple[bool, int, str, str]], str]:
+    """Digits inside a name compare as a number, however long; the name itself settles ties."""
+    keys = []
+    for part in re.findall(r"[0-9]+|[^0-9]+", name):
+        number = part.lstrip("0") if part[0].isdigit() else ""
+        keys.append((not part[0].isdigit(), len(number), number, part))
+    return keys, name
 
 
 def graphml(path: Path) -> Named:
@@ -89,6 +92,10 @@ def node_link(path: Path) -> Named:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, RecursionError) as problem:
         raise Refused(f"{path} is not JSON: {one_line(problem)}.") from None
+    except UnicodeDecodeError:
+        raise
+    except ValueError:  # Python's own bound
+        raise Refused(f"{path} has a number of more than 4300 digits.") from None
     form = '{"nodes": 3, "links": [[0, 1], [1, 2]]}'
     if not isinstance(content, dict) or "nodes" not in content:
         raise Refused(f"{path} describes no network: write for example {form}.")
