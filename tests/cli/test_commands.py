@@ -170,7 +170,21 @@ WRONG = {
     "--delay nan": "takes a time",
     "--delay normal:1,2": "takes a time",
     "--workload sometimes": "serial, saturated or poisson:RATE",
+    "--delay 1e308": "below 1e+18",
+    "--delay inf": "below 1e+18",
+    f"--priority 1-{'9' * 400}": "up to 18 digits",
+    f"--priority {'9' * 5000}": "takes a number or LOW-HIGH",
     "--workload poisson:0": "rate above 0",
+    "--workload poisson:1e-320": "from 1e-12 to below 1e+18",
+    "--workload poisson:1e-300": "from 1e-12 to below 1e+18",
+    "--workload poisson:1e308": "from 1e-12 to below 1e+18",
+    "--workload poisson:inf": "from 1e-12 to below 1e+18",
+    "--range x": "--range takes a number above 0",
+    "--range nan": "--range takes a number above 0",
+    "--partitions foo": "prevented, allowed, healed",
+    "--changes-until nan": "--changes-until takes a time",
+    "--members=": "--members takes 'auto', 'all' or a number",
+    "--algorithm /": "/ is a folder",
     "--links lossy": "fifo or unordered",
     "--topology grid:3x3 --nodes 7": "grid",
     "--topology klein-bottle": "topology",
@@ -188,7 +202,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("arguments", WRONG)
+@pytest.mark.parametrize("arguments", WRONG, ids=lambda text: text[:40])
 def test_a_wrong_request_is_exit_2_and_one_sentence(arguments):
     result = meshlock("simulate", *arguments.split())
     assert result.returncode == 2

@@ -213,7 +213,7 @@ def test_one_seed_one_run():
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"members": "", "crashes": "10"}, "add --members, such as --members all"),
+        ({"members": "", "crashes": "10"}, "--lease is .* add --members, such as --members all"),
         ({"members": "6"}, "'all' or a number up to 5"),
         ({"members": "few"}, "'all' or a number up to"),
         ({"algorithm": "maekawa", "permits": 1, "want": "1"}, "has no token that recovery could"),

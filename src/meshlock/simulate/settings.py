@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import tomllib
 from difflib import get_close_matches
+from math import inf, nan
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -34,7 +35,12 @@ from meshlock.simulate.workload import Workload
 from meshlock.topology.graphs import Topology
 from meshlock.topology.mobility.changes import Changes
 from meshlock.topology.mobility.live_graph import LiveGraph
-from meshlock.topology.mobility.specification import Mobility, makes_links, mobility
+from meshlock.topology.mobility.specification import (
+    Mobility,
+    makes_links,
+    mobility,
+    refuse_partitions,
+)
 from meshlock.topology.specification import network, says_its_size
 from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter
@@ -83,6 +89,13 @@ USUAL_NOTICE = "exp:1"
 MOST_CLIENTS = 1_000_000
 """At each node."""
 
+MOST_URGENT = 10**18 - 1
+"""Of priorities, which floats must hold."""
+
+LONGEST_TIME = 1e18
+LEAST_RATE = 1e-12
+"""Of requests: between rarer ones virtual time, a float, has no room for a message's delay."""
+
 NUMBERS = ("nodes", "permits", "requests", "clients", "seed")
 
 
@@ -96,8 +109,11 @@ class Settings:
         recovery = [name for name in RECOVERY if name in given]
         if recovery:
             if not given.get("members"):
+                others = [name for name in recovery if name != "members"]
+                if not others:
+                    raise Refused(f"{setting('members')} takes 'auto', 'all' or a number above 0.")
                 raise Refused(
-                    f"{setting(recovery[0])} is only for nodes that recover: add "
+                    f"{setting(others[0])} is only for nodes that recover: add "
                     f"{setting('members')}, such as "
                     f"{setting('members')} all."
                 )
@@ -149,8 +165,10 @@ def span(name: str, text: str) -> tuple[int, int]:
         bounds = (int(low), int(high) if dash else int(low))
     except ValueError:
         raise Refused(
-            f"{setting(name)} takes a number or LOW-HIGH, such as 1-3, not '{text}'."
+            f"{setting(name)} takes a number or LOW-HIGH, such as 1-3, not '{text[:40]}'."
         ) from None
+    if max(map(abs, bounds)) > MOST_URGENT:
+        raise Refused(f"{setting(name)} takes numbers of up to 18 digits, not '{text[:40]}'.")
     if bounds[0] > bounds[1]:
         raise Refused(f"{setting(name)} {text}: the first number must not be above the second.")
     return bounds
@@ -165,7 +183,7 @@ def duration(name: str, text: str, seed: int) -> Duration:
         values = [float(part) for part in parts]
     except ValueError:
         values = []
-    if not all(0.0 <= value < 1e18 for value in values):
+    if not all(0.0 <= value < LONGEST_TIME for value in values):
         values = []
     if shape == "" and len(values) == 1:
         return Duration("constant", values[0], values[0], stream)
@@ -174,7 +192,8 @@ def duration(name: str, text: str, seed: int) -> Duration:
     if shape == "exp" and len(values) == 1:
         return Duration("exponential", values[0], values[0], stream)
     raise Refused(
-        f"{setting(name)} takes a time not below 0, uniform:LOW,HIGH or exp:MEAN, not '{text}'."
+        f"{setting(name)} takes a time not below 0 and below {LONGEST_TIME:g}, uniform:LOW,HIGH or "
+        f"exp:MEAN, not '{text}'."
     )
 
 
@@ -195,8 +214,11 @@ def workload(settings: Settings) -> Workload:
             rate = float(text.removeprefix("poisson:"))
         except ValueError:
             rate = 0.0
-        if not 0.0 < rate < 1e18:
-            raise Refused(f"{setting('workload')} poisson:RATE needs a rate above 0, not '{text}'.")
+        if not LEAST_RATE <= rate < LONGEST_TIME:
+            raise Refused(
+                f"{setting('workload')} poisson:RATE needs a rate above 0, from {LEAST_RATE:g} to "
+                f"below {LONGEST_TIME:g}, not '{text}'."
+            )
         think = Duration("exponential", 1.0 / rate, 1.0 / rate, Random(f"{seed}:think"))
     elif text not in ("serial", "saturated"):
         raise Refused(f"{setting('workload')} is serial, saturated or poisson:RATE, not '{text}'.")
@@ -227,6 +249,8 @@ def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
     hold = duration("hold", settings.text("hold"), seed)
     changing = settings.text("mobility") != "none"
     refuse_failures(settings.text("failures"), settings.text("notice"))
+    refuse_partitions(settings.text("partitions"))
+    radius, until = radio_range(settings), last_change(settings)
 
     def refuse(complete: bool) -> None:
         refuse_impossible(
@@ -242,7 +266,7 @@ def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
     changes: Changes | None = None
     graph: Topology
     if changing:
-        moving = changing_network(settings, seed, trace is not None)
+        moving = changing_network(settings, seed, radius, until, trace is not None)
         graph, changes = moving.graph, moving.changes
     else:
         graph = network(settings.text("topology"), size(settings), seed)
@@ -296,14 +320,35 @@ def size(settings: Settings) -> int | None:
     return nodes
 
 
-def changing_network(settings: Settings, seed: int, moves: bool) -> Mobility:
-    spec = settings.text("mobility")
-    reach = settings.text("range")
+def radio_range(settings: Settings) -> float | None:
+    text = settings.text("range")
+    if not text:
+        return None
+    reach = a_number(text)
+    if not 0.0 < reach < inf:
+        raise Refused(f"{setting('range')} takes a number above 0, not '{text}'.")
+    return reach
+
+
+def last_change(settings: Settings) -> float:
+    text = settings.text("changes-until")
+    until = a_number(text)
+    if not until >= 0.0:
+        raise Refused(f"{setting('changes-until')} takes a time not below 0, not '{text}'.")
+    return until
+
+
+def a_number(text: str) -> float:
     try:
-        radius = float(reach) if reach else None
-        until = float(settings.text("changes-until"))
+        return float(text)
     except ValueError:
-        raise Refused(f"{setting('range')} and {setting('changes-until')} take a number.") from None
+        return nan
+
+
+def changing_network(
+    settings: Settings, seed: int, radius: float | None, until: float, moves: bool
+) -> Mobility:
+    spec = settings.text("mobility")
     if makes_links(spec):
         nodes = settings.number("nodes") or (None if Path(spec).suffix else USUAL_SIZE)
         graph = None

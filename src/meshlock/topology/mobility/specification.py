@@ -84,9 +84,8 @@ def mobility(
     recorded = spec.endswith(FILES)
     if name not in FORMS and not recorded:
         raise Refused(unknown(spec, name))
+    refuse_partitions(partitions)
     partitions = partitions or ("allowed" if recorded else "prevented")
-    if partitions not in PARTITIONS:
-        raise Refused(f"Partitions are {', '.join(PARTITIONS)}, not '{partitions}'.")
     if not until >= 0.0:
         raise Refused(f"Changes cannot end at {until:g}: use a time not below 0.")
     prevented = partitions == "prevented"
@@ -105,6 +104,12 @@ def mobility(
     if prevented and name != "flips":
         changes = Prevented(changes, graph)
     return Mobility(graph, Until(changes, graph, until, partitions == "healed"))
+
+
+def refuse_partitions(partitions: str) -> None:
+    """An empty text leaves them to the mobility."""
+    if partitions and partitions not in PARTITIONS:
+        raise Refused(f"Partitions are {', '.join(PARTITIONS)}, not '{partitions}'.")
 
 
 def unknown(spec: str, name: str) -> str:
