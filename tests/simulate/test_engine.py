@@ -8,6 +8,9 @@ import msgspec
 import pytest
 
 from meshlock.simulate.engine import Order
+from meshlock.simulate.measures import Measures
+from meshlock.simulate.report import spread
+from meshlock.simulate.workload import Client
 from meshlock.trace.writer import TraceWriter
 from runs import finished, sync_delay
 
@@ -107,6 +110,58 @@ def test_use_rate_and_synchronisation_delay_add_up_at_saturation():
     run = finished(algorithm="raymond", topology="star", nodes=5, requests=5000, hold="3")
     used = run.measures.used / run.now
     assert used == pytest.approx(3 / (3 + sync_delay(run)), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        {"nodes": 6, "permits": 3, "want": "1-3", "workload": "poisson:0.005", "hold": "20"},
+        {"nodes": 12, "permits": 3, "workload": "saturated", "delay": "exp:1"},
+        {"nodes": 6, "workload": "poisson:0.01", "delay": "exp:1", "hold": "30"},
+    ],
+)
+def test_synchronisation_delay_is_from_a_release_to_the_next_entry(tmp_path, load):
+    """However many permits there are: a release that lets nobody in, since who waits wants more
+    than that, is over when somebody enters, and is not charged to a much later entry."""
+    path = tmp_path / "run.jsonl"
+    with path.open("wb") as file:
+        run = finished(TraceWriter(file, False), algorithm="jiang", requests=500, **load)
+    waiting, free, delays = 0, [], []
+    for line in path.read_bytes().splitlines()[1:]:
+        event = msgspec.json.decode(line)
+        if event["event"] == "request":
+            waiting += 1
+        elif event["event"] == "leave" and waiting:
+            free.append(event["t"])
+        elif event["event"] == "enter":
+            waiting -= 1
+            delays += [event["t"] - since for since in free]
+            free = []
+    assert run.measures.sync_count == len(delays) > 100
+    assert sync_delay(run) == pytest.approx(sum(delays) / len(delays))
+
+
+def test_a_release_that_nobody_waits_for_any_more_delays_nobody():
+    measures = Measures(2, {}, ranked=False, sized=False, ageing=0.0)
+    first, gone, last = Client(0, 1, 0), Client(1, 1, 0), Client(0, 1, 0)
+    measures.asks(first)
+    measures.enters(first, 0.0, None)
+    measures.asks(gone)
+    measures.leaves(first, 1.0)
+    measures.gives_up(gone)
+    measures.asks(last)
+    measures.enters(last, 50.0, None)
+    assert measures.sync_count == 0
+
+
+@pytest.mark.parametrize(
+    ("times", "median", "most"),
+    [([6, 0], 0, 6), ([3, 1, 2], 2, 3), (range(1, 101), 50, 95), ([7], 7, 7)],
+)
+def test_percentiles_are_those_of_the_nearest_rank(times, median, most):
+    """The smallest time that so many of all are not above."""
+    found = spread(times)
+    assert (found["p50"], found["p95"]) == (median, most)
 
 
 def test_poisson_clients_think_as_long_as_they_should():

@@ -99,7 +99,8 @@ class Measures:
         self.held_since = 0.0
         self.used = 0.0  # integral of permits in use over time
         self.waiting = 0
-        self.free_since: list[float] = []  # when clients left although others were waiting
+        # when clients left although others were waiting, and nobody has entered since
+        self.free_since: list[float] = []
         self.sync_total = 0.0
         self.sync_count = 0
         self.ranked = ranked  # priorities differ, so overtaking means something
@@ -146,13 +147,17 @@ class Measures:
             if client.deadline > 0.0 and now > client.deadline:
                 self.missed += 1
         if self.free_since:
-            self.sync_total += now - self.free_since.pop()
-            self.sync_count += 1
+            for since in self.free_since:
+                self.sync_total += now - since
+            self.sync_count += len(self.free_since)
+            self.free_since = []
         self.hold(client.want, now)
 
     def gives_up(self, client: Client) -> None:
         """It waits no more, for its node has crashed."""
         self.waiting -= 1
+        if self.waiting == 0:
+            self.free_since = []
         if self.ranked:
             self.base.gives_up(client.priority)
             self.aged.gives_up(client.rank)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Any
 
 from meshlock.simulate.engine import Simulation
@@ -18,7 +19,7 @@ def spread(times: Sequence[float]) -> dict[str, float]:
     count = len(ordered)
 
     def rank(share: float) -> float:
-        return ordered[min(count - 1, int(share * count))]
+        return ordered[ceil(share * count) - 1]
 
     return {
         "mean": sum(ordered) / count,
