@@ -143,6 +143,99 @@ def test_a_broken_line_is_named(tmp_path, events, line, sentence):
         Audit(Trace(path))
 
 
+# -- one line that says something else than the others -------------------------------------
+
+RING = {"topology": "ring", "nodes": 4, "permits": 2, "want": "1-2", "requests": 15, "seed": 3}
+
+
+@pytest.fixture
+def told(tmp_path):
+    path = tmp_path / "ring.jsonl"
+    with path.open("wb") as file:
+        finished(TraceWriter(file, False), algorithm="jiang", priority="1-3", **RING)
+    return [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
+
+
+def refused(tmp_path, events, place, sentence):
+    with pytest.raises(BadTrace, match=f"Line {place + 1} of .*{sentence}"):
+        audit(tmp_path, events)
+
+
+@pytest.mark.parametrize(
+    ("of", "change", "sentence"),
+    [
+        ("enter", {"want": 99}, "in with 99 permits; it asked for"),
+        ("enter", {"want": 0}, "in with 0 permits; it asked for"),
+        ("enter", {"want": -1}, "in with -1 permits; it asked for"),
+        ("enter", {"want": "1"}, "needs a whole number as 'want'"),
+        ("enter", {"want": 1.5}, "needs a whole number as 'want'"),
+        ("enter", {"fence": -1}, "needs a fence above 0"),
+        ("enter", {"fence": "x"}, "needs a whole number as 'fence'"),
+        ("request", {"want": 0}, "ask for 0 permits"),
+        ("request", {"priority": "high"}, "needs a number as 'priority'"),
+        ("request", {"node": -1}, "needs a node"),
+        ("deliver", {"from": 2}, "not as it was sent"),
+        ("deliver", {"from": None}, "not as it was sent"),
+        ("deliver", {"message": "GOSSIP"}, "not as it was sent"),
+        ("deliver", {"args": {}}, "not as it was sent"),
+        ("deliver", {"event": "undelivered"}, "to the wrong node"),
+        ("deliver", {"event": "bogus"}, "unknown kind of event: bogus"),
+        ("deliver", {"event": "crash"}, "needs a set-up with 'recovery'"),
+        ("deliver", {"event": "timer"}, "needs a set-up with 'recovery'"),
+        ("deliver", {"event": "lease-lost"}, "needs a set-up with 'recovery'"),
+        ("deliver", {"event": "start"}, "going after the run has begun"),
+        ("deliver", {"event": "move"}, "needs a number as 'x'"),
+        ("deliver", {"event": "link-up", "peer": 9}, "does not exist: 9"),
+        ("deliver", {"event": "drop", "id": 9999}, "drops message 9999, which is not on its way"),
+    ],
+)
+def test_a_line_that_contradicts_others_is_refused(tmp_path, told, of, change, sentence):
+    place = first(told, event=of)
+    told[place].update(change)
+    refused(tmp_path, told, place, sentence)
+
+
+def test_nothing_comes_after_the_end(tmp_path, told):
+    place = first(told, event="deliver")
+    told[place]["event"] = "end"
+    refused(tmp_path, told, place + 1, "comes after the end")
+
+
+def test_who_enters_does_so_where_it_asked(tmp_path, told):
+    place = first(told, event="enter")
+    told[place]["client"] = 2  # of another node
+    refused(tmp_path, told, place, "does not wait")
+    asks = {"t": 0.0, "node": 3, "event": "request", "client": 99, "want": 1, "priority": 1}
+    told[place]["client"] = 99
+    refused(tmp_path, [told[0], asks, *told[1:]], place + 1, "at node 0; it asked at 3")
+
+
+@pytest.mark.parametrize(
+    "links", ["foo", 5, None, [[0, 99]], [["a", "b"]], [[0, 0]], [[0]], [0, 1], {}, [[True, 2]]]
+)
+def test_links_that_are_none_are_refused(tmp_path, told, links):
+    told[0]["links"] = links
+    refused(tmp_path, told, 0, "has (no valid 'links'|a link that is no pair)")
+    told[0]["recovery"] = {"members": [0, 1, 2]}
+    refused(tmp_path, told, 0, "has (no valid 'links'|a link that is no pair)")
+
+
+@pytest.mark.parametrize("links", [[], [[0, 1], [1, 2], [2, 3]]])
+def test_messages_go_over_links_where_these_stay_too(tmp_path, told, links):
+    assert audit(tmp_path, told).monitor.violated == {}
+    told[0]["links"] = "complete"
+    assert audit(tmp_path, told).monitor.violated == {}
+    told[0]["links"] = links
+    assert set(audit(tmp_path, told).monitor.violated) == {"neighbours"}
+
+
+def test_a_dropped_token_is_lost(tmp_path, told):
+    place = first(told, event="send", message="TOKEN")
+    lost = {"t": told[place]["t"], "node": 0, "event": "drop", "id": told[place]["id"]}
+    verdict = audit(tmp_path, [*told[: place + 1], lost])
+    assert set(verdict.monitor.violated) == {"one-token", "conservation"}
+
+
 def test_time_does_not_run_backwards(tmp_path, events):
     events[-1]["t"] = -1.0
     with pytest.raises(BadTrace, match="goes back in time"):

@@ -284,3 +284,30 @@ def test_what_excuses_that(tmp_path, told):
 def test_where_order_is_not_promised_it_is_not_judged(tmp_path):
     for words in ({"algorithm": "raymond"}, {"options": {"ageing": "none", "backfill": "on"}}):
         assert "order" not in audit(tmp_path, *passed(9), **words).monitor.violated
+
+
+def test_a_node_does_nothing_between_crash_and_restart(tmp_path):
+    crash, restart = at(2, 1, "crash"), at(3, 1, "restart")
+    asks = at(4, 1, "request", client=1, want=1)
+    assert audit(tmp_path, *birth(), crash, restart, asks).requested == 1
+    for wrong in ([crash, asks], [crash, crash], [restart], [crash, restart, restart]):
+        with pytest.raises(BadTrace, match=r"is a step of node 1, which has (not )?crashed"):
+            audit(tmp_path, *birth(), *wrong)
+
+
+def test_a_message_arrives_as_it_was_sent_but_older(tmp_path):
+    """Seals say how long they have been under way; where time is ticks, some messages do, too."""
+    said = {"id": 1, "message": "RENEW", "args": {"round": 1, "sent": 0}, "seal": [ONE, 1, None, 0]}
+    sends = [at(0, 0, "timer"), at(0, 0, "send", to=1, **said)]
+    older = {**said, "from": 0, "args": {"round": 1, "sent": 2}, "seal": [ONE, 1, None, 2]}
+
+    def arrives(source, **change):
+        audit(tmp_path, *sends, at(2, 1, "deliver", **{**older, **change}), source=source)
+
+    arrives("check")
+    arrives("simulate", args=said["args"])
+    for change in ({"args": {"round": 2, "sent": 2}}, {"seal": [TWO, 1, None, 2]}, {"seal": 5}):
+        with pytest.raises(BadTrace, match="not as it was sent"):
+            arrives("check", **change)
+    with pytest.raises(BadTrace, match="not as it was sent"):
+        arrives("simulate")

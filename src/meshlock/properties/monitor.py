@@ -15,7 +15,8 @@ judged here and nowhere else.
   requests are stamped, and the highest is given nothing. A link change, or a partition, excuses;
   who waited through a change may have been stamped by what was known of grants there, and one that
   asks meanwhile may hide an older one of its node.
-- **neighbours**: on a network that changes, messages go to nodes that are linked.
+- **neighbours**: messages go to nodes that are linked: on a network that changes, and in a trace
+  also where links stay, unless the algorithm leaves it to others to find a way.
 - **served**: when a run ends because nothing more can happen, nobody waits.
 """
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from meshlock.algorithms.interface import NIL
+from meshlock.algorithms.registry import ALGORITHMS
 from meshlock.properties import sentences
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import written
+from meshlock.trace import checks
 from meshlock.trace.leases import LeaseAudit
-from meshlock.trace.reader import Trace
+from meshlock.trace.reader import BadTrace, Trace
 
 CAUSES = {
     "start",
@@ -26,24 +28,14 @@ CAUSES = {
     "restart",
     "timer",
 }
-
-
-class Sent:
-    """A message on its way."""
-
-    __slots__ = ("permits", "sender", "to", "tokens")
-
-    def __init__(self, sender: int, to: int, tokens: int, permits: int) -> None:
-        self.sender = sender
-        self.to = to
-        self.tokens = tokens
-        self.permits = permits
+OF_LEASES = {"recover", "lease", "lease-lost"}
 
 
 class Audit:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         setup = trace.setup
+        links = checks.links(trace)
         permits: int = setup["permits"]
         holder = setup.get("holder", -1)
         promised = written(setup)
@@ -55,15 +47,21 @@ class Audit:
         self.balanced = promised.balanced
         self.tokens: dict[int, int] = {holder: 1}
         self.free: dict[int, int] = {holder: permits}
-        self.flying: dict[int, Sent] = {}
+        # what the checker's messages say of how long they have been under way changes there
+        self.ages = self.leases is not None and setup.get("source") == "check"
+        self.flying: dict[int, dict[str, Any]] = {}  # what was sent and is on its way
         # its node, want, priority, and the grants before it asked
         self.clients: dict[int, tuple[int, int, float, int]] = {}
         self.inside: set[int] = set()
         self.one_sided: set[tuple[int, int]] = set()  # links that one end sees, and one does not
         self.failures: str = setup.get("failures", "")  # of links; empty: they stay
-        self.sees: set[tuple[int, int]] = self.ends() if self.failures else set()
+        self.complete = links is None
+        # who takes its link to whom to be up; where all begin as linked: to be down
+        self.sees: set[tuple[int, int]] = {end for a, b in links or [] for end in ((a, b), (b, a))}
+        self.linked = self.over_links()
         self.entries = 0
         self.requested = 0
+        self.begun = False  # something else has happened than that nodes were set going
         self.events = 0
         self.ended = False
         self.now = 0.0
@@ -76,13 +74,13 @@ class Audit:
             self.settle()
         self.end()
 
-    def ends(self) -> set[tuple[int, int]]:
-        """Who takes its link to whom to be up at the start."""
-        size, links = self.trace.nodes, self.trace.setup.get("links")
-        if links == "complete":
-            links = [(one, other) for one in range(size) for other in range(one)]
-        pairs = links if isinstance(links, list) else []
-        return {(one, other) for one, other in pairs} | {(other, one) for one, other in pairs}
+    def over_links(self) -> bool:
+        """Must messages go to who is linked? Live nodes have other ways, and so have leases."""
+        setup = self.trace.setup
+        if self.failures or self.leases is not None or setup.get("source") == "live":
+            return bool(self.failures)
+        algorithm = ALGORITHMS.get(str(setup.get("algorithm")))
+        return algorithm is not None and not algorithm.routed
 
     def end(self) -> None:
         if not self.ended:  # the last step may have been cut off, and somebody may yet enter
@@ -95,25 +93,42 @@ class Audit:
     def event(self, event: dict[str, Any]) -> None:
         self.events += 1
         kind = event["event"]
-        if kind in CAUSES or kind == "end":
+        if self.ended:
+            raise self.trace.bad("comes after the end of the run")
+        causes = kind in CAUSES
+        if causes or kind == "end":
             self.settle()
         self.now = event["t"]
         if self.leases is not None:
             self.leases.goes_on(self.now)
             self.leased(self.leases, kind, event)
-        if kind in CAUSES:
+        if causes:
             self.cause(kind, event)
         elif kind == "send":
             self.send(event)
         elif kind == "enter":
             self.enter(event)
         elif kind == "drop":
-            self.flying.pop(self.trace.whole(event, "id"), None)
+            self.drop(event)
+        elif kind == "move":
+            checks.number(self.trace, event, "x")
+            checks.number(self.trace, event, "y")
         elif kind == "end":
             self.ended = True
+        elif kind not in OF_LEASES:
+            raise self.trace.bad(f"has an unknown kind of event: {kind}")
+        elif self.leases is None:
+            raise self.without_recovery(kind)
+
+    def without_recovery(self, kind: str) -> BadTrace:
+        return self.trace.bad(f"('{kind}') needs a set-up with 'recovery'")
 
     def leased(self, leases: LeaseAudit, kind: str, event: dict[str, Any]) -> None:
         """What only traces with recovery have."""
+        if kind == "send":
+            return
+        if kind in CAUSES:
+            leases.lives(kind, self.trace.whole(event, "node"))
         if kind == "recover":
             leases.recovered(event)
             self.gives(self.trace.whole(event, "node"), -1, 0)
@@ -136,13 +151,26 @@ class Audit:
 
     def cause(self, kind: str, event: dict[str, Any]) -> None:
         node = self.trace.whole(event, "node")
+        if node < 0:
+            raise self.trace.bad(f"('{kind}') needs a node")
         tokens, permits = self.tokens.get(node, 0), self.free.get(node, 0)
-        if kind == "request":
+        if kind == "deliver" or kind == "undelivered":
+            sent = self.arrives(kind, event, node)
+            carried: int = sent.get("tokens", 0)
+            tokens += self.leases.brings(event, carried) if self.leases else carried
+            permits += sent.get("permits", 0)
+            self.begun = True
+        elif kind == "request":
             client, want = self.trace.whole(event, "client"), self.trace.whole(event, "want")
             if client in self.clients:
                 raise self.trace.bad(f"lets client {client} ask a second time")
+            if want < 1:
+                raise self.trace.bad(f"lets client {client} ask for {want} permits")
             priority = event.get("priority", 0)
+            if not isinstance(priority, int | float):
+                raise self.trace.bad("('request') needs a number as 'priority'")
             self.requested += 1
+            self.begun = True
             self.clients[client] = (node, want, priority, self.monitor.asks(priority))
             if self.leases is not None:
                 self.leases.asks(self.now, node, client, priority)
@@ -183,26 +211,48 @@ class Audit:
                 self.leases.waits_no_more(self.now, client)
         elif kind in ("link-up", "link-down"):
             # What one end has not been notified of may be a request that was lost.
-            peer = self.trace.whole(event, "peer")
+            peer = checks.node_of(self.trace, event, "peer")
             self.one_sided ^= {(min(node, peer), max(node, peer))}
-            if kind == "link-up":
+            if (kind == "link-up") != self.complete:
                 self.sees.add((node, peer))
             else:
                 self.sees.discard((node, peer))
             self.monitor.changed(event.get("components", 1) == 1 and not self.one_sided)
-        elif kind in ("deliver", "undelivered"):
-            sent = self.flying.pop(self.trace.whole(event, "id"), None)
-            if sent is None:
-                raise self.trace.bad(f"delivers message {event['id']}, which is not on its way")
-            if node != (sent.to if kind == "deliver" else sent.sender):
-                raise self.trace.bad(f"delivers message {event['id']} to the wrong node")
-            tokens += self.leases.brings(event, sent.tokens) if self.leases else sent.tokens
-            permits += sent.permits
+        elif kind == "start":
+            if self.begun:
+                raise self.trace.bad(f"sets node {node} going after the run has begun")
+        elif self.leases is None:
+            raise self.without_recovery(kind)
         self.tokens[node] = event.get("tokens", self.tokens.get(node, 0))
         self.free[node] = event.get("free", self.free.get(node, 0))
         self.step = (node, tokens - self.tokens[node], permits - self.free[node])
         if self.leases is not None:
             self.leases.keeps(event, node, self.tokens[node], self.free[node])
+
+    def arrives(self, kind: str, event: dict[str, Any], node: int) -> dict[str, Any]:
+        """The line by which the message was sent that is delivered here or comes back."""
+        number = self.trace.whole(event, "id")
+        sent = self.flying.pop(number, None)
+        if sent is None:
+            raise self.trace.bad(f"delivers message {number}, which is not on its way")
+        if kind == "deliver":
+            here, there, told = sent["to"], sent["node"], event.get("from")
+        else:
+            here, there, told = sent["node"], sent["to"], event.get("to")
+        if node != here:
+            raise self.trace.bad(f"delivers message {number} to the wrong node")
+        if told != there or not checks.same_message(sent, event, self.ages):
+            raise self.trace.bad(f"delivers message {number}, but not as it was sent")
+        return sent
+
+    def drop(self, event: dict[str, Any]) -> None:
+        number = self.trace.whole(event, "id")
+        sent = self.flying.pop(number, None)
+        if sent is None:
+            raise self.trace.bad(f"drops message {number}, which is not on its way")
+        if self.balanced and self.leases is None:
+            tokens, permits = sent.get("tokens", 0), sent.get("permits", 0)
+            self.monitor.balance(self.now, sent["node"], tokens, permits)
 
     def give_back(self, event: dict[str, Any]) -> int:
         """How many permits a client releases that keeps others."""
@@ -223,10 +273,13 @@ class Audit:
             raise self.trace.bad(f"sends message {number} a second time")
         tokens, permits = event.get("tokens", 0), event.get("permits", 0)
         to = self.trace.whole(event, "to")
-        self.flying[number] = Sent(node, to, tokens, permits)
-        kept = self.failures == "custody" and (tokens > 0 or permits > 0)
-        if self.failures and (node, to) not in self.sees and not kept:
-            self.monitor.report("neighbours", self.now, sentences.no_link(node, to))
+        self.flying[number] = event
+        if not 0 <= to < self.trace.nodes or (
+            self.linked and ((node, to) in self.sees) == self.complete
+        ):
+            kept = self.failures == "custody" and (tokens > 0 or permits > 0)
+            if not kept:
+                self.monitor.report("neighbours", self.now, sentences.no_link(node, to))
         if self.leases is not None:
             tokens = self.leases.costs(event, tokens)
             self.leases.lends(event, node)
@@ -243,12 +296,20 @@ class Audit:
         node, client = self.trace.whole(event, "node"), self.trace.whole(event, "client")
         if client not in self.clients or client in self.inside:
             raise self.trace.bad(f"lets client {client} in, which does not wait")
-        _, want, priority, born = self.clients[client]
+        place, want, priority, born = self.clients[client]
+        if node != place:
+            raise self.trace.bad(f"lets client {client} in at node {node}; it asked at {place}")
+        if "want" in event and self.trace.whole(event, "want") != want:
+            raise self.trace.bad(
+                f"lets client {client} in with {event['want']} permits; it asked for {want}"
+            )
         self.inside.add(client)
         self.entries += 1
         if self.leases is not None:
             self.leases.enter(event, node, client, want)
         else:
+            if "fence" in event and self.trace.whole(event, "fence") < 1:
+                raise self.trace.bad("needs a fence above 0")
             self.monitor.enters(self.now, node, want, priority, born)
         self.gives(node, 0, want)
 

@@ -15,6 +15,7 @@ from meshlock.properties.leases import Epoch, Fence, LeaseMonitor, numbered
 from meshlock.properties.overtaking import Overtaking
 from meshlock.properties.paths import Paths, labelled
 from meshlock.properties.promises import orderly
+from meshlock.trace import checks
 from meshlock.trace.reader import Trace
 
 LEASES = 2
@@ -48,13 +49,12 @@ class LeaseAudit:
         self.live = trace.setup.get("source") == "live"
         self.up = [True] * size
         self.near: list[set[int]] = [set() for _ in range(size)]
-        links = trace.setup.get("links")
-        if links == "complete":
+        links = checks.links(trace)
+        if links is None:
             self.near = [set(range(size)) - {node} for node in range(size)]
-        else:
-            for one, other in links or []:
-                self.near[one].add(other)
-                self.near[other].add(one)
+        for one, other in links or []:
+            self.near[one].add(other)
+            self.near[other].add(one)
         self.changed_at: float | None = 0.0  # parts of the network that are not recorded yet
         self.lent: dict[int, int] = {}
         self.accounts = False  # is there a token at the node of this step, and news of it?
@@ -90,6 +90,12 @@ class LeaseAudit:
             self.order.disturbed(time)
             self.passed = []
 
+    def lives(self, kind: str, node: int) -> None:
+        """A node does nothing between a crash and its restart."""
+        if self.up[node] == (kind == "restart"):
+            state = "has not crashed" if kind == "restart" else "has crashed"
+            raise self.trace.bad(f"('{kind}') is a step of node {node}, which {state}")
+
     def network(self, kind: str, event: dict[str, Any]) -> None:
         node = self.trace.whole(event, "node")
         self.disturbed(event["t"])
@@ -101,7 +107,7 @@ class LeaseAudit:
         elif kind == "restart":
             self.up[node] = True
         else:
-            peer = self.trace.whole(event, "peer")
+            peer = checks.node_of(self.trace, event, "peer")
             if kind == "link-up":
                 self.near[node].add(peer)
                 self.near[peer].add(node)
@@ -129,7 +135,7 @@ class LeaseAudit:
     def enter(self, event: dict[str, Any], node: int, client: int, want: int) -> None:
         self.keeps_order(event, node, client)
         self.waits_no_more(event["t"], client)
-        until = self.number(event, "until")
+        until = checks.number(self.trace, event, "until")
         fence, permits, slots = self.fence(event), self.permits(event), self.slots(event, want)
         self.monitor.granted(event["t"], node, client, want, until, fence, permits, slots)
 
@@ -153,7 +159,7 @@ class LeaseAudit:
 
     def lease(self, event: dict[str, Any]) -> None:
         client = self.trace.whole(event, "client")
-        self.monitor.renewed(event["t"], client, self.number(event, "until"))
+        self.monitor.renewed(event["t"], client, checks.number(self.trace, event, "until"))
 
     def lost(self, time: float, client: int) -> None:
         """A live node may have been stopped, and write it when it goes on; its word that nobody
@@ -228,12 +234,6 @@ class LeaseAudit:
         self.coming = ""
 
     # -- values -----------------------------------------------------------------------
-
-    def number(self, event: dict[str, Any], key: str) -> float:
-        value = event.get(key)
-        if not isinstance(value, int | float):
-            raise self.trace.bad(f"('{event['event']}') needs a number as '{key}'")
-        return float(value)
 
     def permits(self, event: dict[str, Any]) -> int:
         """k, of the set-up unless the event says that it has changed."""
