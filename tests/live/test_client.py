@@ -392,6 +392,62 @@ def test_the_permits_of_a_program_that_is_killed_come_back(agent: Agent, how: st
         os.killpg(process.pid, signal.SIGKILL)
 
 
+WAITS = """
+import os, sys, threading, time, meshlock
+pool = meshlock.connect(sys.argv[1]).pool("docks")
+threading.Thread(target=pool.acquire, args=(3,), daemon=True).start()
+sys.stdin.readline()
+if os.fork() == 0:
+    time.sleep(3600)
+print("forked", flush=True)
+time.sleep(3600)
+"""
+
+
+def test_the_requests_of_a_program_that_is_killed_are_withdrawn_though_its_child_lives(
+    agent: Agent,
+) -> None:
+    with meshlock.connect(agent.socket) as found, found.pool("docks").acquire():
+        process = subprocess.Popen(
+            [sys.executable, "-c", WAITS, agent.socket],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            sooner_or_later(lambda: agent.waiting() == 1)
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(b"it waits\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == b"forked\n"
+            assert agent.waiting() == 1
+            process.kill()
+            process.wait()
+            sooner_or_later(lambda: agent.waiting() == 0)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_a_parent_goes_on_waiting_over_a_connection_that_its_child_has_closed(
+    agent: Agent,
+) -> None:
+    def wait() -> None:
+        with pool.acquire(3, timeout=LIMIT) as grant:
+            got.append(grant.want)
+
+    got: list[int] = []
+    with meshlock.connect(agent.socket) as found:
+        pool = found.pool("docks")
+        with pool.acquire():
+            thread = threading.Thread(target=wait)
+            thread.start()
+            sooner_or_later(lambda: agent.waiting() == 1)
+            assert os.waitpid(in_a_child(lambda: None), 0)[1] == 0
+            assert agent.waiting() == 1
+        thread.join(LIMIT)
+    assert got == [3]
+
+
 class Interrupted(Exception):
     pass
 
@@ -404,10 +460,12 @@ def test_whoever_is_interrupted_while_waiting_leaves_nothing(agent: Agent) -> No
     try:
         with meshlock.connect(agent.socket) as found:
             pool = found.pool("docks")
+            copies: list[int] = []  # as another process may have them
             with pool.acquire(3):
 
                 def later() -> None:
                     sooner_or_later(lambda: agent.waiting() == 1)
+                    copies.extend(os.dup(line.fileno()) for line in found._lines)
                     os.kill(os.getpid(), signal.SIGUSR1)
 
                 thread = threading.Thread(target=later)
@@ -418,6 +476,8 @@ def test_whoever_is_interrupted_while_waiting_leaves_nothing(agent: Agent) -> No
                 sooner_or_later(lambda: agent.waiting() == 0)
             with pool.acquire(3, timeout=LIMIT):
                 pass
+            for copy in copies:
+                os.close(copy)
     finally:
         signal.signal(signal.SIGUSR1, before)
 
@@ -442,6 +502,50 @@ def test_a_task_that_is_cancelled_leaves_nothing(agent: Agent) -> None:
                 await eventually(lambda: agent.waiting() == 0)
             async with pool.acquire(3, timeout=LIMIT):
                 pass
+
+    run_in_real_time(story)
+
+
+@pytest.mark.parametrize("timeout", [None, LIMIT])
+def test_whoever_waits_while_the_client_is_closed_is_told(
+    agent: Agent, timeout: float | None
+) -> None:
+    def wait() -> None:
+        with pytest.raises(Refused, match=r"This client is closed\."):
+            closing.pool("docks").acquire(timeout=timeout)
+        told.append(True)
+
+    told: list[bool] = []
+    with meshlock.connect(agent.socket) as found, found.pool("docks").acquire(3):
+        closing = meshlock.connect(agent.socket)
+        threads = [threading.Thread(target=wait, daemon=True) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        sooner_or_later(lambda: agent.waiting() == 2)
+        closing.close()
+        sooner_or_later(lambda: agent.waiting() == 0 and len(told) == 2)
+        with pytest.raises(Refused, match="closed"):
+            closing.status()
+
+
+def test_whoever_waits_while_the_client_is_closed_the_same_with_an_event_loop(
+    agent: Agent,
+) -> None:
+    async def story() -> None:
+        async with meshlock.aconnect(agent.socket) as found, found.pool("docks").acquire(3):
+            closing = await meshlock.aconnect(agent.socket)
+            waits = [
+                asyncio.create_task(closing.pool("docks").wait_for(1, 0, timeout))
+                for timeout in (None, LIMIT)
+            ]
+            await eventually(lambda: agent.waiting() == 2)
+            await closing.close()
+            for task in waits:
+                with pytest.raises(Refused, match=r"This client is closed\."):
+                    await task
+            await eventually(lambda: agent.waiting() == 0)
+            with pytest.raises(Refused, match="closed"):
+                await closing.status()
 
     run_in_real_time(story)
 

@@ -135,9 +135,12 @@ class Connection:
 
     __slots__ = ("chunks", "owed", "place", "socket", "text")
 
-    def __init__(self, place: str | None = None) -> None:
+    def __init__(self, place: str | None = None, among: set[Connection] | None = None) -> None:
+        """It is ``among`` those which their owner knows from before it can be used."""
         self.place = place or default_socket()
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        if among is not None:
+            among.add(self)
         self.owed = 0  # answers that nobody waited for
         self.chunks = b""  # of a stream: what was received and not read
         self.text = b""
@@ -145,6 +148,8 @@ class Connection:
             self.socket.connect(self.place)
         except OSError as error:
             self.socket.close()
+            if among is not None:
+                among.discard(self)
             raise no_agent(self.place, error) from None
 
     def call(
@@ -262,7 +267,8 @@ class Connection:
         return self.socket.fileno()
 
     def hang_up(self) -> None:
-        """End it for both sides; a thread that reads events gets :class:`AgentGone`."""
+        """End it for both sides, whoever else has it open; a thread that waits for an answer or
+        for events gets :class:`AgentGone`."""
         from contextlib import suppress
 
         with suppress(OSError):  # the agent was faster

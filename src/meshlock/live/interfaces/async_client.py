@@ -32,7 +32,7 @@ from meshlock.live.interfaces.agent_connection import (
     split_head,
     understood,
 )
-from meshlock.live.interfaces.client import NO_END, PATIENCE, RETRY, third
+from meshlock.live.interfaces.client import CLOSED, NO_END, PATIENCE, RETRY, third
 from meshlock.live.machine import clock, limits
 from meshlock.live.machine.labels import default as default_label
 from meshlock.live.pools.grants import Acquire, AnyPool, Grant
@@ -255,13 +255,16 @@ class Client:
         return found
 
     async def close(self) -> None:
-        """Give everything back; further requests are refused."""
+        """Give everything back; requests that wait are withdrawn, and further ones are refused."""
         self.closed = True
         if self._session is not None:
-            self._session.line.transport.close()
             self._session.end()
-        for line in self._idle:
-            line.transport.close()
+        for line in list(self._lines):
+            if any(line.answers):  # somebody waits
+                line.drop()
+            elif not line.over:
+                line.transport.close()
+        self._idle.clear()
         for task in list(self._tasks):
             task.cancel()
 
@@ -272,11 +275,15 @@ class Client:
         if session is None or session.over:
             async with self._opening:
                 if self.closed:
-                    raise Refused("This client is closed.")
+                    raise Refused(CLOSED)
                 session = self._session
                 if session is None or session.over:
                     line = Line(self.place)
-                    session = self._session = await Session(line).open()
+                    session = await Session(line).open()
+                    if self.closed:  # meanwhile
+                        line.drop()
+                        raise Refused(CLOSED)
+                    self._session = session
                     self._lines.add(line)
         return session
 
@@ -291,6 +298,9 @@ class Client:
     async def line(self) -> Line:
         line = await Line(self.place).open()
         self._lines.add(line)
+        if self.closed:
+            line.drop()
+            raise NoAgent(CLOSED)
         return line
 
     async def call(

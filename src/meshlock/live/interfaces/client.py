@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 PATIENCE = 30.0
 """Seconds for which a request goes on asking for an agent that went away."""
 
+CLOSED = "This client is closed."
 RETRY = 0.05
 MOST_OWED = 32
 
@@ -61,8 +62,10 @@ def connect(socket: str | None = None) -> BlockingClient:
 class Session:
     """A connection to which permits belong."""
 
-    def __init__(self, place: str | None, leases: bool = False) -> None:
-        self.line = Connection(place)
+    def __init__(
+        self, place: str | None, leases: bool = False, among: set[Connection] | None = None
+    ) -> None:
+        self.line = Connection(place, among)
         try:
             status, said = self.line.call("POST", "/v1/sessions", timeout=0.0)
             if status == 404:
@@ -72,7 +75,10 @@ class Session:
             self.name: str = understood(said)["session"]
             self.line.follow(f"/v1/sessions/{self.name}/events{'?leases=true' * leases}")
         except BaseException as error:
+            self.line.hang_up()
             self.line.close()
+            if among is not None:
+                among.discard(self.line)
             if isinstance(error, (AgentGone, TimeoutError)):
                 raise NoAgent(str(error)) from None
             raise
@@ -113,13 +119,14 @@ class BlockingClient:
         self.place = socket or default_socket()
         self.start_anew()
         self.closed = False
-        self.session()
         CLIENTS.add(self)
+        self.session()
 
     def start_anew(self) -> None:
         self._lock = allocate_lock()
         self._session: Session | None = None
         self._idle: list[Connection] = []
+        self._lines: set[Connection] = set()  # all that are open, also those in use
 
     def pool(self, name: str) -> BlockingClientPool:
         """The pool of this name."""
@@ -131,14 +138,16 @@ class BlockingClient:
         return found
 
     def close(self) -> None:
-        """Give everything back; further requests are refused."""
+        """Give everything back; requests that wait are withdrawn, and further ones are refused."""
         with self._lock:
             self.closed = True
             session, self._session = self._session, None
+        for line in list(self._lines):
+            line.hang_up()  # whoever waits for an answer closes it
         if session is not None:
             session.end()
-        while self._idle:
-            self._idle.pop().close()
+            self._lines.discard(session.line)
+        self.drop_idle()
 
     def __enter__(self) -> BlockingClient:
         return self
@@ -153,10 +162,12 @@ class BlockingClient:
         if session is None or session.over:
             with self._lock:
                 if self.closed:
-                    raise Refused("This client is closed.")
+                    raise Refused(CLOSED)
                 session = self._session
                 if session is None or session.over:
-                    session = self._session = Session(self.place)
+                    if session is not None:
+                        self._lines.discard(session.line)
+                    session = self._session = Session(self.place, among=self._lines)
         return session
 
     def call(
@@ -167,13 +178,13 @@ class BlockingClient:
         timeout: float | None = None,
         grace: float = GRACE,
     ) -> tuple[int, bytes]:
-        """Over a connection that nobody uses. One that is interrupted is closed: then the agent
+        """Over a connection that nobody uses. One that is interrupted is ended: then the agent
         withdraws what it has granted or would."""
         line = self.idle()
         try:
             found = line.call(method, path, body, timeout, grace=grace)
         except BaseException:
-            line.close()
+            self.drop(line)
             raise
         self._idle.append(line)
         return found
@@ -189,15 +200,33 @@ class BlockingClient:
             else:
                 line.call(method, path)
         except BaseException:
-            line.close()
+            self.drop(line)
             raise
         self._idle.append(line)
 
     def idle(self) -> Connection:
         try:
-            return self._idle.pop()
+            line = self._idle.pop()
         except IndexError:
-            return Connection(self.place)
+            line = Connection(self.place, self._lines)
+        if self.closed:  # if it is closed later, it finds this line among the others
+            self.drop(line)
+            raise NoAgent(CLOSED)
+        return line
+
+    def drop(self, line: Connection) -> None:
+        """Also if another process has a copy of it, as a child may for a moment."""
+        line.hang_up()
+        line.close()
+        self._lines.discard(line)
+
+    def drop_idle(self) -> None:
+        while True:
+            try:
+                line = self._idle.pop()
+            except IndexError:
+                return
+            self.drop(line)
 
     def ask(self, method: str, path: str) -> Any:
         """The answer; the agent is asked again if it was restarted since the last time."""
@@ -215,8 +244,7 @@ class BlockingClient:
 
     def gone(self) -> None:
         """The agent closed the connection, for all of us."""
-        while self._idle:
-            self._idle.pop().close()
+        self.drop_idle()
         session = self._session
         if session is not None:
             session.receive()
@@ -255,8 +283,9 @@ class BlockingClient:
                 raise refusal(status, said)
 
     def forked(self) -> None:
-        """We are in a child process, and what the parent holds is not ours."""
-        lines, session = self._idle, self._session
+        """We are in a child process, and what the parent holds is not ours. Its connections are
+        closed here, also those in use there, and not ended: the parent goes on with them."""
+        lines, session = self._lines, self._session
         self.start_anew()
         for line in lines:
             line.close()
