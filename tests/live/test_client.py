@@ -26,7 +26,7 @@ from meshlock import BlockingClientPool, BlockingGrant, BlockingPool, ClientPool
 from meshlock.live.interfaces import agent_connection, client
 from meshlock.live.interfaces.agent_connection import Connection
 from meshlock.live.interfaces.async_client import Client
-from meshlock.live.machine import clock
+from meshlock.live.machine import clock, labels
 from meshlock.live.pools.grants import Acquire
 from waiting import A_MOMENT, LIMIT, eventually, run_in_real_time, sooner_or_later
 
@@ -112,12 +112,27 @@ def test_a_blocking_pool(blocking: BlockingPool) -> None:
     assert blocking.permits == 3
     with pytest.raises(Refused, match="Cannot grant 4 permits: pool docks has 3"):
         blocking.acquire(4)
-    for want in (0, "many", 1.5, True, 10**9):
+    for want in (0, "many", 1.0, 1.5, True, 10**9):
         with pytest.raises(Refused, match="want"):
             blocking.acquire(want)  # type: ignore[arg-type]
-    for timeout in (-1, "soon", float("nan")):
-        with pytest.raises(Refused, match="timeout"):
-            blocking.acquire(timeout=timeout)  # type: ignore[arg-type]
+    with blocking.acquire() as grant:
+        for timeout in (-1, "soon", float("nan")):
+            with pytest.raises(Refused, match="timeout"):
+                blocking.acquire(timeout=timeout)  # type: ignore[arg-type]
+            with pytest.raises(Refused, match="timeout"):
+                grant.wait_lost(timeout)  # type: ignore[arg-type]
+    for deadline in (-1, "soon", float("nan"), 10**5000):
+        with pytest.raises(Refused, match="deadline must be seconds from now, 0 to 31536000, not"):
+            blocking.acquire(deadline=deadline)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("label", ["", "a" * 1001, "\ud800", "two\nlines", "\U0001f600"])
+def test_a_label_is_made_to_fit(blocking: BlockingPool, label: str) -> None:
+    def seen() -> list[str]:
+        return [one["label"] for one in blocking.picture()["holding"]]
+
+    with blocking.acquire(timeout=LIMIT, label=label):
+        sooner_or_later(lambda: seen() == [labels.fitting(label)])  # an agent looks not so often
 
 
 def on_both(agent: Agent, story: Callable[[Pool], Awaitable[None]]) -> None:
@@ -234,8 +249,8 @@ def test_what_is_wrong_with_a_request_is_said_and_the_next_one_is_served(agent: 
 
     async def story(pool: Pool) -> None:
         wrong: list[dict[str, Any]] = [
-            *({"want": value} for value in (10**5000, "1" * 10**6, b"1", [])),
-            *({"priority": value} for value in (10**5000, "1" * 10**6, b"1", [])),
+            *({"want": value} for value in (10**5000, "1" * 10**6, b"1", [], 1.0)),
+            *({"priority": value} for value in (10**5000, "1" * 10**6, b"1", [], 1.0)),
             *({"label": value} for value in (10**5000, b"1", 1j, [])),
         ]
         for given in wrong:

@@ -330,6 +330,10 @@ CALLS: dict[str, tuple[Asks, str]] = {
         lambda node: node.pool("docks").acquire(deadline=-1.0),
         "deadline must be seconds from now",
     ),
+    "a deadline with too many digits": (
+        lambda node: node.pool("docks").acquire(deadline=10**5000),
+        "deadline must be seconds from now",
+    ),
     "a label of numbers": (
         lambda node: node.pool("docks").acquire(label=7),
         "label must be a text, not 7.",

@@ -15,6 +15,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from meshlock.errors import Refused
 from meshlock.live.interfaces.node import Node
+from meshlock.live.machine import limits
 from meshlock.live.pools.grants import AnyBlockingPool, BlockingGrant, Grant
 from meshlock.live.pools.pool import Pool
 
@@ -64,7 +65,7 @@ class NodeGrant(BlockingGrant):
         return self._grant.deadline
 
     def wait_lost(self, timeout: float | None = None) -> bool:
-        return self._node.call(self._wait_lost(timeout))
+        return self._node.call(self._wait_lost(limits.timeout(timeout)))
 
     async def _wait_lost(self, timeout: float | None) -> bool:
         with suppress(TimeoutError):

@@ -405,7 +405,7 @@ class ClientGrant(BlockingGrant):
             self.give_back()  # whatever the agent thinks of it
 
     def wait_lost(self, timeout: float | None = None) -> bool:
-        end = None if timeout is None else time.monotonic() + timeout
+        end = None if timeout is None else time.monotonic() + real_number(timeout)
         while self._held:
             wait = LISTEN if end is None else min(LISTEN, end - time.monotonic())
             if wait <= 0:

@@ -200,7 +200,9 @@ def urgency(priority: int, deadline: float | None) -> int:
     if priority != 0:
         raise Refused("Both priority and deadline are given: give one of them.")
     if type(deadline) not in (int, float) or not 0 <= deadline <= LATEST:
-        raise Refused(f"deadline must be seconds from now, 0 to {LATEST}, not {deadline!r}.")
+        from meshlock.live.machine.limits import shown  # blocking clients start without it
+
+        raise Refused(f"deadline must be seconds from now, 0 to {LATEST}, not {shown(deadline)}.")
     return -int((time.time() - ERA + deadline) * 10)
 
 
