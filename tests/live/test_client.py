@@ -23,7 +23,7 @@ import pytest
 
 import meshlock
 from meshlock import BlockingClientPool, BlockingGrant, BlockingPool, ClientPool, Pool, Refused
-from meshlock.live.interfaces import agent_connection, client
+from meshlock.live.interfaces import agent_connection, async_client, client
 from meshlock.live.interfaces.agent_connection import Connection
 from meshlock.live.interfaces.async_client import Client
 from meshlock.live.machine import clock, labels
@@ -766,6 +766,28 @@ def test_without_an_agent_one_waits_no_longer_than_one_has_time(tmp_path: Path) 
             found.pool("docks").acquire(timeout=0.1)
         with pytest.raises(Refused, match="No agent answers at"):
             found.status()
+
+
+def test_an_agent_that_does_not_answer_has_no_permits_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = Agent(tmp_path)
+
+    async def story() -> None:
+        async with meshlock.aconnect(agent.socket) as other:
+            agent.process.send_signal(signal.SIGSTOP)
+            monkeypatch.setattr(async_client, "GRACE", TOO_SOON)
+            with pytest.raises(meshlock.NotInTime, match="did not answer in time"):
+                await other.pool("docks").acquire(timeout=0)
+            assert await other.pool("docks").try_acquire() is None
+            with pytest.raises(Refused, match="did not answer in time"):
+                await meshlock.aconnect(agent.socket)
+
+    with meshlock.connect(agent.socket) as found:
+        run_in_real_time(story)
+        assert found.pool("docks").try_acquire() is None
+        agent.process.send_signal(signal.SIGCONT)
+    agent.stop()
 
 
 # -- sentences --------------------------------------------------------------------------------

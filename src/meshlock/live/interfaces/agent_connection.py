@@ -34,6 +34,8 @@ TOO_OLD = (
     "restart the agent after an upgrade, or set MESHLOCK_SOCKET."
 )
 
+SILENT = "The agent at {place} did not answer in time."
+
 
 class NoAgent(Refused):
     """Nobody answers at the socket."""
@@ -183,7 +185,7 @@ class Connection:
         try:
             self.socket.sendall(request(method, path, body, more))
         except TimeoutError:
-            raise TimeoutError(f"The agent at {self.place} did not answer in time.") from None
+            raise NotInTime(SILENT.format(place=self.place)) from None
         except OSError:
             raise AgentGone("The agent closed the connection.") from None
 
@@ -207,7 +209,7 @@ class Connection:
                     break
                 head = split_head(data)
         except TimeoutError:
-            raise TimeoutError(f"The agent at {self.place} did not answer in time.") from None
+            raise NotInTime(SILENT.format(place=self.place)) from None
         except OSError:
             raise AgentGone("The agent closed the connection.") from None
         status, begin, end = head

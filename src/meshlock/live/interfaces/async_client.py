@@ -19,6 +19,7 @@ from meshlock.errors import NotInTime, Refused
 from meshlock.live.interfaces.agent_connection import (
     GRACE,
     LATER,
+    SILENT,
     TOO_OLD,
     AgentGone,
     NoAgent,
@@ -180,21 +181,29 @@ class Session:
     async def open(self) -> Session:
         line = await self.line.open()
         try:
-            status, said = await line.ask("POST", "/v1/sessions")
-            if status == 404:
-                raise Refused(TOO_OLD.format(place=line.place))
-            if status != 201:
-                raise refusal(status, said)
-            self.name = understood(said)["session"]
-            line.told, line.ended = self.told, self.end
-            path = f"/v1/sessions/{self.name}/events?leases=true"
-            status, said = await line.ask("GET", path, more="Accept: text/event-stream\r\n")
-            if status != 200:
-                raise refusal(status, said)
-        except BaseException:
+            async with asyncio.timeout(GRACE):
+                await self.begin(line)
+        except BaseException as error:
             line.drop()
+            if isinstance(error, TimeoutError):
+                raise NoAgent(SILENT.format(place=line.place)) from None
+            if isinstance(error, AgentGone):
+                raise NoAgent(str(error)) from None
             raise
         return self
+
+    async def begin(self, line: Line) -> None:
+        status, said = await line.ask("POST", "/v1/sessions")
+        if status == 404:
+            raise Refused(TOO_OLD.format(place=line.place))
+        if status != 201:
+            raise refusal(status, said)
+        self.name = understood(said)["session"]
+        line.told, line.ended = self.told, self.end
+        path = f"/v1/sessions/{self.name}/events?leases=true"
+        status, said = await line.ask("GET", path, more="Accept: text/event-stream\r\n")
+        if status != 200:
+            raise refusal(status, said)
 
     def told(self, event: dict[str, Any]) -> None:
         holding = self.holding.get(event["grant"])
@@ -318,7 +327,7 @@ class Client:
         except BaseException as error:
             line.drop()
             if isinstance(error, TimeoutError):
-                raise TimeoutError(f"The agent at {self.place} did not answer in time.") from None
+                raise NotInTime(SILENT.format(place=self.place)) from None
             raise
         self._idle.append(line)
         return found
