@@ -127,12 +127,14 @@ def test_a_blocking_pool(blocking: BlockingPool) -> None:
 
 
 @pytest.mark.parametrize("label", ["", "a" * 1001, "\ud800", "two\nlines", "\U0001f600"])
-def test_a_label_is_made_to_fit(blocking: BlockingPool, label: str) -> None:
-    def seen() -> list[str]:
-        return [one["label"] for one in blocking.picture()["holding"]]
-
-    with blocking.acquire(timeout=LIMIT, label=label):
-        sooner_or_later(lambda: seen() == [labels.fitting(label)])  # an agent looks not so often
+def test_a_label_is_made_to_fit(agent: Agent, label: str) -> None:
+    with ExitStack() as stack:
+        found = stack.enter_context(meshlock.connect(agent.socket))
+        node = stack.enter_context(meshlock.BlockingNode("here"))
+        stack.enter_context(found.pool("docks").acquire(timeout=LIMIT, label=label))
+        stack.enter_context(node.pool("docks", permits=3, recovery="none").acquire(label=label))
+        for pool in (agent.pool(), node.status()["pools"]["docks"]):
+            assert [one["label"] for one in pool["holding"]] == [labels.fitting(label)]
 
 
 def on_both(agent: Agent, story: Callable[[Pool], Awaitable[None]]) -> None:
