@@ -80,10 +80,9 @@ def figures(run: Simulation, seed: int, cpu: float) -> dict[str, Any]:
         "sim_time": run.now,
         "cpu_s": cpu,
         "messages_per_cpu_s": messages / cpu if cpu > 0.0 else 0.0,
+        "recovery": run.figures() if isinstance(run, RecoverySimulation) else None,
     }
-    if isinstance(run, RecoverySimulation):
-        result["recovery"] = run.figures()
-    elif isinstance(run, MobileSimulation):
+    if isinstance(run, MobileSimulation) and not isinstance(run, RecoverySimulation):
         result["link_changes"] = {"up": run.ups, "down": run.downs}
         result["undelivered"] = {
             "returned": run.returned,
