@@ -1035,8 +1035,10 @@ class Layer(Quorum):
 
     # -- what we missed ------------------------------------------------------------------------
 
-    def ask_ledger(self, node: int) -> None:
-        self.send(AskLedger(node, self.me, self.boot, GRANTS))
+    def ask_ledger(self, node: int, where: bool = False) -> None:
+        """``where``: who takes part, and is answered by the first ledger alone, wants to hear of
+        the holder all the same."""
+        self.send(AskLedger(node, self.me, self.boot, MINTING if where else GRANTS))
 
     def receive_ask(self, ask: AskLedger) -> None:
         """Anybody knows the first ledger, only the holder what is out now."""
@@ -1052,9 +1054,8 @@ class Layer(Quorum):
             return
         self.inform(ask.node)
         named = any(one.node == ask.node and one.boot == ask.boot for one in first.participants)
-        # Where nodes come and go even one that takes part asks where the token is: what it asked
-        # for may be lost.
-        if not self.closed and (self.open or not named) and self.holder_hop > ask.hop:
+        wanted = not named or ask.hop >= MINTING
+        if not self.closed and wanted and self.holder_hop > ask.hop:
             for node in self.onward():
                 self.send(AskLedger(node, ask.node, ask.boot, self.holder_hop))
 
@@ -1122,7 +1123,8 @@ class Layer(Quorum):
             for member in reached:
                 self.ask_ledger(member)
         elif not self.member and len(self.waiting) > 0 and len(reached) > 0:
-            self.ask_ledger(reached[self.me % len(reached)])
+            doubts = self.open and self.pace.has_doubts()  # what we asked for may be lost
+            self.ask_ledger(reached[self.me % len(reached)], doubts)
 
     # -- time ----------------------------------------------------------------------------------
 

@@ -246,6 +246,9 @@ class Pace:
             self.asked_at = now
             node.ask_again()
 
+    def has_doubts(self) -> bool:
+        return self.doubts_since != NO_DOUBTS
+
     def is_gone(self, other: int, now: int) -> bool:
         since = self.gone_since.get(other)
         return since is not None and now - since >= self.grace
