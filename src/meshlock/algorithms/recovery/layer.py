@@ -1123,8 +1123,13 @@ class Layer(Quorum):
             for member in reached:
                 self.ask_ledger(member)
         elif not self.member and len(self.waiting) > 0 and len(reached) > 0:
-            doubts = self.open and self.pace.has_doubts()  # what we asked for may be lost
-            self.ask_ledger(reached[self.me % len(reached)], doubts)
+            self.ask_ledger(reached[self.me % len(reached)])
+
+    def ask_where(self) -> None:
+        """What we asked for may be lost, and who is no member hears of the holder by asking."""
+        reached = [one for one in self.members if one not in self.unreachable]
+        if self.open and not self.member and len(self.waiting) > 0 and len(reached) > 0:
+            self.ask_ledger(reached[self.me % len(reached)], True)
 
     # -- time ----------------------------------------------------------------------------------
 

@@ -169,6 +169,8 @@ class Pace:
         if (now - self.repeated_at) * 3 >= self.lease:
             self.repeated_at = now
             node.repeat()
+            if self.doubts_since != NO_DOUBTS:
+                node.ask_where()
             self.tell_forgotten(now)
             if self.may_succeed(now):
                 node.remind()
@@ -245,9 +247,6 @@ class Pace:
             self.doubts_since = NO_DOUBTS
             self.asked_at = now
             node.ask_again()
-
-    def has_doubts(self) -> bool:
-        return self.doubts_since != NO_DOUBTS
 
     def is_gone(self, other: int, now: int) -> bool:
         since = self.gone_since.get(other)

@@ -120,8 +120,9 @@ class Members:
         be known now."""
         node = self.node
         if node.config is not self.config:
-            self.config = node.config
-            self.pool.resized()
+            before, self.config = self.config, node.config
+            if before.permits != node.config.permits or before.epoch == NO_EPOCH:
+                self.pool.resized()
         due = node.pace.wake_at()
         if due < self.waking_at:
             self.waking.cancel()

@@ -338,20 +338,18 @@ class Pool(Adapter, AnyPool):
     def refuse_more(self, want: int) -> None:
         k = self.permits
         if k is not None and want > k and self.knows_permits():
-            raise Refused(
-                f"Cannot grant {want} permits: pool {self.name} has {k}. Use want {k} or less."
-            )
+            raise Refused(self.too_many(want))
+
+    def too_many(self, want: int) -> str:
+        k = self.permits
+        return f"Cannot grant {want} permits: pool {self.name} has {k}. Use want {k} or less."
 
     def resized(self) -> None:
         """There may be other permits than before: who waits for more than that waits in vain."""
+        why, k = self.disagreement, self.permits or 0
         for waiter in list(self.clients.values()):
-            if waiter.grant is None and not waiter.abandoned:
-                try:
-                    if self.disagreement:
-                        raise Refused(self.disagreement)
-                    self.refuse_more(waiter.want)
-                except Refused as error:
-                    self.fail(waiter, error)
+            if (why or waiter.want > k) and waiter.grant is None and not waiter.abandoned:
+                self.fail(waiter, Refused(why or self.too_many(waiter.want)))
 
     async def set_permits(
         self, permits: int | list[str] | tuple[str, ...], *, timeout: float | None = None
