@@ -24,6 +24,10 @@ MOST = 2
 """Grants that may be made while word of an urgent request is under way to the token, and back."""
 
 
+HOLDS = (0.005, 0.01)
+"""Seconds: longer than word is under way over two links."""
+
+
 class Load:
     """Clients that ask again and again, and an urgent one now and then."""
 
@@ -40,7 +44,7 @@ class Load:
                 self.entries += 1
                 for urgent in self.waiting:
                     self.waiting[urgent] += 1
-                await asyncio.sleep(self.random.uniform(0.0, 0.01))
+                await asyncio.sleep(self.random.uniform(*HOLDS))
 
     async def urgent(self, number: int) -> None:
         pool = self.random.choice(self.pools)
