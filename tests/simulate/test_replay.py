@@ -11,6 +11,7 @@ from meshlock.check.arguments import judged, setup
 from meshlock.check.story import write_trace
 from meshlock.check.verdict import Checking
 from meshlock.errors import Refused
+from meshlock.simulate.engine import Simulation
 from meshlock.simulate.player import play
 from meshlock.simulate.rerun import give_states
 from meshlock.simulate.schedule import read
@@ -44,6 +45,17 @@ def counterexample(path: Path, algorithm: str, name: str, **more: object) -> int
     with path.open("wb") as file:
         write_trace(checking.system, found, file, "test")
     return len(found.labels)
+
+
+def recorded(path: Path, settings: Settings) -> Simulation:
+    """A whole run, with its trace."""
+    with path.open("wb") as file:
+        run = simulation(settings, TraceWriter(file, False))
+        run.start()
+        while run.run(10_000):
+            pass
+        run.finish()
+    return run
 
 
 @pytest.mark.parametrize(("name", "steps"), [("served", 20), ("order", 19)])
@@ -85,12 +97,7 @@ def test_a_long_failing_simulation_shrinks_to_a_few_lines(tmp_path: Path) -> Non
             "seed": 2,
         }
     )
-    with path.open("wb") as file:
-        run = simulation(settings, TraceWriter(file, False))
-        run.start()
-        while run.run(10_000):
-            pass
-        run.finish()
+    run = recorded(path, settings)
     assert "served" in run.monitor.violated
     schedule, _ = read(Trace(path))
     small, wrong = shrink(schedule)
@@ -104,12 +111,7 @@ def test_a_long_failing_simulation_shrinks_to_a_few_lines(tmp_path: Path) -> Non
 
 def test_a_run_without_a_failure_is_not_shrunk(tmp_path: Path) -> None:
     path = tmp_path / "good.jsonl"
-    with path.open("wb") as file:
-        run = simulation(Settings({"nodes": 3, "requests": 3}), TraceWriter(file, False))
-        run.start()
-        while run.run(1000):
-            pass
-        run.finish()
+    recorded(path, Settings({"nodes": 3, "requests": 3}))
     schedule, entries = read(Trace(path))
     assert schedule.play(strict=True).outcome().entries == entries
     with pytest.raises(Refused, match="This run violates no property"):
@@ -168,12 +170,7 @@ def test_a_run_of_links_with_custody_plays_again(tmp_path: Path, seed: int) -> N
     """Each end notices by itself; what comes late or is lost does so again."""
     path = tmp_path / "run.jsonl"
     given = {"nodes": 5, "topology": "ring", "mobility": "flips:1", "requests": 40, "seed": seed}
-    with path.open("wb") as file:
-        run = simulation(Settings({**given, "failures": "custody"}), TraceWriter(file, False))
-        run.start()
-        while run.run(1000):
-            pass
-        run.finish()
+    recorded(path, Settings({**given, "failures": "custody"}))
     schedule, entries = read(Trace(path))
     assert {"notice", "lose"} <= {action.verb for action in schedule.actions}
     outcome = schedule.play(strict=True).outcome()
@@ -196,12 +193,7 @@ def test_a_run_whose_network_starts_in_parts_plays_again(
     path = tmp_path / "run.jsonl"
     given = {"nodes": 8, "mobility": "waypoint:0.02,0.3", "partitions": "allowed"}
     more = {"failures": failures, "requests": 60, "priority": "1-5", "seed": seed}
-    with path.open("wb") as file:
-        run = simulation(Settings({**given, **more}), TraceWriter(file, False))
-        run.start()
-        while run.run(1000):
-            pass
-        run.finish()
+    run = recorded(path, Settings({**given, **more}))
     assert not run.monitor.violated
     trace = Trace(path)
     assert trace.setup["components"] > 1
@@ -217,12 +209,7 @@ def test_a_run_whose_network_starts_in_parts_plays_again(
 
 def test_a_trace_whose_links_were_taken_away_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    with path.open("wb") as file:
-        run = simulation(Settings({"nodes": 3, "requests": 3}), TraceWriter(file, False))
-        run.start()
-        while run.run(1000):
-            pass
-        run.finish()
+    recorded(path, Settings({"nodes": 3, "requests": 3}))
     first, _, rest = path.read_text().partition("\n")
     path.write_text(json.dumps({**json.loads(first), "links": []}) + "\n" + rest)
     with pytest.raises(Refused, match=r"Step \d+ of the trace, '.*', cannot be done"):

@@ -219,9 +219,9 @@ def test_who_enters_does_so_where_it_asked(tmp_path, told):
 )
 def test_links_that_are_none_are_refused(tmp_path, told, links):
     told[0]["links"] = links
-    refused(tmp_path, told, 0, "has (no valid 'links'|a link that is no pair)")
+    refused(tmp_path, told, 0, "has no valid 'links'")
     told[0]["recovery"] = {"members": [0, 1, 2]}
-    refused(tmp_path, told, 0, "has (no valid 'links'|a link that is no pair)")
+    refused(tmp_path, told, 0, "has no valid 'links'")
 
 
 @pytest.mark.parametrize("links", [[], [[0, 1], [1, 2], [2, 3]]])

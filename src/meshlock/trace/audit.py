@@ -167,8 +167,6 @@ class Audit:
             if want < 1:
                 raise self.trace.bad(f"lets client {client} ask for {want} permits")
             priority = event.get("priority", 0)
-            if not isinstance(priority, int | float):
-                raise self.trace.bad("('request') needs a number as 'priority'")
             self.requested += 1
             self.begun = True
             self.clients[client] = (node, want, priority, self.monitor.asks(priority))
@@ -223,14 +221,11 @@ class Audit:
                 raise self.trace.bad(f"sets node {node} going after the run has begun")
         elif self.leases is None:
             raise self.without_recovery(kind)
-        if "tokens" in event:
-            self.tokens[node] = self.trace.whole(event, "tokens")
-        if "free" in event:
-            self.free[node] = self.trace.whole(event, "free")
-        now, free = self.tokens.get(node, 0), self.free.get(node, 0)
-        self.step = (node, tokens - now, permits - free)
+        self.tokens[node] = event.get("tokens", self.tokens.get(node, 0))
+        self.free[node] = event.get("free", self.free.get(node, 0))
+        self.step = (node, tokens - self.tokens[node], permits - self.free[node])
         if self.leases is not None:
-            self.leases.keeps(event, node, now, free)
+            self.leases.keeps(event, node, self.tokens[node], self.free[node])
 
     def arrives(self, kind: str, event: dict[str, Any], node: int) -> dict[str, Any]:
         """The line by which the message was sent that is delivered here or comes back."""
@@ -274,8 +269,7 @@ class Audit:
         node, number = self.trace.whole(event, "node"), self.trace.whole(event, "id")
         if number in self.flying:
             raise self.trace.bad(f"sends message {number} a second time")
-        tokens = self.trace.whole(event, "tokens") if "tokens" in event else 0
-        permits = self.trace.whole(event, "permits") if "permits" in event else 0
+        tokens, permits = event.get("tokens", 0), event.get("permits", 0)
         to = self.trace.whole(event, "to")
         self.flying[number] = event
         if not 0 <= to < self.trace.nodes or (

@@ -185,8 +185,7 @@ class LeaseAudit:
 
     def keeps(self, event: dict[str, Any], node: int, tokens: int, free: int) -> None:
         """When the step is over: does the token here account for all permits?"""
-        lent = self.trace.whole(event, "lent") if "lent" in event else self.lent.get(node, 0)
-        self.lent[node] = lent
+        self.lent[node] = event.get("lent", self.lent.get(node, 0))
         self.accounts = tokens > 0 and ("free" in event or "lent" in event)
         self.free = free
 

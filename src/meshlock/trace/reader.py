@@ -127,7 +127,7 @@ def is_number(value: object) -> bool:
 
 def are_nodes(value: object, least: int, nodes: int) -> bool:
     return isinstance(value, list) and all(
-        isinstance(node, int) and least <= node < nodes for node in value
+        type(node) is int and least <= node < nodes for node in value
     )
 
 
@@ -135,4 +135,5 @@ def are_links(value: object, nodes: int) -> bool:
     return value == "complete" or (
         isinstance(value, list)
         and all(are_nodes(pair, 0, nodes) and len(pair) == 2 for pair in value)
+        and all(one != other for one, other in value)
     )

@@ -98,8 +98,8 @@ class Hello(Message):
 
 class AskLedger(Message):
     """With what did the epoch begin, and what is out now? That boot of ``node`` wants to know.
-    ``hop``: of the pointer to the holder that it followed; only a later one is followed next, and
-    none from GRANTS on for a node that takes part already."""
+    ``hop``: of the pointer to the holder that it followed; only a later one is followed next. With
+    GRANTS a node that takes part is answered by whoever it asks, with MINTING by the holder too."""
 
     kind: ClassVar[str] = "ASK"
 

@@ -196,8 +196,8 @@ class Recording:
             self.renewals(members)
 
     def slept_over(self, members: Members, client: int) -> bool:
-        """Has the lease of this client ended since the node ran last, which was stopped? Then it
-        says nothing that the release is heard of only now."""
+        """Has the lease of this client ended since the node ran last? Then the node was stopped,
+        and cannot know whether the client released in time."""
         until = self.until.get(client)
         ran = members.node.pace.woken_at / 1e6 / members.mesh.clock_rate
         return until is not None and ran < until <= clock.seconds()
