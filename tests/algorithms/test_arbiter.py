@@ -79,30 +79,88 @@ def test_random_delays_on_links_that_keep_the_order() -> None:
         assert (mixed.entries, mixed.violated) == (60, {})
 
 
-def test_permits_released_one_by_one_let_others_in() -> None:
-    out: list[Effect] = []
-    nodes = [ArbiterNode(me, out, 2, 3) for me in range(2)]
+class Sites:
+    """Sites whose messages arrive in the order of sending, all of them at once."""
 
-    def deliver() -> list[int]:
-        """All that is under way; who enters."""
+    def __init__(self, size: int, permits: int) -> None:
+        self.out: list[Effect] = []
+        self.nodes = [ArbiterNode(me, self.out, size, permits) for me in range(size)]
+
+    def __getitem__(self, site: int) -> ArbiterNode:
+        return self.nodes[site]
+
+    def deliver(self, most: int = 1000) -> list[int]:
+        """So many messages; who enters."""
         entered: list[int] = []
-        while out:
-            effect = out.pop(0)
+        while self.out and most > 0:
+            effect = self.out.pop(0)
             if isinstance(effect, Enter):
                 entered.append(effect.client)
             elif isinstance(effect, Message):
-                nodes[effect.receiver].receive(effect)
-        return entered
+                self.nodes[effect.receiver].receive(effect)
+                most -= 1
+        return entered + [effect.client for effect in self.out if isinstance(effect, Enter)]
 
-    nodes[0].request(1, 3, 0)
-    assert deliver() == [1]
-    nodes[1].request(2, 2, 0)
-    assert deliver() == []
-    nodes[0].release_some(1, 1)
-    assert deliver() == []
-    nodes[0].release_some(1, 1)
-    assert deliver() == [2]
-    nodes[0].release(1)
-    nodes[1].release(2)
-    assert deliver() == []
-    assert [node.granted for node in nodes] == [[], []]
+
+def test_permits_released_one_by_one_let_others_in() -> None:
+    sites = Sites(2, 3)
+    sites[0].request(1, 3, 0)
+    assert sites.deliver() == [1]
+    sites[1].request(2, 2, 0)
+    assert sites.deliver() == []
+    sites[0].release_some(1, 1)
+    assert sites.deliver() == []
+    sites[0].release_some(1, 1)
+    assert sites.deliver() == [2]
+    sites[0].release(1)
+    sites[1].release(2)
+    assert sites.deliver() == []
+    assert [node.granted for node in sites.nodes] == [[], []]
+
+
+def test_a_part_does_not_let_in_more_than_there_are_permits() -> None:
+    """3 of 5 sites grant all three permits, but of 5 requests for one, 4 sites each, four could
+    then be in."""
+    sites = Sites(5, 3)
+    sites[0].request(1, 3, 0)
+    assert sites.deliver() == [1]
+    for site in (1, 2, 3):
+        sites[site].request(site + 1, 1, 0)
+    assert sites.deliver() == []
+    sites[0].release_some(1, 2)
+    entered = sites.deliver()
+    assert len(entered) == 2
+    for client in entered:
+        sites[client - 1].release(client)
+    assert len(sites.deliver()) == 1
+
+
+def test_a_part_is_free_before_earlier_requests_that_wait_for_it() -> None:
+    """Of 7 sites 6 asks four for three permits, and one more when it keeps two of them; there, two
+    requests that were made before are granted already, and wait for what 6 releases."""
+    sites = Sites(7, 3)
+    for site in (3, 5):
+        sites[site].request(site + 1, 1, 0)
+    earlier, sites.out[:] = sites.out[:], []
+    sites[6].request(7, 3, 0)
+    assert sites.deliver() == [7]
+    sites.out += earlier
+    assert sites.deliver() == []
+    assert [claim[1] for claim in sites[3].granted] == [3, 5]
+    sites[6].release_some(7, 1)
+    assert len(sites.deliver()) == 1
+
+
+def test_who_leaves_before_its_part_is_free_leaves_nothing_behind() -> None:
+    for most in range(12):
+        sites = Sites(3, 2)
+        sites[0].request(1, 2, 0)
+        assert sites.deliver() == [1]
+        sites[0].release_some(1, 1)
+        sites.deliver(most)
+        sites[0].release(1)
+        sites[0].request(2, 2, 0)
+        assert sites.deliver() == [2]
+        sites[0].release(2)
+        assert sites.deliver() == []
+        assert [(node.granted, node.queue) for node in sites.nodes] == [([], [])] * 3

@@ -22,14 +22,22 @@ Members grant in the order of the requests (lower number first, then lower site)
 As with Maekawa, grants can deadlock: a member that lacks permits for an earlier request asks
 later ones to give theirs back (INQUIRE), and a site does so (YIELD) unless it is in.
 
+**Parts.** The papers have no client that releases some of its permits and keeps others. Fewer
+permits need a larger quorum: so the site first asks those that are missing in it for what the
+client keeps, and only when they have granted it do all others get the part back (A2). Until then
+the site counts as using all that it had. Whoever asks so is in, and goes before all requests that
+are not: its number is negative. It gets what it asks for: sites that are in have no more than k
+together, all that they had counted, and the others yield.
+
 **Assumptions.** A complete graph; reliable **FIFO** channels (an INQUIRE must not overtake the
 grant that it asks back); no crash; a client leaves in finite time.
 
 ======================  ======================  ==========================================
 paper                   here                    meaning
 ======================  ======================  ==========================================
-h                       want                    how many we ask for, or use; 0 if none
-Q                       quorum                  whom a site asks, itself included
+h                       held                    how many we ask for, or use; 0 if none
+Q                       claims                  whom a site asks, itself included, and for how
+                                                many: more than it uses while it releases a part
 (none)                  number                  of the request being made; 0 if none
 (none)                  highest                 number seen in any request
 (none)                  granted_by              who has granted our request
@@ -39,11 +47,13 @@ Q                       quorum                  whom a site asks, itself include
 ======================  ======================  ==========================================
 
 **Departure.** A1: a site that is asked yields at once if it is not in. It need not be told that
-it cannot enter (Maekawa's FAILED), and who asked first never has to give anything back.
+it cannot enter (Maekawa's FAILED), and who asked first never has to give anything back. A2: parts,
+as above. A GRANT has the number of its request: a client may leave before the sites that were asked
+on account of its part have answered.
 
 **Cost**, w being the quorum's size: 3(w - 1) messages per entry without contention, and INQUIRE,
-YIELD and one more GRANT for every grant that is yielded; synchronisation delay 2T; wait at
-light load 2T.
+YIELD and one more GRANT for every grant that is yielded; a part costs two messages for each site
+that is asked in addition, and one for each other; synchronisation delay 2T; wait at light load 2T.
 """
 
 from __future__ import annotations
@@ -64,7 +74,11 @@ class Request(Message):
 
 
 class Grant(Message):
-    """The sender has granted our request."""
+    """The sender has granted our request of this number."""
+
+    def __init__(self, receiver: int, number: int) -> None:
+        super().__init__(receiver)
+        self.number = number
 
 
 class Release(Message):
@@ -101,8 +115,8 @@ class ArbiterNode(Member):
         self.permits = permits
         self.highest = 0
         self.number = 0
-        self.want = 0
-        self.quorum: list[int] = []
+        self.held = 0
+        self.claims: dict[int, int] = {}
         self.granted_by: set[int] = set()
         self.inside = False
         self.client = NIL
@@ -116,11 +130,16 @@ class ArbiterNode(Member):
         self.client = client
         self.highest += 1
         self.number = self.highest
-        self.want = want
-        self.quorum = self.quorum_for(want)
-        for member in self.quorum:
-            self.send(Request(member, self.number, want))
+        self.held = want
+        self.ask(self.number)
         self.handle_own()
+
+    def ask(self, number: int) -> None:
+        """All whose permits we need and have not asked for yet."""
+        for member in self.quorum_for(self.held):
+            if member not in self.claims:
+                self.claims[member] = self.held
+                self.send(Request(member, number, self.held))
 
     def quorum_for(self, want: int) -> list[int]:
         asked = self.size - left_out(self.size, want, self.permits)
@@ -131,14 +150,32 @@ class ArbiterNode(Member):
         self.number = 0
         self.inside = False
         self.granted_by = set()
-        self.release_some(client, self.want)
-        self.quorum = []
+        self.held = 0
+        self.release_claims()
+        self.claims = {}
+        self.handle_own()
 
     def release_some(self, client: int, permits: int) -> None:
-        self.want -= permits
-        for member in self.quorum:
-            self.send(Release(member, permits))
+        self.held -= permits
+        self.ask(-self.number)  # A2
+        self.look_again()
         self.handle_own()
+
+    def look_again(self) -> None:
+        """Once all have granted what we asked of them: enter, or release the part."""
+        if len(self.granted_by) < len(self.claims):
+            return
+        if not self.inside:
+            self.inside = True
+            self.enter(self.client)
+        self.release_claims()
+
+    def release_claims(self) -> None:
+        """Whatever members have granted that we do not use."""
+        for member, count in sorted(self.claims.items()):
+            if count > self.held:
+                self.send(Release(member, count - self.held))
+                self.claims[member] = self.held
 
     def handle(self, message: Message) -> None:
         other = message.sender
@@ -146,10 +183,9 @@ class ArbiterNode(Member):
             self.highest = max(self.highest, message.number)
             self.line_up((message.number, other, message.want))
         elif isinstance(message, Grant):
-            self.granted_by.add(other)
-            if len(self.granted_by) == len(self.quorum):
-                self.inside = True
-                self.enter(self.client)
+            if abs(message.number) == self.number:
+                self.granted_by.add(other)
+                self.look_again()
         elif isinstance(message, Inquire):
             self.inquire(other)
         elif isinstance(message, Release):
@@ -178,16 +214,20 @@ class ArbiterNode(Member):
         self.line_up(self.take_back(site))
 
     def take_back(self, site: int) -> Claim:
-        (claim,) = [claim for claim in self.granted if claim[1] == site]
-        self.granted.remove(claim)
-        self.inquired.discard(site)
-        return claim
+        """Its claim is granted; or it waits, if the site was in and has left meanwhile (A2)."""
+        for claims in (self.granted, self.queue):
+            for claim in claims:
+                if claim[1] == site:
+                    claims.remove(claim)
+                    self.inquired.discard(site)
+                    return claim
+        raise LookupError(f"site {site} has no permits of ours")
 
     def serve(self) -> None:
         while self.queue and self.queue[0][2] <= self.free():
             claim = self.queue.pop(0)
             self.granted = sorted([*self.granted, claim])
-            self.send(Grant(claim[1]))
+            self.send(Grant(claim[1], claim[0]))
         if self.queue:
             self.ask_back(self.queue[0])
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from meshlock.algorithms.arbiter import ArbiterNode, Claim, Yield
-from meshlock.algorithms.interface import Effect, Network, Node
+from meshlock.algorithms.arbiter import ArbiterNode, Claim, Grant, Yield
+from meshlock.algorithms.interface import Effect, Message, Network, Node
 from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 from meshlock.algorithms.registry import find
 
@@ -41,6 +41,27 @@ class ServesNobodyAfterARelease(ArbiterNode):
         self.take_back(site)
 
 
+class KeepsItsQuorum(ArbiterNode):
+    def release_some(self, client: int, permits: int) -> None:
+        self.held -= permits
+        self.release_claims()
+        self.handle_own()
+
+
+class TakesAnyGrant(ArbiterNode):
+    def handle(self, message: Message) -> None:
+        if isinstance(message, Grant):
+            message.number = self.number
+        super().handle(message)
+
+
+class ReleasesBeforeItIsGranted(ArbiterNode):
+    def release_some(self, client: int, permits: int) -> None:
+        super().release_some(client, permits)
+        self.release_claims()
+        self.handle_own()
+
+
 def nodes_of(kind: type[ArbiterNode]) -> Make:
     def make(
         network: Network, permits: int, options: dict[str, str], out: list[Effect]
@@ -51,6 +72,16 @@ def nodes_of(kind: type[ArbiterNode]) -> Make:
 
 
 ARBITER = find("arbiter")
+
+CROWD = [
+    "request 0",
+    *[f"deliver {kind}" for kind in ("REQUEST 0>1", "REQUEST 0>2", "GRANT 1>0", "GRANT 2>0")],
+    *[f"request {site}" for site in (1, 2, 3)],
+    *[f"deliver REQUEST {way}" for way in ("1>2", "1>3", "1>4", "2>3", "2>4", "2>0")],
+    *[f"deliver REQUEST {way}" for way in ("3>4", "3>0", "3>1")],
+    *[f"deliver GRANT {way}" for way in ("3>1", "4>1", "3>2", "4>2", "4>3")],
+]
+"""A site is in with all permits; three others have the grants of all sites that it did not ask."""
 
 MUTANTS: list[Mutant] = [
     Mutant(
@@ -105,6 +136,33 @@ MUTANTS: list[Mutant] = [
         nodes_of(ServesNobodyAfterARelease),
         Case(3, "complete", "0 1"),
         breaks="served",
+        steps=7,
+    ),
+    Mutant(
+        ARBITER,
+        "keeps-its-quorum",
+        "a part is released to the quorum of the larger request, which the smaller one keeps",
+        nodes_of(KeepsItsQuorum),
+        Case(5, "complete", "0:3 1 2 3", permits=3, release_parts=["0:2"], lead=CROWD),
+        breaks="safety",
+        steps=29,
+    ),
+    Mutant(
+        ARBITER,
+        "releases-before-it-is-granted",
+        "a part is released at once, while the sites that are missing in the quorum are asked",
+        nodes_of(ReleasesBeforeItIsGranted),
+        Case(5, "complete", "0:3 1 2 3", permits=3, release_parts=["0:2"], lead=CROWD),
+        breaks="safety",
+        steps=30,
+    ),
+    Mutant(
+        ARBITER,
+        "takes-any-grant",
+        "a grant counts for the present request, whichever it was for",
+        nodes_of(TakesAnyGrant),
+        Case(3, "complete", "0:2 0:2 1:2 2", permits=2, release_parts=["0:1"]),
+        breaks="safety",
         steps=7,
     ),
 ]
