@@ -280,6 +280,10 @@ class Machines:
         self.at(me).release(client)
         self.carry(me)
 
+    def release_some(self, me: int, permits: int = 1, client: int = 7) -> None:
+        self.at(me).release_some(client, permits)
+        self.carry(me)
+
     def withdraw(self, me: int, client: int = 7) -> bool:
         could = self.at(me).withdraw(client)
         self.carry(me)

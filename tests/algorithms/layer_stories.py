@@ -6,10 +6,11 @@ Everything may fail until it is mended; then everybody must be served and all pe
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 from layer_world import LEASE, NAMES, World, check
 
-from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.interface import NIL, Algorithm
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.records import Change
 from meshlock.algorithms.recovery.state import Rules
@@ -43,11 +44,17 @@ class Story:
         seed: int,
         make: type[Layer] = Layer,
         rules: Rules | None = None,
+        more: bool = True,
     ) -> None:
+        """``more``: slow disks, members that die for good, changes of members from two places,
+        deadlines, parts that come twice."""
         self.random = draw = Random(seed)
+        self.more = more = Random(f"{seed} more") if more else None
         entry = find(algorithm) if isinstance(algorithm, str) else algorithm
         size = draw.choice([2, 3, 3, 4, 5])
         permits = draw.choice([1, 2, 3]) if entry.problem == "h-of-k" else 1
+        if more is not None and entry.problem == "h-of-k":
+            permits = more.choice([permits, permits, MOST])
         members = draw.choice([size, size, min(size, 3), min(size, 2)])
         self.crashes = draw.random() < 0.7
         self.changes = draw.random() < 0.3
@@ -61,6 +68,11 @@ class Story:
         self.sleeps = draw.random() < 0.3
         self.pauses = draw.choice([(0, 1, 2, 5), (0, 1, 2, 5, 20, 60), (0, 5, 50, 200)])
         self.probed = 0  # clients let in while their order was judged
+        self.crossed = 0  # two changes of members that began at once
+        self.crossing = more is not None and more.random() < 0.6
+        self.deadlines = more is not None and more.random() < 0.3
+        self.mortal = more is not None and more.random() < 0.4
+        extras = extras_of(more) if more is not None else {}
         self.world = World(
             entry,
             size,
@@ -76,6 +88,7 @@ class Story:
             twins=draw.choice([0.0, 0.0, 0.1]),
             make=make,
             rules=rules,
+            **extras,
         )
 
     def happen(self) -> None:
@@ -83,6 +96,8 @@ class Story:
         world.run(self.random.choice([0, 700]))
         for _ in range(STEPS):
             self.step()
+            if self.more is not None:
+                self.step_more(self.more)
             if self.resizes and self.sizing.random() < 0.05:
                 self.resize(self.sizing.randrange(world.size), self.sizing.randint(1, MOST))
             world.run(self.random.choice(self.pauses))
@@ -106,7 +121,7 @@ class Story:
         node = draw.randrange(world.size)
         what = draw.random()
         if what < 0.35 and world.up[node]:
-            world.ask(node, draw.randint(1, world.permits), draw.randrange(3))
+            world.ask(node, draw.randint(1, world.permits), self.urgency(draw.randrange(3)))
         elif what < 0.6 and world.held:
             world.leave(draw.choice(sorted(world.held)))
         elif what < 0.65 and world.waiting:
@@ -114,10 +129,11 @@ class Story:
         elif what > 0.96 and world.held:
             world.give_back(draw.choice(sorted(world.held)))
         elif what > 0.93 and world.waiting:
-            world.change_priority(draw.choice(sorted(world.waiting)), draw.randrange(3))
+            number = draw.choice(sorted(world.waiting))
+            world.change_priority(number, self.urgency(draw.randrange(3)))
         elif what < 0.7 and self.crashes and world.up[node]:
             world.crash(node)
-        elif what < 0.77 and not world.up[node]:
+        elif what < 0.77 and not world.up[node] and node not in world.dead:
             forget = draw.random() < self.forgets
             world.start(node, forget and (self.rules is None or world.may_forget(node)))
         elif what < 0.83 and self.cuts:
@@ -130,18 +146,66 @@ class Story:
         elif what < 0.93 and self.sleeps and world.up[node]:
             world.asleep ^= {node}
 
+    def step_more(self, draw: Random) -> None:
+        world = self.world
+        what = draw.random()
+        if what < 0.02 and self.mortal:
+            node = draw.randrange(world.size)
+            if node not in world.dead and world.survives(node, self.wanted()):
+                world.die(node)
+        elif what < 0.05 and world.waiting:
+            number = draw.choice(sorted(world.waiting))
+            world.change_priority(number, self.urgency(draw.randrange(3)))
+        several = [number for number, one in sorted(world.held.items()) if one.want > 1]
+        if several and draw.random() < 0.3:
+            number = draw.choice(several)
+            world.give_back(number, draw.randint(1, world.held[number].want - 1))
+
+    def urgency(self, priority: int) -> int:
+        """A deadline takes the place of a priority: what is due first goes first."""
+        if self.more is None or not self.deadlines or self.more.random() < 0.5:
+            return priority
+        return -(10_000 + self.world.now + self.more.randrange(3 * LEASE))
+
+    def wanted(self) -> list[Change]:
+        """All changes that somebody is about to make."""
+        paces = [self.world.nodes[i].pace for i in self.living()]
+        found = [pace.wanted for pace in paces if pace.wanted is not None]
+        return [*self.changing(), *found]
+
     def change_members(self, node: int) -> None:
-        """One change at a time, for two may contradict each other; and never the last member."""
-        one = self.world.nodes[node]
-        if one.member and all(other.pace.change is None for other in self.world.nodes):
-            other = self.random.randrange(self.world.size)
-            if one.members != (other,):
-                added = other not in one.members
-                one.pace.change = Change(add=other) if added else Change(remove=other)
+        """Never the last member. Two members may each want another change at the same time."""
+        if not self.changing():
+            self.change(node)
+            others = [i for i in range(self.world.size) if i != node and self.world.up[i]]
+            if self.crossing and others:
+                self.change(self.random.choice(others))
+            self.crossed += len(self.changing()) > 1
+
+    def changing(self) -> list[Change]:
+        """What users have asked for."""
+        nodes = [self.world.nodes[i] for i in self.living()]
+        return [node.pace.change for node in nodes if node.pace.change is not None]
+
+    def change(self, node: int) -> None:
+        """Two changes must not contradict each other, nor leave a quorum that is dead."""
+        world, one = self.world, self.world.nodes[node]
+        if not one.member or one.pace.change is not None:
+            return
+        other = self.random.randrange(world.size)
+        taken = [(change.add, change.remove) for change in self.changing()]
+        if one.members == (other,) or any(other in pair for pair in taken):
+            return
+        added = other not in one.members
+        change = Change(add=other) if added else Change(remove=other)
+        if world.survives(NIL, [*self.wanted(), change]) and other not in world.dead:
+            one.pace.change = change
 
     def resize(self, node: int, permits: int) -> None:
         one = self.world.nodes[node]
-        if one.member and all(other.pace.change is None for other in self.world.nodes):
+        sizes = [change for change in self.changing() if change.permits > 0 or change.names]
+        free = not sizes if self.crossing else not self.changing()
+        if one.member and one.pace.change is None and free:
             self.world.resizes.add(permits)
             names = tuple(self.sizing.sample(NAMES, permits)) if self.sizing.random() < 0.5 else ()
             one.pace.change = Change(names=names) if names else Change(permits=permits)
@@ -157,7 +221,7 @@ class Story:
             for node in world.nodes:
                 if not node.member:  # it has learned so since
                     node.pace.change = None
-            members = [node.me for node in world.nodes if node.member]
+            members = [node.me for node in world.nodes if node.member and world.up[node.me]]
             self.resize(members[0], MOST)
             world.tick(end)
 
@@ -193,15 +257,15 @@ class Story:
         entered = sorted(world.entered[before:], key=lambda one: one.fence)
         for client in entered[:1] if world.terms.algorithm.changing_links else entered:
             del waiting[client.number]
-            highest = max([one.priority for one in waiting.values()], default=0)
-            check(client.priority >= highest, "a lower priority was served first")
+            higher = [one for one in waiting.values() if one.priority > client.priority]
+            check(not higher, "a lower priority was served first")
             self.probed += 1
 
     def finish_changes(self) -> None:
         """Whatever members want to change is changed, one after the other."""
         world = self.world
         end = world.now + PATIENCE
-        while any(node.member and node.pace.change is not None for node in world.nodes):
+        while any(world.nodes[i].member and world.nodes[i].pace.change for i in self.living()):
             check(world.now < end, "members are not changed")
             world.tick(end)
         while not self.members_agree():
@@ -213,8 +277,23 @@ class Story:
         nodes = self.world.nodes
         for holder in self.world.usable():
             members = nodes[holder].members
-            return all(nodes[member].members == members for member in members)
+            living = [member for member in members if member not in self.world.dead]
+            return all(nodes[member].members == members for member in living)
         return False
+
+    def living(self) -> list[int]:
+        return [i for i in range(self.world.size) if i not in self.world.dead]
+
+
+def extras_of(draw: Random) -> dict[str, Any]:
+    """Of a world in which more may happen."""
+    disk = draw.choice([0, 0, 3, 30, 200])
+    return {
+        "disk": disk,
+        "fail": draw.choice([0.0, 0.0, 0.2]) if disk else 0.0,
+        "parts": draw.choice([0.0, 0.0, 0.6]),
+        "any_boot": draw.random() < 0.5,
+    }
 
 
 def links(shape: str, size: int) -> list[tuple[int, int]]:

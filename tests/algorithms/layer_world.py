@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections import deque
 
+from layer_disk import SlowDisk
 from layer_twin import Twin
 
 from meshlock.algorithms.interface import (
@@ -17,13 +18,21 @@ from meshlock.algorithms.interface import (
     Conflict,
     Effect,
     Enter,
-    Keep,
     Lost,
     Message,
 )
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Hello
-from meshlock.algorithms.recovery.records import FENCE_BITS, Entry, majority
+from meshlock.algorithms.recovery.records import (
+    FENCE_BITS,
+    NO_EPOCH,
+    Change,
+    Entry,
+    Epoch,
+    fence_number,
+    majority,
+)
+from meshlock.algorithms.recovery.reports import changed_members
 from meshlock.algorithms.recovery.state import Rules, Terms
 from meshlock.algorithms.registry import find, settle
 
@@ -73,6 +82,14 @@ class Client:
         self.names: tuple[str, ...] = ()  # of these
         self.until = 0  # the tick at which its lease ends, once it is in
         self.fence = 0
+        self.permits = 0  # that there were
+        self.abandoned = False  # it gave up when it could not be stopped any more
+
+
+def fence_lent(effect: Effect) -> int:
+    """Of the grant that a message makes; 0 if it makes none."""
+    seal = effect.seal if isinstance(effect, Message) else None
+    return 0 if seal is None or seal.lent is None else fence_number(seal.lent.fence)
 
 
 def is_timed(message: Message) -> bool:
@@ -99,20 +116,31 @@ class World:
         make: type[Layer] = Layer,
         options: dict[str, str] | None = None,
         rules: Rules | None = None,
+        disk: int = 0,
+        fail: float = 0.0,
+        parts: float = 0.0,
+        any_boot: bool = False,
     ) -> None:
         """With ``rules`` node 0 makes the pool, and the members choose themselves. ``loss`` is of
         what is sent at best effort, ``doubles`` also of tokens and grants; ``blind``: how often a
         node is not told who is unreachable; ``twins``: how often a thawed twin does what a node
-        does."""
+        does. ``disk``: the ticks that a promise takes to be written at most, and so many writes
+        ``fail``. ``parts``: how often a message is doubled that brings permits back. ``any_boot``:
+        boots do not grow."""
         self.random = random.Random(seed)
         self.lateness = random.Random(f"{seed} late")  # of tokens and grants
+        self.lives = random.Random(f"{seed} lives")
         self.size = size
         self.permits = permits
-        self.sizes: dict[int, int] = {}  # how many permits an epoch has, by its number
+        self.sizes: dict[Epoch, int] = {}  # how many permits an epoch has
         self.resizes = {permits}  # those that somebody wanted, and that every epoch must have
+        self.resized = NO_EPOCH  # the last one that has any
         self.slowest = slowest
         self.loss = loss
         self.doubles = doubles
+        self.parts_doubled = parts
+        self.any_boot = any_boot
+        self.astray: set[int] = set()  # counters of epochs in which that happened
         self.skew = skew
         self.blind = blind
         self.twins = twins
@@ -124,8 +152,13 @@ class World:
         self.parts: dict[int, set[int]] = {}  # found since the network changed last
         self.up = [False] * size
         self.asleep: set[int] = set()  # paused: nothing reaches them, but their clocks run
+        self.dead: set[int] = set()  # for good
         self.boots = [0] * size
-        self.disk: list[Keep | None] = [None] * size
+        self.former: list[set[int]] = [set() for _ in range(size)]  # boots that they had
+        self.seed = seed
+        self.slow, self.fail = disk, fail
+        self.disks = [SlowDisk("", 0, 0.0) for _ in range(size)]
+        self.made = False  # is it on disk that node 0 has made the pool?
         self.out: list[Effect] = []
         entry = find(algorithm) if isinstance(algorithm, str) else algorithm
         self.terms = Terms(
@@ -154,7 +187,7 @@ class World:
         self.waiting: dict[int, Client] = {}
         self.held: dict[int, Client] = {}
         self.entered: list[Client] = []
-        self.fence = 0  # of the grant that was made last
+        self.makers: dict[int, int] = {}  # of grants, by fence, in the order of their making
         self.lent: dict[int, Entry] = {}  # grants on their way to the nodes of their clients
         self.borrowed = 0  # such that arrived, and ...
         self.overtaken = 0  # ... of these, how many after clients of later ones had entered
@@ -219,20 +252,23 @@ class World:
     # -- lives ------------------------------------------------------------------------------------
 
     def start(self, i: int, forget: bool = False) -> None:
-        if forget:
-            self.disk[i] = None
-        kept = self.disk[i]
+        kept = None if forget else self.disks[i].kept
         floor = 0
         if kept is None:  # the wall clock
-            floor = max(self.fence >> FENCE_BITS, *[one.promised.counter for one in self.nodes], 0)
+            floor = max(self.fence() >> FENCE_BITS, *[one.promised.counter for one in self.nodes])
         if self.skew:
             rate = self.random.choice([SLOW, FAST, self.random.randint(SLOW, FAST)])
             self.clocks[i] = Clock(rate, self.random.randint(0, 10**6), self.now)
         self.nodes[i] = self.make(i, self.out, self.terms)
-        self.boots[i] += 1
+        self.made = self.made or self.disks[0].kept is not None
+        free = [boot for boot in range(1, 200) if boot not in self.former[i]]
+        self.boots[i] = self.lives.choice(free) if self.any_boot else free[0]
+        self.former[i].add(self.boots[i])
+        self.disks[i] = SlowDisk(f"{self.seed} {i} {self.boots[i]}", self.slow, self.fail)
+        self.disks[i].kept = kept
         self.up[i] = True
         self.parts.clear()
-        if self.terms.rules is not None and i == 0 and self.boots[i] == 1:
+        if self.terms.rules is not None and i == 0 and not self.made:
             self.ready(i).found(self.boots[i], floor)
         else:
             self.ready(i).restart(self.boots[i], kept, floor)
@@ -245,15 +281,49 @@ class World:
 
     def may_forget(self, i: int) -> bool:
         """Do enough of the members that anybody knows of remember that they are, without it?"""
-        remember = {
-            j for j in range(self.size) if j != i and self.disk[j] and self.disk[j].config.members
-        }
-        known = [one.config.members for one in (*self.nodes, *self.disk) if one is not None]
-        return all(len(remember.intersection(one)) >= majority(one) for one in known if one)
+        remember = {j for j in range(self.size) if j != i and self.remembers(j)}
+        return all(len(remember.intersection(one)) >= majority(one) for one in self.known())
+
+    def remembers(self, i: int) -> bool:
+        """Who the members are: will it ever vote?"""
+        kept = self.disks[i].kept
+        known = len(self.terms.members) > 0 or (kept is not None and len(kept.config.members) > 0)
+        return known and i not in self.dead
+
+    def known(self) -> set[tuple[int, ...]]:
+        """All members that anybody knows of."""
+        kept = [disk.kept for disk in self.disks]
+        known = [one.config.members for one in (*self.nodes, *kept) if one is not None]
+        return {members for members in known if members}
+
+    def survives(self, gone: int, changes: list[Change]) -> bool:
+        """Without that node, whichever of these changes are made: is there a quorum for ever, and
+        a way between any two nodes?"""
+        alive = {j for j in range(self.size) if j != gone and self.remembers(j)}
+        members = self.known()
+        for change in changes:
+            members |= {changed_members(one, change) for one in members}
+        if any(len(alive.intersection(one)) < majority(one) for one in members):
+            return False
+        stay = set(range(self.size)) - self.dead - {gone}
+        seen = {min(stay)}
+        for _ in stay:
+            seen |= {
+                b for link in self.all_links for a, b in (link, link[::-1]) if a in seen
+            } & stay
+        return seen == stay
+
+    def die(self, i: int) -> None:
+        """For good."""
+        if self.up[i]:
+            self.crash(i)
+        self.dead.add(i)
 
     def crash(self, i: int) -> None:
         """Its clients that wait are gone with it; those that are in run on under their lease."""
         neighbours = [j for j in range(self.size) if self.linked(i, j)]
+        self.unmake(i)
+        self.disks[i].crash()
         self.up[i] = False
         self.asleep.discard(i)
         self.parts.clear()
@@ -342,7 +412,8 @@ class World:
         twin = self.twin(node)
         client.priority = priority
         changed = node.change_priority(number, client.want, priority)
-        check(changed, "whoever waits may change its mind")
+        granted = any(grant.client == number for grant in node.grants.values())
+        check(changed or granted, "whoever waits may change its mind")
         if twin is not None:
             twin.node.change_priority(number, client.want, priority)
         self.compare(node, twin)
@@ -406,24 +477,49 @@ class World:
             if isinstance(effect, Message):
                 check(effect.sender == i, "a message in somebody else's name")
                 self.lend(effect)
-                self.send(effect)
             elif isinstance(effect, Enter):
-                self.let_in(i, effect)
-            elif isinstance(effect, Keep):
-                self.disk[i] = effect
-            elif isinstance(effect, Lost):
-                self.lost += 1
-                check(self.held[effect.client].until <= self.now, "told too early")
-                del self.held[effect.client]
-            else:
-                check(not isinstance(effect, Conflict), "a conflict of configurations")
+                self.grant(i, effect)
+        for effect in self.disks[i].pass_on(effects, self.now):
+            self.carry_out(i, effect, self.now)
         due = max(self.now + 1, self.clocks[i].when(self.nodes[i].wake_at()))
         self.wake_due[i] = min(self.wake_due[i], due)
         for grant in self.nodes[i].grants.values():
-            self.held[grant.client].until = self.clocks[i].when(grant.until)
+            if grant.client in self.held:
+                self.held[grant.client].until = self.clocks[i].when(grant.until)
         self.judge()
         if self.honest:
             self.judge_ages(self.nodes[i])
+
+    def carry_out(self, i: int, effect: Effect, asked: int) -> None:
+        """What a node ``asked`` for then, and what had to wait for its disk."""
+        if isinstance(effect, Message):
+            self.send(effect, asked)
+        elif isinstance(effect, Enter):
+            self.let_in(i, effect)
+        elif isinstance(effect, Lost):
+            self.lost += 1
+            self.lose(i, effect.client)
+        else:
+            check(not isinstance(effect, Conflict), "a conflict of configurations")
+
+    def lose(self, i: int, number: int) -> None:
+        """If it could not even be told that its lease began, it asks again."""
+        if number in self.held:
+            check(self.held[number].until <= self.now, "told too early")
+            del self.held[number]
+            return
+        client = self.waiting.pop(number)
+        if not client.abandoned:
+            self.ask(i, client.want, client.priority)
+
+    def write(self, i: int) -> None:
+        """The disk of a node may have written something."""
+        disk = self.disks[i]
+        if disk.is_written(self.now):
+            while disk.waiting:
+                self.carry_out(i, *disk.waiting.pop(0))
+            disk.go_on(self.now)
+            self.judge()
 
     def judge_ages(self, node: Layer) -> None:
         """In grants; a stand-in counts as one, and there are at most k of them in an epoch."""
@@ -431,10 +527,24 @@ class World:
         for _, _, age, _ in node.waiting.values():
             check(age <= most, f"a request of age {age} after {len(self.entered)} grants")
 
-    def let_in(self, i: int, enter: Enter) -> None:
+    def grant(self, i: int, enter: Enter) -> None:
         check(enter.client in self.waiting, "let in without asking")
-        client = self.waiting.pop(enter.client)
+        client = self.waiting[enter.client]
         check(client.node == i and client.boot == self.boots[i], "let in at another node")
+        entry = self.lent.pop(enter.fence, None)
+        if entry is None:
+            self.make_grant(i, enter.fence)
+        else:
+            self.borrowed += 1
+            self.overtaken += any(enter.fence < one.fence for one in self.entered)
+            as_lent = (entry.node, entry.permits, entry.slots) == (i, client.want, enter.slots)
+            check(as_lent, "other permits than were sent")
+        grants = self.nodes[i].grants.items()
+        (epoch,) = {fence.epoch for fence, one in grants if one.client == enter.client}
+        self.judge_size(i, epoch, enter.permits)
+
+    def let_in(self, i: int, enter: Enter) -> None:
+        client = self.waiting.pop(enter.client)
         client.until = self.clocks[i].when(enter.until)
         client.slots = enter.slots
         check(len(set(enter.slots)) == client.want, f"{client.want} permits, slots {enter.slots}")
@@ -447,49 +557,61 @@ class World:
         self.held[client.number] = client
         self.entered.append(client)
         client.fence = enter.fence
-        entry = self.lent.pop(enter.fence, None)
-        if entry is None:
-            self.make_grant(enter.fence)
-        else:
-            self.borrowed += 1
-            self.overtaken += enter.fence < max([one.fence for one in self.entered])
-            as_lent = (entry.node, entry.permits, entry.slots) == (i, client.want, enter.slots)
-            check(as_lent, "other permits than were sent")
-        self.judge_size(enter.fence >> FENCE_BITS, enter.permits)
+        client.permits = enter.permits
+        for grant in self.nodes[i].grants.values():
+            if grant.client == client.number:  # it may have been renewed meanwhile
+                client.until = self.clocks[i].when(grant.until)
+        if client.abandoned:
+            self.leave(client.number)
 
-    def make_grant(self, fence: int) -> None:
-        check(fence > self.fence, "fences must grow")
-        self.fence = fence
+    def make_grant(self, i: int, fence: int) -> None:
+        check(fence > self.fence(), "fences must grow")
+        self.makers[fence] = i
+
+    def fence(self) -> int:
+        """Of the grant that was made last."""
+        return next(reversed(self.makers), 0)
+
+    def unmake(self, i: int) -> None:
+        """Whatever waited for the disk of a node that crashes, nobody has heard of."""
+        for effect, _ in (*self.disks[i].waiting, *self.disks[i].behind):
+            fence = effect.fence if isinstance(effect, Enter) else fence_lent(effect)
+            if self.makers.get(fence) == i:
+                del self.makers[fence]
+                self.lent.pop(fence, None)
 
     def lend(self, message: Message) -> None:
         """A grant to a client of another node is made when it is sent, and may enter once."""
         entry = message.seal.lent if message.seal is not None else None
         if entry is not None:
-            fence = entry.fence.epoch.counter << FENCE_BITS | entry.fence.number
-            self.make_grant(fence)
+            fence = fence_lent(message)
+            self.make_grant(message.sender, fence)
             check(entry.node == message.receiver, "a grant to another node")
             token = self.nodes[message.sender].token  # if it was not surrendered in the same step
             listed = token is None or entry in token.ledger
             check(listed, "a grant leaves that is not in the ledger")
             self.lent[fence] = entry
 
-    def judge_size(self, epoch: int, permits: int) -> None:
+    def judge_size(self, i: int, epoch: Epoch, permits: int) -> None:
         """An epoch has as many permits as the last one with a token had, or as somebody wanted
-        since; and everybody says the same."""
+        since; and everybody says the same. One that waits for the disk of its only member may be
+        forgotten again."""
         if epoch not in self.sizes:
             check(permits in self.resizes, f"{permits} permits, which nobody wants")
             self.sizes[epoch] = permits
+        check(self.sizes[epoch] == permits, "an epoch of two sizes")
+        if not self.disks[i].is_behind() and epoch > self.resized:
+            self.resized = epoch
             changes = [one.pace.change for one in self.nodes if one.pace.change is not None]
             wanted = [change.permits or len(change.names) for change in changes]
             self.resizes = {permits, *wanted} - {0}
-        check(self.sizes[epoch] == permits, "an epoch of two sizes")
 
     def judge(self) -> None:
         used = 0
         valid = [one for one in self.held.values() if one.until > self.now]
         for client in sorted(valid, key=lambda one: one.fence):
             used += client.want
-            most = self.sizes[client.fence >> FENCE_BITS]
+            most = client.permits
             check(used <= most, f"{used} of {most} permits in use when somebody was let in")
         slots = [slot for one in valid for slot in one.slots]
         check(len(set(slots)) == len(slots), f"slots {sorted(slots)} in use")
@@ -500,11 +622,12 @@ class World:
         for i in usable:
             token = self.nodes[i].token
             assert token is not None
-            agree = not self.honest or not self.nodes[i].disagrees()
+            sound = self.honest and token.epoch.counter not in self.astray
+            agree = not sound or not self.nodes[i].disagrees()
             check(agree, "the node inside has not what its token's state says")
-            self.judge_size(token.epoch.counter, self.nodes[i].config.permits)
+            self.judge_size(i, token.epoch, self.nodes[i].config.permits)
             out = sum([entry.permits for entry in token.ledger])
-            check(token.free + out == self.sizes[token.epoch.counter], "permits made or lost")
+            check(token.free + out == self.sizes[token.epoch], "permits made or lost")
             check(token.free >= 0 or self.nodes[i].paused(), "more is out than there is")
             named = {entry.fence: entry for entry in token.ledger}
             for j in range(self.size):
@@ -531,7 +654,7 @@ class World:
 
     # -- messages ---------------------------------------------------------------------------------
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Message, asked: int) -> None:
         self.sent[message.kind] = self.sent.get(message.kind, 0) + 1
         a, b = message.sender, message.receiver
         inside = message.seal is not None
@@ -539,26 +662,30 @@ class World:
         due = self.now + self.random.randint(1, self.slowest)
         if (isinstance(message, Hello) or (inside and changing)) and self.linked(a, b):
             due = self.last[(a, b)] = max(due, self.last.get((a, b), 0))
-            self.on_link.setdefault((a, b), deque()).append((due, self.now, message))
+            self.on_link.setdefault((a, b), deque()).append((due, asked, message))
         elif inside and not changing:
             if self.up[b]:
-                self.on_way.setdefault((a, b), deque()).append((due, self.now, message))
+                self.on_way.setdefault((a, b), deque()).append((due, asked, message))
                 if is_timed(message) and self.lateness.random() < self.doubles:
-                    self.fly_again(message, self.now)
+                    self.fly_again(message, asked)
         elif not isinstance(message, Hello) and self.random.random() >= self.loss:
-            self.fly(message, self.now, due - self.now)
+            self.fly(message, asked, due - self.now)
             if self.random.random() < self.doubles:
-                self.fly(message, self.now, self.random.randint(1, 3 * LEASE))
+                self.fly(message, asked, self.random.randint(1, 3 * LEASE))
+        seal = message.seal
+        if seal is not None and seal.returned and self.lateness.random() < self.parts_doubled:
+            self.astray.add(seal.epoch.counter)
+            self.fly_again(message, asked, self.lateness.choice([20, 3 * LEASE]))
 
     def fly(self, message: Message, sent: int, delay: int) -> None:
         self.serial += 1
         self.flying.append((self.now + delay, self.serial, sent, message))
         check(len(self.flying) < STORM, "messages breed")
 
-    def fly_again(self, message: Message, sent: int) -> None:
+    def fly_again(self, message: Message, sent: int, latest: int = 3 * LEASE) -> None:
         """Whatever the layer does with it, once is enough."""
         self.again += 1
-        self.fly(message, sent, self.lateness.randint(1, 3 * LEASE))
+        self.fly(message, sent, self.lateness.randint(1, latest))
 
     def next_due(self) -> int:
         """Nothing happens before, unless somebody does something."""
@@ -566,7 +693,11 @@ class World:
         lines = [line[0][0] for way, line in ways if line and way[1] not in self.asleep]
         flying = [one[0] for one in self.flying]
         wakes = [self.wake_due[i] for i in range(self.size) if self.awake(i)]
-        return min([*lines, *flying, *wakes], default=self.now + LEASE)
+        disks = [self.disks[i].due for i in range(self.size) if self.awake(i) and self.writes(i)]
+        return min([*lines, *flying, *wakes, *disks], default=self.now + LEASE)
+
+    def writes(self, i: int) -> bool:
+        return self.disks[i].writing is not None
 
     def tick(self, end: int = 0) -> None:
         """The next tick, or up to ``end`` the next in which something happens."""
@@ -592,6 +723,8 @@ class World:
             elif self.up[b] and (not self.up[a] or b in self.part(a)):
                 self.arrive(message, sent)
         for i in range(self.size):
+            if self.awake(i) and self.writes(i):
+                self.write(i)
             if self.awake(i) and self.wake_due[i] <= self.now:
                 self.wake(i)
 
@@ -616,6 +749,8 @@ class World:
         self.asleep.discard(node)
         if self.give_up(node, number):
             self.waiting.pop(number, None)
+        else:
+            self.waiting[number].abandoned = True
 
     def leave(self, number: int) -> None:
         client = self.held.pop(number)
@@ -623,15 +758,16 @@ class World:
         if self.up[client.node] and client.boot == self.boots[client.node]:
             self.release(client.node, number)
 
-    def give_back(self, number: int) -> None:
-        """One permit of several, of a node that lives."""
+    def give_back(self, number: int, permits: int = 1) -> None:
+        """Some of several, at a node that lives."""
         client = self.held[number]
-        if client.want > 1 and self.up[client.node] and client.boot == self.boots[client.node]:
+        lives = self.up[client.node] and client.boot == self.boots[client.node]
+        if client.want > permits and lives:
             self.asleep.discard(client.node)
-            client.want -= 1
+            client.want -= permits
             client.slots = client.slots[: client.want]
             client.names = client.names[: client.want]
-            self.release_some(client.node, number, 1)
+            self.release_some(client.node, number, permits)
 
     # -- the end ----------------------------------------------------------------------------------
 
@@ -642,10 +778,13 @@ class World:
 
     def mend(self) -> None:
         """Nothing fails any more."""
-        self.loss = self.blind = 0.0
+        self.loss = self.blind = self.fail = 0.0
+        for disk in self.disks:
+            disk.fail, disk.slowest = 0.0, min(disk.slowest, 3)
+        self.slow = min(self.slow, 3)
         self.asleep.clear()
         for i in range(self.size):
-            if not self.up[i]:
+            if not self.up[i] and i not in self.dead:
                 self.start(i)
         for a, b in sorted(self.all_links):
             self.set_link(a, b, True)
@@ -653,6 +792,8 @@ class World:
     def quiet(self) -> bool:
         """Nothing inside is under way, there is one token, and all are in its epoch."""
         if any(self.on_link.values()) or any(self.on_way.values()):
+            return False
+        if any(disk.is_behind() for disk in self.disks):
             return False
         if any(message.seal is not None for _, _, _, message in self.flying):
             return False
@@ -707,7 +848,7 @@ class World:
         while self.now < end:
             for i in self.usable():
                 token = self.nodes[i].token
-                if token is not None and token.free == self.sizes[token.epoch.counter]:
+                if token is not None and token.free == self.sizes[token.epoch]:
                     return True
             self.tick(end)
         return False
@@ -723,6 +864,6 @@ class World:
             [
                 f"{node.me}: {node.pace.why(self.clocks[node.me].at(self.now))}"
                 for node in self.nodes
-                if node.waiting
+                if node.waiting and self.up[node.me]
             ]
         )

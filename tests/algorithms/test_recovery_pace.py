@@ -8,6 +8,7 @@ import pytest
 from layer_machines import INSIDE, LEASE, NOTICE, POLL, SEVERAL, WAIT, Machines, everybody_near
 
 from meshlock.algorithms.interface import Enter
+from meshlock.algorithms.recovery.messages import Propose
 from meshlock.algorithms.recovery.pace import Pace
 from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch
 from meshlock.algorithms.recovery.state import Terms
@@ -304,7 +305,7 @@ def test_who_was_gone_without_noticing_is_told_to_ask_again(lost: bool, permits:
     machines.ask(3)
     machines.missed = {0: 4}
     machines.run(POLL)
-    assert machines.nodes[0].inner.number_of(4) < 0
+    assert all(want == 0 for node, _, want, *_ in machines.nodes[0].inner.queue if node == 4)
     machines.missed = {}
     machines.dropped = {"FORGOTTEN"} if lost else set()
     machines.run(POLL)
@@ -341,6 +342,73 @@ def test_a_client_that_is_no_member_gets_members_to_propose(inside: str) -> None
     machines.run(NOTICE + WAIT + LITTLE)
     assert machines.free() == 1
     assert machines.lost == []
+
+
+def propose_to(machines: Machines, proposer: int, *receivers: int) -> None:
+    """Its PROPOSE arrives there and nowhere else, and its own promise is not on disk yet."""
+    machines.at(proposer).propose()
+    said = [effect for _, effect in machines.said(proposer) if isinstance(effect, Propose)]
+    for message in said:
+        if message.receiver in receivers:
+            machines.deliver(message)
+
+
+@inside
+def test_who_is_no_member_and_promised_to_the_dead_is_served_again(inside: str) -> None:
+    """The members know nothing of that epoch: it tells them, and they propose a higher one."""
+    machines = born(inside, others=2)
+    machines.held_back = {"PROMISE"}
+    propose_to(machines, 1, 3)
+    machines.held_back = set()
+    machines.crash(1)
+    machines.ask(3)
+    assert "a new epoch will be proposed" not in why(machines, 3)
+    machines.run(LEASE)
+    assert machines.who() == [3]
+
+
+@inside
+def test_who_is_no_member_and_promised_to_a_former_life_is_served_again(inside: str) -> None:
+    """A lone member dies before its promise is on disk, and is back at once: it makes an epoch of
+    the same number, which is lower if its boot is. Nobody is unreachable."""
+    machines = born(inside, size=1, others=2)
+    machines.boots[0] = 100
+    machines.kill(0)
+    machines.start(0)
+    machines.run(3 * LEASE)
+    propose_to(machines, 0, 2)
+    machines.boots[0] = 50
+    machines.cut(2)
+    machines.kill(0)
+    machines.start(0)
+    machines.run(2 * WAIT)
+    machines.heal()
+    assert machines.nodes[2].promised > machines.nodes[0].promised == machines.nodes[1].adopted
+    machines.ask(2)
+    machines.run(LEASE)
+    machines.ask(1)
+    machines.leave(2)
+    assert machines.who() == [2, 1]
+
+
+@inside
+@pytest.mark.parametrize("dead", [False, True])
+def test_who_does_not_know_the_members_any_more_gets_word_to_them(inside: str, dead: bool) -> None:
+    """It knows one that is none since, and hands on what it says; or that is dead."""
+    machines = born(inside, size=1, others=3)
+    machines.cut(3)
+    machines.nodes[0].pace.change = Change(add=1)
+    machines.run(LEASE)
+    machines.nodes[1].pace.change = Change(remove=0)
+    machines.run(2 * LEASE)
+    assert machines.nodes[0].members == machines.nodes[1].members == (1,)
+    machines.nodes[3].promised = Epoch(90, 2, 7)
+    if dead:
+        machines.crash(0)
+    machines.heal()
+    machines.ask(3)
+    machines.run(3 * LEASE)
+    assert machines.who() == [3]
 
 
 # -- order -----------------------------------------------------------------------------------

@@ -20,6 +20,8 @@ from meshlock.algorithms.recovery.records import (
     Entry,
     Fence,
     FirstLedger,
+    Part,
+    Parts,
     Seal,
     TokenState,
 )
@@ -385,9 +387,57 @@ def permits_come_back_where_the_token_is(make: Make) -> bool:
     return machines.free() == 1
 
 
+def two_parts_on_their_way(make: Make) -> Machines:
+    """Node 0 has the token and one permit, so that it stays; node 1 has three and releases one,
+    then another."""
+    machines = born("direct", permits=5, make=make)
+    machines.ask(0)
+    machines.ask(1, want=3)
+    machines.held_back = {"RELEASE"}
+    for _ in range(2):
+        machines.release_some(1)
+    machines.held_back = set()
+    return machines
+
+
+def a_part_counts_once(make: Make) -> bool:
+    """Its RELEASE is doubled: two of five permits are free then, and not three."""
+    machines = two_parts_on_their_way(make)
+    for _ in range(2):
+        machines.deliver(machines.kept[0])
+    machines.ask(0, want=3, client=8)
+    return not machines.overbooked() and machines.free() == 2
+
+
+def parts_come_in_any_order(make: Make) -> bool:
+    """Each is struck out when it comes, so that the token agrees with the node inside."""
+    machines = two_parts_on_their_way(make)
+    agrees = []
+    for part in reversed(machines.kept):
+        machines.deliver(part)
+        agrees.append(not machines.nodes[0].disagrees())
+    return agrees == [True, True] and machines.free() == 3
+
+
+def a_part_counts_once_in_the_next_epoch(make: Make) -> bool:
+    """Its founder has sent the token on, and returns what RETURN brings; that is doubled."""
+    machines = born("jiang", permits=4, make=make)
+    machines.ask(1, want=3)
+    machines.change_epoch(2)
+    machines.ask(0)
+    machines.held_back = {"RELEASE"}
+    machines.release_some(1)
+    (part,) = machines.kept
+    machines.held_back = set()
+    for _ in range(2):
+        machines.deliver(part)
+    machines.ask(0, want=2, client=8)
+    return not machines.overbooked() and machines.free() == 1
+
+
 def undone_9() -> list[Make]:
     class KeepsFencesToItself(Layer):
-        def take_pending(self, permits: int) -> tuple[tuple[Fence, int], ...]:
+        def take_pending(self, permits: int) -> Parts:
             return ()
 
     class AbsorbsNothing(Layer):
@@ -395,10 +445,24 @@ def undone_9() -> list[Make]:
             pass
 
     class StrikesNothing(Layer):
-        def bring_back(self, had: bool, returned: tuple[tuple[Fence, int], ...]) -> None:
+        def bring_back(self, had: bool, returned: Parts) -> None:
             self.pending.update(returned)
 
-    return [KeepsFencesToItself, AbsorbsNothing, StrikesNothing]
+    class StrikesByAmount(Layer):
+        def strike(self, part: Part) -> None:
+            assert self.token is not None
+            left = max(0, self.token.left(part.fence) - part.permits)
+            super().strike(Part(part.fence, left, part.permits))
+
+    class StrikesByWhatIsLeft(Layer):
+        def strike(self, part: Part) -> None:
+            assert self.token is not None
+            super().strike(part._replace(permits=self.token.left(part.fence)))
+
+    return [
+        *(KeepsFencesToItself, AbsorbsNothing, StrikesNothing),
+        *(StrikesByAmount, StrikesByWhatIsLeft, StrikesByAmount),
+    ]
 
 
 # -- 10: a token on a failed link ----------------------------------------------------------------
@@ -861,6 +925,9 @@ RULES: list[tuple[int, list[Story], Callable[[], list[Make]]]] = [
             permits_come_back_with_their_fences,
             permits_may_come_ahead_of_the_token,
             permits_come_back_where_the_token_is,
+            a_part_counts_once,
+            parts_come_in_any_order,
+            a_part_counts_once_in_the_next_epoch,
         ],
         undone_9,
     ),

@@ -10,7 +10,14 @@ from meshlock.algorithms import direct
 from meshlock.algorithms.interface import Enter, Keep, Message
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import AskLedger, Confirm, Promise, Renew, Return
-from meshlock.algorithms.recovery.records import GRANTS, Epoch, Fence, Seal, fence_number
+from meshlock.algorithms.recovery.records import (
+    GRANTS,
+    Change,
+    Epoch,
+    Fence,
+    Seal,
+    fence_number,
+)
 
 inside = pytest.mark.parametrize("inside", INSIDE)
 several = pytest.mark.parametrize("inside", SEVERAL)
@@ -184,7 +191,7 @@ def test_a_request_that_comes_back_to_its_sender_asks_for_nothing_more() -> None
     node = machines.nodes[2]
     machines.ask(2, want=3, client=8)
     assert len(machines.granted) == 2 and machines.holders() == [2] and machines.free() == 1
-    late = direct.Request(2, 2, 1, 1, 9, 900, 0, False)
+    late = direct.Request(2, 2, 1, 1, 1, 9, 900, 0, False)
     late.sender = 1
     late.seal = Seal(node.adopted, node.boot)
     machines.deliver(late)
@@ -234,3 +241,74 @@ def test_the_number_of_a_fence_grows_as_the_fence_does() -> None:
     numbers = [fence_number(fence) for fence in fences]
     assert numbers == sorted(set(numbers))
     assert numbers[-1] < 2**53
+
+
+def token_under_way(inside: str, size: int = 2, others: int = 2) -> Machines:
+    """From node 0 to the last node, which asked for it; it does not arrive."""
+    machines = born(inside, size=size, others=others)
+    machines.held_back = {"TOKEN"}
+    machines.ask(size + others - 1)
+    assert machines.nodes[0].unaccepted is not None
+    return machines
+
+
+def propose_change(machines: Machines, me: int, **change: int) -> None:
+    machines.at(me).propose(Change(**change))
+    machines.carry(me)
+
+
+@inside
+def test_a_token_under_way_is_surrendered_to_one_of_two_changes_of_members(inside: str) -> None:
+    """Two members of two add a member each, and then cannot reach each other. Node 0 had sent the
+    token to node 3, which says to both that it will never accept it."""
+    machines = token_under_way(inside)
+    propose_change(machines, 1, add=2)
+    machines.cut(0, 3)
+    machines.close(1)
+    assert machines.holders() == [1]
+    propose_change(machines, 0, add=3)
+    machines.close(0)
+    assert machines.holders() == [1]
+    assert machines.nodes[1].members == (0, 1, 2)
+    assert machines.nodes[0].members == (0, 1)
+    machines.run(5 * LEASE)
+    assert machines.holders() == [1]
+    machines.heal()
+    machines.run(LEASE)
+    machines.deliver_kept()
+    machines.held_back = set()
+    machines.run(2 * LEASE)
+    assert machines.who() == [3]
+    assert not machines.overbooked()
+
+
+@inside
+def test_a_token_under_way_that_only_its_sender_reported_to_a_proposer_that_died_is_waited_out(
+    inside: str,
+) -> None:
+    machines = token_under_way(inside, size=3, others=1)
+    machines.propose(1)
+    machines.crash(1)
+    machines.change_epoch(2)
+    assert machines.holders() == []
+    assert machines.nodes[2].proposal is not None
+    machines.held_back = set()
+    machines.pass_time(WAIT)
+    assert machines.holders() == [3] and machines.who() == [3]
+
+
+@inside
+def test_a_token_under_way_that_only_its_senders_own_proposal_has_seen_is_surrendered_again(
+    inside: str,
+) -> None:
+    machines = token_under_way(inside, size=3, others=1)
+    machines.held_back = {"TOKEN", "PROMISE", "PROPOSE"}
+    machines.propose(0)
+    assert machines.nodes[0].unaccepted is None
+    machines.held_back = {"TOKEN"}
+    machines.nodes[1].highest = machines.nodes[0].promised
+    machines.change_epoch(1)
+    assert machines.nodes[0].proposal is None
+    first = machines.nodes[1].first
+    assert first is not None and first.before == Epoch(1, 0, 1)  # its token was found, and
+    assert machines.nodes[1].hop_seen == (first.epoch, 0)  # nothing is waited out

@@ -12,7 +12,7 @@ from typing import Any
 from meshlock.algorithms.interface import Effect, Keep, Message
 from meshlock.algorithms.mutants.mutant import Case, Mutant
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.messages import Confirm, Copy, Return
+from meshlock.algorithms.recovery.messages import Confirm, Copy, Return, Suggest
 from meshlock.algorithms.recovery.records import (
     NO_EPOCH,
     Change,
@@ -21,6 +21,8 @@ from meshlock.algorithms.recovery.records import (
     Epoch,
     Fence,
     FirstLedger,
+    Part,
+    Parts,
     Report,
     Seal,
     TokenState,
@@ -96,6 +98,17 @@ class EpochWithoutBoot(Layer):
 class ForgetsItsPromise(Layer):
     def restart(self, boot: int, kept: Keep | None, floor: int = 0) -> None:
         super().restart(boot, None if kept is None else Keep(NO_EPOCH, kept.config), floor)
+
+
+class SpeaksBeforeItsDisk(Layer):
+    def rests_on_disk(self, message: Message, on_disk: Epoch) -> bool:
+        return False
+
+
+class IgnoresAPromiseToTheDead(Layer):
+    def receive_suggest(self, suggest: Suggest) -> None:
+        if suggest.epoch <= self.promised:
+            super().receive_suggest(suggest)
 
 
 class DoesNotWait(Layer):
@@ -199,6 +212,11 @@ class RemovesTwoAtOnce(Layer):
         return config if proposal.change is None else config._replace(members=(self.me,))
 
 
+class ReportsATokenTwice(Layer):
+    def surrender(self) -> None:
+        self.token = None
+
+
 class ChangesUnconfirmed(Layer):
     def may_change(self, proposal: Proposal, change: Change) -> bool:
         return True
@@ -240,10 +258,10 @@ class GrantsWhileTooMuchIsOut(Layer):
 class FreesAllThatComesBack(Layer):
     """Rule 15: what comes back makes up for what was too much."""
 
-    def strike(self, fence: Fence, permits: int) -> None:
+    def strike(self, part: Part) -> None:
         if self.paused() and self.token is not None:
             self.token.free = max(0, self.token.free)
-        super().strike(fence, permits)
+        super().strike(part)
 
 
 class ForgetsThePermits(Layer):
@@ -340,7 +358,7 @@ class DoesNotWithhold(Layer):
 class StrikesNothing(Layer):
     """Rule 9: what comes back to whom has the token is struck out."""
 
-    def bring_back(self, had: bool, returned: tuple[tuple[Fence, int], ...]) -> None:
+    def bring_back(self, had: bool, returned: Parts) -> None:
         super().bring_back(False, returned)
 
 
@@ -348,7 +366,7 @@ class LosesWhatIsPending(Layer):
     """Rule 9: pending fences go along with the token."""
 
     def absorb(self) -> None:
-        self.pending = {}
+        self.pending = set()
 
 
 class ForgetsWhoGaveUp(Layer):
@@ -430,9 +448,16 @@ class ForgetsSlotsOfWhatLapses(Layer):
 
 
 class StrikesTheWhole(Layer):
-    def strike(self, fence: Fence, permits: int) -> None:
+    def strike(self, part: Part) -> None:
         assert self.token is not None
-        super().strike(fence, self.token.left(fence))
+        super().strike(Part(part.fence, 0, self.token.left(part.fence)))
+
+
+class StrikesTheFirst(Layer):
+    """Rule 9: a part names the permits that come back."""
+
+    def strike(self, part: Part) -> None:
+        super().strike(part._replace(left=0))
 
 
 class ReturnsAPartTwice(Layer):
@@ -499,9 +524,12 @@ class NumbersByTheHopAlone(Layer):
 LISTS = ("crashing", "proposers", "resizes", "stay")
 
 
-def mutant(layer: type[Layer], mistake: str, breaks: str, words: str, lead: str = "") -> Mutant:
+def mutant(
+    layer: type[Layer], mistake: str, breaks: str, words: str, lead: str = "", prevents: str = ""
+) -> Mutant:
     """What it breaks, in how many steps; the words of :class:`Case` and ``algorithm``, direct
-    by default, ``members``, three, ``others``, none; and the first steps."""
+    by default, ``members``, three, ``others``, none; and the first steps, one of which the original
+    may prevent."""
     given: dict[str, Any] = {"members": ""}
     for word in words.split():
         name, _, value = word.partition("=")
@@ -525,7 +553,11 @@ def mutant(layer: type[Layer], mistake: str, breaks: str, words: str, lead: str 
     )
     broken, steps = breaks.split(" in ")
     return Mutant(
-        origin, name, mistake, origin.make, case, breaks=broken, steps=int(steps), layer=layer
+        *(origin, name, mistake, origin.make, case),
+        breaks=broken,
+        steps=int(steps),
+        layer=layer,
+        prevents=prevents,
     )
 
 
@@ -634,6 +666,23 @@ MUTANTS: list[Mutant] = [
         "tick",
     ),
     mutant(
+        SpeaksBeforeItsDisk,
+        "a promise is sent before it is on disk, and forgotten in a crash",
+        "fences in 22",
+        "requests=0,1 proposals=2 proposers=0,1 crashes=1 crashing=2 slow_disks=1 stay=0,1",
+        "propose 1, hang 2, deliver PROPOSE 1>2, deliver PROMISE 2>1, close 1, "
+        "deliver LEDGER 1>2, deliver CONFIRM 2>1, request 1, tick, renew 1 with 2, tick, crash 2, "
+        "restart 2, tick, tick",
+        "deliver PROMISE 2>1",
+    ),
+    mutant(
+        IgnoresAPromiseToTheDead,
+        "members ignore a node that promised an epoch whose proposer is dead, so it is left out",
+        "served in 3",
+        "requests=3 members=3 others=1 proposals=1 proposers=1 stay_dead=1 crashing=1 ticks=0",
+        "propose 1, deliver PROPOSE 1>3, die 1",
+    ),
+    mutant(
         DoesNotWait,
         "a lost token is replaced without waiting for the leases to end",
         "one-token in 6",
@@ -722,6 +771,14 @@ MUTANTS: list[Mutant] = [
         "deliver CONFIRM 0>1",
     ),
     mutant(
+        ReportsATokenTwice,
+        "a node reports the token that it sent to two proposals, and each changes the members",
+        "one-token in 14",
+        "requests=2 members=2 others=1 proposals=2 proposers=0,1 member_changes=remove-0,add-2 "
+        "ticks=0 stay=2",
+        "request 2, deliver REQUEST 2>0, remove 0 by 1, deliver PROPOSE 1>0",
+    ),
+    mutant(
         ForgetsItsMembers,
         "the members are not on disk, so after a restart the first ones count again",
         "one-token in 30",
@@ -774,13 +831,13 @@ MUTANTS: list[Mutant] = [
     mutant(
         StaysPaused,
         "after k was reduced, nobody is granted permits even when enough were released",
-        "served in 7",
+        "served in 8",
         "requests=0,1 members=2 permits=2 resizes=1 proposals=1 proposers=0",
     ),
     mutant(
         HearsEveryEpoch,
         "messages of the algorithm inside count in any epoch",
-        "served in 14",
+        "served in 13",
         "requests=1 proposals=1 proposers=0 stale",
     ),
     mutant(
@@ -888,6 +945,12 @@ MUTANTS: list[Mutant] = [
         StrikesTheWhole,
         "a node that releases a part of its permits is struck out of the ledger",
         "ledger in 2",
+        "requests=0:2 permits=2 parts",
+    ),
+    mutant(
+        StrikesTheFirst,
+        "the first permits of a grant are struck out in place of those that were released",
+        "conservation in 3",
         "requests=0:2 permits=2 parts",
     ),
     mutant(

@@ -39,14 +39,14 @@ adopted, first   the epoch whose ledger we have seen, and that ledger, as it was
 quiet_until      after a start we neither vote, report nor propose before
 heard            for each member, when we sent the latest renewal that it answered
 hop_seen         (epoch, hop) of the latest token that we had in hand
-unaccepted       a token that we sent and that nobody has acknowledged yet
+unaccepted       a token that we sent, that nobody has acknowledged and that we have not reported
 returning        grants that are over, or a part, and not yet known to be struck out of the ledger
 holder           the last we know of where the token is, or will be
 holder_hop       the token's hop of which we know that; only news of a later one counts
 config           of the latest epoch adopted: members, permits (k), lease; *durable*
 inner            the node inside; None: we take no part in the epoch adopted
 stand_ins        at the founder: clients inside that stand for entries of the first ledger
-pending          fences whose permits the node inside has, but not with its token
+pending          parts of grants that the node inside has back, but not with its token
 withheld         what the node inside has said and must wait for a token that is good
 receipts         who sent us the token, at which hop, and is to be told that it arrived
 struck           what was struck out, and whom to tell
@@ -83,8 +83,9 @@ taken for a later one.
     token is, for anybody may forward the rest. After a promise the node inside is not called again.
 8.  Who is let in, a token, and what stands behind it to the same receiver, waits until the
     token is minted and its lease runs.
-9.  Fences of permits that come back are struck out if the *inner* node had the token before;
-    else they are pending, and go along with the next permits that it sends, or with the token.
+9.  Permits that come back are struck out if the *inner* node had the token before; else they are
+    pending, and go along with the next permits that it sends, or with the token. Each part of a
+    grant names its permits by number, so that twice is as good as once, in any order.
 10. A token on a failed link arrives late, once, or never; the sender does not take it back.
 11. A client that gave up when its entry could not be stopped any more is let in and leaves at once.
 12. A node takes part in an epoch if the ledger names its boot, or does not name it at all and its
@@ -147,12 +148,14 @@ from meshlock.algorithms.recovery.records import (
     Epoch,
     Fence,
     FirstLedger,
-    Returns,
+    Part,
+    Parts,
     Seal,
     TokenState,
     fence_number,
     new_entry,
     new_fence,
+    new_part,
     new_unaccepted,
     same,
 )
@@ -220,11 +223,7 @@ class Layer(Quorum):
         """A waiting client gives up; False if it does not wait (any more)."""
         if client not in self.waiting:
             return False
-        want = self.waiting[client][0]
-        asked = (
-            self.may_ask(client) if self.terms.algorithm.many_clients else self.serving == client
-        )
-        asked = asked and (client == self.serving or client not in self.unasked.places)
+        want, asked = self.waiting[client][0], self.has_asked(client)
         self.stops_waiting(client)
         if self.active() and asked:
             assert self.inner is not None
@@ -238,18 +237,26 @@ class Layer(Quorum):
     def change_priority(self, client: int, want: int, priority: int) -> bool:
         if client not in self.waiting:
             return False
-        _, _, age, arrival = self.waiting[client]
-        self.waiting[client] = (want, priority, age, arrival)
-        self.line.remove(client)
-        self.line.put(client, priority, arrival)
-        if client in self.unasked.places:
-            self.unasked.remove(client)
-            self.unasked.put(client, priority, arrival)
-        elif self.active() and self.terms.algorithm.many_clients and self.may_ask(client):
+        if self.active() and self.has_asked(client):
             assert self.inner is not None
-            self.inner.change_priority(client, want, priority)
+            changed = self.inner.change_priority(client, want, priority)
             self.carry_out()
+            algorithm = self.terms.algorithm
+            if not changed and algorithm.priorities and not algorithm.many_clients:
+                return False
+            # Else it was let in inside, or priorities count only here: if it has to ask anew.
+        if client in self.waiting:  # else it was let in
+            _, _, age, arrival = self.waiting[client]
+            self.waiting[client] = (want, priority, age, arrival)
+            self.line.change(client, priority)
+            self.unasked.change(client, priority)
         return True
+
+    def has_asked(self, client: int) -> bool:
+        """The node inside, for a client that waits."""
+        if not self.terms.algorithm.many_clients:
+            return self.serving == client
+        return self.may_ask(client) and client not in self.unasked.places
 
     def stops_waiting(self, client: int) -> None:
         del self.waiting[client]
@@ -295,7 +302,7 @@ class Layer(Quorum):
             inner.release_some(client, permits)
         else:
             inner.release(client)
-        self.bring_back(had, ((fence, permits),))
+        self.bring_back(had, (new_part(fence, left, permits),))
         self.carry_out()
         if left == 0:
             self.is_served(client)
@@ -305,22 +312,19 @@ class Layer(Quorum):
             self.serving = NIL
             self.serve_next()
 
-    def bring_back(self, had: bool, returned: Returns) -> None:
+    def bring_back(self, had: bool, returned: Parts) -> None:
         """Rule 9: permits have come to the node inside, which had the token before, or not."""
         if had and self.token is not None:
-            for fence, permits in returned:
-                self.strike(fence, permits)
+            for part in returned:
+                self.strike(part)
         else:
-            self.await_token(returned)
+            self.pending.update(returned)
 
-    def await_token(self, returned: Returns) -> None:
-        for fence, permits in returned:
-            self.pending[fence] = self.pending.get(fence, 0) + permits
-
-    def strike(self, fence: Fence, permits: int) -> None:
+    def strike(self, part: Part) -> None:
         token = self.token
         assert token is not None
-        owner, left = token.strike(fence, permits)
+        fence = part.fence
+        owner, left = token.strike(part)
         self.is_struck(fence, left)
         self.lent.pop(fence, None)
         if owner not in (NIL, self.me):
@@ -334,9 +338,9 @@ class Layer(Quorum):
     def absorb(self) -> None:
         """The token is here, and with it all permits that came ahead of it."""
         if len(self.pending) > 0:
-            pending, self.pending = self.pending, {}
-            for fence, permits in sorted(pending.items()):
-                self.strike(fence, permits)
+            pending, self.pending = self.pending, set()
+            for part in sorted(pending):
+                self.strike(part)
 
     def carry_out(self) -> None:
         """Do what the node inside asked for, in order, as far as the token's state allows."""
@@ -487,14 +491,15 @@ class Layer(Quorum):
         if self.arrived is None:
             return False
         entry, _ = self.arrived
-        return self.pending.get(entry.fence, 0) == entry.permits == self.wants(client)
+        whole = new_part(entry.fence, 0, entry.permits)
+        return whole in self.pending and entry.permits == self.wants(client)
 
     def let_in_lent(self, client: int) -> list[tuple[int, Fence, int]]:
         """As if the token were here."""
         assert self.arrived is not None
         entry, until = self.arrived
         fence, want = entry.fence, entry.permits
-        del self.pending[fence]
+        self.pending.remove(new_part(fence, 0, want))
         if self.leaving.pop(client, 0) > 0:
             self.returning[fence] = 0
             return [(client, fence, want)]
@@ -551,22 +556,21 @@ class Layer(Quorum):
             return boots.get(node, ANY_BOOT) if boots.get(self.me) == self.boot else ANY_BOOT
         return hello[1] if hello is not None else ANY_BOOT
 
-    def take_pending(self, permits: int) -> Returns:
-        """Rule 9: pending fences of so many permits; which of them does not matter."""
+    def take_pending(self, permits: int) -> Parts:
+        """Rule 9: pending parts of so many permits; which of them does not matter."""
         if permits == 0:
             return ()
         pending = self.pending
-        if sum(pending.values()) == permits:
-            self.pending = {}
-            return tuple(sorted(pending.items()))
-        taken: dict[int, Returns] = {0: ()}  # for each sum, some that make it
-        for fence, amount in sorted(pending.items()):
+        if sum([part.permits for part in pending]) == permits:
+            self.pending = set()
+            return tuple(sorted(pending))
+        taken: dict[int, Parts] = {0: ()}  # for each sum, some that make it
+        for part in sorted(pending):
             for total, chosen in list(taken.items()):
-                if total + amount not in taken:
-                    taken[total + amount] = (*chosen, (fence, amount))
+                if total + part.permits not in taken:
+                    taken[total + part.permits] = (*chosen, part)
         found = taken.get(permits, ())
-        for fence, _ in found:
-            del pending[fence]
+        pending.difference_update(found)
         return found
 
     # -- messages inside -----------------------------------------------------------------------
@@ -598,7 +602,7 @@ class Layer(Quorum):
         if lent is not None:
             if not self.is_lent_to_us(seal, lent):
                 return
-            self.pending[lent.fence] = lent.permits
+            self.pending.add(new_part(lent.fence, 0, lent.permits))
             self.borrowed[lent.fence] = (message.sender, self.now, False)
             self.arrived = (lent, self.arrives_until(seal))
         if self.closed:
@@ -700,7 +704,7 @@ class Layer(Quorum):
         self.leaving = {}
         self.stand_ins = {}
         self.lapsing = set()
-        self.pending = {}
+        self.pending = set()
         self.withheld = []
         self.receipts = {}
         self.struck = {}
@@ -727,7 +731,7 @@ class Layer(Quorum):
         """Who waits takes its age along, in grants of all nodes if the old token was found."""
         for client in self.unasked.clients():
             self.keep_age(client)
-        self.unasked = ClientQueue()
+        self.unasked = ClientQueue(self.terms.units)
         self.outgoing = self.inner
         self.outgoing_grants = 0
         if self.first is not None and first.before == self.adopted:
@@ -873,7 +877,7 @@ class Layer(Quorum):
             del self.stand_ins[fence]
             self.lapsing.discard(fence)
         if self.paused():
-            self.bring_back(True, ((fence, permits - left),))
+            self.bring_back(True, (new_part(fence, left, permits - left),))
         else:
             self.leave_inside(client, fence, permits - left, left)
 
@@ -1027,7 +1031,7 @@ class Layer(Quorum):
             for message in lost:  # rule 8: it never left
                 if isinstance(message, Message) and message.tokens() + message.permits() > 0:
                     if message.seal is not None:
-                        self.await_token(message.seal.returned)
+                        self.pending.update(message.seal.returned)
                         message.seal = None
                     self.inner.undelivered(message)
             self.inner.link_down(peer)
@@ -1115,21 +1119,18 @@ class Layer(Quorum):
         self.collect()
         # members hear the holder renew; but that they restarted, others learn by the question
         missed = self.adopted < self.promised or self.inner is None
-        reached = [one for one in self.members if one != self.me and one not in self.unreachable]
-        if len(self.members) == 0:
-            for peer in sorted(self.near):
-                self.ask_ledger(peer)
-        elif missed and (not self.member or self.adopted == NO_EPOCH < self.promised):
-            for member in reached:
-                self.ask_ledger(member)
-        elif not self.member and len(self.waiting) > 0 and len(reached) > 0:
-            self.ask_ledger(reached[self.me % len(reached)])
+        asked = self.informants()
+        if missed and (not self.member or self.adopted == NO_EPOCH < self.promised):
+            for node in asked:
+                self.ask_ledger(node)
+        elif not self.member and len(self.waiting) > 0 and len(asked) > 0:
+            self.ask_ledger(asked[self.me % len(asked)])
 
     def ask_where(self) -> None:
         """What we asked for may be lost, and who is no member hears of the holder by asking."""
-        reached = [one for one in self.members if one not in self.unreachable]
-        if self.open and not self.member and len(self.waiting) > 0 and len(reached) > 0:
-            self.ask_ledger(reached[self.me % len(reached)], True)
+        asked = self.informants()
+        if self.open and not self.member and len(self.waiting) > 0 and len(asked) > 0:
+            self.ask_ledger(asked[self.me % len(asked)], True)
 
     # -- time ----------------------------------------------------------------------------------
 

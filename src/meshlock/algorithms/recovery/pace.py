@@ -15,6 +15,8 @@ gone, or entries that were to lapse long ago, or disagrees with the node inside,
 enough came back (rule 15). Or members or permits are to change. Or a token that we sent was not
 accepted for half a lease. Or the holder, or who proposed the epoch we promised, is gone. Or nothing
 was heard of holder or proposer for a lease, or for half of one since it is known that it restarted.
+Or a node that is no member promised an epoch that members know nothing of, so that it hears of
+theirs no more: it tells them, and they propose a higher one.
 Or permits that we returned were not struck out for a lease (rule 14). Or we take no part in the
 epoch (rule 12). Or, where the nodes inside are fixed, a participant is gone. Waiting for one's turn
 is none. *Gone* means unreachable for a GRACE: a link which comes back at once costs nothing.
@@ -215,7 +217,7 @@ class Pace:
             fence: self.returning_since.get(fence, now) for fence in node.returning
         }
         paused = (now - self.woken_at) * 3 > 2 * self.lease
-        if paused or not self.quorum_reached():
+        if paused or not (self.quorum_reached() or self.is_stranded(now)):
             self.listens_until = now + self.lease // 2
         self.woken_at = now
 
@@ -347,6 +349,12 @@ class Pace:
     def reached(self) -> list[int]:
         return [member for member in self.node.members if member not in self.node.unreachable]
 
+    def is_stranded(self, now: int) -> bool:
+        """Does nobody make the epoch that we promised? Then we hear of no lower one, and only a
+        higher one can have us."""
+        node = self.node
+        return node.promised > node.adopted and now - node.heard_at >= self.lease
+
     def own_reason(self, now: int) -> str:
         """What only we know."""
         node, token = self.node, self.node.token
@@ -435,9 +443,12 @@ class Pace:
             return SUGGESTED
         holder = self.holder()
         if holder != NIL and self.is_gone(holder, now):
-            return f"{self.called(holder)}, which had the token, is unreachable"
+            what = "had the token" if node.promised == node.adopted else "proposed an epoch"
+            return f"{self.called(holder)}, which {what}, is unreachable"
         if node.member and now - node.heard_at >= self.lease:
             return "the token was not seen for a lease"
+        if self.is_stranded(now):
+            return "the epoch that this node promised was not made"
         return self.participant_reason(now)
 
     def holder(self) -> int:
@@ -489,8 +500,10 @@ class Pace:
             left = node.quiet_until - now
             return f"restarted, in its quiet period for {self.seconds(left)} more"
         reason = self.reason or self.shared_reason(now) or self.own_reason(now)
-        if reason != "":
+        if reason != "" and node.member:
             return f"{reason}; a new epoch will be proposed"
+        if reason != "":
+            return f"{reason}; this node asks the members for a new epoch"
         if node.promised > node.adopted:
             return f"{self.called(self.holder())} has proposed a new epoch, waiting for it"
         return ""

@@ -5,7 +5,7 @@ Nothing here knows the algorithm inside; :mod:`.layer` does.
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import NIL, Conflict, Keep
+from meshlock.algorithms.interface import NIL, Conflict, Keep, Message
 from meshlock.algorithms.recovery.inside import tree
 from meshlock.algorithms.recovery.messages import (
     Confirm,
@@ -284,14 +284,21 @@ class Quorum(Conclusions):
         lost = suggest.lost or (self.token is None and suggest.hop >= self.holder_hop)
         if suggest.epoch < self.adopted:
             self.inform(suggest.sender)
-        elif suggest.epoch == self.promised and lost:
+        elif suggest.epoch > self.promised or (suggest.epoch == self.promised and lost):
+            self.highest = max(self.highest, suggest.epoch)
             self.suggested_until = self.now + self.terms.lease // 2
 
     def suggest(self, lost: bool) -> None:
-        """No member ourselves: ask the members for a new epoch."""
-        for member in self.members:
-            if member not in self.unreachable:
-                self.send(Suggest(member, self.promised, self.holder_hop, lost))
+        """No member ourselves: ask the members for a new epoch, above any that we promised, or that
+        others told us they did: it may be one that nobody makes any more."""
+        hop = self.holder_hop if self.adopted == self.promised else GRANTS
+        for node in self.informants():
+            self.send(Suggest(node, max(self.promised, self.highest), hop, lost))
+
+    def informants(self) -> list[int]:
+        """The members that can be reached; who reaches none that it knows asks its neighbours."""
+        reached = [one for one in self.members if one != self.me and one not in self.unreachable]
+        return reached if len(reached) > 0 or self.member else sorted(self.near)
 
     def offer(self, members: list[int]) -> None:
         """No member ourselves, but willing to be."""
@@ -324,7 +331,8 @@ class Quorum(Conclusions):
             if grant.epoch == self.adopted and grant.until > self.now
         ]
         token = self.token.state() if self.token is not None else None
-        self.token = None
+        sent = self.unaccepted
+        self.surrender()
         top = max(self.answered, self.adopted)
         return Report(
             self.boot,
@@ -333,10 +341,17 @@ class Quorum(Conclusions):
             tuple(valid),
             self.hop_seen,
             token,
-            self.unaccepted,
+            sent,
             self.config,
             self.forgot,
         )
+
+    def surrender(self) -> None:
+        """A token is reported to one proposer only, the one here and the one that we sent: else
+        two ledgers could count it. If no ledger does, one lease is waited out."""
+        self.token = None
+        self.unaccepted = None
+        self.unaccepted_message = None
 
     def rise(self, epoch: Epoch) -> None:
         if epoch > self.promised:
@@ -354,12 +369,26 @@ class Quorum(Conclusions):
             config = config._replace(epoch=NO_EPOCH, members=())
         self.out.append(Keep(self.promised, config))
 
+    def rests_on_disk(self, message: Message, on_disk: Epoch) -> bool:
+        """Must it wait while the disk has not taken our latest promise, but that one?
+
+        A proposal rests on no promise. A ledger rests on the promise of its epoch; that we go by it
+        too must be on disk before the new token does anything. All else must wait.
+        """
+        if isinstance(message, Ledger):
+            return message.first.epoch > on_disk
+        return not isinstance(message, Propose)
+
     def give_up(self, proposal: Proposal) -> None:
-        """A token that only our own open proposal had seen can be surrendered once more."""
+        """A token that only our own open proposal had seen can be surrendered once more, be it the
+        one that was here or the one that we sent."""
         self.proposal = None
-        state = proposal.reports[self.me].token
-        if state is not None and not proposal.closed:
-            self.token = HeldToken(state, NEVER)
+        mine = proposal.reports[self.me]
+        if proposal.closed:
+            return
+        self.unaccepted = mine.unaccepted
+        if mine.token is not None:
+            self.token = HeldToken(mine.token, NEVER)
 
     def receive_promise(self, promise: Promise) -> None:
         proposal = self.proposal

@@ -87,7 +87,8 @@ def renamed(config: Config, names: tuple[str, ...], first: tuple[str, ...]) -> C
 
 class Entry(NamedTuple):
     """Of a ledger: permits that are out. ``lapsing``: nobody renews them any more. ``slots``:
-    which ones, where that matters; as many as permits, or none. ``label``: the client's own."""
+    which ones, where that matters; as many as permits, or none. ``label``: the client's own.
+    ``numbers``: which of the permits that were granted are out, if not the first so many."""
 
     node: int
     fence: Fence
@@ -95,16 +96,37 @@ class Entry(NamedTuple):
     lapsing: bool
     slots: tuple[int, ...]
     label: str
+    numbers: tuple[int, ...] = ()
 
 
 def new_entry(node: int, fence: Fence, permits: int, slots: tuple[int, ...], label: str) -> Entry:
     """Of a grant that is made now."""
-    entry: Entry = new(Entry, (node, fence, permits, False, slots, label))
+    entry: Entry = new(Entry, (node, fence, permits, False, slots, label, ()))
     return entry
 
 
+class Part(NamedTuple):
+    """Permits of a grant that were released together. The permits of a grant are numbered from 0,
+    and the last ones are released first: these are the ``permits`` that follow the first ``left``.
+    So a part that comes twice, or before an earlier one, names what it returns."""
+
+    fence: Fence
+    left: int
+    permits: int
+
+    def has(self, number: int) -> bool:
+        return self.left <= number < self.left + self.permits
+
+
+def new_part(fence: Fence, left: int, permits: int) -> Part:
+    part: Part = new(Part, (fence, left, permits))
+    return part
+
+
+Parts = tuple[Part, ...]
+
 Returns = tuple[tuple[Fence, int], ...]
-"""Grants, and how many permits of each."""
+"""Grants, and how many permits of each are left."""
 
 
 class Participant(NamedTuple):
@@ -178,7 +200,7 @@ class Seal:
 
     It is for that epoch and that life of the receiver only. A token's ``state`` goes with it, and
     what is ``left`` of its lease at sending; whoever carries it fills in ``travelled``, an upper
-    bound of the time under way. ``returned``: grants whose permits it brings back. ``lent``: the
+    bound of the time under way. ``returned``: parts of grants that it brings back. ``lent``: the
     entry of a grant that it makes to the receiver, under the same lease.
     """
 
@@ -188,7 +210,7 @@ class Seal:
         boot: int,
         state: TokenState | None = None,
         left: int = 0,
-        returned: Returns = (),
+        returned: Parts = (),
         lent: Entry | None = None,
         travelled: int = 0,
     ) -> None:

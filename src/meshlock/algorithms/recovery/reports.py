@@ -62,21 +62,28 @@ class Conclusions(State):
         return after._replace(members=changed_members(after.members, change))
 
     def may_change(self, proposal: Proposal, change: Change) -> bool:
-        """Is it certain that a quorum of the latest members knows that they are the members, and
-        that nobody else changes them at the same time?
+        """May this ledger have other members than the latest epoch?
 
-        The members belong to an epoch: whoever adopts it knows them, and remembers on disk. A
-        proposer goes by the members of the latest epoch that any report knows, with its change
-        made: a majority of those must promise and confirm. Why that is enough: configurations that
-        differ by one member are adjacent, their majorities intersect, so an epoch of either
-        sees or stops one of the other, as if there were no change. It remains that
-        configurations two changes apart are never both in use. A change is made only if the
-        token of the latest epoch is among the reports. That epoch was confirmed, or its token had
-        not been made, so a majority of the members before it knows it: whoever goes by still
-        older members asks a majority of them, and meets somebody who knows better. And the token
-        is surrendered to one ledger only, so there is one change from that epoch. A change
-        that was written but not confirmed stands behind every epoch confirmed after it, since what
-        counts is the epoch adopted last and not the last change.
+        The members belong to an epoch: each node that adopts it writes them to disk. A proposer
+        takes the members of the latest epoch that any report names, and makes its change. A
+        majority of the result must promise and confirm. A change needs the token of the latest
+        epoch among the reports. Why that is enough:
+
+        1.  Majorities before and after one change intersect. If both epochs are confirmed, a node
+            in both majorities confirmed the earlier one before it promised the later one. So the
+            later one knows the earlier one, as if there were no change.
+        2.  Majorities of two changes of the same members may miss each other, if the number of
+            members is even. So only one of these changes may be made. The token of an epoch is
+            reported to one proposal only, whether it is held or under way
+            (:meth:`~.quorum.Quorum.surrender`). So it is among the reports of one ledger at most.
+        3.  A token exists only if its epoch was confirmed. So a majority of the members before it
+            knows that epoch. A proposer that goes by still older members meets one of them.
+        4.  A change that was written and not confirmed does no harm: what counts is the epoch
+            adopted last, not the last change.
+
+        tests/algorithms/test_member_changes.py enumerates 1 and 2 for up to five members. It also
+        explores all orders in which up to three epochs are promised, closed and confirmed, and
+        shows what happens if a token is reported twice, or members change without it.
 
         The permits belong to an epoch as the members do, and change with the same right.
         """
@@ -139,7 +146,7 @@ class Conclusions(State):
         fences = [entry.fence for entry in kept]
         return tuple(
             [
-                entry._replace(lapsing=True)
+                entry._replace(lapsing=True, numbers=())
                 for entry in usable.ledger
                 if entry.fence not in fences and not self.is_free(entry, reports.get(entry.node))
             ]

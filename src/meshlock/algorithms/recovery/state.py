@@ -28,6 +28,7 @@ from meshlock.algorithms.recovery.records import (
     Epoch,
     Fence,
     FirstLedger,
+    Part,
     Report,
     Returns,
     Seal,
@@ -36,6 +37,7 @@ from meshlock.algorithms.recovery.records import (
     new_state,
     same,
 )
+from meshlock.algorithms.steps import units
 from meshlock.algorithms.subclassing import mypyc_attr
 
 Waiting = tuple[int, int, int, int]
@@ -85,6 +87,7 @@ class Terms:
         self.wait = wait
         self.algorithm = algorithm
         self.options = options
+        self.units = units(options)  # of priority, in a step
         self.near = near
         self.slots = slots
         self.rules = rules
@@ -121,18 +124,17 @@ class HeldToken:
     def state(self) -> TokenState:
         return new_state(self.epoch, self.hop, self.free, self.ledger, self.grants)
 
-    def strike(self, fence: Fence, permits: int) -> tuple[int, int]:
-        """So many permits of a grant, the last of its slots; by fence, so that what is gone is
-        not struck out twice. Whose grant it was, NIL if it is not here, and how many are out."""
+    def strike(self, part: Part) -> tuple[int, int]:
+        """Rule 9: what is not out any more is not struck out twice. Whose grant it was, NIL if it
+        is not here, and how many of its permits are out."""
         ledger = self.ledger
         for place, entry in enumerate(ledger):
-            if entry.fence == fence:
-                left = max(0, entry.permits - permits)
+            if entry.fence == part.fence:
+                rest = without(entry, part)
+                left = rest.permits if rest is not None else 0
                 self.free += entry.permits - left
-                rest: tuple[Entry, ...] = ()
-                if left > 0:
-                    rest = (entry._replace(permits=left, slots=entry.slots[:left]),)
-                self.ledger = ledger[:place] + rest + ledger[place + 1 :]
+                kept = (rest,) if rest is not None else ()
+                self.ledger = ledger[:place] + kept + ledger[place + 1 :]
                 return entry.node, left
         return NIL, 0
 
@@ -158,6 +160,19 @@ class HeldToken:
         out = {slot for entry in self.ledger for slot in entry.slots}
         there = config.slots if len(config.slots) > 0 else range(config.permits)
         return tuple([slot for slot in there if slot not in out][:want])
+
+
+def without(entry: Entry, part: Part) -> Entry | None:
+    """What is out of a grant when this part has come back; None: nothing."""
+    out = entry.numbers if len(entry.numbers) > 0 else tuple(range(entry.permits))
+    kept = [place for place, number in enumerate(out) if not part.has(number)]
+    if len(kept) == 0:
+        return None
+    numbers = tuple([out[place] for place in kept])
+    slots = tuple([entry.slots[place] for place in kept]) if len(entry.slots) > 0 else ()
+    if numbers[-1] < len(kept):
+        numbers = ()  # the first so many
+    return entry._replace(permits=len(kept), slots=slots, numbers=numbers)
 
 
 class Proposal:
@@ -268,11 +283,12 @@ class State(Leased):
         self.heard: dict[int, int] = {}
         self.grants: dict[Fence, Grant] = {}
         self.waiting: dict[int, Waiting] = {}
-        self.line = ClientQueue()  # of the same: whom an algorithm serves that takes one at a time
+        # of the same: whom an algorithm serves that takes one at a time
+        self.line = ClientQueue(self.terms.units)
         self.arrivals = 0  # of clients here
         # A crowd that has not asked the node inside yet, and the one before, which knows their
         # ages. Not frozen: nobody is left over where fewer wait than ask at once.
-        self.unasked = ClientQueue()
+        self.unasked = ClientQueue(self.terms.units)
         self.outgoing: Node | None = None
         self.outgoing_grants = 0
         self.token: HeldToken | None = None
@@ -298,7 +314,7 @@ class State(Leased):
         self.leaving: dict[int, int] = {}  # clients that gave up but will be let in: their wants
         self.stand_ins: dict[Fence, tuple[int, int]] = {}  # client and permits
         self.lapsing: set[Fence] = set()  # of those: what ends when its lease must be over
-        self.pending: dict[Fence, int] = {}
+        self.pending: set[Part] = set()
         self.withheld: list[Effect] = []
         self.receipts: dict[int, int] = {}
         self.struck: dict[int, Returns] = {}  # whose, and what is left of it
@@ -348,7 +364,7 @@ class State(Leased):
 
     def freeze(self) -> Frozen:
         now, lease = self.now, self.terms.lease
-        token, waiting, unaccepted = self.token, self.waiting, self.unaccepted_message
+        token, waiting, message = self.token, self.waiting, self.unaccepted_message
         return (
             self.boot,
             (self.floor, self.remembered, self.forgot),
@@ -380,8 +396,10 @@ class State(Leased):
             () if token is None else (token.state(), max(0, token.until - now)),
             self.hop_seen,
             ()
-            if self.unaccepted is None or unaccepted is None
-            else (self.unaccepted, unaccepted.freeze(), max(0, self.unaccepted_until - now)),
+            if self.unaccepted is None
+            else (self.unaccepted, (), 0)
+            if message is None  # it is not sent again
+            else (self.unaccepted, message.freeze(), max(0, self.unaccepted_until - now)),
             (self.holder, self.holder_hop),
             tuple(sorted(self.returning.items())),
             tuple(sorted(self.former.items())),
@@ -392,7 +410,7 @@ class State(Leased):
             tuple(sorted(self.leaving.items())),
             tuple(sorted(self.stand_ins.items())),
             tuple(sorted(self.lapsing)),
-            tuple(sorted(self.pending.items())),
+            tuple(sorted(self.pending)),
             tuple([frozen_effect(effect) for effect in self.withheld]),
             tuple(sorted(self.receipts.items())),
             tuple(sorted(self.struck.items())),
@@ -428,9 +446,9 @@ class State(Leased):
         }
         self.waiting = dict(cast(tuple[tuple[int, Waiting], ...], state[11]))
         self.arrivals = 0
-        self.unasked = ClientQueue()
+        self.unasked = ClientQueue(self.terms.units)
         self.outgoing = None
-        self.line = ClientQueue()
+        self.line = ClientQueue(self.terms.units)
         for client, (_, priority, _, arrival) in self.waiting.items():
             self.line.put(client, priority, arrival)
         held = cast(tuple[TokenState, int] | tuple[()], state[12])
@@ -442,7 +460,8 @@ class State(Leased):
         sent = cast(tuple[Unaccepted, Frozen, int] | tuple[()], state[14])
         if sent:
             self.unaccepted, frozen, self.unaccepted_until = sent
-            self.unaccepted_message = self.inside.message(self.unaccepted.receiver, frozen)
+            if frozen:
+                self.unaccepted_message = self.inside.message(self.unaccepted.receiver, frozen)
         self.holder, self.holder_hop = cast(tuple[int, int], state[15])
         self.returning = dict(cast(tuple[tuple[Fence, int], ...], state[16]))
         self.former = dict(cast(tuple[tuple[Fence, int], ...], state[17]))
@@ -463,7 +482,7 @@ class State(Leased):
         self.leaving = dict(cast(tuple[tuple[int, int], ...], state[22]))
         self.stand_ins = dict(cast(tuple[tuple[Fence, tuple[int, int]], ...], state[23]))
         self.lapsing = set(cast(tuple[Fence, ...], state[24]))
-        self.pending = dict(cast(tuple[tuple[Fence, int], ...], state[25]))
+        self.pending = set(cast(tuple[Part, ...], state[25]))
         self.withheld = [
             self.thawed_effect(written) for written in cast(tuple[Frozen, ...], state[26])
         ]
@@ -523,7 +542,7 @@ def thawed_seal(written: tuple[object, ...]) -> Seal:
         cast(int, written[1]),
         cast(TokenState | None, written[2]),
         cast(int, written[3]),
-        cast(tuple[tuple[Fence, int], ...], written[4]),
+        cast(tuple[Part, ...], written[4]),
         cast(Entry | None, written[5]),
         cast(int, written[6]),
     )
