@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from meshlock.algorithms.interface import Effect, Enter, Message
+from meshlock.algorithms.mutants.mutant import Make
 from meshlock.algorithms.registry import find, settle
 from meshlock.topology.specification import network
 
 
 class Scene:
     def __init__(
-        self, algorithm: str, size: int, topology: str, permits: int = 1, **options: str
+        self,
+        algorithm: str,
+        size: int,
+        topology: str,
+        permits: int = 1,
+        make: Make | None = None,
+        **options: str,
     ) -> None:
+        """``make``: nodes of that algorithm in which a rule is undone."""
         entry = find(algorithm)
         self.out: list[Effect] = []
         near = network(topology, size, 1)
-        self.nodes = entry.make(near, permits, settle(entry, options), self.out)
+        self.nodes = (make or entry.make)(near, permits, settle(entry, options), self.out)
         self.homes: dict[int, int] = {}  # client: its node
         self.inside: list[int] = []
 
@@ -27,6 +35,20 @@ class Scene:
         self.inside.remove(client)
         self.nodes[self.homes[client]].release(client)
         self.deliver()
+
+    def release_some(self, client: int, permits: int) -> None:
+        self.nodes[self.homes[client]].release_some(client, permits)
+        self.deliver()
+
+    def withdraw(self, client: int) -> bool:
+        stopped = self.nodes[self.homes[client]].withdraw(client)
+        self.deliver()
+        return stopped
+
+    def change(self, client: int, want: int, priority: int) -> bool:
+        changed = self.nodes[self.homes[client]].change_priority(client, want, priority)
+        self.deliver()
+        return changed
 
     def deliver(self) -> None:
         while self.out:

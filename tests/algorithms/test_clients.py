@@ -39,3 +39,18 @@ def test_who_gives_up_is_gone_and_the_others_keep_their_order():
     assert queue.remove(3)
     assert not queue.remove(3)
     assert drained(queue) == [1, 2, 0, 4]
+
+
+def test_one_that_changes_keeps_its_place_among_those_that_are_as_urgent():
+    queue = queue_of(1, 5, 5, 1)
+    assert queue.change(0, 5)
+    assert not queue.change(9, 5)
+    assert drained(queue) == [0, 1, 2, 3]
+
+
+def test_changes_leave_nothing_behind():
+    queue = queue_of(*range(10))
+    for number in range(10_000):
+        queue.change(number % 10, number % 7)
+    assert len(queue.heap) < 100
+    assert sorted(drained(queue)) == list(range(10))

@@ -70,8 +70,8 @@ def test_a_withdrawal_that_overtakes_its_request_is_remembered() -> None:
     out: list[Effect] = []
     holder = DirectNode(0, out, 2, 0)
     holder.request(1, 1, 1)
-    holder.receive(Request(0, 1, 3, 0, 0, 0, 0, False))  # node 1 wants nothing any more ...
-    holder.receive(Request(0, 1, 1, 2, 9, 9, 0, False))  # ... than these two permits
+    holder.receive(Request(0, 1, 3, 3, 0, 0, 0, 0, False))  # node 1 wants nothing any more ...
+    holder.receive(Request(0, 1, 1, 1, 2, 9, 9, 0, False))  # ... than these two permits
     holder.request(2, 1, 1)
     assert [effect.client for effect in out if isinstance(effect, Enter)] == [1, 2]
 
@@ -98,13 +98,13 @@ def said(out: list[Effect]) -> list[tuple[object, ...]]:
 def test_all_permits_move_with_the_token_and_some_are_sent() -> None:
     out: list[Effect] = []
     holder = DirectNode(0, out, 3, 10)
-    holder.receive(Request(0, 1, 1, 1, 5, 50, 0, True))
+    holder.receive(Request(0, 1, 1, 1, 1, 5, 50, 0, True))
     assert [effect.freeze()[:3] for effect in out if isinstance(effect, Token)] == [("TOKEN", 1, 3)]
     out.clear()
     holder = DirectNode(0, out, 3, 10)
     holder.request(1, 1, 5)
-    holder.receive(Request(0, 1, 1, 1, 5, 50, 0, True))
-    holder.receive(Request(0, 2, 1, 2, 5, 50, 0, True))
+    holder.receive(Request(0, 1, 1, 1, 1, 5, 50, 0, True))
+    holder.receive(Request(0, 2, 1, 1, 2, 5, 50, 0, True))
     grants = [effect for effect in out if isinstance(effect, Grant)]
     assert [(one.receiver, *one.freeze()) for one in grants] == [(1, "GRANT", 1, 1, 2, 0)]
     holder.receive(Release(0, 1))
@@ -130,7 +130,7 @@ def test_a_grant_is_for_whom_it_was_made() -> None:
     node.receive(Grant(1, asked[2], 1, 5, 0))
     entered, asked = said(out)
     assert entered == (4,)
-    assert asked[2:5] == (third + 6, 2, 1)
+    assert (asked[2], *asked[4:6]) == (third + 6, 2, 1)
     node.receive(Grant(1, second, 1, 6, 0))
     assert said(out) == [(2,)]
 
@@ -159,11 +159,11 @@ def test_a_crowd_of_one_node_has_no_more_entries_than_lines() -> None:
     for client in list(node.placed):
         assert node.withdraw(client)
         [asked] = said(out)
-        assert asked[4] >= 5
+        assert asked[5] >= 5
     for client in list(node.own.own):
         node.withdraw(client)
     assert node.placed == [-1] * LINES and not node.asked_for
-    assert [asked[3] for asked in said(out)][-LINES:] == [0] * LINES
+    assert [asked[4] for asked in said(out)][-LINES:] == [0] * LINES
 
 
 def test_a_grant_that_nobody_wants_any_more_goes_back() -> None:
@@ -271,3 +271,88 @@ def test_nothing_is_resumed_where_requests_do_not_age() -> None:
     node = DirectNode(1, [], 1, 0)
     node.resume(1, 1, 2, 7)
     assert (node.waited(1), node.own.first().rank) == (0, 2)
+
+
+# -- nodes that come and go -----------------------------------------------------------------
+
+
+def busy_holder(out: list[Effect]) -> DirectNode:
+    """Its client holds the only permit."""
+    holder = DirectNode(0, out, 1, 10)
+    holder.request(1, 1, 5)
+    return holder
+
+
+def asking(out: list[Effect], node: DirectNode, client: int) -> Request:
+    node.request(client, 1, 5)
+    request = out.pop()
+    assert isinstance(request, Request)
+    return request
+
+
+def test_a_late_request_of_a_former_life_does_not_take_the_place_of_a_new_one() -> None:
+    """The holder forgot the numbers of a node that was gone, the new life began with the same
+    ones, and a late request of the former one was taken for the latest."""
+    out: list[Effect] = []
+    holder, former = busy_holder(out), DirectNode(1, out, 1, 10, 0, 0)
+    first = asking(out, former, 7)
+    former.withdraw(7)
+    out.clear()
+    late = asking(out, former, 8)
+    holder.receive(first)
+    assert holder.forget(1)
+    present = DirectNode(1, out, 1, 10, 0, 0, holder.number_of(1))
+    holder.receive(asking(out, present, 9))
+    holder.receive(late)
+    assert [asked[1] for asked in holder.queue if asked[0] == 1] == present.numbers
+    holder.release(1)
+    present.receive(out[-1])  # type: ignore[arg-type]
+    assert [effect.client for effect in out if isinstance(effect, Enter)] == [9]
+
+
+def test_what_a_node_that_was_struck_out_asks_for_again_counts() -> None:
+    out: list[Effect] = []
+    holder, gone = busy_holder(out), DirectNode(1, out, 1, 10)
+    asked = asking(out, gone, 7)
+    holder.receive(asked)
+    assert holder.forget(1) and not holder.forget(1)
+    assert all(want == 0 for _, _, want, *_ in holder.queue)
+    gone.ask_again()
+    again = out.pop()
+    assert isinstance(again, Request) and again.freeze() == asked.freeze()
+    holder.receive(again)
+    assert holder.queue[0][:3] == (1, asked.number, 1)
+
+
+# -- changed priorities ---------------------------------------------------------------------
+
+
+def test_a_grant_that_crosses_a_change_is_for_the_same_request() -> None:
+    out: list[Effect] = []
+    holder, node = DirectNode(0, out, 2, 10), DirectNode(1, out, 2, 10)
+    holder.request(1, 1, 5)
+    holder.receive(asking(out, node, 7))
+    grant = out.pop()
+    assert isinstance(grant, Grant)
+    assert node.change_priority(7, 1, 9)
+    change = out.pop()
+    assert isinstance(change, Request)
+    node.receive(grant)
+    assert [effect.client for effect in out if isinstance(effect, Enter)] == [1, 7]
+    holder.receive(change)
+    assert all(want == 0 for _, _, want, *_ in holder.queue)
+    assert not node.change_priority(7, 1, 1)
+
+
+def test_a_change_that_overtakes_its_request_counts() -> None:
+    out: list[Effect] = []
+    holder, node = busy_holder(out), DirectNode(1, out, 1, 10)
+    first = asking(out, node, 7)
+    node.change_priority(7, 1, 9)
+    change = out.pop()
+    assert isinstance(change, Request)
+    for message in (change, first):
+        holder.receive(message)
+    assert [(number, priority) for _, number, _, priority, *_ in holder.queue if priority] == [
+        (change.number, 9)
+    ]

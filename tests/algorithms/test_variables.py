@@ -12,7 +12,7 @@ from meshlock.topology.graphs import Complete
 
 JIANG = (
     "holder t height next queue clients views unheard owed forming told stranded raises calls "
-    "answers grants seen aged passed blocked"
+    "answers grants aged passed blocked"
 )
 
 VARIABLES = {

@@ -19,7 +19,8 @@ Place = tuple[int, int, int]
 class ClientQueue:
     """Who gives up stays in the heap until it is at its top, or until half of it has given up."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit: int = 1) -> None:
+        self.unit = unit  # a step of priority has so many
         self.heap: list[Place] = []
         self.places: dict[int, Place] = {}  # of those that queue still
         self.arrivals = 0
@@ -32,9 +33,19 @@ class ClientQueue:
         self.put(client, priority, self.arrivals)
 
     def put(self, client: int, priority: int, arrival: int) -> None:
-        place = (arrival - PATIENCE * priority, arrival, client)
+        place = (arrival * self.unit - PATIENCE * priority, arrival, client)
         self.places[client] = place
         heappush(self.heap, place)
+
+    def change(self, client: int, priority: int) -> bool:
+        """A client becomes more or less urgent, and keeps its place among those that are as urgent;
+        False if it was not in the queue."""
+        place = self.places.get(client)
+        if place is None:
+            return False
+        self.put(client, priority, place[1])
+        self.tidy()
+        return True
 
     def first(self) -> int:
         """The next client."""
@@ -52,13 +63,16 @@ class ClientQueue:
         """A client has given up; False if it was not in the queue."""
         if self.places.pop(client, None) is None:
             return False
+        self.tidy()
+        return True
+
+    def tidy(self) -> None:
         if len(self.heap) > 2 * len(self.places) + PATIENCE:
             self.heap = list(self.places.values())
             heapify(self.heap)
-        return True
 
     def copy(self) -> ClientQueue:
-        other = ClientQueue()
+        other = ClientQueue(self.unit)
         other.heap, other.places = self.heap[:], self.places.copy()
         other.arrivals = self.arrivals
         return other

@@ -45,7 +45,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
-from meshlock.algorithms.queues import FRESH, SETTLED, Entry, Ranked
+from meshlock.algorithms.queues import FRESH, SETTLED, Entry, Met, Ranked
+from meshlock.algorithms.steps import units
 from meshlock.algorithms.subclassing import mypyc_attr
 
 LINES = 8
@@ -55,22 +56,25 @@ LATER = 24
 """Bits by which a hop is shifted: of so many requests that a former life made, and of which the
 holder knows none, those of the next are above all."""
 
-Asked = tuple[int, int, int, int, int]
-"""Node, the number of its request, want, priority, rank."""
+Asked = tuple[int, int, int, int, int, int]
+"""Node, the number of its request, want, priority, rank, and turn, which decides between equals."""
 
-Ahead = tuple[int, int, int, int, int, bool]
-"""Node, number, want, priority, rank, and whether it is fresh."""
+Ahead = tuple[int, int, int, int, int, int, bool]
+"""Node, number, since, want, priority, rank, and whether it is fresh: as REQUEST has them."""
 
 
 class Request(Message):
-    """REQUEST: ``asker`` wants this much now, or nothing any more; ``hop``: of the pointer that
-    it followed; ``fresh``: its rank is for whoever knows how many grants were made to complete."""
+    """REQUEST: ``asker`` wants this much now, or nothing any more; ``since``: what was asked there
+    under that number or a later one is the same request, which has become more or less urgent;
+    ``hop``: of the pointer that it followed; ``fresh``: the holder, who knows how many grants were
+    made, completes its rank."""
 
     def __init__(
         self,
         receiver: int,
         asker: int,
         number: int,
+        since: int,
         want: int,
         priority: int,
         rank: int,
@@ -80,6 +84,7 @@ class Request(Message):
         super().__init__(receiver)
         self.asker = asker
         self.number = number
+        self.since = since
         self.want = want
         self.priority = priority
         self.rank = rank
@@ -137,7 +142,7 @@ class Release(Message):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DirectNode(Node):
-    no_state: ClassVar = ("weight", "permits", "lines")
+    no_state: ClassVar = ("step", "weight", "permits", "lines")
 
     def __init__(
         self,
@@ -148,9 +153,11 @@ class DirectNode(Node):
         holder: int = 0,
         hop: int = -1,
         number: int = -1,
+        unit: int = 1,
     ) -> None:
         super().__init__(me, out)
-        self.weight = patience  # grants that one step of priority is worth; 0: requests do not age
+        self.step = patience  # grants that one step of priority is worth; 0: requests do not age
+        self.weight = patience // unit  # and one unit of it, of which a step may have several
         self.holder = me == holder
         self.hop = max(0, hop)  # of the token if here, else of the latest that we know of ...
         self.pointer = holder  # ... and where that one went
@@ -161,13 +168,15 @@ class DirectNode(Node):
         self.queue: list[Asked] = []  # with the token
         self.ahead: list[Ahead] = []  # without: came ahead of it
         self.own = Ranked()  # clients that wait here
-        # in each line: the number of our latest request, and for whom it is; whoever comes late
-        # begins above all numbers of a former life
+        # in each line: the number of our latest request, under which it was asked for first, and
+        # for whom it is; whoever comes late begins above all numbers of a former life
         base = max(hop, number >> LATER) + 1 << LATER
         self.numbers = [base + (line - base) % self.lines for line in range(self.lines)]
+        self.since = self.numbers[:]
         self.placed = [NIL] * self.lines
-        # client that waits: the request that was for it, though another may have its line by now
-        self.asked_for: dict[int, int] = {}
+        # client that waits: the first and the last number under which it was asked for, though
+        # another may have its line by now
+        self.asked_for: dict[int, tuple[int, int]] = {}
         self.clients: dict[int, int] = {}  # those inside, and what they hold
 
     # -- clients --------------------------------------------------------------------------
@@ -177,12 +186,30 @@ class DirectNode(Node):
 
     def resume(self, client: int, want: int, priority: int, age: int) -> None:
         if self.weight > 0:
-            rank = priority * self.weight + age - self.grants
-            entry = Entry(NIL, client, want, priority, rank, SETTLED if self.holder else FRESH)
+            base = priority * self.weight + age
+            kind = SETTLED if self.holder else FRESH
+            entry = Entry(NIL, client, want, priority, base - self.grants, kind, base)
         else:
             entry = Entry(NIL, client, want, priority, priority)
         self.own.push(entry)
         self.ask(self.place())
+
+    def change_priority(self, client: int, want: int, priority: int) -> bool:
+        """The request waits on, and keeps its age. It may get a line, or lose it."""
+        entry = self.own.find(client)
+        if entry is None:
+            return False
+        self.own.change(entry, want, priority, self.gain(entry.priority, priority))
+        lines = self.place()
+        if client in self.placed:
+            line = self.placed.index(client)
+            if line not in lines:
+                self.ask_on(line)
+        self.ask(lines)
+        return True
+
+    def gain(self, before: int, after: int) -> int:
+        return (after - before) * max(1, self.weight)
 
     def withdraw(self, client: int) -> bool:
         entry = self.own.own.get(client)
@@ -217,7 +244,7 @@ class DirectNode(Node):
         The result: the lines of which others do not know that, but for one that they are ``told``
         of in any case."""
         changed: list[int] = []
-        first = [entry.client for entry in self.own.entries[: self.lines]]
+        first = [entry.client for entry in self.own.top(self.lines)]
         for client in first:
             if client in self.placed:
                 continue
@@ -245,33 +272,43 @@ class DirectNode(Node):
             self.decide()
 
     def renew(self, line: int) -> None:
-        """Our entry of that line, under a new number."""
+        """Another request in that line."""
         self.numbers[line] += self.lines
+        self.since[line] = self.numbers[line]
+        self.tell(line)
+
+    def ask_on(self, line: int) -> None:
+        """The same request under a new number: it has become more or less urgent."""
+        self.numbers[line] += self.lines
+        self.tell(line)
+        if self.holder:
+            self.decide()
+
+    def tell(self, line: int) -> None:
         self.note(line)
         if self.holder:
-            self.line_up(self.asked(line))
+            self.hear(self.asked(line))
         else:
             self.send_request(line)
 
     def note(self, line: int) -> None:
         if self.placed[line] != NIL:
-            self.asked_for[self.placed[line]] = self.numbers[line]
+            self.asked_for[self.placed[line]] = (self.since[line], self.numbers[line])
 
     def send_request(self, line: int) -> None:
+        node, number, since, want, priority, rank, fresh = self.asked(line)
         to, hop = self.pointer, self.hop
-        node, number, want, priority, rank = self.asked(line)
-        fresh = want > 0 and self.own.own[self.placed[line]].age == FRESH
-        if fresh:
-            rank += self.grants
-        self.send(Request(to, node, number, want, priority, rank, hop, fresh))
+        self.send(Request(to, node, number, since, want, priority, rank, hop, fresh))
 
-    def asked(self, line: int) -> Asked:
-        """Our entry in the queue."""
-        number, client = self.numbers[line], self.placed[line]
+    def asked(self, line: int) -> Ahead:
+        """What we ask for there."""
+        number, since, client = self.numbers[line], self.since[line], self.placed[line]
         if client == NIL:
-            return (self.me, number, 0, 0, 0)
+            return (self.me, number, since, 0, 0, 0, False)
         entry = self.own.own[client]
-        return (self.me, number, entry.want, entry.priority, entry.rank)
+        fresh = entry.age == FRESH
+        rank = entry.base if fresh else entry.rank
+        return (self.me, number, since, entry.want, entry.priority, rank, fresh)
 
     # -- messages ---------------------------------------------------------------------------
 
@@ -289,15 +326,14 @@ class DirectNode(Node):
         if m.asker == self.me:
             return  # it has come round to us: what we want now counts, and we line up with that
         if self.holder:
-            self.hear((m.asker, m.number, m.want, m.priority, m.rank, m.fresh))
+            self.hear((m.asker, m.number, m.since, m.want, m.priority, m.rank, m.fresh))
             self.decide()
         elif m.hop > self.hop:
-            self.wait_ahead((m.asker, m.number, m.want, m.priority, m.rank, m.fresh))
+            self.wait_ahead((m.asker, m.number, m.since, m.want, m.priority, m.rank, m.fresh))
         else:
             to, hop = self.pointer, self.hop
-            self.send(
-                Request(to, m.asker, m.number, m.want, m.priority, m.rank, hop, m.fresh),
-            )
+            want, priority = m.want, m.priority
+            self.send(Request(to, m.asker, m.number, m.since, want, priority, m.rank, hop, m.fresh))
 
     def receive_grant(self, m: Grant) -> None:
         """For the client for whom that request was, even if another is more urgent by now. If it
@@ -315,18 +351,25 @@ class DirectNode(Node):
         else:
             self.returns(m.count)
         if m.grants > self.grants:
-            self.own.settle(m.grants - self.grants, self.weight - 1)
             self.grants = m.grants
+            self.hear_of_grants()
         self.ask(self.place())
+
+    def hear_of_grants(self) -> None:
+        """The age of clients that have no line begins: else those that come later and are a little
+        more urgent would always have the lines."""
+        if self.weight > 0:
+            placed = [self.own.own[client] for client in self.placed if client != NIL]
+            self.own.settle_but(Met(self.grants), placed)
 
     def client_of(self, number: int) -> int:
         """For whom that request was, mostly who has its line; NIL if it waits no more, or asked
         anew."""
-        client = self.placed[number % self.lines]
-        if client != NIL and self.asked_for.get(client, NIL) == number:
-            return client
-        for client, asked in self.asked_for.items():
-            if asked == number:
+        line = number % self.lines
+        if self.placed[line] != NIL and self.since[line] <= number <= self.numbers[line]:
+            return self.placed[line]
+        for client, (first, last) in self.asked_for.items():
+            if first <= number <= last and (number - first) % self.lines == 0:
                 return client
         return NIL
 
@@ -349,29 +392,32 @@ class DirectNode(Node):
         self.decide()
 
     def settle(self, grants: int) -> None:
-        """The token says what our requests have been worth since the holder heard of them. Our
-        other clients may have waited since the token was here."""
-        if self.own.is_fresh():
-            for asked in self.queue:
-                line = asked[1] % self.lines
-                if asked[0] == self.me and asked[1] == self.numbers[line]:
-                    entry = self.own.own.get(self.placed[line])
-                    if entry is not None and entry.age == FRESH:
-                        self.own.stamp(entry, asked[4])
-            self.own.settle(grants - self.grants, self.weight - 1)
+        """The queue says what the requests in our lines have been worth since the holder heard of
+        them. The age of our other clients begins now."""
         self.grants = grants
+        if len(self.own.fresh) == 0:
+            return
+        for node, number, want, priority, rank, _ in self.queue:
+            if node == self.me and want > 0:
+                line = number % self.lines
+                entry = self.own.own.get(self.placed[line])
+                if entry is not None and self.since[line] <= number <= self.numbers[line]:
+                    self.own.stamp(entry, rank + self.gain(priority, entry.priority))
+        self.own.settle(Met(grants))
 
     def outdate(self, line: int) -> None:
         """What stands in the queue may be another's: of a former life of ours, or of a client whose
         turn it is not."""
-        for asked in self.queue:
-            if asked[0] == self.me and asked[1] % self.lines == line:
-                if asked[1] >= self.numbers[line] and asked != self.asked(line):
-                    self.numbers[line] = asked[1] + self.lines
-                self.line_up(self.asked(line))
+        for node, number, want, priority, _, _ in self.queue:
+            if node == self.me and number % self.lines == line:
+                ours = self.asked(line)
+                if number > ours[1] or (number == ours[1] and (want, priority) != ours[3:5]):
+                    self.numbers[line] = self.since[line] = number + self.lines
+                break
+        else:
+            if self.placed[line] == NIL:
                 return
-        if self.placed[line] != NIL:
-            self.line_up(self.asked(line))
+        self.hear(self.asked(line))
 
     # -- nodes that come and go -------------------------------------------------------------
 
@@ -381,12 +427,18 @@ class DirectNode(Node):
             self.pointer = node
 
     def forget(self, node: int) -> bool:
-        lined_up = [asked for asked in self.queue if asked[0] == node and asked[2] > 0]
-        waiting = [one for one in self.ahead if one[0] == node and one[2] > 0]
-        self.queue = [asked for asked in self.queue if asked[0] != node]
-        self.ahead = [one for one in self.ahead if one[0] != node]
+        """Its numbers stay, each one lower: what it asked for last counts if it is asked for again,
+        and what a former life asked for before that does not."""
+        gone = [asked for asked in self.queue if asked[0] == node and asked[2] > 0]
+        waiting = [one for one in self.ahead if one[0] == node and one[3] > 0]
+        self.queue = [asked for asked in self.queue if asked not in gone]
+        self.queue += [(node, asked[1] - self.lines, 0, 0, 0, 0) for asked in gone]
+        self.ahead = [one for one in self.ahead if one not in waiting]
+        for one in waiting:
+            number = one[1] - self.lines
+            self.wait_ahead((node, number, number, 0, 0, 0, False))
         self.decide()
-        return len(lined_up) + len(waiting) > 0
+        return len(gone) + len(waiting) > 0
 
     def number_of(self, node: int) -> int:
         return max([asked[1] for asked in self.queue if asked[0] == node], default=NIL)
@@ -410,30 +462,43 @@ class DirectNode(Node):
         self.ahead.append(new)
 
     def hear(self, one: Ahead) -> None:
-        """The holder: of a request. If it is fresh, its age begins now."""
-        node, number, want, priority, rank, fresh = one
-        if fresh:
-            rank -= self.grants
-        self.line_up((node, number, want, priority, rank))
-
-    def line_up(self, asked: Asked) -> None:
-        """In order of rank; ties: first come, first served. The newer entry of a line counts.
+        """The holder: of a request. If it is fresh, its age begins now; if it is one that we know,
+        more or less urgent, it keeps its age. Of a line the newer counts.
 
         One that wants nothing stays too, behind all others: else an older request that it has
         overtaken would be taken for a new one, and hold up those behind it.
         """
-        queue = self.queue
-        for place, other in enumerate(queue):
-            if other[0] == asked[0] and (other[1] - asked[1]) % self.lines == 0:
-                if other[1] >= asked[1]:
+        node, number, since, want, priority, rank, fresh = one
+        turn = NIL
+        if fresh:
+            rank -= self.grants
+        for place, other in enumerate(self.queue):
+            if other[0] == node and (other[1] - number) % self.lines == 0:
+                if other[1] >= number:
                     return
-                del queue[place]
+                if other[1] >= since:
+                    rank = other[4] + self.gain(other[3], priority)
+                    want = min(want, other[2])  # nothing, if it has been granted
+                    turn = other[5]
+                del self.queue[place]
                 break
+        if want > 0:
+            self.line_up((node, number, want, priority, rank, turn))
+        else:
+            self.queue.append((node, number, 0, 0, 0, 0))
+
+    def line_up(self, asked: Asked) -> None:
+        """In order of rank; ties: first come, first served."""
+        queue, rank, turn = self.queue, asked[4], asked[5]
+        if turn == NIL:
+            turn = 1 + max([other[5] for other in queue], default=0)
         place = len(queue)
-        if asked[2] > 0:
-            while place > 0 and (queue[place - 1][2] == 0 or queue[place - 1][4] < asked[4]):
-                place -= 1
-        queue.insert(place, asked)
+        while place > 0:
+            before = queue[place - 1]
+            if before[2] > 0 and (before[4] > rank or (before[4] == rank and before[5] < turn)):
+                break
+            place -= 1
+        queue.insert(place, (*asked[:5], turn))
 
     def decide(self) -> None:
         """The holder: let our own clients in, send token or permits to the front, or wait."""
@@ -461,12 +526,12 @@ class DirectNode(Node):
 
     def grant(self) -> None:
         """Its place stays, wanting nothing: else the same request, made again, would count."""
-        node, number, want, _, _ = self.queue[0]
+        node, number, want = self.queue[0][:3]
         self.free -= want
         self.grants += 1
         self.send(Grant(node, number, want, self.grants, self.hop))
         del self.queue[0]
-        self.queue.append((node, number, 0, 0, 0))
+        self.queue.append((node, number, 0, 0, 0, 0))
 
     def give(self, node: int) -> None:
         """The whole queue goes along, our own places and the receiver's too."""
@@ -491,12 +556,12 @@ class DirectNode(Node):
             return 0
         made = max(grants, self.grants)
         if entry.age == FRESH:
-            made = min(made, self.grants + self.weight - 1)
+            made = min(made, entry.base - entry.rank + self.step - 1)
         return made + entry.rank - entry.priority * self.weight
 
     def known_priority(self) -> int | None:
         known = [asked[3] for asked in self.queue if asked[2] > 0]
-        known += [one[3] for one in self.ahead if one[2] > 0]
+        known += [one[4] for one in self.ahead if one[3] > 0]
         return max(known, default=None)
 
 
@@ -509,11 +574,12 @@ def late(
     options: dict[str, str],
     out: list[Effect],
 ) -> Node:
-    return DirectNode(me, out, permits, aged(options), holder, hop, number)
+    return DirectNode(me, out, permits, aged(options), holder, hop, number, units(options))
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
-    return [DirectNode(me, out, permits, aged(options)) for me in range(network.size)]
+    patience, unit = aged(options), units(options)
+    return [DirectNode(me, out, permits, patience, unit=unit) for me in range(network.size)]
 
 
 def aged(options: dict[str, str]) -> int:

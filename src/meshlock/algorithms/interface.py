@@ -217,13 +217,10 @@ class Node:
         return False
 
     def change_priority(self, client: int, want: int, priority: int) -> bool:
-        """A waiting client's request becomes more or less urgent, and keeps its age. False if it
-        cannot be withdrawn any more: then it will be let in as it is."""
-        age = self.waited(client)
-        if not self.withdraw(client):
-            return False
-        self.resume(client, want, priority, age)
-        return True
+        """A waiting client's request becomes more or less urgent, in one step: it never stops
+        waiting, and keeps its age. False if the algorithm cannot do that, or the client does not
+        wait here: then it will be let in as it is."""
+        return False
 
     def receive(self, message: Message) -> None:
         """A message has arrived."""

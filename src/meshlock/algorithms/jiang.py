@@ -74,8 +74,9 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from meshlock.algorithms.interface import NIL, Algorithm, Effect, Frozen, Message, Network, Node
-from meshlock.algorithms.queues import FRESH, SETTLED, STAMPED, Entry, Ranked, standing
+from meshlock.algorithms.queues import FRESH, SETTLED, Entry, Met, Ranked
 from meshlock.algorithms.reverse_link import Height, first_heights
+from meshlock.algorithms.steps import units
 from meshlock.algorithms.subclassing import mypyc_attr
 
 BY_STAMP: Final = 0
@@ -100,8 +101,8 @@ class Signal(Message):
 
 
 class Token(Signal):
-    """TOKEN(t): t permits are free. ``given``: the rank that the request that it is sent for, of
-    that priority, was given by a holder, if its node does not know. With backfill: ``passed``
+    """TOKEN(t): t permits are free. It is sent for a request of that ``priority``, which a holder
+    has ``given`` a rank that its node need not know. With backfill: ``passed``
     clients of lower rank than ``blocked`` have been let in since that one had to wait for
     permits."""
 
@@ -112,7 +113,7 @@ class Token(Signal):
         grants: int,
         t: int,
         priority: int,
-        given: int | None,
+        given: int,
         passed: int,
         blocked: int | None,
     ) -> None:
@@ -130,8 +131,7 @@ class Token(Signal):
         return self.t
 
     def ranks(self) -> tuple[str, ...]:
-        ranks = ("given",) if self.given is not None else ()
-        return (*ranks, "blocked") if self.blocked is not None else ranks
+        return ("given", "blocked") if self.blocked is not None else ("given",)
 
 
 class Asking(Signal):
@@ -162,7 +162,22 @@ class Request(Asking):
 
 
 class Update(Asking):
-    """UPDATE: the sender's request is now this; with want 0 it asks for nothing any more."""
+    """UPDATE: the sender's request is now this; with want 0 it asks for nothing any more. ``same``:
+    it is the request that it was, more or less urgent, and keeps its age."""
+
+    def __init__(
+        self,
+        receiver: int,
+        height: Height,
+        grants: int,
+        priority: int,
+        rank: int,
+        want: int,
+        fresh: bool,
+        same: bool,
+    ) -> None:
+        super().__init__(receiver, height, grants, priority, rank, want, fresh)
+        self.same = same
 
 
 class Release(Signal):
@@ -200,6 +215,7 @@ class Rules:
         self.permits = permits
         self.ageing = ("stamped", "printed", "none").index(options["ageing"])
         self.patience = int(options["patience"])
+        self.weight = self.patience // units(options)  # of one unit of priority, in grants
         self.moves = ("quiet", "broadcast", "silent").index(options["moves"])
         self.raises = int(options["raises"])  # in a row, before a node calls for the token
         self.backfill = int(options["backfill-most"]) if options["backfill"] == "on" else 0
@@ -207,10 +223,10 @@ class Rules:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class JiangNode(Node):
-    no_state: ClassVar[tuple[str, ...]] = ("rules", "asking", "lower")
+    no_state: ClassVar[tuple[str, ...]] = ("rules", "asking", "lower", "asked")
     heights: ClassVar = ("height", "views", "forming")
-    counts: ClassVar = ("grants", "seen", "aged")
-    ranks: ClassVar = {"queue": (4, 6), "told": (1,), "blocked": (0,)}
+    counts: ClassVar = ("grants", "aged")
+    ranks: ClassVar = {"queue": (4,), "told": (1,), "blocked": (0,)}
 
     def __init__(
         self, me: int, out: list[Effect], rules: Rules, height: Height, holder: bool
@@ -227,18 +243,19 @@ class JiangNode(Node):
         self.unheard: set[int] = set()
         self.owed: set[int] = set()  # gave us the token, nothing went to them since
         self.forming: dict[int, Height] = {}
-        # of our request that next holds: priority, rank, want, and if it was fresh, whose it was
-        self.told: tuple[int, ...] = ()
+        self.told: tuple[
+            int, ...
+        ] = ()  # our request at next: its priority, rank, want; is it fresh?
         self.stranded = 0  # permits to be released that have no way to go yet
         self.raises = 0  # since a link of ours changed or the token was found
         self.calls: dict[int, int] = {}  # nodes that gave up climbing: their last call
         self.answers: dict[int, int] = {}  # the last of their calls that the token has answered
         self.grants = 0  # as far as we know; exact with the token
-        self.seen = 0  # grants when we had the token last: what is fresh ranks by these
         self.aged = 0 if rules.ageing == PRINTED else None  # grants when the queue was aged last
         self.passed = 0
         self.blocked: int | None = None
         self.asking: dict[int, Entry] = {}  # neighbour: its entry in the queue
+        self.asked: Entry | None = None  # the entry that we told next of
         self.lower = NIL  # a neighbour that was lower when we last looked: only a hint
 
     # -- clients --------------------------------------------------------------------
@@ -247,20 +264,26 @@ class JiangNode(Node):
         self.resume(client, want, priority, 0)
 
     def resume(self, client: int, want: int, priority: int, age: int) -> None:
-        rank = self.rank(priority, age)
-        if self.holder or self.rules.ageing != BY_STAMP:
-            self.queue.push(Entry(NIL, client, want, priority, rank))
+        base = priority * self.rules.weight
+        if self.rules.ageing != UNAGED:
+            base += age
+        if self.rules.ageing != BY_STAMP:
+            self.queue.push(Entry(NIL, client, want, priority, base))
+        elif self.holder:
+            self.queue.push(Entry(NIL, client, want, priority, base - self.grants))
         else:
-            claim = rank + self.seen - self.grants
-            self.queue.push(Entry(NIL, client, want, priority, rank, FRESH, claim))
+            self.queue.push(Entry(NIL, client, want, priority, base - self.grants, FRESH, base))
         self.act()
 
-    def rank(self, priority: int, age: int) -> int:
-        """Of a request that is made now, or was so many grants ago."""
-        rank = priority * self.rules.patience
-        if self.rules.ageing == BY_STAMP:
-            return rank + age - self.seen
-        return rank + age if self.rules.ageing == PRINTED else rank
+    def change_priority(self, client: int, want: int, priority: int) -> bool:
+        """One UPDATE per hop, at most: the request waits on, and keeps its age."""
+        entry = self.queue.find(client)
+        if entry is None:
+            return False
+        gain = (priority - entry.priority) * self.rules.weight
+        self.queue.change(entry, want, priority, gain)
+        self.act()
+        return True
 
     def release(self, client: int) -> None:
         self.age()
@@ -319,9 +342,7 @@ class JiangNode(Node):
 
     def receive_token(self, token: Token) -> None:
         giver = token.sender
-        if token.given is not None:
-            self.take_rank(token.priority, token.given, token.grants)
-        self.settle(token.grants)
+        self.settle(token)
         self.holder = True
         self.t = token.t + self.stranded
         self.stranded = 0
@@ -336,7 +357,7 @@ class JiangNode(Node):
         if self.next != giver:  # R10: who else holds our request may be below us by the time ...
             self.take_back()  # ... it learns how low we are, and would keep it
         self.next = self.me  # R7
-        self.told = ()
+        self.untell()
         if self.rules.moves == BROADCAST:
             self.announce()
         elif self.rules.moves == QUIET and linked:  # R9: the giver waits for it
@@ -346,25 +367,29 @@ class JiangNode(Node):
         self.raises = 0
         self.act()
 
-    def take_rank(self, priority: int, rank: int, grants: int) -> None:
-        """Of the request that the token was sent for. It may not be our front any more."""
-        found: Entry | None = None
-        for entry in self.queue.fresh.values():
-            same = entry.priority == priority and 0 <= entry.rank - rank <= grants - self.seen
-            if same and (found is None or standing(entry) < standing(found)):
-                found = entry
-        if found is not None:
-            self.queue.stamp(found, rank)
+    def settle(self, token: Token) -> None:
+        """The token knows how many grants were made: the age of what is fresh begins. It counts
+        from the grants that were known here when it came, but no further back than patience - 1
+        grants. The request that the token was sent for, the first of its priority, was ranked by a
+        holder, and keeps that rank."""
+        self.grants = token.grants
+        met = Met(self.grants - self.rules.patience + 1, token.priority, token.given)
+        if self.told and self.told[3] == 1:
+            for entry in self.queue.fresh:
+                if entry.priority == token.priority:
+                    self.queue.stamp(entry, max(met.rank(entry), token.given))
+                    break
+        self.queue.settle(met)
 
-    def settle(self, grants: int) -> None:
-        """The age of what is fresh begins now, after so many grants."""
-        self.queue.settle(grants - self.seen, self.rules.patience - 1)
-        self.grants = self.seen = grants
-
-    def settle_by_hearsay(self) -> None:
-        """Our request takes another way, where it would be as fresh as ever."""
-        if self.grants > self.seen:
-            self.settle(self.grants)
+    def keep_age(self) -> None:
+        """Our request takes another way, where it would be as fresh as ever. If we have heard of
+        grants since it came, its age has begun: by these."""
+        entry = self.asked
+        if entry is None or not entry.told:
+            return  # it waits no more
+        if entry.age == FRESH and entry.base - self.grants < entry.rank:
+            met = Met(self.grants - self.rules.patience + 1)
+            self.queue.stamp(entry, met.rank(entry))
 
     def receive_request(self, request: Request) -> None:
         j = request.sender
@@ -397,14 +422,14 @@ class JiangNode(Node):
 
     def undelivered(self, message: Message) -> None:
         if isinstance(message, Token):
-            self.settle(message.grants)
+            self.settle(message)
             self.holder = True
             self.t = message.t + self.stranded
             self.stranded = 0
             self.passed = message.passed
             self.blocked = message.blocked
             self.next = self.me
-            self.told = ()
+            self.untell()
         elif isinstance(message, Release):
             if self.holder:
                 self.t += message.r
@@ -425,8 +450,8 @@ class JiangNode(Node):
             self.delete(peer)
             if self.next == peer:  # R6
                 self.next = NIL
-                self.told = ()
-                self.settle_by_hearsay()
+                self.keep_age()
+                self.untell()
             self.raises = 0
         self.act()
 
@@ -442,8 +467,8 @@ class JiangNode(Node):
 
     def decide(self) -> None:
         """The holder: let our own clients in, pass the token, or wait (R1, R2)."""
-        while self.t > 0 and self.queue.entries:
-            chosen = self.queue.entries[0]
+        while self.t > 0 and not self.queue.is_empty():
+            chosen = self.queue.first()
             if self.rules.backfill > 0 and chosen.want > self.t:
                 smaller = self.smaller(chosen)
                 if smaller is None:
@@ -455,7 +480,7 @@ class JiangNode(Node):
             if chosen.want > self.t:
                 return
             self.let_in(chosen)
-        if not self.queue.entries:
+        if self.queue.is_empty():
             self.passed = 0
             self.blocked = None
 
@@ -478,7 +503,6 @@ class JiangNode(Node):
             self.blocked = None
         self.t -= entry.want
         self.grants += 1
-        self.seen = self.grants
         self.clients[entry.client] = entry.want
         self.enter(entry.client, self.grants)
 
@@ -491,15 +515,12 @@ class JiangNode(Node):
         self.next = self.lower = j
         self.views[j] = (self.height[0], self.height[1] - 1, j)
         self.unheard.add(j)
-        given = entry.rank if entry.age == STAMPED else None
-        passed, blocked = self.passed, self.blocked
-        self.send(
-            Token(j, self.height, self.grants, self.t, entry.priority, given, passed, blocked)
-        )
+        priority, rank, passed, blocked = entry.priority, entry.rank, self.passed, self.blocked
+        self.send(Token(j, self.height, self.grants, self.t, priority, rank, passed, blocked))
         self.t = 0
         self.passed = 0
         self.blocked = None
-        if self.queue.entries:
+        if not self.queue.is_empty():
             self.ask(j)
 
     def pursue(self) -> None:
@@ -512,49 +533,59 @@ class JiangNode(Node):
         if self.stranded > 0:  # R5
             self.send(Release(self.lowest(), self.height, self.grants, self.stranded))
             self.stranded = 0
-        if not self.queue.entries:
+        if self.queue.is_empty():
             self.take_back()
         elif not self.told:
             self.ask(self.lowest())
         else:
-            front = self.queue.entries[0]
-            priority, rank, want, neighbour, client = self.told
-            if front.age == FRESH:
-                same = front.neighbour == neighbour and front.client == client
-            else:
-                same = neighbour == client  # NIL
-            if (
-                not same
-                or front.priority != priority
-                or front.rank // self.rules.patience != rank // self.rules.patience
-                or (self.rules.backfill > 0 and front.want != want)
-            ):  # R4, but not for a rank within the same step of priority: the steps are the
-                # same everywhere, so what is left unsaid does not add up from hop to hop
-                self.remember(front)
+            front = self.queue.first()
+            if self.has_changed(front):  # R4
                 self.send_update(front)
+
+    def has_changed(self, front: Entry) -> bool:
+        """Is our request another than next knows? A rank within the same step of priority is not
+        worth a message: the steps are the same everywhere, so what is left unsaid does not add up
+        from hop to hop. But who is fresh has no rank yet, and would get that of another."""
+        priority, rank, want, fresh = self.told
+        return (
+            front.priority != priority
+            or front.rank // self.rules.patience != rank // self.rules.patience
+            or (not front.told and (fresh == 1 or front.age == FRESH))
+            or (self.rules.backfill > 0 and front.want != want)
+        )
 
     def ask(self, j: int) -> None:
         """forwardRequest, to j."""
-        front = self.queue.entries[0]
+        front = self.queue.first()
         self.next = j
         self.remember(front)
         rank, want, fresh = self.rank_of(front), front.want, front.age == FRESH
         self.send(Request(j, self.height, self.grants, front.priority, rank, want, fresh))
 
     def send_update(self, front: Entry) -> None:
-        rank, want, fresh = self.rank_of(front), front.want, front.age == FRESH
-        self.send(Update(self.next, self.height, self.grants, front.priority, rank, want, fresh))
+        same = front.told
+        self.remember(front)
+        priority, rank, want = front.priority, self.rank_of(front), front.want
+        fresh = front.age == FRESH
+        self.send(Update(self.next, self.height, self.grants, priority, rank, want, fresh, same))
 
     def rank_of(self, front: Entry) -> int:
-        """As we say it, by what we know of grants now."""
-        return front.rank + self.seen - self.grants if front.age == FRESH else front.rank
+        """As we say it: what is fresh, by the grants that we know of now."""
+        return front.base - self.grants if front.age == FRESH else front.rank
 
     def remember(self, front: Entry) -> None:
         """What our request says from now on."""
-        neighbour, client = NIL, NIL
-        if front.age == FRESH:
-            neighbour, client = front.neighbour, front.client
-        self.told = (front.priority, front.rank, front.want, neighbour, client)
+        self.untell()
+        front.told = True
+        self.asked = front
+        self.told = (front.priority, front.rank, front.want, int(front.age == FRESH))
+
+    def untell(self) -> None:
+        """Next knows of no request of ours any more, or of another."""
+        if self.asked is not None:
+            self.asked.told = False
+        self.asked = None
+        self.told = ()
 
     def take_back(self) -> None:
         """Withdraw our request: nobody waits any more, or it is served by way of another (R10).
@@ -566,9 +597,9 @@ class JiangNode(Node):
         right behind the REQUEST.
         """
         if self.told:
-            self.told = ()
-            self.settle_by_hearsay()
-            self.send(Update(self.next, self.height, self.grants, 0, 0, 0, False))
+            self.keep_age()
+            self.untell()
+            self.send(Update(self.next, self.height, self.grants, 0, 0, 0, False, False))
 
     def send(self, message: Message) -> None:
         message.sender = self.me
@@ -685,21 +716,29 @@ class JiangNode(Node):
     # -- the queue --------------------------------------------------------------------------
 
     def put(self, j: int, asking: Asking) -> None:
-        """R3: j's one entry, new or changed; if it is fresh, by what we know of grants."""
-        want, priority, rank, age = asking.want, asking.priority, asking.rank, SETTLED
-        claim = rank
+        """R3: j's one entry, new or changed. What is fresh ranks by the grants that we know of; at
+        the holder its age begins. A request that has changed keeps its age and its place among
+        equals; another of the same priority takes over j's place."""
+        want, priority, rank, base, age = asking.want, asking.priority, asking.rank, 0, SETTLED
         if asking.fresh:
-            rank += asking.grants - self.seen
-            claim = rank + self.seen - self.grants
-            age = STAMPED if self.holder else FRESH
+            base = rank + asking.grants
+            rank = base - self.grants
+            age = SETTLED if self.holder else FRESH
         old = self.asking.get(j)
-        if old is not None:
-            if (old.want, old.priority, old.rank, old.age) == (want, priority, rank, age):
-                return
-            self.queue.remove(old)
-        entry = Entry(j, NIL, want, priority, rank, age, claim)
+        same = isinstance(asking, Update) and asking.same
+        if old is not None and asking.fresh and same:
+            self.queue.change(old, want, priority, (priority - old.priority) * self.rules.weight)
+            return
+        entry = Entry(j, NIL, want, priority, rank, age, base)
+        if old is None:
+            self.queue.push(entry)
+        else:
+            told = old.told and same
+            self.queue.replace(old, entry, same or old.priority == priority)
+            if told:
+                entry.told = True
+                self.asked = entry
         self.asking[j] = entry
-        self.queue.push(entry)
 
     def delete(self, j: int) -> None:
         entry = self.asking.get(j)
@@ -733,23 +772,23 @@ class JiangNode(Node):
         entry = self.queue.find(client)
         if entry is None:
             return 0
-        gained = entry.rank - entry.priority * self.rules.patience
-        if self.rules.ageing != BY_STAMP:
-            return gained
-        made = max(grants, self.grants)
-        if entry.age == FRESH:  # as much as it is allowed when the token comes
-            claimed = made + gained + entry.claim - entry.rank
-            return min(claimed, gained + self.seen + self.rules.patience - 1)
-        return made + gained
+        rank = entry.rank
+        if self.rules.ageing == BY_STAMP:
+            made = max(grants, self.grants)
+            if entry.age == FRESH:  # as when the token comes
+                rank = min(rank, entry.base - made + self.rules.patience - 1)
+            rank += made
+        return rank - entry.priority * self.rules.weight
 
     def known_priority(self) -> int | None:
-        if not self.queue.entries:
-            return None
-        return max([entry.priority for entry in self.queue.entries])
+        return max([entry.priority for entry in self.queue.all()], default=None)
 
     def thaw(self, state: Frozen) -> None:
         super().thaw(state)
-        self.asking = {e.neighbour: e for e in self.queue.entries if e.neighbour != NIL}
+        entries = self.queue.all()
+        self.asking = {entry.neighbour: entry for entry in entries if entry.neighbour != NIL}
+        told = [entry for entry in entries if entry.told]
+        self.asked = told[0] if told else None
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:

@@ -130,16 +130,16 @@ class Lift(Fifo):
 
 SETTLED: Final = 0
 FRESH: Final = 1
-STAMPED: Final = 2
 
 
 class Entry:
     """A request that waits: of a neighbour, or of a client of our own (neighbour NIL).
 
-    ``rank`` decides the order, the higher the sooner; ``arrival`` decides between equals. FRESH
-    is a request whose rank goes by an old count of grants; STAMPED, a neighbour's that was fresh,
-    and that does not know its rank yet; SETTLED, any other. ``claim``: the rank by what was known
-    here of grants when it came.
+    ``rank`` decides the order, the higher the sooner; ``arrival`` decides between equals, and an
+    entry that changes keeps it. ``age`` says what is known of the rank. FRESH: the token has not
+    been here since it came; the rank goes by the grants that were known here then, and ``base`` is
+    what it would be if none had been made. SETTLED: a holder has ranked it. ``told``: this is the
+    request that our next knows of.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class Entry:
         priority: int,
         rank: int,
         age: int = SETTLED,
-        claim: int | None = None,
+        base: int = 0,
     ) -> None:
         self.neighbour = neighbour
         self.client = client
@@ -158,19 +158,47 @@ class Entry:
         self.priority = priority
         self.rank = rank
         self.age = age
-        self.claim = rank if claim is None else claim
+        self.base = base if age == FRESH else 0
+        self.told = False
         self.arrival = 0
         self.crowd: Crowd | None = None
 
-    def freeze(self) -> tuple[int, ...]:
+    def freeze(self, arrival: int) -> tuple[int, ...]:
         return (
             *(self.neighbour, self.client, self.want, self.priority),
-            *(self.rank, self.age, self.claim),
+            *(self.rank, self.age, self.base, int(self.told), arrival),
         )
 
-    def stamp(self, rank: int) -> None:
-        self.rank = self.claim = rank
-        self.age = SETTLED if self.neighbour == NO_NEIGHBOUR else STAMPED
+    def settle(self, token: Met) -> None:
+        """It keeps the rank that it came with, as far as the token allows."""
+        self.rank = token.rank(self)
+        self.base = 0
+        self.age = SETTLED
+
+    def change(self, want: int, priority: int, gain: int) -> None:
+        """It becomes more or less urgent: its rank rises by that much."""
+        self.want = want
+        self.priority = priority
+        self.rank += gain
+        if self.age == FRESH:
+            self.base += gain
+
+
+class Met:
+    """What a token says to the fresh entries that it meets. Their bases ``fall``, and none ranks
+    above what is left of its base. But those of that ``priority`` stood behind the request that the
+    token was sent for, which a holder has ``given`` a rank: they may rank as high as that."""
+
+    def __init__(self, fall: int, priority: int = 0, given: int | None = None) -> None:
+        self.fall = fall
+        self.priority = priority
+        self.given = given
+
+    def rank(self, entry: Entry) -> int:
+        limit = entry.base - self.fall
+        if self.given is not None and entry.priority == self.priority and self.given > limit:
+            limit = self.given
+        return min(entry.rank, limit)
 
 
 def standing(entry: Entry) -> tuple[int, int]:
@@ -178,7 +206,7 @@ def standing(entry: Entry) -> tuple[int, int]:
 
 
 def place_among(entries: list[Entry], entry: Entry) -> int:
-    """Where the entry stands, or would stand: by bisection."""
+    """Where a settled entry stands, or would stand: by bisection."""
     low, high = 0, len(entries)
     while low < high:
         middle = (low + high) // 2
@@ -190,189 +218,223 @@ def place_among(entries: list[Entry], entry: Entry) -> int:
     return low
 
 
+def place_by_base(entries: list[Entry], entry: Entry) -> int:
+    """The same among fresh entries, and in a crowd."""
+    low, high = 0, len(entries)
+    while low < high:
+        middle = (low + high) // 2
+        other = entries[middle]
+        if other.base > entry.base or (other.base == entry.base and other.arrival < entry.arrival):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 MOST_FRESH: Final = 1000
-"""So many fresh entries are stamped at once; what comes on top of them is a crowd."""
+"""More fresh entries than these are not settled at once; they become a crowd."""
 
 TOP: Final = 16
-"""So many of the first entries are never in a crowd."""
+"""The first entries, this many, are never in a crowd."""
 
 
 class Crowd:
-    """Fresh entries that are none of the first, in order: they have the ranks that they came with.
+    """Many entries that were fresh when the token came, by their bases. Each is settled when it
+    comes to the front, is looked up, or goes."""
 
-    When their age begins they stay here, and what that does to all of them is noted down: by how
-    much their ranks ``fall`` at least, and how much ``later`` they come than others. Each is
-    stamped when it comes to the front, is asked for, or goes.
-    """
-
-    def __init__(self, arrivals: int) -> None:
-        self.entries: list[Entry] = []
-        self.settled = False
-        self.begun = arrivals  # those here came after so many others
-        self.fall = 0
-        self.later = 0
+    def __init__(self, entries: list[Entry], token: Met) -> None:
+        self.entries = entries
+        self.token = token
+        for entry in entries:
+            entry.crowd = self
 
 
 class Ranked(Queue):
     """Entries in order of rank; those of one rank in the order in which they came.
 
-    Found by bisection, and a client's by its number: however many wait, a few steps. (That a list
-    then moves its tail costs nothing beside it: 30 us where 100,000 wait.) Of a crowd, the first
-    are here; the others are in ``crowds``, because to touch each of 100,000 would take too long.
+    Settled entries are in ``entries`` by rank. Fresh ones are in ``fresh`` by base, because nobody
+    knows how old they are: a more urgent one goes before a less urgent one. The first of all is the
+    first of either. An entry is found by bisection, a client's by its number: a few steps, however
+    many wait. (Moving the tail of a list costs 30 us where 100,000 wait.) The token may come to
+    100,000 fresh entries. To settle each would take too long, so they become a crowd.
     """
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self.fresh: list[Entry] = []
         self.own: dict[int, Entry] = {}  # those of clients of our own, which have a number
-        self.fresh: dict[int, Entry] = {}  # of these, by arrival
-        self.crowds: list[Crowd] = []  # the last may be fresh
+        self.crowds: list[Crowd] = []
         self.arrivals = 0
 
     def __len__(self) -> int:
-        return len(self.entries) + sum([len(crowd.entries) for crowd in self.crowds])
+        crowds = sum([len(crowd.entries) for crowd in self.crowds])
+        return len(self.entries) + len(self.fresh) + crowds
+
+    def is_empty(self) -> bool:
+        return len(self.entries) == 0 and len(self.fresh) == 0
+
+    def all(self) -> list[Entry]:
+        """But for those in crowds: settled ones, then fresh ones, each in order."""
+        return [*self.entries, *self.fresh]
 
     def first(self) -> Entry:
-        return self.entries[0]
+        """Of all; a fresh one by the rank that it came with."""
+        if len(self.fresh) == 0:
+            return self.entries[0]
+        fresh = self.fresh[0]
+        if len(self.entries) > 0:
+            settled = self.entries[0]
+            if settled.rank > fresh.rank:
+                return settled
+            if settled.rank == fresh.rank and settled.arrival < fresh.arrival:
+                return settled
+        return fresh
+
+    def top(self, most: int) -> list[Entry]:
+        """The first ones."""
+        if len(self.fresh) == 0:
+            return self.entries[:most]
+        found: list[Entry] = []
+        i, j = 0, 0
+        while len(found) < most and (i < len(self.entries) or j < len(self.fresh)):
+            if j == len(self.fresh) or (
+                i < len(self.entries) and standing(self.entries[i]) < standing(self.fresh[j])
+            ):
+                found.append(self.entries[i])
+                i += 1
+            else:
+                found.append(self.fresh[j])
+                j += 1
+        return found
 
     def push(self, entry: Entry) -> None:
         self.arrivals += 1
         entry.arrival = self.arrivals
         if entry.neighbour == NO_NEIGHBOUR:
             self.own[entry.client] = entry
-            if entry.age == FRESH and (len(self.fresh) >= MOST_FRESH or self.has_fresh_crowd()):
-                self.push_into_crowd(entry)
-                return
         self.insert(entry)
 
     def insert(self, entry: Entry) -> None:
-        self.entries.insert(place_among(self.entries, entry), entry)
         if entry.age == FRESH:
-            self.fresh[entry.arrival] = entry
+            self.fresh.insert(place_by_base(self.fresh, entry), entry)
+        else:
+            self.entries.insert(place_among(self.entries, entry), entry)
 
     def remove(self, entry: Entry) -> None:
         if entry.neighbour == NO_NEIGHBOUR:
             del self.own[entry.client]
+        self.take_out(entry)
+        entry.told = False
+
+    def take_out(self, entry: Entry) -> None:
         if entry.crowd is not None:
-            self.take_out(entry, entry.crowd)
+            self.leave_crowd(entry, entry.crowd)
+        elif entry.age == FRESH:
+            del self.fresh[place_by_base(self.fresh, entry)]
+        else:
+            del self.entries[place_among(self.entries, entry)]
+            if self.crowds:
+                self.bring_forward()
+
+    def change(self, entry: Entry, want: int, priority: int, gain: int) -> None:
+        """It waits on, with its age, and goes to where it belongs now."""
+        self.take_out(entry)
+        entry.change(want, priority, gain)
+        self.insert(entry)
+
+    def replace(self, old: Entry, entry: Entry, keep: bool) -> None:
+        """Another entry of the same neighbour; it may ``keep`` the old one's place among equals."""
+        self.remove(old)
+        self.arrivals += 1
+        entry.arrival = old.arrival if keep else self.arrivals
+        self.insert(entry)
+
+    def stamp(self, entry: Entry, rank: int) -> None:
+        """The holder has ranked it."""
+        self.take_out(entry)
+        entry.rank = entry.base = rank
+        entry.settle(Met(0))
+        self.insert(entry)
+
+    def settle_but(self, token: Met, kept: list[Entry]) -> None:
+        """The same, but these stay as fresh as they are."""
+        kept = [entry for entry in kept if entry.age == FRESH and entry.crowd is None]
+        for entry in kept:
+            self.take_out(entry)
+        self.settle(token)
+        for entry in kept:
+            self.insert(entry)
+
+    def settle(self, token: Met) -> None:
+        """The token is here: fresh entries get their ranks."""
+        fresh = self.fresh
+        if len(fresh) == 0:
             return
-        del self.entries[self.place(entry)]
-        if entry.age == FRESH:
-            del self.fresh[entry.arrival]
-        if self.crowds:
-            self.bring_forward()
-
-    def is_fresh(self) -> bool:
-        """Is any entry?"""
-        return len(self.fresh) > 0 or self.has_fresh_crowd()
-
-    def has_fresh_crowd(self) -> bool:
-        return len(self.crowds) > 0 and not self.crowds[-1].settled
-
-    def settle(self, grants: int, trust: int) -> None:
-        """So many more grants are heard of. Of the age that fresh entries claim, so many are
-        believed. They come behind those that have the same rank already."""
-        if not self.is_fresh():
-            return
-        fall, arrivals = grants - trust, self.arrivals
-        if self.fresh:
-            self.stamp_all(fall)
-        if self.crowds:
-            if self.has_fresh_crowd():
-                self.settle_crowd(self.crowds[-1], fall, arrivals)
-            self.bring_forward()
-
-    def stamp_all(self, fall: int) -> None:
-        everyone = len(self.fresh) == len(self.entries)  # and in order, however many
-        fresh = self.entries if everyone else list(self.fresh.values())
-        if not everyone and len(fresh) > 1:
-            fresh.sort(key=standing)
-        self.fresh = {}
-        few = not everyone and (len(fresh) == 1 or len(fresh) * 8 < len(self.entries))
-        if few:
-            for entry in fresh:
-                del self.entries[self.place(entry)]
-        last, ordered = fresh[0].rank, True
+        self.fresh = []
+        if len(fresh) > MOST_FRESH:
+            self.crowds.append(
+                Crowd([one for one in fresh if one.neighbour == NO_NEIGHBOUR], token)
+            )
+            fresh = [one for one in fresh if one.neighbour != NO_NEIGHBOUR]
         for entry in fresh:
-            self.arrivals += 1
-            entry.arrival = self.arrivals
-            entry.stamp(min(entry.claim, entry.rank - fall))
-            ordered = ordered and entry.rank <= last
-            last = entry.rank
-            if few:
-                self.entries.insert(self.place(entry), entry)
-        if not few and not (everyone and ordered):
+            entry.settle(token)
+        if len(fresh) * 8 < len(self.entries):
+            for entry in fresh:
+                self.insert(entry)
+        else:
+            self.entries += fresh
             self.entries.sort(key=standing)
+        if self.crowds:
+            self.bring_forward()
 
     # -- crowds ------------------------------------------------------------------------------
 
-    def push_into_crowd(self, entry: Entry) -> None:
-        if not self.has_fresh_crowd():
-            self.crowds.append(Crowd(self.arrivals - 1))
-        entry.crowd = crowd = self.crowds[-1]
-        crowd.entries.insert(place_among(crowd.entries, entry), entry)
-        self.bring_forward()
-
-    def settle_crowd(self, crowd: Crowd, fall: int, arrivals: int) -> None:
-        """Behind those that were stamped just now, of ``arrivals`` in all."""
-        crowd.settled = True
-        crowd.fall = max(0, fall)  # nobody claims more than its rank
-        crowd.later = self.arrivals - crowd.begun
-        self.arrivals = arrivals + crowd.later
-
-    def take_out(self, entry: Entry, crowd: Crowd) -> None:
+    def leave_crowd(self, entry: Entry, crowd: Crowd) -> None:
         """It gets the rank that it has by now."""
-        del crowd.entries[place_among(crowd.entries, entry)]
+        del crowd.entries[place_by_base(crowd.entries, entry)]
         entry.crowd = None
-        if crowd.settled:
-            entry.stamp(min(entry.claim, entry.rank - crowd.fall))
-            entry.arrival += crowd.later
-        if not crowd.entries:
+        entry.settle(crowd.token)
+        if len(crowd.entries) == 0:
             self.crowds.remove(crowd)
 
     def bring_forward(self) -> None:
         """The first TOP of all are among the entries, as long as there are so many."""
         for crowd in list(self.crowds):
-            while crowd.entries:
+            while len(crowd.entries) > 0:
                 first = crowd.entries[0]
-                best = (crowd.fall - first.rank, first.arrival + crowd.later)
+                best = (-crowd.token.rank(first), first.arrival)
                 if len(self.entries) >= TOP and best > standing(self.entries[TOP - 1]):
                     break
-                self.take_out(first, crowd)
+                self.leave_crowd(first, crowd)
                 self.insert(first)
-
-    def bring_all(self) -> None:
-        while self.crowds:
-            first = self.crowds[0].entries[0]
-            self.take_out(first, self.crowds[0])
-            self.insert(first)
 
     def find(self, client: int) -> Entry | None:
         """The entry of a client of our own, with the rank that it has by now."""
         entry = self.own.get(client)
-        if entry is not None and entry.crowd is not None and entry.crowd.settled:
-            self.take_out(entry, entry.crowd)
+        if entry is not None and entry.crowd is not None:
+            self.leave_crowd(entry, entry.crowd)
             self.insert(entry)
         return entry
 
-    def place(self, entry: Entry) -> int:
-        return place_among(self.entries, entry)
-
-    def stamp(self, entry: Entry, rank: int) -> None:
-        """A fresh one, whose rank has become known."""
-        self.remove(entry)
-        entry.stamp(rank)
-        self.push(entry)
-
     def freeze(self) -> tuple[object, ...]:
-        self.bring_all()
-        return tuple([entry.freeze() for entry in self.entries])
+        """Settled ones first. Of arrivals only the order matters."""
+        while self.crowds:
+            self.find(self.crowds[0].entries[0].client)
+        rows = self.all()
+        order = {at: place for place, at in enumerate(sorted([one.arrival for one in rows]))}
+        return tuple([entry.freeze(order[entry.arrival]) for entry in rows])
 
     def thaw(self, frozen: tuple[object, ...]) -> None:
         self.entries = []
+        self.fresh = []
         self.own = {}
-        self.fresh = {}
         self.crowds = []
-        self.arrivals = 0
-        rows = cast(tuple[tuple[int, int, int, int, int, int, int], ...], frozen)
-        for neighbour, client, want, priority, rank, age, claim in rows:
-            self.push(Entry(neighbour, client, want, priority, rank, age, claim))
+        rows = cast(tuple[tuple[int, int, int, int, int, int, int, int, int], ...], frozen)
+        self.arrivals = len(rows)
+        for neighbour, client, want, priority, rank, age, base, told, arrival in rows:
+            entry = Entry(neighbour, client, want, priority, rank, age, base)
+            entry.told = told == 1
+            entry.arrival = arrival
+            if neighbour == NO_NEIGHBOUR:
+                self.own[client] = entry
+            (self.fresh if age == FRESH else self.entries).append(entry)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from meshlock.algorithms.direct import Asked, DirectNode, Grant, Request, Token
+from meshlock.algorithms.direct import Ahead, DirectNode, Grant, Request, Token
 from meshlock.algorithms.interface import NIL, Effect, Network, Node
 from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
 from meshlock.algorithms.registry import find
@@ -24,15 +24,15 @@ class ForgetsWhatCameAhead(DirectNode):
 class WaitsForATokenThatHasGone(DirectNode):
     def receive_request(self, m: Request) -> None:
         if m.hop + 1 == self.hop and not self.holder:
-            self.wait_ahead((m.asker, m.number, m.want, m.priority, m.rank, m.fresh))
+            self.wait_ahead((m.asker, m.number, m.since, m.want, m.priority, m.rank, m.fresh))
         else:
             super().receive_request(m)
 
 
 class KeepsTheFirstEntry(DirectNode):
-    def line_up(self, asked: Asked) -> None:
-        if asked[0] == self.me or all(other[0] != asked[0] for other in self.queue):
-            super().line_up(asked)
+    def hear(self, one: Ahead) -> None:
+        if one[0] == self.me or all(other[0] != one[0] for other in self.queue):
+            super().hear(one)
 
 
 class LetsTheSmallPass(DirectNode):
@@ -61,10 +61,8 @@ class GrantsWithoutCounting(DirectNode):
 class GivesItToTheMostUrgent(DirectNode):
     """Whoever it was granted to, and whatever that one wanted."""
 
-    def receive_grant(self, m: Grant) -> None:
-        if self.own.entries:
-            self.asked_for = {self.own.first().client: m.number}
-        super().receive_grant(m)
+    def client_of(self, number: int) -> int:
+        return NIL if self.own.is_empty() else self.own.first().client
 
 
 class HasOneLine(DirectNode):
@@ -74,13 +72,14 @@ class HasOneLine(DirectNode):
         super().__init__(me, out, permits, patience)
         self.lines = 1
         self.numbers = [0]
+        self.since = [0]
         self.placed = [NIL]
 
 
 class TakesAllForOneLine(DirectNode):
-    def line_up(self, asked: Asked) -> None:
-        self.queue = [other for other in self.queue if other[0] != asked[0] or other[1] > asked[1]]
-        super().line_up(asked)
+    def hear(self, one: Ahead) -> None:
+        self.queue = [other for other in self.queue if other[0] != one[0] or other[1] > one[1]]
+        super().hear(one)
 
 
 class AsksOnlyOnce(DirectNode):
@@ -90,6 +89,17 @@ class AsksOnlyOnce(DirectNode):
         before = len(self.out)
         super().receive_grant(m)
         self.out[before:] = [one for one in self.out[before:] if not isinstance(one, Request)]
+
+
+class AsksAnewWhenItChanges(DirectNode):
+    """A changed priority is a withdrawal and another request."""
+
+    def change_priority(self, client: int, want: int, priority: int) -> bool:
+        age = self.waited(client)
+        if not self.withdraw(client):
+            return False
+        self.resume(client, want, priority, age)
+        return True
 
 
 def nodes_of(kind: type[DirectNode]) -> Make:
@@ -193,6 +203,15 @@ MUTANTS: list[Mutant] = [
         nodes_of(TakesAllForOneLine),
         Case(2, "complete", "0:2@1 1:1@1 1:1@1", permits=2, clients=2),
         breaks="served",
+        steps=7,
+    ),
+    Mutant(
+        DIRECT,
+        "asks-anew-when-it-changes",
+        "a request that becomes more urgent is withdrawn and made again, and another is let in",
+        nodes_of(AsksAnewWhenItChanges),
+        Case(3, "complete", "0:2@9 1:2@5 2:1@3", permits=3, raises=["1:9"]),
+        breaks="order",
         steps=7,
     ),
 ]

@@ -13,7 +13,7 @@ from meshlock.algorithms.jiang import (
     Update,
 )
 from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
-from meshlock.algorithms.queues import Entry
+from meshlock.algorithms.queues import FRESH, Entry
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.reverse_link import Height, first_heights
 
@@ -34,7 +34,7 @@ class ForgetsItselfWhenOvertaken(JiangNode):
 
     def give(self, entry: Entry) -> None:
         super().give(entry)
-        for own in [other for other in self.queue.entries if other.neighbour == NIL]:
+        for own in [other for other in self.queue.all() if other.neighbour == NIL]:
             self.queue.remove(own)
 
 
@@ -45,8 +45,8 @@ class KeepsItsOwnUrgencyToItself(JiangNode):
         if self.holder or len(self.queue) == 0:
             super().request(client, want, priority)
         else:
-            rank = priority * self.rules.patience
-            self.queue.push(Entry(NIL, client, want, priority, rank))
+            base = priority * self.rules.weight
+            self.queue.push(Entry(NIL, client, want, priority, base - self.grants, FRESH, base))
 
 
 class SwallowsUpdatesOfItsFront(JiangNode):
@@ -84,8 +84,9 @@ class KeepsADeadNext(JiangNode):
     def link_down(self, peer: int) -> None:
         told, asked = self.told, self.next
         super().link_down(peer)
-        if told and asked == peer and len(self.views) == 0:
-            self.told, self.next = told, peer
+        if told and asked == peer and len(self.views) == 0 and not self.queue.is_empty():
+            self.remember(self.queue.first())
+            self.next = peer
 
     def see(self, j: int, height: Height) -> None:
         self.views[j] = height
@@ -169,6 +170,17 @@ class TakesALateGiverForANeighbour(JiangNode):
     def receive_token(self, token: Token) -> None:
         self.views[token.sender] = token.height
         super().receive_token(token)
+
+
+class AsksAnewWhenItChanges(JiangNode):
+    """A changed priority is a withdrawal and another request, with a decision between them."""
+
+    def change_priority(self, client: int, want: int, priority: int) -> bool:
+        age = self.waited(client)
+        if not self.withdraw(client):
+            return False
+        self.resume(client, want, priority, age)
+        return True
 
 
 def nodes_of(kind: Callable[[int, list[Effect], Rules, Height, bool], JiangNode]) -> Make:
@@ -335,5 +347,14 @@ MUTANTS: list[Mutant] = [
         Case(2, "line", "1:1@1", changes=["down 0-1", "up 0-1"], failures="custody"),
         breaks="neighbours",
         steps=7,
+    ),
+    Mutant(
+        JIANG,
+        "asks-anew-when-it-changes",
+        "a request that becomes more urgent is withdrawn and made again, and another is let in",
+        nodes_of(AsksAnewWhenItChanges),
+        Case(3, "complete", "0:2@9 1:2@5 2:1@3", permits=3, raises=["1:9"]),
+        breaks="order",
+        steps=11,
     ),
 ]

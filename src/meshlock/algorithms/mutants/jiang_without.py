@@ -96,8 +96,8 @@ class JiangWithout(JiangNode):
         a client enters; REQUEST line 4 does so only while nobody is inside."""
         if len(self.clients) > 0:
             return
-        while self.queue.entries:
-            front = self.queue.entries[0]
+        while not self.queue.is_empty():
+            front = self.queue.first()
             if front.neighbour != NIL:
                 self.give(front)
                 return
@@ -130,8 +130,8 @@ class JiangWithout(JiangNode):
     # -- our request at another node --------------------------------------------------
 
     def pursue(self) -> None:
-        if "R4" in self.undone and self.told and self.queue.entries:
-            self.remember(self.queue.entries[0])  # as if it had been sent
+        if "R4" in self.undone and self.told and not self.queue.is_empty():
+            self.remember(self.queue.first())  # as if it had been sent
         super().pursue()
         if "R6" in self.undone and len(self.views) == 0:
             self.stranded = 0
@@ -143,7 +143,7 @@ class JiangWithout(JiangNode):
         if not here and "R10" in self.undone:
             if self.told and self.holder and self.rules.moves != BROADCAST:
                 self.link(self.next)  # which was thought to be enough
-            self.told = ()
+            self.untell()
             return
         super().take_back()
 
@@ -162,7 +162,8 @@ class JiangWithout(JiangNode):
         super().link_down(peer)
         if "R6" in self.undone and told and not self.holder and len(self.views) == 0:
             self.next = peer
-            self.told = told
+            if not self.queue.is_empty():
+                self.remember(self.queue.first())
 
     # -- what neighbours say -----------------------------------------------------------
 
@@ -199,7 +200,7 @@ class JiangWithout(JiangNode):
     def list_askers(self) -> None:
         """R3 undone: a neighbour may have several entries; ``asking`` has its first."""
         self.asking = {}
-        for entry in reversed(self.queue.entries):
+        for entry in reversed(self.queue.all()):
             if entry.neighbour != NIL:
                 self.asking[entry.neighbour] = entry
 

@@ -23,7 +23,8 @@ class Case:
 
     ``requests`` are NODE:WANT@PRIORITY, in order per node, with spaces between them; with
     ``repeat`` nodes ask without end, and the clients of nodes in ``stay`` never leave. So
-    many ``clients`` of one node may wait or be inside at once. ``changes`` are link changes in
+    many ``clients`` of one node may wait or be inside at once. ``raises`` are NODE:PRIORITY and
+    ``release_parts`` NODE:PERMITS, which may happen at any time. ``changes`` are link changes in
     order, such as "down 0-2". ``faults`` are what may happen to nodes that recover, by the names
     of their flags, ``members`` among them; ``lead`` are the first steps, on the way in.
     """
@@ -41,6 +42,8 @@ class Case:
         repeat: bool = False,
         stay: list[int] | None = None,
         options: dict[str, str] | None = None,
+        raises: list[str] | None = None,
+        release_parts: list[str] | None = None,
         lead: list[str] | None = None,
         **faults: Any,
     ) -> None:
@@ -54,6 +57,8 @@ class Case:
         self.repeat = repeat
         self.stay = stay if stay is not None else []
         self.options = options if options is not None else {}
+        self.raises = raises if raises is not None else []
+        self.release_parts = release_parts if release_parts is not None else []
         self.lead = lead if lead is not None else []
         self.faults = faults
 
@@ -69,6 +74,8 @@ class Case:
         if self.clients != 1:
             words.append(f"--clients {self.clients}")
         words += [f"--stay {node}" for node in self.stay]
+        words += [f"--raise {text}" for text in self.raises]
+        words += [f"--release-part {text}" for text in self.release_parts]
         words += [f"--option {name}={value}" for name, value in self.options.items()]
         if self.repeat:
             words.append("--repeat")
@@ -88,7 +95,8 @@ class Mutant:
     are ``unordered`` because the mistake is to think that their order does not matter. In its
     ``case`` the checker finds that the property ``breaks`` is violated, in so many ``steps`` and
     no fewer; nothing is violated where that is empty. A ``large`` case takes it minutes. With a
-    ``layer`` the mistake is in what makes nodes recover, not in the algorithm inside.
+    ``layer`` the mistake is in what makes nodes recover, not in the algorithm inside. A step of the
+    ``lead`` may be what the original ``prevents``.
     """
 
     def __init__(
@@ -104,6 +112,7 @@ class Mutant:
         unordered: bool = False,
         large: bool = False,
         layer: Callable[..., Leased] | None = None,
+        prevents: str = "",
     ) -> None:
         self.name = f"{origin.name}/{name}" if layer is None else f"recovery/{name}"
         self.origin = origin
@@ -112,6 +121,7 @@ class Mutant:
         self.breaks = breaks
         self.steps = steps
         self.large = large
+        self.prevents = prevents
         self.algorithm = Algorithm(
             self.name,
             f"{origin.title}; mistake: {mistake}",
