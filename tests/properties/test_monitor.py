@@ -16,25 +16,28 @@ def test_the_next_entry_is_due_to_the_highest_that_waits(priorities):
     for _ in range(5_000):
         deed = chance.random()
         if deed < 0.5 or not waiting:
-            waiting.append(chance.randrange(priorities))
-            monitor.asks(waiting[-1])
+            waiting.append(monitor.asks(0, chance.randrange(priorities)))
         elif deed < 0.6:
-            monitor.withdraws(waiting.pop(chance.randrange(len(waiting))))
+            monitor.withdraws(waiting.pop(chance.randrange(len(waiting))), deed < 0.55)
+        elif deed < 0.7:
+            monitor.changes(chance.choice(waiting), chance.randrange(priorities), deed < 0.65)
+            monitor.moved()
         else:
             monitor.quiet()
-            assert monitor.due_priority == max(waiting)
-            waiting.remove(max(waiting))
-            monitor.enters(0.0, 0, 1, monitor.due_priority, 0)
+            highest = max(waiting, key=lambda one: one.priority)
+            assert monitor.due_priority == highest.priority
+            waiting.remove(highest)
+            monitor.enters(0.0, 0, 1, highest)
             monitor.leaves(1)
     assert monitor.violated == {}
 
 
 def test_a_lower_one_that_goes_first_is_reported():
     monitor = Monitor(1, Promises(True, True, 0.0))
-    monitor.asks(1)
-    monitor.asks(2)
+    low = monitor.asks(0, 1)
+    monitor.asks(0, 2)
     monitor.quiet()
-    monitor.enters(3.0, 0, 1, 1, 0)
+    monitor.enters(3.0, 0, 1, low)
     assert list(monitor.violated) == ["order"]
 
 
@@ -44,11 +47,10 @@ def test_a_lower_one_that_goes_first_is_reported():
 def test_permits_that_are_sent_must_be_for_the_highest_that_waits(there, violated):
     """Or for somebody at its node; whoever enters with them later is not judged once more."""
     monitor = Monitor(2, Promises(True, True, 0.0))
-    monitor.asks(1)
-    monitor.asks(2)
+    asked = {priority: monitor.asks(1 if priority in there else 0, priority) for priority in (1, 2)}
     monitor.quiet()
-    monitor.lends(3.0, 1, [(priority, 0) for priority in there])
-    monitor.enters(4.0, 0, 1, 1, 0)
+    monitor.lends(3.0, 1, [asked[priority] for priority in there])
+    monitor.enters(4.0, 0, 1, asked[1])
     assert list(monitor.violated) == violated
 
 
@@ -64,19 +66,17 @@ def test_permits_that_are_sent_must_be_for_the_highest_that_waits(there, violate
 )
 def test_of_several_grants_in_one_step_all_are_judged(grants, violated):
     monitor = Monitor(9, Promises(True, True, 0.0))
-    waiting = {1: [9, 8], 2: [2]}
-    for priority in (9, 8, 3, 2):
-        monitor.asks(priority)
+    asked = {p: monitor.asks(node, p) for p, node in ((9, 1), (8, 1), (3, 0), (2, 2))}
     monitor.quiet()
     for what, number in grants:
         if what == "sent":
-            monitor.lends(1.0, number, [(priority, 0) for priority in waiting[number]])
+            monitor.lends(1.0, number, [one for one in asked.values() if one.node == number])
         elif what == "enters":
-            monitor.enters(1.0, 0, 1, number, 0)
+            monitor.enters(1.0, 0, 1, asked[number])
         else:
             monitor.moved()
     monitor.moved()
-    monitor.enters(2.0, 2, 1, 2, 0)  # nothing is due any more
+    monitor.enters(2.0, 2, 1, asked[2])  # nothing is due any more
     assert list(monitor.violated) == violated
 
 
@@ -93,16 +93,15 @@ def test_a_grant_that_is_sent_is_made_then_and_used_once():
 @pytest.mark.parametrize("waited", [True, False])
 def test_only_grants_since_it_asked_make_a_request_older(waited):
     monitor = Monitor(1, Promises(True, True, 0.01, stamped=True))
-    born = monitor.asks(1) if waited else None
+    low = monitor.asks(0, 1) if waited else None
     for _ in range(1_000):
-        monitor.asks(5)
-        monitor.enters(1.0, 0, 1, 5, monitor.grants)
+        monitor.enters(1.0, 0, 1, monitor.asks(0, 5))
         monitor.leaves(1)
-    if born is None:
-        born = monitor.asks(1)
-    monitor.asks(5)
+    if low is None:
+        low = monitor.asks(0, 1)
+    monitor.asks(0, 5)
     monitor.quiet()
-    monitor.enters(3.0, 0, 1, 1, born)
+    monitor.enters(3.0, 0, 1, low)
     assert list(monitor.violated) == ([] if waited else ["order"])
 
 
@@ -113,9 +112,9 @@ def test_one_that_is_lower_by_a_step_is_judged_exactly(patience):
         for priority in (2, 3, 4):
             monitor = Monitor(1, Promises(True, True, 1 / patience, stamped=True))
             monitor.grants = made
-            monitor.asks(4)
-            born = monitor.asks(priority)
+            monitor.asks(0, 4)
+            asked = monitor.asks(0, priority)
             monitor.quiet()
-            monitor.enters(3.0, 0, 1, priority, born)
+            monitor.enters(3.0, 0, 1, asked)
             wrong = priority == 2 or (priority == 3 and made % patience == 0)
             assert ("order" in monitor.violated) == wrong

@@ -10,7 +10,8 @@ The simulator reports as it goes and ``meshlock audit`` reports from a trace, as
 - **leases**: no client is inside after the end of its lease.
 - **slots**: no two grants under valid leases have a slot in common, where grants have slots.
 - **order**: where nothing has failed for as long as recovery may take, nobody who has a way is
-  passed more than three times by who asks later and is less urgent; see :mod:`.overtaking`.
+  passed by who asks later and is less urgent; see :mod:`.overtaking`. A step that makes one request
+  more urgent lets no other one in.
 - **fences**: every grant has a higher fence than all that were made before it. One that is sent to
   another node is made when it is sent, and its client may enter after those of later ones.
 - **one-token**: every epoch has one token; it is made once, later epochs are higher, and
@@ -25,12 +26,15 @@ from __future__ import annotations
 
 from meshlock.properties import sentences
 from meshlock.properties.monitor import Monitor
+from meshlock.properties.overtaking import Fence
 from meshlock.properties.promises import Promises
 
 NAMES = ("safety", "leases", "slots", "order", "fences", "one-token", "conservation", "served")
 
 Epoch = tuple[int, int, int]
-Fence = tuple[Epoch, int]
+
+NO_FENCE: Fence = ((0, -1, 0), 0)
+"""Below all others."""
 
 
 def twice(slots: list[int]) -> list[int]:
@@ -57,13 +61,16 @@ class Held:
 
 
 class LeaseMonitor(Monitor):
-    """``slack``: what happened in time may be told so much too late."""
+    """``slack``: what happened in time may be told so much too late. ``orderly``: is order
+    judged?"""
 
-    def __init__(self, permits: int, slack: float = 0.0) -> None:
+    def __init__(self, permits: int, slack: float = 0.0, orderly: bool = False) -> None:
         super().__init__(permits, Promises(ordered=False, balanced=False, ageing=0.0))
         self.slack = slack
+        self.orderly = orderly
+        self.raised_client: int | None = None  # by the step at hand
         self.given: dict[int, Held] = {}  # by client
-        self.fence: Fence = ((0, -1, 0), 0)
+        self.fence = NO_FENCE
         self.lent: set[Fence] = set()  # of grants on their way to the nodes of their clients
         self.epoch: Epoch = (0, -1, 0)  # the highest that has a token
         self.epochs = 0
@@ -97,6 +104,8 @@ class LeaseMonitor(Monitor):
     ) -> None:
         """``permits``: k of its epoch."""
         self.grants += 1
+        if self.raised_client is not None and client != self.raised_client:
+            self.blame_raise(time, node)
         self.given[client] = Held(node, want, until, slots)
         used = self.in_use(time)
         if used > permits:
@@ -117,8 +126,22 @@ class LeaseMonitor(Monitor):
         else:
             self.fence = fence
 
+    def raises(self, client: int) -> None:
+        """The step at hand makes this one more urgent, and lets no other one in."""
+        if self.orderly:
+            self.raised_client = client
+
+    def blame_raise(self, time: float, node: int) -> None:
+        self.report("order", time, sentences.let_in_by_a_raise(node))
+
+    def moved(self) -> None:
+        super().moved()
+        self.raised_client = None
+
     def lends_under(self, time: float, node: int, fence: Fence) -> None:
         """That node makes a grant to a client of another one."""
+        if self.raised_client is not None:
+            self.blame_raise(time, node)
         self.makes(time, node, fence)
         self.lent.add(fence)
 

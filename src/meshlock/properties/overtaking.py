@@ -3,26 +3,59 @@
 With faults nobody can say at which moment a request is known where the token is. But once nothing
 has been done to the network for ``slack``, a request that is as old and can reach the token must
 be known there. From then on whoever asks later with a lower priority ranks below it for ever, for
-both age alike. MOST may pass all the same: what was granted is told late.
+both age alike. The same holds for equal priorities where first come, first served is promised, as
+long as no more clients of a node wait than the node may have in the queue (``lines``). A request
+that has changed its priority is known by the new one after ``slack``; until then, and if it is the
+one that enters, the highest that it has had counts.
+
+A client may enter some time after it was granted its permits: fences say in which order grants were
+made. So a request that is passed is judged when it enters itself, or after ``slack`` if it does
+not. ``most`` may pass one: none where the node that decides knows every request, MOST where the
+token may let others in on its way, or where there are no fences.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+Fence = tuple[tuple[int, int, int], int]
+
 MOST = 3
 
 
+class Pass(NamedTuple):
+    """A client that waits with this priority is passed by a grant of this node."""
+
+    time: float
+    node: int
+    client: int
+    priority: float
+    fence: Fence
+
+
 class Waiting:
-    def __init__(self, time: float, node: int, priority: float) -> None:
-        self.time = time
+    def __init__(self, number: int, time: float, node: int, priority: float) -> None:
+        self.number = number
+        self.asked = time
+        self.time = time  # since when it has this priority
         self.node = node
         self.priority = priority
+        self.highest = priority  # that it has had
         self.passed = 0
+        self.passes: list[Pass] = []  # where there are fences
 
 
 class Overtaking:
-    def __init__(self, slack: float) -> None:
+    """``lines``: how many clients of a node are served in turn if they are equal; 0: none."""
+
+    def __init__(self, slack: float, lines: int = 0, most: int = MOST) -> None:
         self.slack = slack
+        self.lines = lines
+        self.most = most
         self.waiting: dict[int, Waiting] = {}  # by client
+        self.here: dict[int, int] = {}  # node: how many wait there
+        self.crowded: dict[int, int] = {}  # node: the latest request that found its lines taken
+        self.requests = 0
         self.disturbed_at = 0.0
         self.epoch: object = None
 
@@ -31,6 +64,7 @@ class Overtaking:
         self.disturbed_at = time
         for one in self.waiting.values():
             one.passed = 0
+            one.passes = []
 
     def goes_by(self, time: float, epoch: object) -> bool:
         """Another epoch is as good as a fault: everybody asks anew. Is it one?"""
@@ -41,26 +75,80 @@ class Overtaking:
         return another
 
     def asks(self, time: float, client: int, node: int, priority: float) -> None:
-        self.waiting[client] = Waiting(time, node, priority)
+        self.stops(client)
+        self.requests += 1
+        self.waiting[client] = Waiting(self.requests, time, node, priority)
+        here = self.here[node] = self.here.get(node, 0) + 1
+        if here > self.lines:
+            self.crowded[node] = self.requests
 
-    def stops(self, client: int) -> None:
-        self.waiting.pop(client, None)
+    def changes(self, time: float, client: int, priority: float) -> None:
+        """That one has another priority now."""
+        one = self.waiting.get(client)
+        if one is not None:
+            one.time = time
+            one.priority = priority
+            one.highest = max(one.highest, priority)
+            one.passed = 0
+            one.passes = []
+
+    def stops(self, client: int) -> Waiting | None:
+        one = self.waiting.pop(client, None)
+        if one is not None:
+            self.here[one.node] -= 1
+        return one
 
     def crashed(self, node: int) -> None:
         for client in [client for client, one in self.waiting.items() if one.node == node]:
-            del self.waiting[client]
+            self.stops(client)
 
     def enters(self, client: int, reached: set[int]) -> list[tuple[int, float]]:
-        """The result: clients that were passed once too often, and their priorities. ``reached``:
-        nodes that have a way to the token."""
-        entry = self.waiting.pop(client, None)
+        """Without fences. The result: clients that were passed once too often, and their
+        priorities. ``reached``: nodes that have a way to the token."""
+        entry = self.stops(client)
         found: list[tuple[int, float]] = []
-        if entry is None:
-            return found
-        for other, one in self.waiting.items():
-            settled = max(one.time, self.disturbed_at) + self.slack
-            if one.priority > entry.priority and entry.time >= settled and one.node in reached:
-                one.passed += 1
-                if one.passed == MOST + 1:
-                    found.append((other, one.priority))
+        for other in self.passed_by(entry, reached):
+            one = self.waiting[other]
+            one.passed += 1
+            if one.passed == self.most + 1:
+                found.append((other, one.priority))
         return found
+
+    def granted(self, time: float, client: int, reached: set[int], fence: Fence) -> list[Pass]:
+        """A client enters with this fence. The result: who was passed, as is known by now."""
+        entry = self.stops(client)
+        if entry is None:
+            return []
+        for other in self.passed_by(entry, reached):
+            one = self.waiting[other]
+            one.passes.append(Pass(time, entry.node, other, one.priority, fence))
+        before = [one for one in entry.passes if one.fence < fence]
+        return before[self.most :] + self.overdue(time)
+
+    def overdue(self, time: float) -> list[Pass]:
+        """Of those that wait still: who passed them so long ago that no grant is on its way."""
+        return [
+            passing
+            for one in self.waiting.values()
+            for passing in one.passes[self.most :]
+            if passing.time + self.slack < time
+        ]
+
+    def passed_by(self, entry: Waiting | None, reached: set[int]) -> list[int]:
+        if entry is None:
+            return []
+        return [
+            client
+            for client, one in self.waiting.items()
+            if entry.asked >= max(one.time, self.disturbed_at) + self.slack
+            and one.node in reached
+            and self.is_before(one, entry)
+        ]
+
+    def is_before(self, one: Waiting, entry: Waiting) -> bool:
+        if one.priority != entry.highest:
+            return one.priority > entry.highest
+        return self.has_line(one) and self.has_line(entry)
+
+    def has_line(self, one: Waiting) -> bool:
+        return self.crowded.get(one.node, 0) < one.number

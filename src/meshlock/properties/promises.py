@@ -6,25 +6,63 @@ their trace's set-up. Whoever reads a trace judges by what is written there.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from meshlock.algorithms.direct import LINES
 from meshlock.algorithms.interface import Algorithm
+from meshlock.properties.overtaking import Overtaking
+
+NO_TIES: Final = ""
+"""First come, first served is not promised."""
+
+FIRST_KNOWN: Final = "first"
+"""Each node knows only the first request of each neighbour, so one may hide another. The node with
+the token knows a request that is the only one of the highest priority. As long as the token stays
+there, that request goes before all later ones of its priority."""
+
+ALL_KNOWN: Final = "all"
+"""The node that decides knows every request of each node, or the first ones if the algorithm says
+how many a node may have in the queue."""
+
+TIES: Final = {
+    "jiang": FIRST_KNOWN,
+    "direct": ALL_KNOWN,
+    "naimi-trehel-original": ALL_KNOWN,
+    "neilsen-mizuno": ALL_KNOWN,
+    "lamport": ALL_KNOWN,
+    "ricart-agrawala": ALL_KNOWN,
+}
+"""Algorithms that serve equal priorities in the order of asking, if all that was sent has arrived.
+In the others the token may take a neighbour's request first, or those along its way."""
 
 
 class Promises:
-    def __init__(self, ordered: bool, balanced: bool, ageing: float, stamped: bool = False) -> None:
+    def __init__(
+        self,
+        ordered: bool,
+        balanced: bool,
+        ageing: float,
+        stamped: bool = False,
+        ties: str = NO_TIES,
+    ) -> None:
         self.ordered = ordered  # the highest priority goes next
         self.balanced = balanced  # one token, so that tokens and permits can be counted
         self.ageing = ageing  # by how much, at the most, a grant raises who waits ...
         self.stamped = stamped  # ... and only a grant that is made after it asked
+        self.ties = ties  # which equals are served in the order of asking
 
-    def line(self) -> dict[str, bool | float]:
+    def lines(self, permits: int) -> int:
+        """How many requests of one node are known where it is decided, with ALL_KNOWN."""
+        return min(permits, LINES)
+
+    def line(self) -> dict[str, bool | float | str]:
         """As in a trace's set-up."""
         return {
             "ordered": self.ordered,
             "balanced": self.balanced,
             "ageing": self.ageing,
             "stamped": self.stamped,
+            "ties": self.ties,
         }
 
 
@@ -41,7 +79,17 @@ def promises(algorithm: Algorithm, options: dict[str, str], leased: bool = False
         algorithm.token and not leased,
         1.0 / int(options["patience"]) if ageing != "none" else 0.0,
         ageing == "stamped",
+        NO_TIES if leased else ties(algorithm, options),
     )
+
+
+def ties(algorithm: Algorithm, options: dict[str, str]) -> str:
+    """Not where small requests pass large ones, where a node's own goes first, or where each node
+    raises what waits by what it sees itself."""
+    others = {"backfill": "on", "queue": "lift", "ageing": "printed"}
+    if any(options.get(name) == value for name, value in others.items()):
+        return NO_TIES
+    return TIES.get(algorithm.name.partition("/")[0], NO_TIES)
 
 
 def orderly(algorithm: Algorithm, options: dict[str, str]) -> bool:
@@ -51,6 +99,17 @@ def orderly(algorithm: Algorithm, options: dict[str, str]) -> bool:
     return options.get("ageing", "none") in ("stamped", "none")
 
 
+def overtaking(
+    slack: float, algorithm: Algorithm, options: dict[str, str], permits: int
+) -> Overtaking | None:
+    """How order is judged under leases, where there are at least so many permits; None: not."""
+    if not orderly(algorithm, options):
+        return None
+    if ties(algorithm, options) == ALL_KNOWN:
+        return Overtaking(slack, min(permits, LINES), 0)
+    return Overtaking(slack)
+
+
 def written(setup: dict[str, Any]) -> Promises:
     """What the run of a trace with this set-up promised."""
     return Promises(
@@ -58,4 +117,5 @@ def written(setup: dict[str, Any]) -> Promises:
         bool(setup.get("balanced")),
         float(setup.get("ageing", 0.0)),
         bool(setup.get("stamped")),
+        str(setup.get("ties", NO_TIES)),
     )

@@ -13,7 +13,7 @@ def uninvited(node: int, client: int) -> str:
 
 def passed_over(node: int, client: int, priority: float) -> str:
     return (
-        f"node {node} lets in a later and less urgent request than that of client "
+        f"node {node} lets in a later request, which is no more urgent than that of client "
         f"{client}, which waits with priority {priority:g}"
     )
 
@@ -30,6 +30,25 @@ def lent_out_of_order(node: int, priority: float, due: float) -> str:
         f"permits are sent to node {node}, where {priority:g} is the highest priority, although "
         f"nothing was in flight and {due:g} was waiting"
     )
+
+
+def out_of_turn(node: int, priority: float, other: int, before: float) -> str:
+    return (
+        f"node {node} enters with priority {priority:g} although nothing was in flight and an "
+        f"earlier request of node {other} was waiting with priority {before:g}"
+    )
+
+
+def lent_out_of_turn(node: int, priority: float, other: int, before: float) -> str:
+    return (
+        f"permits are sent to node {node}, where {priority:g} is the highest priority, although "
+        f"nothing was in flight and an earlier request of node {other} was waiting with priority "
+        f"{before:g}"
+    )
+
+
+def let_in_by_a_raise(node: int) -> str:
+    return f"node {node} grants permits to one request because another became more urgent"
 
 
 def tokens(node: int, balance: int) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from meshlock.algorithms.interface import NIL
 from meshlock.algorithms.registry import ALGORITHMS
 from meshlock.properties import sentences
-from meshlock.properties.monitor import Monitor
+from meshlock.properties.monitor import Monitor, Rival
 from meshlock.properties.promises import written
 from meshlock.trace import checks
 from meshlock.trace.leases import LeaseAudit
@@ -31,6 +30,16 @@ CAUSES = {
 OF_LEASES = {"recover", "lease", "lease-lost"}
 
 
+class Asked:
+    """A client, from asking to leaving."""
+
+    def __init__(self, node: int, want: int, priority: float, rival: Rival) -> None:
+        self.node = node
+        self.want = want
+        self.priority = priority
+        self.rival = rival
+
+
 class Audit:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -50,8 +59,7 @@ class Audit:
         # what the checker's messages say of how long they have been under way changes there
         self.ages = self.leases is not None and setup.get("source") == "check"
         self.flying: dict[int, dict[str, Any]] = {}  # what was sent and is on its way
-        # its node, want, priority, and the grants before it asked
-        self.clients: dict[int, tuple[int, int, float, int]] = {}
+        self.clients: dict[int, Asked] = {}
         self.inside: set[int] = set()
         self.one_sided: set[tuple[int, int]] = set()  # links that one end sees, and one does not
         self.failures: str = setup.get("failures", "")  # of links; empty: they stay
@@ -166,10 +174,12 @@ class Audit:
                 raise self.trace.bad(f"lets client {client} ask a second time")
             if want < 1:
                 raise self.trace.bad(f"lets client {client} ask for {want} permits")
-            priority = event.get("priority", 0)
+            priority = counts(event)
             self.requested += 1
             self.begun = True
-            self.clients[client] = (node, want, priority, self.monitor.asks(priority))
+            self.begins_quiet()
+            rival = self.monitor.asks(node, priority)
+            self.clients[client] = Asked(node, want, priority, rival)
             if self.leases is not None:
                 self.leases.asks(self.now, node, client, priority)
         elif kind == "leave":
@@ -177,14 +187,13 @@ class Audit:
             if client not in self.inside:
                 raise self.trace.bad(f"lets client {client} leave, which is not inside")
             self.inside.remove(client)
-            want = self.clients.pop(client)[1]
+            want = self.clients.pop(client).want
             permits += want
             if self.leases is not None:
                 self.leases.monitor.gives_back(self.now, client)
             else:
                 self.monitor.leaves(want)
-            if not self.flying:
-                self.monitor.quiet()
+            self.begins_quiet()
         elif kind == "give-back":
             permits += self.give_back(event)
         elif kind == "priority":
@@ -193,18 +202,13 @@ class Audit:
                 raise self.trace.bad(
                     f"changes the priority of client {client}, which does not wait"
                 )
-            priority = self.trace.whole(event, "priority")
-            place, want, before, born = self.clients[client]
-            self.clients[client] = (place, want, priority, born)
-            self.monitor.withdraws(before)
-            self.monitor.asks(priority)
-            if self.leases is not None:
-                self.leases.changes_priority(self.now, client, priority)
+            self.trace.whole(event, "priority")
+            self.change_priority(client, counts(event))
         elif kind == "withdraw":
             client = self.trace.whole(event, "client")
             if client not in self.clients or client in self.inside:
                 raise self.trace.bad(f"lets client {client} give up, which does not wait")
-            self.monitor.withdraws(self.clients.pop(client)[2])
+            self.monitor.withdraws(self.clients.pop(client).rival, not self.flying)
             if self.leases is not None:
                 self.leases.waits_no_more(self.now, client)
         elif kind in ("link-up", "link-down"):
@@ -255,15 +259,27 @@ class Audit:
     def give_back(self, event: dict[str, Any]) -> int:
         """How many permits a client releases that keeps others."""
         client, permits = self.trace.whole(event, "client"), self.trace.whole(event, "permits")
-        node, want, priority, born = self.clients.get(client, (NIL, 0, 0, 0))
-        if client not in self.inside or not 0 < permits < want:
+        if client not in self.inside or not 0 < permits < self.clients[client].want:
             raise self.trace.bad(f"lets client {client} release {permits}, which it does not hold")
-        self.clients[client] = (node, want - permits, priority, born)
+        self.clients[client].want -= permits
         if self.leases is not None:
             self.leases.monitor.gives_some(client, permits)
         else:
             self.monitor.leaves(permits)
+            self.begins_quiet()
         return permits
+
+    def begins_quiet(self) -> None:
+        """A client acts; was nothing in flight?"""
+        if self.monitor.judges_order and not self.flying:
+            self.monitor.quiet()
+
+    def change_priority(self, client: int, priority: float) -> None:
+        asked = self.clients[client]
+        if self.leases is not None:
+            self.leases.changes_priority(self.now, client, asked.priority, priority)
+        self.monitor.changes(asked.rival, priority, not self.flying)
+        asked.priority = priority
 
     def send(self, event: dict[str, Any]) -> None:
         node, number = self.trace.whole(event, "node"), self.trace.whole(event, "id")
@@ -283,20 +299,25 @@ class Audit:
             self.leases.lends(event, node)
         elif event.get("lends"):
             waiting = [
-                (priority, born)
-                for client, (place, _, priority, born) in self.clients.items()
-                if place == to and client not in self.inside
+                asked.rival
+                for client, asked in self.clients.items()
+                if asked.node == to and client not in self.inside
             ]
             self.monitor.lends(self.now, to, waiting)
+        elif tokens > 0:
+            self.monitor.forget_the_first()
         self.gives(node, tokens, permits)
 
     def enter(self, event: dict[str, Any]) -> None:
         node, client = self.trace.whole(event, "node"), self.trace.whole(event, "client")
         if client not in self.clients or client in self.inside:
             raise self.trace.bad(f"lets client {client} in, which does not wait")
-        place, want, priority, born = self.clients[client]
-        if node != place:
-            raise self.trace.bad(f"lets client {client} in at node {node}; it asked at {place}")
+        asked = self.clients[client]
+        want = asked.want
+        if node != asked.node:
+            raise self.trace.bad(
+                f"lets client {client} in at node {node}; it asked at {asked.node}"
+            )
         if "want" in event and self.trace.whole(event, "want") != want:
             raise self.trace.bad(
                 f"lets client {client} in with {event['want']} permits; it asked for {want}"
@@ -308,7 +329,7 @@ class Audit:
         else:
             if "fence" in event and self.trace.whole(event, "fence") < 1:
                 raise self.trace.bad("needs a fence above 0")
-            self.monitor.enters(self.now, node, want, priority, born)
+            self.monitor.enters(self.now, node, want, asked.rival)
         self.gives(node, 0, want)
 
     def gives(self, node: int, tokens: int, permits: int) -> None:
@@ -324,5 +345,10 @@ class Audit:
             node, tokens, permits = self.step
             self.monitor.balance(self.now, node, tokens, permits)
         self.step = None
-        if self.monitor.at_once:
-            self.monitor.moved()
+        self.monitor.moved()
+
+
+def counts(event: dict[str, Any]) -> float:
+    """The priority by which a request is served: with a deadline it is up to a step higher."""
+    found: float = event.get("urgency", event.get("priority", 0))
+    return found

@@ -15,6 +15,12 @@ MERMAID_ARROWS = 400
 """More arrows than this no Mermaid renderer takes gladly."""
 
 
+def asked(event: dict[str, Any]) -> str:
+    """The priority of a request, and its deadline if it has one."""
+    left = event.get("deadline")
+    return f"priority {event.get('priority')}" + (f", deadline {left:g} s" if left else "")
+
+
 def words(event: dict[str, Any]) -> str:
     """An event in a few words."""
     kind = event["event"]
@@ -22,7 +28,11 @@ def words(event: dict[str, Any]) -> str:
         whom = f" to {event['to']}" if "to" in event else f" from {event.get('from')}"
         return f"{kind} {message(event)}{whom}"
     if kind == "request":
-        return f"request {event.get('want')} with priority {event.get('priority')}"
+        return f"request {event.get('want')} with {asked(event)}"
+    if kind == "give-back":
+        return f"release {event.get('permits')} (client {event.get('client')})"
+    if kind == "priority":
+        return f"change to {asked(event)} (client {event.get('client')})"
     if kind in ("enter", "leave"):
         return f"{kind} (client {event.get('client')})"
     if "peer" in event:
@@ -64,6 +74,10 @@ def mermaid(trace: Trace, out: TextIO) -> str:
             out.write(f"    note over n{node}: enters with {event['want']}\n")
         elif kind == "leave":
             out.write(f"    note over n{node}: leaves\n")
+        elif kind == "give-back":
+            out.write(f"    note over n{node}: releases {event['permits']}\n")
+        elif kind == "priority":
+            out.write(f"    note over n{node}: priority {event['priority']} now\n")
         elif kind in ("link-up", "link-down") and node < event.get("peer", -1):
             line = "forms" if kind == "link-up" else "fails"
             out.write(f"    note over n{node},n{event['peer']}: link {line}\n")
@@ -102,6 +116,7 @@ COLUMNS = (
     "client",
     "want",
     "priority",
+    "deadline",
     "id",
     "from",
     "to",

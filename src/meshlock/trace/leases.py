@@ -11,10 +11,10 @@ from meshlock.algorithms.recovery import records
 from meshlock.algorithms.recovery.records import FENCE_BITS, fence_number
 from meshlock.algorithms.registry import find
 from meshlock.properties import sentences
-from meshlock.properties.leases import Epoch, Fence, LeaseMonitor, numbered
-from meshlock.properties.overtaking import Overtaking
+from meshlock.properties.leases import Epoch, LeaseMonitor, numbered
+from meshlock.properties.overtaking import Fence, Overtaking, Pass
 from meshlock.properties.paths import Paths, labelled
-from meshlock.properties.promises import orderly
+from meshlock.properties.promises import orderly, overtaking
 from meshlock.trace import checks
 from meshlock.trace.reader import Trace
 
@@ -28,25 +28,24 @@ class LeaseAudit:
         self.trace = trace
         size = trace.nodes
         recovery: dict[str, Any] = trace.setup["recovery"]
-        members = recovery.get("members")
-        if not isinstance(members, list) or not all(isinstance(one, int) for one in members):
-            raise trace.bad("has no list of 'members' in its 'recovery'")
+        members = self.members(recovery.get("members"))
         recover, queue = recovery.get("recover"), recovery.get("queue")
         # who does not state how long recovery may take promises nobody to be served
         self.paths: Paths | None = None
         if isinstance(recover, int | float) and isinstance(queue, int | float):
-            self.paths = Paths(tuple(members), float(recover), float(queue))
+            self.paths = Paths(members, float(recover), float(queue))
         self.order: Overtaking | None = None
-        self.passed: list[tuple[float, int, int, float]] = []  # what may yet be excused, live
+        self.passed: list[Pass] = []  # what may yet be excused, live
         lasting = recover if self.paths is not None else LEASES * recovery.get("lease", 0.0)
         algorithm, options = find(str(trace.setup.get("algorithm"))), trace.setup.get("options")
-        if lasting and orderly(algorithm, options or {}):
-            self.order = Overtaking(lasting)
+        judged = orderly(algorithm, options or {})
+        self.live = trace.setup.get("source") == "live"
+        if lasting and judged:
+            self.order = overtaking(lasting, algorithm, options or {}, trace.setup["permits"])
         slack = recovery.get("slack", 0.0)
         self.monitor = LeaseMonitor(
-            trace.setup["permits"], float(slack) if isinstance(slack, int | float) else 0.0
+            trace.setup["permits"], float(slack) if isinstance(slack, int | float) else 0.0, judged
         )
-        self.live = trace.setup.get("source") == "live"
         self.up = [True] * size
         self.near: list[set[int]] = [set() for _ in range(size)]
         links = checks.links(trace)
@@ -78,11 +77,17 @@ class LeaseAudit:
     def blame_passing(self, time: float) -> None:
         """What nothing that was written down until now excuses."""
         while self.order is not None and self.passed:
-            passed, node, other, priority = self.passed[0]
-            if passed + self.order.slack >= time:
+            passed = self.passed[0]
+            if passed.time + self.order.slack >= time:
                 break
             self.passed.pop(0)
-            self.monitor.report("order", passed, sentences.passed_over(node, other, priority))
+            text = sentences.passed_over(passed.node, passed.client, passed.priority)
+            self.monitor.report("order", passed.time, text)
+
+    def look_back(self, time: float, order: Overtaking) -> None:
+        self.passed += order.overdue(time)
+        if not self.live:
+            self.blame_passing(time + order.slack + 1.0)
 
     def disturbed(self, time: float) -> None:
         """A fault, of which live nodes may have learnt late."""
@@ -126,6 +131,7 @@ class LeaseAudit:
     def waits_no_more(self, time: float, client: int) -> None:
         node, asked = self.asked.pop(client)
         if self.order is not None:
+            self.look_back(time, self.order)
             self.order.stops(client)
         if self.paths is not None:
             self.goes_on(time)
@@ -139,10 +145,11 @@ class LeaseAudit:
         fence, permits, slots = self.fence(event), self.permits(event), self.slots(event, want)
         self.monitor.granted(event["t"], node, client, want, until, fence, permits, slots)
 
-    def changes_priority(self, time: float, client: int, priority: float) -> None:
-        """It is as if it asked now."""
-        if self.order is not None and client in self.asked:
-            self.order.asks(time, client, self.asked[client][0], priority)
+    def changes_priority(self, time: float, client: int, before: float, priority: float) -> None:
+        if priority > before:
+            self.monitor.raises(client)
+        if self.order is not None:
+            self.order.changes(time, client, priority)
 
     def keeps_order(self, event: dict[str, Any], node: int, client: int) -> None:
         if self.order is None:
@@ -152,10 +159,8 @@ class LeaseAudit:
             self.passed = []
         labels = labelled(self.near, self.up)
         reached = {one for one, label in enumerate(labels) if label == labels[node]}
-        for other, priority in self.order.enters(client, reached):
-            self.passed.append((time, node, other, priority))
-        if not self.live:
-            self.blame_passing(time + self.order.slack + 1.0)
+        self.passed += self.order.granted(time, client, reached, self.fence(event))
+        self.look_back(time, self.order)
 
     def lease(self, event: dict[str, Any]) -> None:
         client = self.trace.whole(event, "client")
@@ -171,6 +176,9 @@ class LeaseAudit:
 
     def ends(self, time: float) -> None:
         self.goes_on(time + 1.0)
+        if self.order is not None:
+            self.look_back(time, self.order)
+            self.blame_passing(time + self.order.slack + 1.0)
         for client in list(self.asked):
             self.waits_no_more(time, client)
         self.monitor.ends_leased(time, self.with_path)
@@ -181,6 +189,11 @@ class LeaseAudit:
         node = self.trace.whole(event, "node")
         epoch = self.epoch(event.get("epoch"))
         self.disturbed(event["t"])
+        if self.paths is not None and "members" in event:
+            self.paths.members = self.members(event["members"])
+            self.changed_at = event["t"]
+        if self.order is not None:
+            self.order.lines = min(self.order.lines, self.permits(event))
         self.monitor.recovered(event["t"], node, epoch, self.permits(event))
 
     def keeps(self, event: dict[str, Any], node: int, tokens: int, free: int) -> None:
@@ -234,6 +247,11 @@ class LeaseAudit:
         self.coming = ""
 
     # -- values -----------------------------------------------------------------------
+
+    def members(self, value: Any) -> tuple[int, ...]:
+        if not isinstance(value, list) or not all(isinstance(one, int) for one in value):
+            raise self.trace.bad("has no list of 'members' in its 'recovery'")
+        return tuple(value)
 
     def permits(self, event: dict[str, Any]) -> int:
         """k, of the set-up unless the event says that it has changed."""

@@ -108,8 +108,9 @@ class Trace:
             for key in COUNTS:
                 if key in event:
                     self.whole(event, key)
-            if not is_number(event.get("priority", 0)):
-                raise self.bad(f"('{kind}') needs a number as 'priority'")
+            for key in ("priority", "urgency", "deadline"):
+                if not is_number(event.get(key, 0)):
+                    raise self.bad(f"('{kind}') needs a number as '{key}'")
             yield event
 
     def whole(self, event: dict[str, Any], key: str) -> int:

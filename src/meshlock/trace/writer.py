@@ -35,8 +35,8 @@ def came_back(message: Message) -> dict[str, Any]:
 
 class LeaseStep:
     """What a step of a node under leases says besides: how many permits the ledger of its
-    token counts, the epoch whose token it made, how many permits that has, the leases it
-    renewed, and all there are."""
+    token counts, the epoch whose token it made, how many permits and which members that has, the
+    leases it renewed, and all there are."""
 
     def __init__(
         self,
@@ -45,7 +45,9 @@ class LeaseStep:
         permits: int,
         renewed: dict[int, float],
         ends: dict[int, float],
+        members: tuple[int, ...] = (),
     ) -> None:
+        self.members = members
         self.lent = lent
         self.minted = minted
         self.permits = permits
@@ -61,6 +63,7 @@ class TraceWriter:
         self.states = states
         self.encode = msgspec.json.Encoder().encode
         self.permits = 0  # of the pool, as its set-up says
+        self.members: list[int] = []  # as was said last
         self.wants: dict[int, int] = {}  # client: what it asked for, until it leaves
         self.tokens: dict[int, int] = {}
         self.free: dict[int, int] = {}
@@ -70,6 +73,7 @@ class TraceWriter:
     def begin(self, setup: TraceSetup, nodes: list[Node]) -> None:
         """The first line; ``nodes`` as they are before anything has happened."""
         self.permits = setup.permits
+        self.members = list((setup.recovery or {}).get("members", []))
         for node in nodes:
             if node.tokens():
                 setup.holder = node.me
@@ -121,7 +125,15 @@ class TraceWriter:
                 line["state"] = changed
         self.line(line)
         if leased is not None and leased.minted is not None:
-            made = {"t": time, "node": me, "event": "recover", "epoch": leased.minted}
+            made: dict[str, Any] = {
+                "t": time,
+                "node": me,
+                "event": "recover",
+                "epoch": leased.minted,
+            }
+            members = list(leased.members)
+            if members and members != self.members:
+                self.members = made["members"] = members
             self.line({**made, **self.other(leased.permits)})
         for effect in effects:
             if isinstance(effect, Message):
