@@ -18,7 +18,8 @@ def test_the_list_names_every_scenario():
     figures = ["jiang-figure-1", "jiang-figure-2", "scheme-figure-4", "scheme-figures-2-3"]
     listed = [line.split()[0] for line in result.stdout.splitlines()]
     crashes = ["C1", "C2", "C3"]
-    assert listed == [*crashes, "D1", *errata, "K1", "M1", "R10", "R10b", "R11", *figures]
+    order = ["O1", "O1b", "O2", "O3"]
+    assert listed == [*crashes, "D1", *errata, "K1", "M1", *order, "R10", "R10b", "R11", *figures]
 
 
 def test_an_option_of_the_command_line_goes_before_the_script_s(tmp_path):

@@ -7,9 +7,11 @@ from random import Random
 import msgspec
 import pytest
 
+from meshlock.errors import Refused
 from meshlock.simulate.engine import Order
 from meshlock.simulate.measures import Measures
-from meshlock.simulate.report import spread
+from meshlock.simulate.report import figures, spread
+from meshlock.simulate.settings import Settings, simulation
 from meshlock.simulate.workload import Client
 from meshlock.trace.writer import TraceWriter
 from runs import finished, sync_delay
@@ -175,3 +177,60 @@ def test_deadlines_are_priorities_and_are_counted_when_missed():
     )
     waits = list(run.measures.waits)
     assert run.measures.missed == sum(wait > 10 for wait in waits) > 0
+
+
+RAISING = {"nodes": 6, "priority": "1-9", "permits": 4, "want": "1-4", "requests": 2_000}
+
+
+def test_a_share_of_requests_changes_and_a_share_of_grants_is_released_in_parts():
+    for algorithm in ("jiang", "direct"):
+        given = {"algorithm": algorithm, "raise": "0.4", "release-part": "0.6", **RAISING}
+        run = finished(**given)
+        assert run.monitor.violated == {}
+        assert run.measures.entries == 2_000
+        assert 600 < run.measures.changed <= 900  # some were in by then
+        assert 800 < run.measures.parts < 1_000  # of three in four grants
+        assert run.measures.held == 0
+        assert run.measures.base.blocks == [[]] and run.measures.aged.blocks == [[]]
+        found = figures(run, 1, 1.0)
+        assert found["priority_changes"] == run.measures.changed
+        assert found["part_releases"] == run.measures.parts
+
+
+def test_who_does_neither_draws_nothing_for_it():
+    plain, found = finished(**RAISING), figures(finished(**RAISING), 1, 1.0)
+    assert "priority_changes" not in found and "part_releases" not in found
+    for name in ("raise", "release-part"):
+        assert figures(finished(**RAISING, **{name: "0"}), 1, 1.0)["entries"] == found["entries"]
+        assert finished(**RAISING, **{name: "0"}).now == plain.now
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"algorithm": "raymond", "raise": "0.1"}, "raymond has no priorities that could change"),
+        ({"raise": "0.1"}, "draws other priorities from --priority: give a range"),
+        ({"raise": "2", "priority": "1-9"}, "--raise takes a share from 0 to 1"),
+        ({"algorithm": "raymond", "release-part": "1"}, "raymond grants one permit at a time"),
+        ({"algorithm": "jiang-printed", "release-part": "1"}, "releases all permits .* at once"),
+        ({"release-part": "0.1"}, "for requests for several permits: add --want"),
+        ({"release-part": "half"}, "--release-part takes a share from 0 to 1"),
+    ],
+)
+def test_what_cannot_change_or_be_parted_is_refused(given, sentence):
+    with pytest.raises(Refused, match=sentence):
+        simulation(Settings(given), None)
+
+
+def test_overtakings_are_counted_by_the_priority_of_the_moment():
+    """Whoever waits with a higher one when another enters, whichever asked first."""
+    measures = Measures(1, {}, True, False, 0.0)
+    low, high = Client(0, 1, 1), Client(0, 1, 5)
+    for client in (low, high):
+        measures.asks(client)
+    measures.changes(low, 9)
+    low.priority = 9
+    measures.enters(high, 0.0, None)
+    assert measures.base.pairs == measures.aged.pairs == 1
+    measures.enters(low, 0.0, None)
+    assert measures.base.pairs == 1

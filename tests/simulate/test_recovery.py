@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -50,6 +51,22 @@ def test_k_changes_while_nodes_crash(algorithm: str, tmp_path: Path) -> None:
     assert verdict.monitor.violated == {} and verdict.monitor.permits == 3
 
 
+def test_two_changes_of_members_at_once_are_made_by_two_members() -> None:
+    run = prepared(nodes=6, members="2", until="100", **{"members-change": "30:+2,30:+3"})
+    asked: list[tuple[float, int]] = []
+    lives, change = run.lives, run.lives.change_member
+
+    def noted(me: int, verb: str, node: int) -> None:
+        asked.append((run.now, me))
+        change(me, verb, node)
+
+    with mock.patch.object(lives, "change_member", noted):
+        finished(run)
+    assert [me for time, me in asked if time == asked[0][0]] == [0, 1]
+    assert set(lives.members) == {0, 1, 2, 3}
+    assert run.monitor.violated == {}
+
+
 def test_order_is_judged_while_nodes_crash() -> None:
     given = {
         "priority": "1-9",
@@ -61,7 +78,7 @@ def test_order_is_judged_while_nodes_crash() -> None:
     run = prepared(algorithm="recovery/serves-the-least-urgent", **given)
     recovery_sim.finished(run)
     assert set(run.monitor.violated) == {"order"}
-    assert "which waits with priority 9" in run.monitor.violated["order"]
+    assert "which waits with priority" in run.monitor.violated["order"]
     finished(prepared(**given))
 
 
@@ -180,6 +197,9 @@ HARD: list[dict[str, str | int]] = [
     {"nodes": 6, "topology": "line", "workload": "saturated", "requests": 400},
     {"nodes": 9, "mobility": "waypoint:0.002,0.45", "partitions": "allowed"},
     {"nodes": 8, "topology": "tree", "mobility": "flips:0.5", "members": "4"},
+    {"nodes": 6, "members": "2", "members-change": "20:+2,20:+3,60:-0", "permits-change": "30:4"},
+    {"nodes": 6, "priority": "1-9", "raise": "0.5", "release-part": "0.5", "algorithm": "direct"},
+    {"nodes": 6, "priority": "1-9", "raise": "0.5", "release-part": "0.5", "clients": 2},
 ]
 
 
@@ -229,6 +249,9 @@ def test_one_seed_one_run():
         ({"cuts": "5"}, "--cuts takes EVERY,LASTS"),
         ({"clock-skew": "0.9"}, "from 0 to 0.5"),
         ({"want": "4"}, "4 of 3 permits can never be granted"),
+        ({"members-change": "5:2"}, r"takes TIME:\+NODE or TIME:-NODE.* from 0 to 4, not '5:2'"),
+        ({"members-change": "5:+9"}, "with nodes from 0 to 4"),
+        ({"members-change": "x:+1"}, "--members-change takes a time"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(given: dict[str, str | int], sentence: str):

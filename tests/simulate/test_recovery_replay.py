@@ -48,6 +48,21 @@ RUNS: list[dict[str, str | int]] = [
     {"algorithm": "suzuki-kasami"},
     {"algorithm": "neilsen-mizuno"},
     {"algorithm": "direct", "permits": 2, "want": "1-2", "clients": 2},
+    *[
+        {
+            "algorithm": algorithm,
+            "permits": 3,
+            "want": "1-3",
+            "priority": "1-5",
+            "raise": "0.5",
+            "release-part": "0.5",
+            "clients": 2,
+            "permits-change": "300:4",
+            "members": "2",
+            "members-change": "400:+2,400:+3,900:-0",
+        }
+        for algorithm in ("jiang", "direct")
+    ],
 ]
 
 

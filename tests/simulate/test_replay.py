@@ -257,3 +257,49 @@ def test_live_traces_that_do_not_tell_enough_are_refused(
     path.write_text(json.dumps({**setup, "links": [], "holder": 1, **more}) + "\n")
     with pytest.raises(Refused, match=said):
         read(Trace(path))[0].play(strict=True)
+
+
+INTENTS = {
+    "nodes": 5,
+    "permits": 3,
+    "want": "1-3",
+    "priority": "1-9",
+    "clients": 2,
+    "requests": 200,
+    "raise": "0.5",
+    "release-part": "0.5",
+    "workload": "poisson:0.1",
+    "hold": "exp:5",
+}
+
+
+@pytest.mark.parametrize("algorithm", ["jiang", "direct", "jiang-printed", "mueller"])
+def test_changed_priorities_and_released_parts_play_again(tmp_path: Path, algorithm: str) -> None:
+    """Where an algorithm cannot change a priority, nothing is written."""
+    given = {**INTENTS, "algorithm": algorithm}
+    if algorithm in ("mueller", "jiang-printed"):
+        given |= {"permits": 1, "want": "1", "release-part": "0", "clients": 1}
+    run = recorded(tmp_path / "run.jsonl", Settings(given))
+    schedule, entries = read(Trace(tmp_path / "run.jsonl"))
+    verbs = [action.verb for action in schedule.actions]
+    assert verbs.count("raise") == run.measures.changed
+    assert (run.measures.changed > 20) == (algorithm in ("jiang", "direct"))
+    assert verbs.count("release") == run.measures.parts
+    assert schedule.play(strict=True).outcome().entries == entries
+    assert give_states(Trace(tmp_path / "run.jsonl"))
+
+
+def test_a_run_that_raises_and_parts_is_shrunk(tmp_path: Path) -> None:
+    given = {**INTENTS, "algorithm": "direct/grants-without-counting", "requests": 40}
+    assert "conservation" in recorded(tmp_path / "run.jsonl", Settings(given)).monitor.violated
+    small, wrong = shrink(read(Trace(tmp_path / "run.jsonl"))[0])
+    assert "conservation" in wrong
+    assert len(small.actions) < 10
+
+
+def test_priorities_below_zero_play_again(tmp_path: Path) -> None:
+    """As deadlines have them."""
+    given = {"nodes": 3, "requests": 20, "priority": "deadline:uniform:1,9", "raise": "0.5"}
+    recorded(tmp_path / "run.jsonl", Settings(given))
+    schedule, entries = read(Trace(tmp_path / "run.jsonl"))
+    assert schedule.play(strict=True).outcome().entries == entries

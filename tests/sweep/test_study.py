@@ -58,6 +58,16 @@ def test_tables_go_together_and_stand_above_the_rest():
     ]
 
 
+def test_changed_priorities_and_released_parts_are_axes():
+    table = {"raise": [0.1, 0.2], "release-part": [0, 0.5], "priority": "1-9", "want": "1-2"}
+    assert labels({**table, "permits": 2}) == [
+        ("0.1", 0),
+        ("0.1", "0.5"),
+        ("0.2", 0),
+        ("0.2", "0.5"),
+    ]
+
+
 def test_algorithms_are_chosen_from_the_registry():
     chosen = [name for (name,) in labels({"algorithm": {"problem": "h-of-k"}})]
     assert chosen == [name for name, entry in ALGORITHMS.items() if entry.problem == "h-of-k"]

@@ -51,6 +51,20 @@ def simulate(
             "random one, or deadline:TIME, earliest first."
         ),
     ] = None,
+    raise_: Annotated[
+        str | None,
+        Option(
+            "--raise",
+            help="Change the priority of this share of requests while they wait, up or down, "
+            "such as 0.1.",
+        ),
+    ] = None,
+    release_part: Annotated[
+        str | None,
+        Option(
+            help="Release this share of the grants for several permits in two parts, such as 0.1."
+        ),
+    ] = None,
     workload: Annotated[
         str | None,
         Option(help="Choose when clients request: serial, saturated or poisson:RATE (per client)."),
@@ -151,6 +165,13 @@ def simulate(
         str | None,
         Option(help="Change the number of permits, with --members: TIME:K[,TIME:K...]."),
     ] = None,
+    members_change: Annotated[
+        str | None,
+        Option(
+            help="Add and remove members: TIME:+NODE or TIME:-NODE[,...]. Several at one time are "
+            "made by different members."
+        ),
+    ] = None,
     clock_skew: Annotated[
         str | None, Option(help="Let clocks run fast or slow by up to this share, such as 0.01.")
     ] = None,
@@ -187,6 +208,8 @@ def simulate(
         "permits": permits,
         "want": want,
         "priority": priority,
+        "raise": raise_,
+        "release-part": release_part,
         "workload": workload,
         "requests": requests,
         "clients": clients,
@@ -207,6 +230,7 @@ def simulate(
         "crashes": crashes,
         "disks-lost": disks_lost,
         "permits-change": permits_change,
+        "members-change": members_change,
         "cuts": cuts,
         "clock-skew": clock_skew,
         "until": until,

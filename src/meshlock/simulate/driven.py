@@ -194,6 +194,39 @@ class DrivenRun(Steps):
         del self.waiting[client.number]
         return True
 
+    def give_some(self, node: int, part: int, which: int = 1) -> bool:
+        """Whoever has been inside longest at this node releases so many permits, or the one of that
+        number; False if there is none."""
+        inside = [client for client in self.inside.values() if client.node == node]
+        if len(inside) < which:
+            return False
+        client = inside[which - 1]
+        if not 0 < part < client.want:
+            raise Impossible(
+                f"A client that holds {client.want} can release a part of these, not {part}."
+            )
+        self.text = f"releases {part} of {client.want}"
+        try:
+            self.release_some(client, part)
+        except NotImplementedError:
+            raise Impossible(f"{self.algorithm.name} releases all permits at once.") from None
+        return True
+
+    def rush(self, node: int, priority: int, which: int = 1) -> bool:
+        """Whoever has waited longest at this node has another priority from now on, or the one of
+        that number; False if there is none."""
+        here = [client for client in self.waiting.values() if client.node == node]
+        if len(here) < which:
+            return False
+        client = here[which - 1]
+        self.text = f"changes its priority from {client.priority} to {priority}"
+        if not self.change_priority(client, priority):
+            raise Impossible(f"{self.algorithm.name} cannot change the priority of a request.")
+        if self.text:  # it queues still, so that no handler has run
+            self.lines.append(f"  {self.called(node)}: {self.text}")
+            self.text = ""
+        return True
+
     def finish(self) -> None:
         """Let everything arrive and everybody leave, and time pass while nobody enters."""
         idle = 0

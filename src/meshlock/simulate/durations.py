@@ -16,6 +16,10 @@ class Duration:
         self.span = high - low
         self.random = stream.random
 
+    @property
+    def mean(self) -> float:
+        return self.low + self.span / 2.0
+
     def draw(self) -> float:
         if self.uniform:
             return self.low + self.span * self.random()

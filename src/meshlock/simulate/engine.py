@@ -44,6 +44,15 @@ class Order:
         self.others.pop(receiver, None)
 
 
+class Intent:
+    """What a client will do while it waits or holds: release so many permits, or, if none, change
+    its priority."""
+
+    def __init__(self, client: Client, permits: int) -> None:
+        self.client = client
+        self.permits = permits
+
+
 class Simulation(Steps):
     __slots__ = (
         *("network", "measures", "events", "agenda", "serial_number", "restless"),
@@ -123,13 +132,38 @@ class Simulation(Steps):
             self.workload.make_urgent(client, self.now)
         measures.asks(client)
         self.active += 1
+        if self.workload.raises > 0.0:
+            after = self.workload.change_after(max(self.hold_time.mean, self.delay.mean))
+            if after >= 0.0:
+                self.schedule(self.now + after, Intent(client, 0))
         self.submit(client)
 
     def enters(self, node: Node, client: Client) -> None:
         measures = self.measures
         known = node.known_priority() if measures.ranked else None
         measures.enters(client, self.now, known)
-        self.schedule(self.now + self.hold_time.draw(), client)
+        held = self.hold_time.draw()
+        if self.workload.parts > 0.0:
+            part = self.workload.part_of(client.want)
+            if part > 0:
+                self.schedule(self.now + held * self.workload.parting(), Intent(client, part))
+        self.schedule(self.now + held, client)
+
+    def act(self, intent: Intent) -> None:
+        client, part = intent.client, intent.permits
+        if self.present.get(client.number) is not client or client.inside != (part > 0):
+            return  # it has entered, left or lost its lease since
+        if part > 0:
+            self.measures.leaves_some(part, self.now)
+            self.release_some(client, part)
+            return
+        deadline = client.deadline
+        if not self.change_priority(client, self.workload.change_urgency(client, self.now)):
+            client.deadline = deadline
+
+    def gets_priority(self, client: Client, priority: int) -> None:
+        self.measures.changes(client, priority)
+        super().gets_priority(client, priority)
 
     def leave(self, client: Client) -> None:
         self.active -= 1
@@ -169,7 +203,7 @@ class Simulation(Steps):
         if order is not None:
             order.forget(receiver)
 
-    def schedule(self, time: float, event: Client | Change) -> None:
+    def schedule(self, time: float, event: Client | Change | Intent) -> None:
         self.serial_number += 1
         self.agenda.put(time, event)
 
@@ -197,6 +231,8 @@ class Simulation(Steps):
                     self.ask(client)
             elif isinstance(event, Change):
                 self.change(event)
+            elif isinstance(event, Intent):
+                self.act(event)
             if self.active == 0 and (self.in_flight == 0 or self.restless):
                 asked = self.measures.requested
                 if asked >= self.workload.requests:

@@ -1,5 +1,5 @@
-"""What befalls a run: crashes, cuts of the network in two, other numbers of permits. Times are in
-time units."""
+"""Faults injected into a run: crashes, cuts of the network in two, other numbers of permits, other
+members. Times are in time units."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class Faults:
         kill: str = "",
         kill_at: float = 0.0,
         resizes: list[tuple[float, int]] | None = None,
+        members: list[tuple[float, str, int]] | None = None,
     ) -> None:
         self.crash_every = crash_every  # between two crashes, of any node
         self.down_for = down_for
@@ -31,6 +32,7 @@ class Faults:
         self.kill = kill  # once, for good: "holder" of the token, or "client" elsewhere
         self.kill_at = kill_at  # then, or as soon as there is one
         self.resizes = resizes or []  # when, and how many permits there are to be; in that order
+        self.members = members or []  # when, "add" or "remove", and which node
         self.crashing = Random(f"{seed}:crashes").random
         self.losing = Random(f"{seed}:disks").random
         self.cutting = Random(f"{seed}:cuts").random

@@ -15,8 +15,8 @@ from meshlock.algorithms.recovery.layer import layer
 from meshlock.algorithms.recovery.messages import BEST_EFFORT, LINK, RELIABLE, carrier
 from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch, fence_number
 from meshlock.algorithms.recovery.state import Rules, Terms
-from meshlock.properties.leases import LeaseMonitor, numbered
-from meshlock.properties.promises import promises
+from meshlock.properties.leases import NO_FENCE, LeaseMonitor, numbered
+from meshlock.properties.promises import orderly, promises
 from meshlock.simulate.clocks import TICKS, Clocks
 from meshlock.simulate.workload import Client
 from meshlock.trace.writer import LeaseStep
@@ -90,18 +90,20 @@ class LayeredNodes:
         self.out: list[Effect] = []
         self.layers = [layer(me, self.out, self.terms) for me in range(size)]
         self.nodes: list[Node] = list(self.layers)
-        self.monitor = LeaseMonitor(permits)
+        self.monitor = LeaseMonitor(permits, orderly=orderly(algorithm, options))
         self.promises = promises(algorithm, options, leased=True)
         self.up = [False] * size
         self.boots = [0] * size
         self.disk: list[Keep | None] = [None] * size
+        self.last_fence = NO_FENCE  # of an entry
         self.ends: dict[int, float] = {}  # client: when its lease ends
         self.orphans: dict[int, Client] = {}  # inside, although their node has crashed
         self.usable: dict[int, float] = {}  # node with a token: when the token's lease ends
         self.free = 0  # at the token that was seen last
         self.minted = NO_EPOCH  # the highest epoch whose token was seen
         self.said: dict[int, list[int]] = {}  # node: whom the trace says that it cannot reach
-        self.resizes: dict[int, int] = {}  # node: how many permits there are to be, not said yet
+        # node: what it is to have changed, and to what, not said yet
+        self.asked: dict[int, tuple[str, int]] = {}
 
     # -- lives ----------------------------------------------------------------------------
 
@@ -144,7 +146,7 @@ class LayeredNodes:
     def enters(self, now: float, client: Client, enter: Enter) -> None:
         me, want = client.node, client.want
         end = self.ends[client.number] = self.clocks.true_time(me, enter.until)
-        fence = numbered(enter.fence)
+        fence = self.last_fence = numbered(enter.fence)
         permits, slots = enter.permits, enter.slots
         self.monitor.granted(now, me, client.number, want, end, fence, permits, slots)
 
@@ -158,8 +160,11 @@ class LayeredNodes:
         del self.ends[client.number]
         self.monitor.gives_back(now, client.number)
 
+    def changes_priority(self, client: Client, priority: int) -> None:
+        if priority > client.priority:
+            self.monitor.raises(client.number)
+
     def gives_some(self, client: Client, permits: int) -> None:
-        client.want -= permits
         self.monitor.gives_some(client.number, permits)
 
     # -- after a step ---------------------------------------------------------------------
@@ -190,7 +195,7 @@ class LayeredNodes:
                     self.ends[grant.client] = end
                     self.monitor.renewed(now, grant.client, end)
                     ends[grant.client] = end
-        return LeaseStep(lent, minted, layer.config.permits, ends, self.ends)
+        return LeaseStep(lent, minted, layer.config.permits, ends, self.ends, self.members)
 
     def judge_tokens(self, now: float) -> None:
         valid = [node for node, end in self.usable.items() if end > now]
@@ -218,7 +223,13 @@ class LayeredNodes:
         """Somebody asks this node to have the number of permits changed."""
         self.layers[me].pace.change = Change(permits=permits)
         self.monitor.resizes.add(permits)
-        self.resizes[me] = permits
+        self.asked[me] = ("resize", permits)
+
+    def change_member(self, me: int, verb: str, node: int) -> None:
+        """Somebody asks this node to ``add`` that one to the members, or to ``remove`` it."""
+        change = Change(add=node) if verb == "add" else Change(remove=node)
+        self.layers[me].pace.change = change
+        self.asked[me] = (verb, node)
 
     def news(self, me: int) -> dict[str, Any]:
         """For the trace: whom this node cannot reach, where that has changed, and that change."""
@@ -226,8 +237,9 @@ class LayeredNodes:
         now = sorted(self.layers[me].unreachable)
         if self.said.get(me, []) != now:
             said["unreachable"] = self.said[me] = now
-        if me in self.resizes:
-            said["resize"] = self.resizes.pop(me)
+        if me in self.asked:
+            verb, value = self.asked.pop(me)
+            said[verb] = value
         return said
 
     # -- messages -----------------------------------------------------------------------------

@@ -28,9 +28,9 @@ class Levels:
 class Overtakings:
     """Pairs of requests in which the lower one went first.
 
-    A pair (a, b) counts if a ranks above b, had asked before b entered, and b entered
-    first. Whoever waits is kept in order of rank, in blocks, so that an entry finds out
-    how many it overtakes, and joins or leaves, without moving all the others.
+    A pair (a, b) counts if a waits when b enters, and ranks above b at that time. It does not
+    matter which of the two asked first. Whoever waits is kept in order of rank, in blocks, so that
+    an entry finds out how many it overtakes, and joins or leaves, without moving all the others.
     """
 
     BLOCK = 256
@@ -106,10 +106,12 @@ class Measures:
         self.ranked = ranked  # priorities differ, so overtaking means something
         self.sized = sized  # and so do wants
         self.ageing = ageing
-        self.base = Overtakings()
-        self.aged = Overtakings()
+        self.base = Overtakings()  # by the priorities that requests have
+        self.aged = Overtakings()  # by these and what waiting adds
         self.known = 0  # entries although a higher request was known where it was decided
         self.missed = 0  # deadlines
+        self.changed = 0  # priorities of requests that wait
+        self.parts = 0  # releases of a part
 
     @property
     def messages(self) -> dict[str, int]:
@@ -153,6 +155,17 @@ class Measures:
             self.free_since = []
         self.hold(client.want, now)
 
+    def changes(self, client: Client, priority: int) -> None:
+        """A client that waits is to have this priority, and keeps its age."""
+        self.changed += 1
+        if self.ranked:
+            rank = client.rank + (priority - client.priority)
+            self.base.gives_up(client.priority)
+            self.base.asks(priority)
+            self.aged.gives_up(client.rank)
+            self.aged.asks(rank)
+            client.rank = rank
+
     def gives_up(self, client: Client) -> None:
         """It waits no more, for its node has crashed."""
         self.waiting -= 1
@@ -166,6 +179,10 @@ class Measures:
         self.hold(-client.want, now)
         if self.waiting > 0:
             self.free_since.append(now)
+
+    def leaves_some(self, part: int, now: float) -> None:
+        self.parts += 1
+        self.hold(-part, now)
 
     def hold(self, more: int, now: float) -> None:
         self.used += self.held * (now - self.held_since)

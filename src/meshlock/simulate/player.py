@@ -67,6 +67,16 @@ class Player:
             which = script.whole(number, rest[1]) if len(rest) == 2 else 1
             if not run.give_up(script.node(number, rest[0]), which):
                 self.judge(f"withdraw {rest[0]}", False, "nobody waits there")
+        elif verb == "raise" and len(rest) in (2, 3):
+            which = script.whole(number, rest[2]) if len(rest) == 3 else 1
+            priority = script.signed(number, rest[1])
+            if not run.rush(script.node(number, rest[0]), priority, which):
+                self.judge(f"raise {rest[0]}", False, "nobody waits there")
+        elif verb == "release" and len(rest) in (2, 3):
+            which = script.whole(number, rest[2]) if len(rest) == 3 else 1
+            part = script.whole(number, rest[1])
+            if not run.give_some(script.node(number, rest[0]), part, which):
+                self.judge(f"release {rest[0]}", False, "nobody is inside there")
         elif verb == "notice" and len(rest) == 2 and rest[1] in ("up", "down"):
             run.notice(*script.link(number, rest[0], "->"), rest[1] == "up")
         elif verb == "behaviour" and rest:
@@ -124,6 +134,9 @@ class Player:
             run.lives().layers[nodes[0]].unreachable = set(nodes[1:])
         elif verb == "resize" and len(rest) == 2:
             run.lives().resize(script.node(number, rest[0]), script.whole(number, rest[1]))
+        elif verb == "member" and len(rest) == 3 and rest[1] in ("add", "remove"):
+            node, other = script.node(number, rest[0]), script.node(number, rest[2])
+            run.lives().change_member(node, rest[1], other)
         else:
             return False
         return True
@@ -135,7 +148,7 @@ class Player:
             if key == "want":
                 want = self.scenario.whole(number, value)
             elif key == "priority":
-                priority = self.scenario.whole(number, value)
+                priority = self.scenario.signed(number, value)
             else:
                 raise self.scenario.wrong(number, f"a request has want and priority, not '{key}'.")
         self.run.ask(node, want, priority)

@@ -14,11 +14,12 @@ from typing import Any
 
 from meshlock.algorithms.clients import PATIENCE
 from meshlock.algorithms.interface import Message, Node
+from meshlock.algorithms.recovery.records import Change as PoolChange
 from meshlock.algorithms.recovery.records import Fence
 from meshlock.properties import sentences
-from meshlock.properties.overtaking import Overtaking
+from meshlock.properties.overtaking import Pass
 from meshlock.properties.paths import Paths
-from meshlock.properties.promises import orderly
+from meshlock.properties.promises import overtaking
 from meshlock.simulate.clocks import TICKS
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.faults import Faults
@@ -67,9 +68,8 @@ class RecoverySimulation(Routed):
         self.recovery = RecoveryMeasures(size, layer.members, self.permits)
         recover = recover_within(layer.clocks.wait / TICKS)
         self.paths = Paths(layer.members, recover, self.queue_within())
-        self.order: Overtaking | None = None
-        if orderly(setup.algorithm, setup.options):
-            self.order = Overtaking(recover)
+        least = min([setup.permits, *[permits for _, permits in faults.resizes]])
+        self.order = overtaking(recover, setup.algorithm, setup.options, least)
         self.late = 0  # requests that waited although they had a path, and were served or lost
         self.unserved_with_path = 0
         self.asked: list[tuple[int, float]] = []  # node and time of every request
@@ -109,6 +109,8 @@ class RecoverySimulation(Routed):
             self.later(faults.kill_at, self.kill_somebody)
         for time, permits in faults.resizes:
             self.later(time, partial(self.resize, permits))
+        for number, (time, verb, node) in enumerate(faults.members):
+            self.later(time, partial(self.change_member, verb, node, number))
         self.later(self.lease, self.watch)
         if self.until > 0.0:
             self.later(self.until, self.stop)
@@ -190,16 +192,25 @@ class RecoverySimulation(Routed):
             self.order.asks(self.now, client.number, client.node, client.priority)
         super().submit(client)
 
+    def gets_priority(self, client: Client, priority: int) -> None:
+        if self.order is not None:
+            self.order.changes(self.now, client.number, priority)
+        super().gets_priority(client, priority)
+
     def enters(self, node: Node, client: Client) -> None:
         self.waited(client)
         self.last_entry = self.now
         if self.order is not None:
             here = self.parts[client.node]
             reached = {one for one, part in enumerate(self.parts) if part == here}
-            for other, priority in self.order.enters(client.number, reached):
-                text = sentences.passed_over(client.node, other, priority)
-                self.lives.monitor.report("order", self.now, text)
+            fence = self.lives.last_fence
+            self.blame(self.order.granted(self.now, client.number, reached, fence))
         super().enters(node, client)
+
+    def blame(self, passes: list[Pass]) -> None:
+        for one in passes:
+            text = sentences.passed_over(one.node, one.client, one.priority)
+            self.lives.monitor.report("order", one.time, text)
 
     def waited(self, client: Client) -> None:
         """It waits no more; has it waited although it had a path?"""
@@ -315,6 +326,21 @@ class RecoverySimulation(Routed):
                     break
         self.later(self.lease, partial(self.resize, permits))
 
+    def change_member(self, verb: str, node: int, number: int) -> None:
+        """Have a member that is up see to it, for each change another one if there are as many; and
+        again, should it crash."""
+        for me in self.lives.usable:
+            if (node in self.lives.layers[me].members) == (verb == "add"):
+                return
+        layers = [layer for layer in self.lives.layers if self.lives.up[layer.me] and layer.member]
+        change = PoolChange(add=node) if verb == "add" else PoolChange(remove=node)
+        idle = [layer for layer in layers if layer.pace.change is None]
+        if idle and all(layer.pace.change != change for layer in layers):
+            proposer = idle[number % len(idle)].me
+            self.lives.change_member(proposer, verb, node)
+            self.wake(proposer, self.chance())
+        self.later(self.lease, partial(self.change_member, verb, node, number))
+
     def kill_somebody(self) -> None:
         """Once and for good: the node with the token, or another whose client holds permits."""
         victims = holders = [node for node, end in self.lives.usable.items() if end > self.now]
@@ -399,6 +425,8 @@ class RecoverySimulation(Routed):
         super().finish()
 
     def judge_end(self) -> None:
+        if self.order is not None:
+            self.blame(self.order.overdue(self.now))
         for client in self.present.values():
             if not client.inside and self.paths.had_path(client.node, client.asked, self.now):
                 self.unserved_with_path += 1

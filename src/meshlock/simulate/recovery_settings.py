@@ -45,7 +45,7 @@ def with_recovery(settings: Settings, setup: RunSetup) -> RecoverySimulation:
         layer = made_by_node_0(clocks)
     else:
         layer = LayerSetup(members(settings, size), clocks)
-    return RecoverySimulation(setup, layer, faults(settings, setup.seed, lease), until)
+    return RecoverySimulation(setup, layer, faults(settings, setup.seed, lease, size), until)
 
 
 def members(settings: Settings, nodes: int) -> tuple[int, ...]:
@@ -91,7 +91,7 @@ def share(settings: Settings, name: str, most: float, sentence: str) -> float:
     return value
 
 
-def faults(settings: Settings, seed: int, lease: float) -> Faults:
+def faults(settings: Settings, seed: int, lease: float, size: int) -> Faults:
     crash_every = down_for = cut_every = cut_for = 0.0
     if settings.text("crashes"):
         crashes = times("crashes", settings.text("crashes"), 2)
@@ -119,7 +119,24 @@ def faults(settings: Settings, seed: int, lease: float) -> Faults:
         cut_every=cut_every,
         cut_for=cut_for,
         resizes=resizes(settings),
+        members=member_changes(settings, size),
     )
+
+
+def member_changes(settings: Settings, nodes: int) -> list[tuple[float, str, int]]:
+    """When, and which node is added to the members or removed."""
+    found: list[tuple[float, str, int]] = []
+    text = settings.text("members-change")
+    for part in text.split(",") if text else []:
+        time, _, change = part.partition(":")
+        verb = {"+": "add", "-": "remove"}.get(change[:1])
+        if verb is None or not change[1:].isdecimal() or int(change[1:]) >= nodes:
+            raise Refused(
+                f"{setting('members-change')} takes TIME:+NODE or TIME:-NODE[,...] with nodes from "
+                f"0 to {nodes - 1}, not '{text}'."
+            )
+        found.append((times("members-change", time, 1)[0], verb, int(change[1:])))
+    return found
 
 
 def resizes(settings: Settings) -> list[tuple[float, int]]:

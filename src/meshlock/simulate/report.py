@@ -89,6 +89,10 @@ def figures(run: Simulation, seed: int, cpu: float) -> dict[str, Any]:
             "lost": run.dropped,
             "late": run.late,
         }
+    if run.workload.raises > 0.0:
+        result["priority_changes"] = measures.changed
+    if run.workload.parts > 0.0:
+        result["part_releases"] = measures.parts
     if run.workload.deadlines is not None:
         result["deadline_misses"] = measures.missed
     return result

@@ -14,6 +14,7 @@ import msgspec
 
 from meshlock.algorithms.interface import Effect, Enter, Keep, Message
 from meshlock.algorithms.registry import find, joined, settle
+from meshlock.algorithms.steps import in_grants, units
 from meshlock.simulate.layered import LayeredNodes, recorded_layer
 from meshlock.topology.graphs import Complete, Graph, Rooted, Topology
 from meshlock.topology.specification import MOST_LINKS
@@ -74,14 +75,17 @@ class Rerun:
             self.nodes = self.layered.nodes
         elif setup.get("source") == "live":
             self.out = []
+            options = in_grants(options)
             self.nodes = joined(
                 algorithm, size, setup["holder"], setup["permits"], options, self.out
             )
         else:
             self.out = []
             self.nodes = algorithm.make(network, setup["permits"], options, self.out)
+        self.units = units(options)
         self.choosing = self.nodes[0].choices() > 1
         self.flying: dict[int, Message] = {}
+        self.wants: dict[int, int] = {}  # of all clients
         self.writer = TraceWriter(self, True)  # knows which variables changed
         self.setup = {**setup, "states": [self.writer.changed(node) for node in self.nodes]}
 
@@ -110,10 +114,21 @@ class Rerun:
         if changed := self.writer.changed(self.nodes[me]):
             cause["state"] = changed
 
+    def priority(self, cause: Line) -> int:
+        """As the node was given it: live nodes count in grants."""
+        counts: float = cause["urgency" if "urgency" in cause else "priority"]
+        return round(counts * self.units)
+
     def call(self, kind: str, me: int, cause: Line) -> None:
         node = self.nodes[me]
         if kind == "request":
-            node.request(cause["client"], cause["want"], cause["priority"])
+            self.wants[cause["client"]] = cause["want"]
+            node.request(cause["client"], cause["want"], self.priority(cause))
+        elif kind == "give-back":
+            node.release_some(cause["client"], cause["permits"])
+        elif kind == "priority":
+            client = cause["client"]
+            node.change_priority(client, self.wants[client], self.priority(cause))
         elif kind == "leave":
             node.release(cause["client"])
         elif kind == "withdraw":
@@ -140,6 +155,9 @@ class Rerun:
             layer.unreachable = set(cause.get("unreachable", layer.unreachable))
             if "resize" in cause:
                 self.layered.resize(me, cause["resize"])
+            for verb in ("add", "remove"):
+                if verb in cause:
+                    self.layered.change_member(me, verb, cause[verb])
             layer.wake(cause["chance"])
         elif kind == "start":
             node.start()

@@ -46,8 +46,12 @@ unordered NAME                   the authors of algorithm NAME claim to need no 
 request N [want H] [priority P]  a client of node N asks for H permits
 leave N [NUMBER]                 the client that has been inside N longest leaves, or the one
                                  of that number (somebody is expected to be inside)
+release N H [NUMBER]             the client that has been inside N longest releases H of its
+                                 permits and keeps the others, or the one of that number
 withdraw N [NUMBER]              the client that has waited longest at N gives up, or the one of
                                  that number
+raise N P [NUMBER]               the client that has waited longest at N, or the one of that
+                                 number, has priority P from now on, higher or lower
 behaviour N ... WORD             from now on these nodes, or all if none is named, choose
                                  WORD where the algorithm leaves a choice: ``proxy`` or
                                  ``transit`` in the general scheme; ``drawn``: by lot again
@@ -67,6 +71,7 @@ time TIME                        it is that time now, and nothing has happened
 wake N [chance C]                node N looks at its clock; C from 0 to 1 is its draw
 unreachable N [A B ...]          node N knows that it cannot reach these
 resize N K                       node N is to have the number of permits changed to K
+member N add M (or remove M)     node N is to have M added to the members, or removed
 finish                           settle; whoever has been inside longest leaves; and so on
 paper TEXT, note TEXT            what the paper, or whoever wrote the script, says at this
                                  point; shown in the transcript
@@ -211,6 +216,10 @@ class Scenario:
         if not word.isdigit():
             raise self.wrong(number, f"'{word}' should be a whole number.")
         return int(word)
+
+    def signed(self, number: int, word: str) -> int:
+        """A whole number that may be below 0, such as a priority."""
+        return -self.whole(number, word[1:]) if word.startswith("-") else self.whole(number, word)
 
     def decimal(self, number: int, word: str) -> float:
         try:

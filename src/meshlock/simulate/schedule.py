@@ -50,17 +50,25 @@ class Action:
 
     @property
     def which(self) -> int:
-        """The first, or the one of that number."""
-        return int(self.rest or "1")
+        """The first, or the one of that number, behind what else is said."""
+        words = self.rest.split()
+        said = words[1:] if self.verb in ("raise", "release") else words
+        return int(said[0]) if said else 1
 
     def possible(self, run: DrivenRun) -> bool:
         """Can this be done in the run as it stands?"""
         up = self.one < 0 or run.layered is None or run.layered.up[self.one]
         if self.verb == "request":
             return up and not run.busy[self.one]
-        if self.verb == "leave":
+        if self.verb in ("leave", "release"):
             inside = [client for client in run.inside.values() if client.node == self.one]
-            return len(inside) >= self.which
+            if len(inside) < self.which:
+                return False
+            part = int(self.rest.split()[0]) if self.verb == "release" else 0
+            return part < inside[self.which - 1].want
+        if self.verb in ("raise", "withdraw"):
+            waiting = [client for client in run.waiting.values() if client.node == self.one]
+            return len(waiting) >= self.which
         if self.verb in ("deliver", "lose", "overtake"):
             place = -1
             for _ in range(2 if self.verb == "overtake" else self.which):
@@ -246,12 +254,30 @@ class Reading:
                 self.add(event["t"], Action("unreachable", node, -1, " ".join(map(str, away))))
             if "resize" in event:
                 self.add(event["t"], Action("resize", node, -1, str(event["resize"])))
+            for verb in ("add", "remove"):
+                if verb in event:
+                    self.add(event["t"], Action("member", node, -1, f"{verb} {event[verb]}"))
             self.add(event["t"], Action("wake", node, -1, f"chance {event.get('chance', 0)!r}"))
         elif kind == "withdraw" and not event.get("crash"):
             place = went(self.waiting, node, self.trace.whole(event, "client"))
             self.add(event["t"], Action("withdraw", node, -1, number_of(place)), choice)
+        elif kind == "give-back":
+            here = self.inside.get(node, [])
+            rest = f"{self.trace.whole(event, 'permits')} {self.place_in(here, event)}".strip()
+            self.add(event["t"], Action("release", node, -1, rest), choice)
+        elif kind == "priority":
+            here = self.waiting.get(node, [])
+            rest = f"{self.trace.whole(event, 'priority')} {self.place_in(here, event)}".strip()
+            self.add(event["t"], Action("raise", node, -1, rest), choice)
         elif not (self.leased and kind in ("start", "withdraw")):
             raise Refused(f"A trace with '{kind}' events cannot be replayed.")
+
+    def place_in(self, clients: list[int], event: dict[str, Any]) -> str:
+        """Which of these clients the event is about."""
+        client = self.trace.whole(event, "client")
+        if client not in clients:
+            raise self.trace.bad(f"is about client {client}, which is not there")
+        return number_of(clients.index(client))
 
     def add(self, time: float, action: Action, choice: int = -1) -> None:
         if self.leased and time != self.now:

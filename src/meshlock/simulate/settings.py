@@ -21,6 +21,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from meshlock.algorithms.interface import Algorithm, Node
 from meshlock.algorithms.registry import ALGORITHMS, find, refuse_impossible, settle
 from meshlock.errors import Refused, setting
 from meshlock.simulate.durations import Duration
@@ -29,10 +30,10 @@ from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.links.at_once import AtOnce
 from meshlock.simulate.links.custody import Custody
 from meshlock.simulate.recovery import RecoverySimulation
-from meshlock.simulate.recovery_settings import with_recovery
+from meshlock.simulate.recovery_settings import share, with_recovery
 from meshlock.simulate.run_setup import RunSetup
 from meshlock.simulate.workload import Workload
-from meshlock.topology.graphs import Topology
+from meshlock.topology.graphs import Complete, Topology
 from meshlock.topology.mobility.changes import Changes
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.topology.mobility.specification import (
@@ -68,6 +69,12 @@ DEFAULTS: dict[str, str | int] = {
 }
 """Every setting and its default; ``nodes`` 0 means as many as the topology says."""
 
+CLIENTS: dict[str, str] = {
+    "raise": "0",
+    "release-part": "0",
+}
+"""What some clients do besides, and their defaults: nobody does."""
+
 RECOVERY: dict[str, str] = {
     "members": "",
     "lease": "100",
@@ -76,9 +83,13 @@ RECOVERY: dict[str, str] = {
     "disks-lost": "0",
     "cuts": "",
     "permits-change": "",
+    "members-change": "",
     "until": "",
 }
 """Settings of nodes that recover, and their defaults; without ``members`` nobody does."""
+
+NAMES = frozenset([*DEFAULTS, *CLIENTS, *RECOVERY])
+"""Of all settings."""
 
 USUAL_SIZE = 10
 """How many nodes there are where neither the flags nor the topology say."""
@@ -118,6 +129,7 @@ class Settings:
                     f"{setting('members')} all."
                 )
             self.values.update(RECOVERY)
+        self.values.update({name: CLIENTS[name] for name in CLIENTS if name in given})
         for name, value in given.items():
             if name in self.values:
                 if name in NUMBERS and not isinstance(value, int):
@@ -126,12 +138,12 @@ class Settings:
             elif name in optional:
                 self.options[name] = str(value)
             else:
-                close = get_close_matches(name, [*DEFAULTS, *RECOVERY, *optional], n=1)
+                close = get_close_matches(name, [*NAMES, *optional], n=1)
                 hint = f"did you mean '{close[0]}'?" if close else "use one of meshlock simulate."
                 raise Refused(f"There is no setting '{name}': {hint}")
 
     def text(self, name: str) -> str:
-        return str(self.values[name])
+        return str(self.values[name] if name in self.values else CLIENTS[name])
 
     def number(self, name: str) -> int:
         return int(self.values[name])
@@ -232,7 +244,55 @@ def workload(settings: Settings) -> Workload:
     else:
         priorities = span("priority", urgency)
     serial = text == "serial"
-    return Workload(requests, clients, serial, think, wants, priorities, deadlines, seed)
+    raises, parts = part("raise", settings), part("release-part", settings)
+    return Workload(
+        requests, clients, serial, think, wants, priorities, deadlines, seed, raises, parts
+    )
+
+
+def part(name: str, settings: Settings) -> float:
+    return share(settings, name, 1.0, f"{setting(name)} takes a share from 0 to 1, such as 0.1.")
+
+
+def refuse_intents(algorithm: Algorithm, work: Workload) -> None:
+    """Changes of priority and releases of parts, where the algorithm has neither."""
+    name = algorithm.name
+    if work.raises > 0.0 and not algorithm.priorities:
+        raise Refused(
+            f"{name} has no priorities that could change: leave out {setting('raise')}, or use an "
+            f"algorithm with priorities such as jiang."
+        )
+    if work.parts > 0.0 and algorithm.problem != "h-of-k":
+        raise Refused(
+            f"{name} grants one permit at a time, which has no parts: leave out "
+            f"{setting('release-part')}, or use an algorithm for h out of k such as jiang."
+        )
+    if work.parts > 0.0 and not releases_parts(algorithm):
+        raise Refused(
+            f"{name} releases all permits of a grant at once: leave out "
+            f"{setting('release-part')}, or use another algorithm such as jiang."
+        )
+
+    refuse_equal(work)
+
+
+def refuse_equal(work: Workload) -> None:
+    """Nothing could change, or be released in parts."""
+    if work.raises > 0.0 and work.deadlines is None and work.priorities[0] == work.priorities[1]:
+        raise Refused(
+            f"{setting('raise')} draws other priorities from {setting('priority')}: give a range, "
+            f"such as {setting('priority')} 1-9."
+        )
+    if work.parts > 0.0 and work.wants[1] == 1:
+        raise Refused(
+            f"{setting('release-part')} is for requests for several permits: add "
+            f"{setting('want')}, such as {setting('want')} 1-3."
+        )
+
+
+def releases_parts(algorithm: Algorithm) -> bool:
+    node = algorithm.make(Complete(4), 2, settle(algorithm, {}), [])[0]
+    return type(node).release_some is not Node.release_some
 
 
 def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
@@ -242,6 +302,7 @@ def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
     seed = settings.number("seed")
     permits = settings.number("permits")
     work = workload(settings)
+    refuse_intents(algorithm, work)
     links = settings.text("links")
     if links not in ("fifo", "unordered"):
         raise Refused(f"{setting('links')} is fifo or unordered, not '{links}'.")

@@ -24,7 +24,7 @@ from meshlock.algorithms.interface import (
 from meshlock.algorithms.registry import joined
 from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.properties.monitor import Monitor
-from meshlock.properties.promises import promises
+from meshlock.properties.promises import FIRST_KNOWN, promises
 from meshlock.simulate.kinds import Kind, Kinds
 from meshlock.simulate.layered import LayeredNodes
 from meshlock.simulate.workload import Client
@@ -96,8 +96,6 @@ class Steps:
     def submit(self, client: Client) -> None:
         """A client asks: its node gets the request, or it queues behind another of its node."""
         self.present[client.number] = client
-        if self.monitor.ordered:
-            client.born = self.monitor.asks(client.priority)
         if not self.many_clients:
             if self.busy[client.node]:
                 queue = self.queues.setdefault(client.node, ClientQueue())
@@ -108,12 +106,19 @@ class Steps:
 
     def request(self, client: Client) -> None:
         node = self.nodes[client.node] if self.plain else self.turn(client.node)
+        monitor = self.monitor
+        if monitor.judges_order:
+            if self.in_flight == 0:
+                monitor.quiet()
+            client.rival = monitor.asks(client.node, client.priority)
         tokens, permits = node.tokens(), node.free_permits()
         node.request(client.number, client.want, client.priority)
         cause = NOTHING
         if self.trace is not None:
             cause = {"client": client.number, "want": client.want, "priority": client.priority}
         self.done(node, "request", cause, tokens, permits)
+        if monitor.at_once:
+            monitor.moved()
 
     def release(self, client: Client) -> None:
         """A client leaves; the next in the queue of its node is served."""
@@ -122,7 +127,7 @@ class Steps:
         del self.present[client.number]
         if self.layered is None:
             self.monitor.leaves(client.want)
-            if self.in_flight == 0 and self.monitor.ordered:
+            if self.in_flight == 0 and self.monitor.judges_order:
                 self.monitor.quiet()
         else:
             self.layered.leaves(self.now, client)
@@ -137,6 +142,45 @@ class Steps:
         else:
             self.busy[client.node] = False
 
+    def release_some(self, client: Client, part: int) -> None:
+        """A client releases so many of its permits, and keeps some."""
+        node = self.turn(client.node)
+        client.want -= part
+        if self.layered is None:
+            self.monitor.leaves(part)
+            if self.in_flight == 0 and self.monitor.judges_order:
+                self.monitor.quiet()
+        else:
+            self.layered.gives_some(client, part)
+        tokens, permits = node.tokens(), node.free_permits()
+        node.release_some(client.number, part)
+        cause = {"client": client.number, "permits": part}
+        self.done(node, "give-back", cause, tokens, permits + part)
+        self.monitor.moved()
+
+    def change_priority(self, client: Client, priority: int) -> bool:
+        """A waiting client becomes more or less urgent; False if its request stays as it is."""
+        queue = self.queues.get(client.node)
+        if queue is not None and queue.change(client.number, priority):
+            self.gets_priority(client, priority)
+            return True
+        node = self.turn(client.node)
+        tokens, permits = node.tokens(), node.free_permits()
+        if not node.change_priority(client.number, client.want, priority):
+            return False
+        if client.rival is not None:
+            self.monitor.changes(client.rival, priority, self.in_flight == 0)
+        elif self.layered is not None:
+            self.layered.changes_priority(client, priority)
+        self.gets_priority(client, priority)
+        cause = {"client": client.number, "priority": priority}
+        self.done(node, "priority", cause, tokens, permits)
+        self.monitor.moved()
+        return True
+
+    def gets_priority(self, client: Client, priority: int) -> None:
+        client.priority = priority
+
     def withdraw(self, client: Client) -> bool:
         """A waiting client gives up; False if its request cannot be withdrawn."""
         queue = self.queues.get(client.node)
@@ -145,10 +189,12 @@ class Steps:
             tokens, permits = node.tokens(), node.free_permits()
             if not node.withdraw(client.number):
                 return False
+            if client.rival is not None:
+                self.monitor.withdraws(client.rival, self.in_flight == 0)
             self.done(node, "withdraw", {"client": client.number}, tokens, permits)
+            self.monitor.moved()
             self.next_in_queue(client.node)
         del self.present[client.number]
-        self.monitor.withdraws(client.priority)
         return True
 
     def next_in_queue(self, me: int) -> None:
@@ -265,12 +311,12 @@ class Steps:
         """Permits leave for a client of another node."""
         if self.layered is not None:
             self.layered.lends(self.now, message)
-        elif self.monitor.due:
+        elif self.monitor.due or self.monitor.raised is not None:
             node = message.receiver
             waiting = [
-                (client.priority, client.born)
+                client.rival
                 for client in self.present.values()
-                if client.node == node and not client.inside
+                if client.rival is not None and client.node == node and not client.inside
             ]
             self.monitor.lends(self.now, node, waiting)
 
@@ -293,13 +339,14 @@ class Steps:
                     permits -= message.permits()
                     if kind.lends:
                         self.lends(message)
+                    elif self.monitor.ties == FIRST_KNOWN and message.tokens() > 0:
+                        self.monitor.forget_the_first()
                 self.carry(message)
             elif isinstance(effect, Enter):
                 client = self.present[effect.client]
                 permits -= client.want
                 if self.layered is None:
-                    priority, born = client.priority, client.born
-                    self.monitor.enters(self.now, client.node, client.want, priority, born)
+                    self.monitor.enters(self.now, client.node, client.want, client.rival)
                 else:
                     self.layered.enters(self.now, client, effect)
                 client.inside = True

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import log
 from random import Random
 
+from meshlock.properties.monitor import Rival
 from meshlock.simulate.durations import Duration
 
 
@@ -19,7 +21,7 @@ class Client:
         self.priority = priority
         self.deadline = 0.0  # when it should be in, where deadlines are the priorities
         self.asked = 0.0
-        self.born = 0  # so many grants were made before
+        self.rival: Rival | None = None  # where order is judged
         self.inside = False
         self.rank = 0.0  # what its priority comes to when waiting counts (see measures)
 
@@ -42,6 +44,8 @@ class Workload:
         priorities: tuple[int, int],
         deadlines: Duration | None,
         seed: int,
+        raises: float = 0.0,
+        parts: float = 0.0,
     ) -> None:
         self.requests = requests
         self.clients = clients  # per node
@@ -50,9 +54,13 @@ class Workload:
         self.wants = wants
         self.priorities = priorities
         self.deadlines = deadlines
+        self.raises = raises  # share of requests whose priority changes
+        self.parts = parts  # share of grants for several permits that are released in parts
         self.requester = Random(f"{seed}:requester").random
         self.wanted = Random(f"{seed}:want").random
         self.urgency = Random(f"{seed}:priority").random
+        self.raising = Random(f"{seed}:raise").random
+        self.parting = Random(f"{seed}:release-part").random
 
     def somewhere(self, nodes: int) -> int:
         return int(self.requester() * nodes)
@@ -66,7 +74,33 @@ class Workload:
         """Where priorities differ: draw one, or make it from a deadline (earlier is higher)."""
         if self.deadlines is not None:
             client.deadline = now + self.deadlines.draw()
-            client.priority = -int(client.deadline * 1000.0)
+            client.priority = by_deadline(client.deadline)
             return
         low, high = self.priorities
         client.priority = low + int(self.urgency() * (high - low + 1))
+
+    def change_after(self, mean: float) -> float:
+        """How long a request waits before its priority changes; below 0 if it never does."""
+        if self.raising() >= self.raises:
+            return -1.0
+        return -mean * log(1.0 - self.raising())
+
+    def change_urgency(self, client: Client, now: float) -> int:
+        """Another priority than it has, drawn from the same range, or from another deadline."""
+        if self.deadlines is not None:
+            client.deadline = now + self.deadlines.draw()
+            return by_deadline(client.deadline)
+        low, high = self.priorities
+        drawn = low + int(self.raising() * (high - low))
+        return drawn if drawn < client.priority else drawn + 1
+
+    def part_of(self, want: int) -> int:
+        """How many permits a client releases before the others; 0: none."""
+        if want < 2 or self.parting() >= self.parts:
+            return 0
+        return 1 + int(self.parting() * (want - 1))
+
+
+def by_deadline(deadline: float) -> int:
+    """The priority of a request with this deadline: earlier is higher."""
+    return -int(deadline * 1000.0)

@@ -25,6 +25,8 @@ NAMES: dict[str, tuple[str, str]] = {
     "use_rate": ("use rate of the permits", "share"),
     "fairness": ("fairness between nodes", "Jain's index"),
     "deadline_misses": ("deadlines missed", "entries"),
+    "priority_changes": ("priorities changed while waiting", "requests"),
+    "part_releases": ("releases of a part", "releases"),
     "connected_share": ("time in which all are connected", "share"),
     "unserved": ("requests left unserved", "requests"),
     "sim_time": ("virtual time", "time units"),

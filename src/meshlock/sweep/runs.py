@@ -18,7 +18,7 @@ from meshlock.algorithms.outside import load
 from meshlock.errors import Refused
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.report import figures
-from meshlock.simulate.settings import DEFAULTS, RECOVERY, Settings, simulation
+from meshlock.simulate.settings import NAMES, Settings, simulation
 from meshlock.simulate.whole_run import whole_run
 
 Values = dict[str, str | int]
@@ -116,7 +116,7 @@ def command(values: Values) -> str:
     """The command that makes this run again."""
     words = ["meshlock", "simulate"]
     for name, value in values.items():
-        if name in DEFAULTS or name in RECOVERY:
+        if name in NAMES:
             words += [f"--{name}", quote(str(value))]
         else:
             words += ["--option", quote(f"{name}={value}")]

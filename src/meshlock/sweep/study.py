@@ -25,7 +25,7 @@ from typing import Any
 
 from meshlock.algorithms.registry import ALGORITHMS, find, settle
 from meshlock.errors import Refused
-from meshlock.simulate.settings import DEFAULTS, RECOVERY
+from meshlock.simulate.settings import NAMES
 from meshlock.sweep.formula import Formula
 from meshlock.sweep.measures import refuse_unknown
 from meshlock.sweep.runs import settings_of
@@ -150,7 +150,7 @@ def expand(table: dict[str, Any]) -> list[tuple[Labels, Values]]:
     found: list[tuple[Labels, Values]] = [({}, {})]
     for name, cases in table.items():
         if is_tables(cases):
-            if name in DEFAULTS or name in RECOVERY:
+            if name in NAMES:
                 raise Refused(
                     f"'{name}' is a setting: give the tables of an axis another name, and "
                     f"'{name}' inside them."
