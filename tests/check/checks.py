@@ -30,6 +30,15 @@ SET_UPS: dict[str, dict[str, object]] = {
         "members": "all",
         "crashes": 1,
     },
+    "slow disks": {
+        "algorithm": "direct",
+        "nodes": 2,
+        "members": "all",
+        "slow_disks": 1,
+        "crashes": 1,
+        "proposals": 1,
+        "idle": True,
+    },
     "renews the dead": {
         "algorithm": "recovery/renews-the-dead",
         **LINE,

@@ -35,6 +35,9 @@ all; what grows is the distance from there to the older ones.
    is below. If the stretch is as long as the patience, quotients across it differ, too. So all
    that is above may come down by a multiple of the patience that leaves it as long as that.
 
+Where priorities change, a rank may pass over a stretch, and how long that is matters: then
+nothing is compared.
+
 What is left has no long stretches, and so many parts at most as there are nodes, requests
 and messages on their way. A count that is far behind (a node that has not heard for long, whose
 next request will be above all others) differs no more from one that is a little less behind.
@@ -55,8 +58,10 @@ Level = tuple[int, int]
 
 
 def applies(system: System) -> bool:
-    """Are there heights or counts, do the links stay, and keep steps their order?"""
+    """Are there heights or counts, do the links stay, keep steps their order, and ranks theirs?"""
     node = system.nodes[0]
+    if system.setup.raises and node.patience() > 0:
+        return False
     return bool(node.heights or node.counts) and not system.changing and system.fifo
 
 
@@ -111,7 +116,7 @@ class Compared(Model):
         self.labels = system.labels
         self.faults = system.faults
         self.patience = system.nodes[0].patience()
-        priorities = [request.priority for request in system.setup.requests]
+        priorities = system.priorities[1:]
         self.lowest = min(priorities) * self.patience
         self.highest = (max(priorities) + 1) * self.patience - 1
         self.in_locals: list[dict[int, Values]] = [{} for _ in range(system.size)]

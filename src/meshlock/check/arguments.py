@@ -11,8 +11,9 @@ from meshlock.algorithms.recovery.records import Change as PoolChange
 from meshlock.algorithms.registry import find, refuse_impossible, settle
 from meshlock.check.faults import Faults
 from meshlock.check.judging import NAMES as RECOVERY
-from meshlock.check.setup import Change, Request, SetUp
+from meshlock.check.setup import Change, ForNode, Request, SetUp
 from meshlock.check.structure import NAMES as STRUCTURE
+from meshlock.check.unspent import refuse_unspendable
 from meshlock.errors import Refused, setting
 from meshlock.properties.monitor import NAMES
 from meshlock.topology.graphs import Topology
@@ -24,6 +25,7 @@ round; and those of the single states of the algorithms that promise them."""
 
 REQUEST = re.compile(r"(\d+)(?::(\d+))?(?:@(-?\d+))?")
 CHANGE = re.compile(r"(up|down) +(\d+)-(\d+)")
+FOR_NODE = re.compile(r"(\d+):(-?\d+)")
 MEMBER_CHANGE = re.compile(r"(add|remove) +(\d+)")
 
 
@@ -86,16 +88,21 @@ def setup(
     clients: int = 1,
     repeat: bool = False,
     withdrawals: bool = False,
+    raises: list[str] | None = None,
+    release_parts: list[str] | None = None,
+    parts: bool = False,
     stay: list[int] | None = None,
     options: dict[str, str] | None = None,
     capacity: int = 0,
     graph: Topology | None = None,
+    lead: list[str] | None = None,
     members: str = "",
     **faults: Any,
 ) -> SetUp:
     """The set-up that these words describe; refuses, in a sentence, what makes no sense.
 
-    ``faults`` are the words of :class:`~meshlock.check.faults.Faults`.
+    ``parts``: whoever holds several permits may release them one by one. ``faults`` are the words
+    of :class:`~meshlock.check.faults.Faults`.
     """
     entry = find(algorithm)
     settled = settle(entry, options or {})
@@ -152,7 +159,10 @@ def setup(
         raise Refused(
             f"{setting(word)} is only for nodes that recover: add {setting('members')} all."
         )
-    return SetUp(
+    shares = [for_node("release-part", text) for text in release_parts or []]
+    if parts:
+        shares += single_permits(asked)
+    made = SetUp(
         entry,
         settled,
         graph,
@@ -166,9 +176,31 @@ def setup(
         partitions=partitions,
         repeat=repeat,
         withdrawals=withdrawals,
+        raises=[for_node("raise", text) for text in raises or []],
+        parts=shares,
         capacity=capacity,
+        lead=lead,
         faults=faults_of(size, members, **faults) if members else None,
     )
+    refuse_unspendable(made, faults)
+    return made
+
+
+def for_node(word: str, text: str) -> ForNode:
+    """``NODE:NUMBER``."""
+    match = FOR_NODE.fullmatch(text.strip())
+    if match is None:
+        meaning = "NODE:PRIORITY, such as 2:9" if word == "raise" else "NODE:PERMITS, such as 2:1"
+        raise Refused(f"{setting(word)} takes {meaning}, not '{text}'.")
+    return int(match[1]), int(match[2])
+
+
+def single_permits(asked: list[Request]) -> list[ForNode]:
+    """Every node that asks for several permits releases them one by one."""
+    nodes = sorted({request.node for request in asked if request.want > 1})
+    if not nodes:
+        raise Refused(f"{setting('parts')} needs a request for several permits: add one, as 0:2.")
+    return [(node, 1) for node in nodes]
 
 
 def refuse_impossible_sizes(algorithm: Algorithm, sizes: list[int], asked: list[Request]) -> None:

@@ -40,6 +40,7 @@ from meshlock.check.setup import SetUp
 from meshlock.check.structure import Sound
 from meshlock.check.system import (
     DELIVER,
+    EVENTS,
     LINK_DOWN,
     LINK_UP,
     NODE,
@@ -51,9 +52,9 @@ from meshlock.check.system import (
 )
 from meshlock.properties import sentences
 
-BREAKS: Final = 8  # numbers that follow those of the events of a node
-RETURNS: Final = 9
-LATE: Final = 10
+BREAKS: Final = len(EVENTS)  # numbers that follow those of the events of a node
+RETURNS: Final = BREAKS + 1
+LATE: Final = BREAKS + 2
 
 NOWHERE: Final = -1  # the part of what custody keeps and cannot arrive
 
@@ -245,7 +246,7 @@ class Changing(System):
         found: list[int] = []
         for i in range(self.size):
             if part[i] in tokens and permits <= {part[i]}:
-                found += self.look(i, tree[self.tree.leaves + i]).waiting
+                found += self.clients_of(self.look(i, tree[self.tree.leaves + i]).waiting)
         return found
 
     def between(self, links: Links) -> list[int]:

@@ -159,11 +159,11 @@ class Retold(Steps):
     def act(self, act: Act) -> None:
         if passes(act):
             self.tick()
-        elif act.event == "crash":
+        elif act.event in ("crash", "die"):
             self.end_life(act.node)
         elif act.event == "drop" and isinstance(act.message, Message):
             self.writer.dropped(self.now, act.message)
-        elif act.event not in ("break", "return"):  # no node knows of it
+        elif act.event not in ("break", "return", "hang", "write"):  # no node knows of it
             self.handler(act)
 
     def tick(self) -> None:
@@ -191,7 +191,9 @@ class Retold(Steps):
         elif event == "leave":
             self.leased.leaves(self.now, self.present.pop(act.client))
         elif event == "give-back":
-            self.leased.gives_some(self.present[act.client], 1)
+            self.leased.gives_some(self.present[act.client], act.released)
+        elif event == "priority":
+            self.present[act.client].priority = act.priority
         elif event == "withdraw":
             del self.present[act.client]
         elif event == "forget":

@@ -26,6 +26,15 @@ withstand; handlers only compare and add times, so what matters is the order of 
 deadline can fall before, between or after the others. A *slow* tick is one that a node's clock
 misses. With at most one missed, ``wait = lease + 1`` is the margin for the rates of clocks.
 
+**Disks.** What a handler wants to be remembered is on disk at once. A disk may also *hang*. Then
+it remembers nothing new, and messages that rest on that do not leave, until it *writes*. If the
+node crashes before, nobody has heard of what its disk does not know. A node that has not crashed
+does the same whatever its disk does.
+
+**Who stays dead** stops like a node that crashes, but never restarts. For safety that is nothing
+new, since nobody has to restart. But it makes fewer states, and when faults stop, the others must
+do without it.
+
 **A client** holds its permits until it leaves or its lease ends by its node's clock. When its
 node crashes it runs on as an *orphan* until then, which is the worst it is allowed to do.
 
@@ -53,8 +62,10 @@ from meshlock.check.faults import (
     LEFT_CHANGES,
     LEFT_CRASHES,
     LEFT_CUTS,
+    LEFT_DEATHS,
     LEFT_DOUBLES,
     LEFT_FORGETS,
+    LEFT_HANGS,
     LEFT_LOSSES,
     LEFT_PROPOSALS,
     LEFT_REQUESTS,
@@ -69,10 +80,12 @@ from meshlock.check.layers import (
     CRASH,
     CUT,
     DELIVER,
+    DIE,
     DOUBLE,
     EVENTS,
     FORGET,
     GIVE_BACK,
+    HANG,
     HEAL,
     LEAVE,
     LINK_DOWN,
@@ -80,6 +93,8 @@ from meshlock.check.layers import (
     LOSE,
     MEET,
     NEXT,
+    NO_BOOT,
+    PRIORITY,
     PROPOSE,
     RENEW,
     REQUEST,
@@ -89,6 +104,7 @@ from meshlock.check.layers import (
     SLOW,
     TICK,
     WITHDRAW,
+    WRITE,
     Key,
     Layers,
     Outcome,
@@ -100,13 +116,15 @@ from meshlock.check.model import Act, Fault, Model, Part
 from meshlock.check.packing import SPREAD
 from meshlock.check.refused import refused
 from meshlock.check.setup import SetUp
+from meshlock.check.slow_disks import a_tick_later, behind, in_numbers, in_words, to_write
 from meshlock.check.system import NOTHING_DUE
 from meshlock.check.world import Known, Rests, Step, World, without
 from meshlock.errors import Refused, setting
 
 MOST_WAVES: Final = 30
 
-NAMES: Final = (*EVENTS, "", "deliver", "double", "lose", "crash", "slow", "", "cut", "heal")
+NAMES: Final = (*EVENTS, "deliver", "double", "lose", "crash", "slow", "", "cut", "heal")
+NAMES_OF_DISKS: Final = {DIE: "die", HANG: "hang", WRITE: "write"}
 
 BUDGETS: Final = {
     PROPOSE: LEFT_PROPOSALS,
@@ -118,6 +136,8 @@ BUDGETS: Final = {
     SLOW: LEFT_SLOW,
     RESEND: LEFT_RESENDS,
     CUT: LEFT_CUTS,
+    DIE: LEFT_DEATHS,
+    HANG: LEFT_HANGS,
 }
 
 
@@ -197,14 +217,16 @@ class Crashing(Model):
         if slot == self.size:
             return self.mailboxes.meaning(number)
         rest = self.rests.all[number]
-        return rest.orphans, rest.left, rest.fence, rest.cuts, rest.due, rest.size
+        hanging = in_words(rest.hanging, self.mail)
+        return rest.orphans, rest.left, rest.fence, rest.cuts, rest.due, rest.size, hanging
 
     def number_of(self, slot: int, part: Part) -> int:
         if slot < self.size:
             return self.layers.find(slot, cast(Key, part))
         if slot == self.size:
             return self.mailboxes.number_of(part)
-        return self.rests.find(cast(Known, part)).number
+        known = cast(Known, part)
+        return self.rests.find((*known[:6], in_numbers(known[6], self.mail))).number
 
     def at(self, world: World, i: int) -> Place:
         return self.layers.places[i][world.places[i]]
@@ -222,7 +244,7 @@ class Crashing(Model):
             self.first = self.birth()
             if not self.bounds.birth:
                 self.first_epoch(self.first)
-            for step in self.bounds.lead:
+            for step in self.setup.lead:
                 self.first = self.lead(self.first, step)
         return self.first
 
@@ -243,7 +265,7 @@ class Crashing(Model):
         asks = [0 if self.bounds.idle else 1] * len(self.setup.requests)
         left = (*self.bounds.budgets(), *asks)
         fence = Fence(NO_EPOCH, 0)
-        rest = self.rests.find(((), left, fence, (), NOTHING_DUE, self.setup.permits))
+        rest = self.rests.find(((), left, fence, (), NOTHING_DUE, self.setup.permits, ()))
         world = World([self.layers.birth(i) for i in range(self.size)], EMPTY, rest)
         for one, other in self.links:
             self.form(world, one, other)
@@ -318,10 +340,12 @@ class Crashing(Model):
                 steps = own[i, place] = self.own_steps(i, place, left)
             found += steps
         found += self.mailboxes.steps[world.box]
-        if left[LEFT_CRASHES] < self.bounds.crashes:
+        if left[LEFT_CRASHES] + left[LEFT_DEATHS] < self.bounds.crashes + self.bounds.stay_dead:
             found = [step for step in found if self.meets_nobody_down(world, step)]
         if left[LEFT_DOUBLES] > 0 or left[LEFT_LOSSES] > 0:
             found += self.faults_of_messages(world)
+        if self.bounds.slow_disks > 0:
+            found = self.with_disks(world, found)
         for number in range(len(self.links)):
             if number in world.rest.cuts:
                 found.append((HEAL, number))
@@ -355,7 +379,7 @@ class Crashing(Model):
         """Of one node; and to meet others, whether or not they are up."""
         bounds, place = self.bounds, self.layers.places[i][number]
         found: list[Step] = []
-        if not place.up:
+        if not place.up and place.boot != NO_BOOT:
             found.append((RESTART, i))
             if left[LEFT_FORGETS] > 0:
                 found.append((FORGET, i))
@@ -366,16 +390,26 @@ class Crashing(Model):
                 found.append(step)
         if place.up and left[LEFT_CRASHES] > 0 and i in bounds.crashing:
             found.append((CRASH, i))
+        if place.up and left[LEFT_DEATHS] > 0 and i in bounds.crashing:
+            found.append((DIE, i))
         return found
 
     def is_allowed(self, step: Step, left: tuple[int, ...]) -> bool:
         """Do the bounds allow what this node could do?"""
         kind, subject = step
         if kind == REQUEST:  # the requests of a node come in their order
-            if left[LEFT_REQUESTS + subject - 1] == 0:
+            if left[LEFT_REQUESTS + subject - 1] <= 0:
                 return False
             here = self.layers.clients[self.setup.requests[subject - 1].node]
-            return all(left[LEFT_REQUESTS + one - 1] == 0 for one in here if one < subject)
+            return all(left[LEFT_REQUESTS + one - 1] <= 0 for one in here if one < subject)
+        if kind == PRIORITY:
+            client, priority = self.layers.change_of(kind, subject)
+            number, changed = (
+                subject // (len(self.setup.requests) + 1),
+                left[LEFT_REQUESTS + client - 1],
+            )
+            now = self.setup.priority(client, changed)
+            return priority != now and self.setup.change(changed, number) < 0
         if kind == CHANGE and left[LEFT_PROPOSALS] == 0:
             return False
         budget = BUDGETS.get(kind, -1)
@@ -407,12 +441,22 @@ class Crashing(Model):
             self.deliver(after, subject)
         elif kind == DOUBLE:
             self.deliver(after, subject)
-        elif kind in (REQUEST, LEAVE, WITHDRAW, GIVE_BACK):
+        elif kind in (GIVE_BACK, PRIORITY):
+            client, _ = self.layers.change_of(kind, subject)
+            if kind == PRIORITY:
+                self.judge.note_change(after, subject)
+            self.call(after, self.setup.requests[client - 1].node, kind, subject)
+        elif kind in (REQUEST, LEAVE, WITHDRAW):
             if kind == REQUEST:
                 after.spend(LEFT_REQUESTS + subject - 1)
             self.call(after, self.setup.requests[subject - 1].node, kind, subject)
-        elif kind == CRASH:
-            self.crash(after, subject)
+        elif kind in (CRASH, DIE):
+            self.crash(after, subject, kind)
+        elif kind == HANG:
+            self.note(subject, "hang", NIL)
+            after.set_writes(subject, ())
+        elif kind == WRITE:
+            self.write(after, subject)
         elif kind in (RESTART, FORGET):
             self.restart(after, kind, subject)
         elif kind in (CUT, HEAL):
@@ -428,7 +472,9 @@ class Crashing(Model):
         if self.mailboxes.messages[after.box]:
             self.settle(after)
         if self.judge.ordered:
-            self.judge.due_after(world, after, kind)
+            self.judge.due_after(world, after, kind, subject)
+        if self.setup.raises:
+            self.judge.forget_changes(after)
         if self.resizes:
             self.judge.size_after(after)
         return after
@@ -480,22 +526,29 @@ class Crashing(Model):
                 if time > 1 or node == slow
             ]
             world.rest = world.rest.but(orphans=tuple(orphans))
+        for i, writes in world.rest.hanging:
+            world.set_writes(i, a_tick_later(writes, self.mail, slow))
         for i, place in enumerate(world.places):
             if i != slow and self.layers.places[i][place].up:
                 self.call(world, i, TICK, 0)
 
     def meet(self, world: World, i: int, member: int) -> None:
         """Node i renews with this member: question and answer at once."""
-        for question in self.run(world, i, RENEW, 0).sends:
+        for question in self.run(world, i, RENEW, 0):
             if self.mail.carried[question].receiver == member:
-                for answer in self.run(world, member, DELIVER, question).sends:
+                for answer in self.run(world, member, DELIVER, question):
                     self.deliver(world, answer)
 
-    def crash(self, world: World, i: int) -> None:
-        self.note(i, "crash", NIL)
+    def crash(self, world: World, i: int, kind: int) -> None:
+        self.note(i, NAMES_OF_DISKS.get(kind, "crash"), NIL)
         running = [(i, *one) for one in self.at(world, i).running if one[2] > 0]
         world.rest = world.rest.but(orphans=tuple(sorted([*world.rest.orphans, *running])))
-        world.places[i] = self.layers.down(i, world.places[i])
+        place = world.places[i]
+        world.places[i] = self.layers.dead(i) if kind == DIE else self.layers.down(i, place)
+        for _, messages in world.writes(i) or ():
+            for message in messages:
+                self.note_loss(message)
+        world.set_writes(i, None)
         if self.fixed:
             self.lose_lines(world, i, 1)
         for number, (one, other) in enumerate(self.links):
@@ -555,15 +608,16 @@ class Crashing(Model):
     def deliver(self, world: World, message: int) -> None:
         i = self.mail.carried[message].receiver
         if self.layers.places[i][world.places[i]].up:
-            for answer in self.run(world, i, DELIVER, message).sends:
+            for answer in self.run(world, i, DELIVER, message):
                 self.send(world, answer)
 
     def call(self, world: World, i: int, kind: int, subject: int) -> None:
         """Run a handler, and send what it sends."""
-        for message in self.run(world, i, kind, subject).sends:
+        for message in self.run(world, i, kind, subject):
             self.send(world, message)
 
-    def run(self, world: World, i: int, kind: int, subject: int) -> Outcome:
+    def run(self, world: World, i: int, kind: int, subject: int) -> list[int]:
+        """The messages that leave at once: all, unless the disk hangs."""
         before = world.places[i]
         outcome = self.layers.places[i][before].outcomes.get((kind << SHIFT) + subject)
         if outcome is None:
@@ -578,7 +632,54 @@ class Crashing(Model):
             if self.resizes and outcome.permits > 0:
                 world.limit = outcome.permits
             world.failure = world.failure or outcome.failure
-        return outcome
+        if len(world.rest.hanging) > 0 and not outcome.failure:
+            return self.held_up(world, i, before, outcome)
+        return outcome.sends
+
+    # -- disks that hang -----------------------------------------------------------------------
+
+    def with_disks(self, world: World, found: list[Step]) -> list[Step]:
+        """A renewal that waits for the disk is worth less than the next one."""
+        late = [i for i, writes in world.rest.hanging if len(writes) > 0]
+        steps = [step for step in found if step[0] != MEET or step[1] // self.size not in late]
+        for i in range(self.size):
+            if world.writes(i) is not None:
+                steps.append((WRITE, i))
+            elif world.rest.left[LEFT_HANGS] > 0 and self.at(world, i).up:
+                steps.append((HANG, i))
+        return steps
+
+    def held_up(self, world: World, i: int, before: int, outcome: Outcome) -> list[int]:
+        """Of what a handler sent, what need not wait for the disk."""
+        writes = world.writes(i)
+        if writes is None:
+            return outcome.sends
+        old, disk = self.layers.places[i][before].disk, self.layers.places[i][outcome.place].disk
+        world.places[i] = self.layers.with_disk(i, outcome.place, old)
+        on_disk = NO_EPOCH if old is None else old[0]
+        at_once: list[int] = []
+        for place, number in enumerate(outcome.sends):
+            if place == outcome.behind:
+                writes = to_write(writes, disk)
+            message = self.mail.carried[number].message
+            if len(writes) == 0 or not self.layers.nodes[i].rests_on_disk(message, on_disk):
+                at_once.append(number)
+            else:
+                writes = behind(writes, number, self.mail)
+        if outcome.behind == len(outcome.sends):
+            writes = to_write(writes, disk)
+        world.set_writes(i, writes)
+        return at_once
+
+    def write(self, world: World, i: int) -> None:
+        """The disk takes what it is to write, and what stands behind that leaves."""
+        self.note(i, "write", NIL)
+        writes = world.writes(i) or ()
+        world.set_writes(i, writes[1:] if len(writes) > 1 else None)
+        for disk, messages in writes[:1]:
+            world.places[i] = self.layers.with_disk(i, world.places[i], disk)
+            for message in messages:
+                self.send(world, message)
 
     def send(self, world: World, number: int) -> None:
         carried = self.mail.carried[number]
@@ -639,8 +740,12 @@ class Crashing(Model):
             return f"{NAMES[kind]} {self.mail.name(subject)}"
         if kind == MEET:
             return f"renew {subject // self.size} with {subject % self.size}"
-        if kind in (REQUEST, LEAVE, WITHDRAW, GIVE_BACK):
-            return f"{NAMES[kind]} {self.client(subject)}"
+        if kind in (REQUEST, LEAVE, WITHDRAW):
+            return f"{NAMES[kind]} {self.setup.client_name(subject)}"
+        if kind in (GIVE_BACK, PRIORITY):
+            client, number = self.layers.change_of(kind, subject)
+            more = "" if kind == GIVE_BACK and number == 1 else f" {number}"
+            return f"{NAMES[kind]} {self.setup.client_name(client)}{more}"
         if kind == CHANGE:
             changes = self.bounds.changes
             add, remove, permits, names = changes[subject % len(changes)]
@@ -649,10 +754,6 @@ class Crashing(Model):
             return f"{action if add == NIL else f'add {add}'} by {subject // len(changes)}"
         if kind in (CUT, HEAL):
             return f"{NAMES[kind]} {self.links[subject][0]}-{self.links[subject][1]}"
+        if kind in NAMES_OF_DISKS:
+            return f"{NAMES_OF_DISKS[kind]} {subject}"
         return NAMES[kind] if kind == TICK else f"{NAMES[kind]} {subject}"
-
-    def client(self, client: int) -> str:
-        """Its node, and which of several on that node it is."""
-        node = self.setup.requests[client - 1].node
-        here = self.layers.clients[node]
-        return f"{node}" if len(here) == 1 else f"{node}{'abcdefgh'[here.index(client)]}"

@@ -28,6 +28,8 @@ class Faults:
         doubles: int = 0,
         losses: int = 0,
         resends: int = 0,
+        stay_dead: int = 0,
+        slow_disks: int = 0,
         lease: int = 2,
         wait: int = 2,
         idle: bool = False,
@@ -37,8 +39,6 @@ class Faults:
         wall_clock: bool = True,
         stale: bool = False,
         slots: bool = False,
-        parts: bool = False,
-        lead: list[str] | None = None,
     ) -> None:
         everybody = list(range(size))
         self.members = members  # nobody: node 0 makes the pool, and members choose themselves
@@ -55,6 +55,8 @@ class Faults:
         self.doubles = doubles
         self.losses = losses
         self.resends = resends
+        self.stay_dead = stay_dead  # so many nodes stop for good
+        self.slow_disks = slow_disks  # so often a disk hangs for a while
         self.lease = lease
         self.wait = wait
         self.idle = idle  # nobody asks until faults stop
@@ -64,8 +66,6 @@ class Faults:
         self.wall_clock = wall_clock  # where the disk is gone, is there a clock to number epochs?
         self.stale = stale  # keep messages that a sound node would refuse
         self.slots = slots  # grants say which permits they have
-        self.parts = parts  # whoever holds several may give one back at a time
-        self.lead = lead or []  # steps by name; the search begins where they end
 
     def budgets(self) -> list[int]:
         """How often each of what is limited may happen, in the order of the ``LEFT_`` numbers."""
@@ -79,9 +79,14 @@ class Faults:
             self.resends,
             len(self.changes),
             self.cuts,
+            self.stay_dead,
+            self.slow_disks,
             self.ticks,
         ]
 
 
 LEFT_PROPOSALS, LEFT_CRASHES, LEFT_FORGETS, LEFT_DOUBLES, LEFT_LOSSES = range(5)
-LEFT_SLOW, LEFT_RESENDS, LEFT_CHANGES, LEFT_CUTS, LEFT_TICKS, LEFT_REQUESTS = range(5, 11)
+LEFT_SLOW, LEFT_RESENDS, LEFT_CHANGES, LEFT_CUTS, LEFT_DEATHS = range(5, 10)
+LEFT_HANGS, LEFT_TICKS, LEFT_REQUESTS = range(10, 13)
+"""From the last on there is one per client: 1, it may ask; 0, it has asked; below 0, it has changed
+its priority, see :meth:`~meshlock.check.setup.SetUp.change`."""

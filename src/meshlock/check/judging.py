@@ -22,7 +22,8 @@ from typing import Final
 
 from meshlock.algorithms.interface import NIL
 from meshlock.algorithms.recovery.records import Epoch, Fence, Seal, TokenState
-from meshlock.check.layers import LEAVE, WITHDRAW, Layers, Place
+from meshlock.check.faults import LEFT_REQUESTS
+from meshlock.check.layers import GIVE_BACK, LEAVE, PRIORITY, SHIFT, WITHDRAW, Layers, Place
 from meshlock.check.mailboxes import Mailboxes
 from meshlock.check.model import Fault
 from meshlock.check.system import NOTHING_DUE
@@ -45,6 +46,7 @@ class Judge:
         promised = promises(setup.algorithm, setup.options)
         self.gain = promised.ageing * len(setup.requests)
         calm = faults.proposals + faults.crashes + faults.losses + faults.cuts == 0
+        calm = calm and faults.stay_dead == 0
         self.ordered = promised.ordered and "order" in judged and calm and not faults.birth
 
     def all(self, before: World, world: World, label: int) -> list[Fault]:
@@ -148,13 +150,18 @@ class Judge:
 
     # -- order ---------------------------------------------------------------------------------
 
-    def due_after(self, before: World, world: World, kind: int) -> None:
+    def due_after(self, before: World, world: World, kind: int, subject: int) -> None:
         """Of what priority must the next be that enters? Nobody's who entered in this step."""
-        if kind == WITHDRAW:
-            world.rest = world.rest.but(due=NOTHING_DUE)  # it may have been the one
-        elif kind == LEAVE and self.quiet(before):
-            waiting = [self.priority(client) for client in self.waiting(before)]
+        falls = kind == PRIORITY and self.falls(before, subject)
+        if kind == WITHDRAW or falls:  # it may have been the one, and may be served as it was
+            world.rest = world.rest.but(due=NOTHING_DUE)
+        elif kind in (LEAVE, GIVE_BACK, PRIORITY) and self.quiet(before):
+            waiting = [self.priority(before, client) for client in self.waiting(before)]
             world.rest = world.rest.but(due=max(waiting, default=NOTHING_DUE))
+
+    def falls(self, before: World, subject: int) -> bool:
+        client, priority = self.layers.change_of(PRIORITY, subject)
+        return priority < self.priority(before, client)
 
     def order(self, before: World, world: World, label: int) -> list[Fault]:
         """The first that enters must not be below what is due; then nothing is."""
@@ -163,15 +170,19 @@ class Judge:
         if lent != NIL:
             world.rest = world.rest.but(due=NOTHING_DUE)
             place = self.layers.places[lent][world.places[lent]]
-            highest = max([self.priority(client) for client in place.waiting], default=due)
+            waiting = [self.priority(world, client) for client in place.waiting]
+            highest = max(waiting, default=due)
             if highest + self.gain < due:
                 return [Fault("order", sentences.lent_out_of_order(lent, highest, due), label)]
         for i, client in self.entered(before, world):
             due = world.rest.due
             world.rest = world.rest.but(due=NOTHING_DUE)
-            if due > NOTHING_DUE and self.priority(client) + self.gain < due:
-                text = sentences.out_of_order(i, self.priority(client), due)
-                return [Fault("order", text, label)]
+            priority = self.priority(before, client)
+            if label >> SHIFT == PRIORITY:
+                changed, new = self.layers.change_of(PRIORITY, label & ((1 << SHIFT) - 1))
+                priority = new if changed == client else priority
+            if due > NOTHING_DUE and priority + self.gain < due:
+                return [Fault("order", sentences.out_of_order(i, priority, due), label)]
         return []
 
     def lent(self, before: World, world: World) -> int:
@@ -214,8 +225,24 @@ class Judge:
             for client in self.layers.places[i][number].waiting
         ]
 
-    def priority(self, client: int) -> int:
-        return self.layers.setup.requests[client - 1].priority
+    def priority(self, world: World, client: int) -> int:
+        """As it asked or changed it, whatever its node believes."""
+        return self.layers.setup.priority(client, world.rest.left[LEFT_REQUESTS + client - 1])
+
+    def note_change(self, world: World, subject: int) -> None:
+        number, client = divmod(subject, len(self.layers.setup.requests) + 1)
+        left = list(world.rest.left)
+        place = LEFT_REQUESTS + client - 1
+        left[place] = self.layers.setup.change(left[place], number)
+        world.rest = world.rest.but(left=tuple(left))
+
+    def forget_changes(self, world: World) -> None:
+        """Of who waits no more, no matter what its priority was."""
+        left, waiting = list(world.rest.left), self.waiting(world)
+        for client in range(1, len(self.layers.setup.requests) + 1):
+            if left[LEFT_REQUESTS + client - 1] < 0 and client not in waiting:
+                left[LEFT_REQUESTS + client - 1] = 0
+        world.rest = world.rest.but(left=tuple(left))
 
 
 def can_arrive(seal: Seal, token: TokenState, place: Place) -> bool:

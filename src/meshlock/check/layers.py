@@ -6,19 +6,19 @@ from typing import Final
 
 from meshlock.algorithms.interface import Effect, Enter, Frozen, Keep, Message
 from meshlock.algorithms.recovery.layer import Layer, layer
-from meshlock.algorithms.recovery.records import NO_EPOCH, Config, Epoch, Fence, TokenState
+from meshlock.algorithms.recovery.records import NO_EPOCH, Epoch, Fence, TokenState
 from meshlock.algorithms.recovery.state import Terms
 from meshlock.check.faults import Faults
 from meshlock.check.mail import Mail, make_relative
 from meshlock.check.model import Act
 from meshlock.check.setup import SetUp
-from meshlock.check.world import Running
+from meshlock.check.world import Disk, Running
 from meshlock.properties import sentences
 
 (REQUEST, LEAVE, WITHDRAW, RENEW, PROPOSE, CHANGE, CLOSE, RESEND) = range(8)
-(DELIVER, RESTART, FORGET, TICK, LINK_UP, LINK_DOWN, GIVE_BACK) = range(8, 15)
+(DELIVER, RESTART, FORGET, TICK, LINK_UP, LINK_DOWN, GIVE_BACK, PRIORITY) = range(8, 16)
 # What no node does:
-NEXT, DOUBLE, LOSE, CRASH, SLOW, MEET, CUT, HEAL = range(16, 24)
+NEXT, DOUBLE, LOSE, CRASH, SLOW, MEET, CUT, HEAL, DIE, HANG, WRITE = range(16, 27)
 SHIFT: Final = 26  # a label is the kind of the step shifted by this, plus its subject
 EVENTS: Final = (
     "request",
@@ -36,9 +36,11 @@ EVENTS: Final = (
     "link-up",
     "link-down",
     "give-back",
+    "priority",
 )
 
-Disk = tuple[Epoch, Config] | None
+NO_KEEP: Final = -1
+NO_BOOT: Final = 0  # of a node that stopped for good
 Key = tuple[bool, Frozen, Disk, int]
 
 
@@ -99,13 +101,20 @@ class Place:
 class Outcome:
     """What one handler did in one state of a node: it never needs to run again."""
 
-    __slots__ = ("failure", "granted", "permits", "place", "rare", "sends")
+    __slots__ = ("behind", "failure", "granted", "permits", "place", "rare", "sends")
 
     def __init__(
-        self, place: int, sends: list[int], granted: list[Fence], failure: str, permits: int = 0
+        self,
+        place: int,
+        sends: list[int],
+        granted: list[Fence],
+        failure: str,
+        permits: int = 0,
+        behind: int = NO_KEEP,
     ) -> None:
         self.place = place
         self.sends = sends
+        self.behind = behind  # so many of these are sent before it writes to disk
         self.granted = granted  # by this node, to clients of whichever
         self.failure = failure
         self.permits = permits  # k of the epoch, where a client enters
@@ -160,6 +169,15 @@ class Layers:
         """All that is left of a node that crashes."""
         before = self.places[i][place]
         return self.number(i, (False, (), before.disk, before.boot))
+
+    def dead(self, i: int) -> int:
+        """Of one that stops for good, nothing."""
+        return self.number(i, (False, (), None, NO_BOOT))
+
+    def with_disk(self, i: int, place: int, disk: Disk) -> int:
+        """The same, but for what its disk knows."""
+        known = self.places[i][place]
+        return self.find(i, (known.up, known.state, disk, known.boot))
 
     # -- states as numbers ---------------------------------------------------------------------
 
@@ -227,11 +245,14 @@ class Layers:
             if client in place.waiting:
                 if self.setup.withdrawals:
                     steps.append((WITHDRAW, client))
+                for number in range(len(self.setup.raises_of(client))):
+                    steps.append((PRIORITY, self.subject(client, number)))
             elif client in place.inside:
                 if not self.setup.requests[client - 1].stays:
                     steps.append((LEAVE, client))
-                if faults.parts and place.parts.get(client, 0) > 1:
-                    steps.append((GIVE_BACK, client))
+                for number, amount in enumerate(self.setup.parts_of(client)):
+                    if place.parts.get(client, 0) > amount:
+                        steps.append((GIVE_BACK, self.subject(client, number)))
             elif len(place.inside) + len(place.waiting) < self.setup.clients:
                 steps.append((REQUEST, client))
         if node.promised == node.adopted and node.has_to_renew():
@@ -246,6 +267,18 @@ class Layers:
         if place.waiting or place.returning or node.unaccepted is not None:
             steps.append((RESEND, me))
         return steps
+
+    def subject(self, client: int, number: int) -> int:
+        """Of a step in which a client changes to that of its priorities, or releases that of its
+        parts."""
+        return number * (len(self.setup.requests) + 1) + client
+
+    def change_of(self, kind: int, subject: int) -> tuple[int, int]:
+        """The client of such a step, and the priority, or how many permits."""
+        number, client = divmod(subject, len(self.setup.requests) + 1)
+        setup = self.setup
+        found = setup.raises_of(client) if kind == PRIORITY else setup.parts_of(client)
+        return client, found[number]
 
     # -- running a handler ---------------------------------------------------------------------
 
@@ -265,6 +298,7 @@ class Layers:
         sends: list[int] = []
         granted: list[Fence] = []
         permits = 0
+        behind = NO_KEEP
         for effect in self.out:
             if isinstance(effect, Message):
                 if effect.seal is not None and effect.seal.lent is not None:
@@ -272,6 +306,7 @@ class Layers:
                 sends.append(self.mail.number(effect, node.now))
             elif isinstance(effect, Keep):
                 disk = (effect.promised, effect.config)
+                behind = len(sends) if behind == NO_KEEP else behind
             elif isinstance(effect, Enter):
                 permits = effect.permits
                 if effect.client not in expected:
@@ -287,7 +322,7 @@ class Layers:
         after = self.number(i, (True, node.freeze(), disk, node.boot))
         if node.now == 0:
             self.current[i] = after
-        return Outcome(after, sends, granted, "", permits)
+        return Outcome(after, sends, granted, "", permits, behind)
 
     def ready(self, i: int, number: int, kind: int) -> Layer:
         """The node as it is before a handler runs."""
@@ -314,7 +349,11 @@ class Layers:
             elif kind == WITHDRAW:
                 node.withdraw(subject)
             elif kind == GIVE_BACK:
-                node.release_some(subject, 1)
+                client, permits = self.change_of(kind, subject)
+                node.release_some(client, permits)
+            elif kind == PRIORITY:
+                client, priority = self.change_of(kind, subject)
+                node.change_priority(client, self.setup.requests[client - 1].want, priority)
             elif kind == RENEW:
                 node.renew()
             elif kind == PROPOSE:
@@ -349,7 +388,9 @@ class Layers:
         act.before = place.state if place.up else node.freeze()
         if kind == DELIVER:
             act.message = self.mail.fresh(subject)
-        elif kind in (REQUEST, LEAVE, WITHDRAW, GIVE_BACK):
+        elif kind in (GIVE_BACK, PRIORITY):
+            self.tell_change(act, place, *self.change_of(kind, subject))
+        elif kind in (REQUEST, LEAVE, WITHDRAW):
             request = self.setup.requests[subject - 1]
             act.client, act.want, act.priority = subject, request.want, request.priority
         elif kind in (LINK_UP, LINK_DOWN):
@@ -365,6 +406,13 @@ class Layers:
         act.after = act.before if act.failure else node.freeze()
         act.tokens, act.free = node.tokens(), node.free_permits()
         return act
+
+    def tell_change(self, act: Act, place: Place, client: int, number: int) -> None:
+        act.client, act.want = client, self.setup.requests[client - 1].want
+        if act.event == "priority":
+            act.priority = number
+        else:
+            act.released, act.want = number, place.parts[client] - number
 
 
 def balanced(token: TokenState, permits: int, paused: bool) -> bool:

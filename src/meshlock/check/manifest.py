@@ -27,6 +27,8 @@ COUNTED = (
     "doubles",
     "losses",
     "resends",
+    "stay_dead",
+    "slow_disks",
 )
 NOT_WORDS = (
     "states",
@@ -71,6 +73,8 @@ class Entry:
             words.append(f"{table['clients']} clients")
         if table.get("withdrawals"):
             words.append("withdrawals")
+        words += [f"raise {text}" for text in table.get("raises", [])]
+        words += [f"release part {text}" for text in table.get("release_parts", [])]
         if table.get("repeat"):
             words.append("repeated")
         if table.get("capacity"):

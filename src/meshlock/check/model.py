@@ -36,6 +36,7 @@ class Act:
         self.client = 0
         self.want = 0
         self.priority = 0
+        self.released = 0  # permits, by a client that keeps others
         self.peer = -1
         self.message: Effect | None = None
         self.choice = -1  # what the outside set before, where there was a choice

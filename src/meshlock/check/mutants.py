@@ -28,6 +28,8 @@ def words_of(mutant: Mutant, algorithm: Algorithm) -> dict[str, Any]:
         "clients": case.clients,
         "repeat": case.repeat,
         "stay": case.stay,
+        "raises": case.raises,
+        "release_parts": case.release_parts,
         "options": case.options,
         **case.faults,
         **({"lead": case.lead} if case.lead else {}),

@@ -20,7 +20,7 @@ from meshlock.algorithms.recovery.messages import (
 )
 from meshlock.algorithms.recovery.records import ANY_BOOT
 from meshlock.check.faults import LEFT_FORGETS, LEFT_PROPOSALS
-from meshlock.check.layers import SHIFT, Layers
+from meshlock.check.layers import NO_BOOT, SHIFT, Layers
 from meshlock.check.mail import Carried
 from meshlock.check.world import World
 
@@ -46,6 +46,8 @@ def is_refused(layers: Layers, world: World, carried: Carried) -> bool:
     message = carried.message
     place = layers.places[message.receiver][world.places[message.receiver]]
     seal = carried.seal
+    if place.boot == NO_BOOT:
+        return True
     if seal is not None:  # for one life of the receiver, and for one epoch
         if layers.faults.stale:
             return False

@@ -180,6 +180,7 @@ def solvable(mutant: Mutant) -> bool:
     """Can a schedule of a few lines show what it breaks? (Repairs undone are jiang's own story.)"""
     case = mutant.case
     simple = not (case.faults or case.repeat or case.lead or case.stay or mutant.large)
+    simple = simple and not (case.raises or case.release_parts)
     known = mutant.breaks in NAMES and case.failures == "drain"
     return simple and known and not mutant.algorithm.restless and PREFIX not in mutant.name
 

@@ -1,9 +1,10 @@
 """When faults stop: is everybody served, and all is free in the end?
 
 From a state of the search on nothing fails any more. Who is down restarts (or stays down, if a
-quorum of the members is up: then the others know that it is unreachable), links are whole, every
-client asks once more and leaves when it was in, messages arrive at once, and when to do what is
-left to the layers themselves.
+quorum of the members is up: then the others know that it is unreachable), disks write, links are
+whole, every client asks once more and leaves when it was in, messages arrive at once, and when to
+do what is left to the layers themselves. Where a node is dead, it is tried without what it had sent
+as well: others may have its last words, or have them in part.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.records import majority
 from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.explorer import Explorer
+from meshlock.check.layers import NO_BOOT
 from meshlock.check.links import Pair, parts
 from meshlock.check.model import AT_REST, Fault
 from meshlock.check.system import copy
@@ -35,21 +37,26 @@ NOT_SERVED: Final = -1
 
 
 class Serving:
-    """One try, from this state on. ``stay_down``: whoever is down stays so."""
+    """One try, from this state on, with the nodes that are ``up``; without what the dead had sent,
+    if they are ``mute``."""
 
-    def __init__(self, model: Crashing, world: World, stay_down: bool = False) -> None:
+    def __init__(self, model: Crashing, world: World, up: list[bool], mute: bool = False) -> None:
         self.model = model
         self.setup = model.setup
         self.out = model.layers.out
         self.out.clear()
         self.now = 0
         self.nodes: list[Layer] = []
-        self.up: list[bool] = []
-        messages = model.mailboxes.messages[world.box]
+        self.up = up
+        messages = model.mailboxes.messages[world.box][:]
+        for _, writes in world.rest.hanging:
+            for _, behind in writes:
+                messages += [model.mail.carried[number] for number in behind]
         self.line = [copy(carried.message) for carried in messages]
         for i in range(model.size):
             self.nodes.append(model.layers.make(i))
-            self.up.append(model.at(world, i).up or not stay_down)
+            if mute and is_dead(model, world, i):
+                self.line = [message for message in self.line if message.sender != i]
         down = {i for i in range(model.size) if not self.up[i]}
         for i, node in enumerate(self.nodes):
             place = model.at(world, i)
@@ -165,23 +172,36 @@ def is_inside(node: Layer, client: int) -> bool:
 
 
 def ticks_to_serve(model: Crashing, world: World) -> int:
-    """The longer of both ways to go on; or NOT_SERVED if either fails."""
-    found = [Serving(model, world).ticks()]
-    if can_do_without(model, world):
-        without = Serving(model, world, stay_down=True)
-        ticks = without.ticks()
-        if ticks != NOT_SERVED or without.has_quorum():
-            found.append(ticks)
+    """The longest of all ways to go on; or NOT_SERVED if one fails."""
+    up = [model.at(world, i).up for i in range(model.size)]
+    living = [not is_dead(model, world, i) for i in range(model.size)]
+    ways = [(living, False)]
+    if not all(living):
+        ways.append((living, True))
+    if up != living:
+        ways.append((up, False))
+    found = [0]
+    for who, mute in ways:
+        if all(who) or can_do_without(model, world, who):
+            serving = Serving(model, world, who, mute)
+            ticks = serving.ticks()
+            if ticks != NOT_SERVED or serving.has_quorum():
+                found.append(ticks)
     return NOT_SERVED if NOT_SERVED in found else max(found)
 
 
-def can_do_without(model: Crashing, world: World) -> bool:
-    """Are nodes down, but those that are up are a quorum and can all reach each other?"""
-    up = [i for i in range(model.size) if model.at(world, i).up]
-    if len(up) == model.size:
-        return False
+def is_dead(model: Crashing, world: World, i: int) -> bool:
+    return model.at(world, i).boot == NO_BOOT
+
+
+def can_do_without(model: Crashing, world: World, living: list[bool]) -> bool:
+    """Are those nodes a quorum, as each of them knows, and can they all reach each other?"""
+    up = [i for i in range(model.size) if living[i]]
     for i in up:
-        members = model.at(world, i).members
+        place = model.at(world, i)
+        members = place.members if place.up else model.bounds.members
+        if not place.up and place.disk is not None:
+            members = place.disk[1].members
         if len([member for member in members if member in up]) < majority(members):
             return False
     links = [pair for pair in model.setup.network.links() if pair[0] in up and pair[1] in up]

@@ -6,6 +6,9 @@ from meshlock.algorithms.interface import Algorithm
 from meshlock.check.faults import Faults
 from meshlock.topology.graphs import Topology
 
+ForNode = tuple[int, int]
+"""A node, and a number that is for the clients of that node."""
+
 
 class Request:
     """One request: so many permits for a client of this node, with this priority.
@@ -50,7 +53,10 @@ class SetUp:
         failures: str = "drain",
         repeat: bool = False,
         withdrawals: bool = False,
+        raises: list[ForNode] | None = None,
+        parts: list[ForNode] | None = None,
         capacity: int = 0,
+        lead: list[str] | None = None,
         faults: Faults | None = None,
     ) -> None:
         self.algorithm = algorithm
@@ -65,6 +71,43 @@ class SetUp:
         self.clients = clients if algorithm.many_clients else 1  # of one node at a time
         self.failures = failures  # drain, return or custody: see check/changing_links.py
         self.withdrawals = withdrawals  # whoever waits may give up, at any time
+        self.raises = raises if raises is not None else []  # a node's request may get this priority
+        self.parts = parts if parts is not None else []  # a node's client may release so many
         self.repeat = repeat  # a node that is through with its requests starts again
         self.capacity = capacity  # messages on one link at a time; 0: any number
+        self.lead = lead if lead is not None else []  # steps by name; the search begins behind them
         self.faults = faults  # of nodes that recover; None: they are plain and nothing fails
+
+    def requests_of(self, node: int) -> list[Request]:
+        return [request for request in self.requests if request.node == node]
+
+    def client_name(self, client: int) -> str:
+        """Its node, and which of several on that node it is."""
+        node = self.requests[client - 1].node
+        here = [one for one, request in enumerate(self.requests, 1) if request.node == node]
+        return f"{node}" if len(here) == 1 else f"{node}{'abcdefgh'[here.index(client)]}"
+
+    def priority(self, client: int, changed: int) -> int:
+        """Of its request, ``changed`` as :meth:`change` says; 0: never."""
+        if changed >= 0:
+            return self.requests[client - 1].priority
+        return self.raises_of(client)[-1 - changed & 15]
+
+    def change(self, changed: int, number: int) -> int:
+        """What ``changed`` becomes when the request gets priority ``number`` of those that it may
+        have; 0 if it had that one before. Below 0, it says which is the last, and which there
+        were."""
+        before = -1 - changed >> 4 if changed < 0 else 0
+        return 0 if before >> number & 1 else -1 - ((before | 1 << number) << 4 | number)
+
+    def raises_of(self, client: int) -> list[int]:
+        """The priorities that a client's request may get while it waits."""
+        return numbers_of(self.requests[client - 1].node, self.raises)
+
+    def parts_of(self, client: int) -> list[int]:
+        """How many permits a client may release at a time while it keeps others."""
+        return numbers_of(self.requests[client - 1].node, self.parts)
+
+
+def numbers_of(node: int, rows: list[ForNode]) -> list[int]:
+    return list(dict.fromkeys([number for one, number in rows if one == node]))

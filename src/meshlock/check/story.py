@@ -14,6 +14,9 @@ from meshlock.trace.writer import TraceWriter
 
 HAPPENS = {
     "crash": "crashes",
+    "die": "stops for good",
+    "hang": "has a disk that hangs",
+    "write": "has a disk that goes on, and sends what rested on it",
     "restart": "restarts with its disk",
     "forget": "restarts without its disk",
     "slow": "has a clock that misses the next tick",
@@ -53,7 +56,10 @@ def told_cause(act: Act) -> str:
     if act.event == "leave":
         return f"{node} leaves (client {act.client})"
     if act.event == "give-back":
-        return f"{node} releases one permit (client {act.client})"
+        permits = "1 permit" if act.released == 1 else f"{act.released} permits"
+        return f"{node} releases {permits} and keeps {act.want} (client {act.client})"
+    if act.event == "priority":
+        return f"{node} changes its request to priority {act.priority} (client {act.client})"
     if act.event == "withdraw":
         return f"{node} withdraws its request (client {act.client})"
     if act.event in ("link-up", "link-down"):
@@ -162,18 +168,21 @@ def told(steps: list[list[Act]], violation: Violation) -> list[str]:
 def left_waiting(model: Model, violation: Violation) -> list[str]:
     """Who waits at the end of a way and should not, in the order of asking."""
     waiting: dict[int, str] = {}
-    for step in acts(model, violation):
+    before = [model.beginning()] if isinstance(model, System) else []
+    for step in [*before, *acts(model, violation)]:
         for act in step:
-            if act.event == "request":
-                waiting[act.client] = (
-                    f"node {act.node} waits for {act.want} with priority {act.priority} "
-                    f"(client {act.client})"
-                )
+            if act.event in ("request", "priority"):
+                waiting[act.client] = waits(act)
             for effect in act.effects:
                 if isinstance(effect, Enter):
                     waiting.pop(effect.client, None)
     wronged = model.waiting(violation.states[-1])
     return [text for client, text in waiting.items() if client in wronged]
+
+
+def waits(act: Act) -> str:
+    asked = f"{act.want} with priority {act.priority}"
+    return f"node {act.node} waits for {asked} (client {act.client})"
 
 
 class Post:
@@ -273,10 +282,12 @@ def arguments(act: Act) -> dict[str, Any]:
         said["args"] = dict(zip(message.fields, message.freeze()[1:], strict=True))
     elif act.event == "request":
         said |= {"client": act.client, "want": act.want, "priority": act.priority}
-    elif act.event in ("leave", "withdraw", "give-back"):
+    elif act.event in ("leave", "withdraw", "give-back", "priority"):
         said["client"] = act.client
         if act.event == "give-back":
-            said["permits"] = 1
+            said["permits"] = act.released
+        elif act.event == "priority":
+            said["priority"] = act.priority
     elif act.peer >= 0:
         said["peer"] = act.peer
     return said

@@ -20,7 +20,7 @@ from itertools import permutations
 
 from meshlock.algorithms.interface import Frozen
 from meshlock.check.model import Model
-from meshlock.check.system import DELIVER, Outcome, System
+from meshlock.check.system import DELIVER, PART, PRIORITY, Outcome, System
 
 
 class Asymmetric(Exception):
@@ -83,13 +83,18 @@ class Symmetric(Model):
                 return []
             for k, client in enumerate(before):
                 other = after[k]
-                if (system.wants[client], system.priorities[client]) != (
-                    system.wants[other],
-                    system.priorities[other],
-                ):
+                mine, theirs = self.standings_of(client), self.standings_of(other)
+                if list(mine) != list(theirs):
                     return []
-                moved[client] = other
+                for standing, number in mine.items():
+                    moved[number] = theirs[standing]
         return moved
+
+    def standings_of(self, client: int) -> dict[tuple[int, int], int]:
+        """The numbers of its standings, by permits and priority, in order."""
+        clients = self.system.standings.clients
+        found = [number for number in range(1, len(clients)) if clients[number] == client]
+        return {(self.system.wants[one], self.system.priorities[one]): one for one in found}
 
     # -- images -----------------------------------------------------------------------------
 
@@ -167,7 +172,14 @@ class Symmetric(Model):
     def step(self, i: int, step: Outcome, by: Permutation) -> tuple[int, ...]:
         """What a step should be after renaming."""
         subject = step.subject
-        subject = self.message(subject, by) if step.kind == DELIVER else by.clients[subject]
+        if step.kind == DELIVER:
+            subject = self.message(subject, by)
+        elif step.kind in (PRIORITY, PART):
+            here, there = self.system.standings.shifts[subject]
+            moved = (by.clients[here], by.clients[there])
+            subject = self.system.standings.shifts.index(moved)
+        else:
+            subject = by.clients[subject]
         sends = [self.message(message, by) for message in step.sends]
         enters = [by.clients[client] for client in step.enters]
         after = self.place(i, step.after, by) if not step.faults else 0

@@ -2,8 +2,9 @@
 
 **What can happen.** A message is delivered (the first of its channel, or any where links
 do not keep order); a client asks for the next request of its node; a client that is inside
-leaves; a link changes. Where an algorithm lets the outside choose something before a
-handler runs, every choice is a step of its own.
+leaves; a link changes. Where the set-up allows it, a client that waits gives up or changes its
+priority, and a client that is inside releases a part of its permits. Where an algorithm lets the
+outside choose something before a handler runs, every choice is a step of its own.
 
 **How it is quick.** Everything that concerns one node is one *place*: its variables, its
 clients, and the messages on their way to it. What a node can do next depends on its place
@@ -41,7 +42,9 @@ from meshlock.check.links import FrozenWire, Links, Pair
 from meshlock.check.model import AT_REST, Act, Fault, Model, Part
 from meshlock.check.packing import SPREAD, Tree
 from meshlock.check.setup import SetUp
+from meshlock.check.standings import NO_SHIFTS, Shift, Standings
 from meshlock.check.structure import Sound, structure
+from meshlock.errors import Refused, setting
 from meshlock.properties import sentences
 from meshlock.properties.promises import promises
 
@@ -57,6 +60,8 @@ LINK_DOWN: Final = 4
 UNDELIVERED: Final = 5
 START: Final = 6
 WITHDRAW: Final = 7
+PRIORITY: Final = 8
+PART: Final = 9
 EVENTS: Final = (
     "deliver",
     "request",
@@ -66,6 +71,8 @@ EVENTS: Final = (
     "undelivered",
     "start",
     "withdraw",
+    "priority",
+    "give-back",
 )
 
 Line = tuple[int, tuple[int, ...]]  # a sender, and its messages on their way
@@ -75,15 +82,19 @@ Desk = tuple[int, int, tuple[int, ...], tuple[int, ...]]  # a place without its 
 
 
 NOBODY: Final = -1
+OF_CLIENTS: Final = (LEAVE, WITHDRAW, PRIORITY, PART)
+"""Those that say what order, or safety, is to be judged by from then on."""
+UNCHANGED: Final = "its client's request cannot be changed any more"
 
 
 class Run:
     """What one handler did in one state of a node: it never needs to run again."""
 
-    __slots__ = ("after", "enters", "faults", "grants", "lent", "receivers", "sends")
+    __slots__ = ("after", "enters", "faults", "grants", "lent", "possible", "receivers", "sends")
 
     def __init__(self) -> None:
         self.after = 0
+        self.possible = True  # else the request could not be changed any more
         self.sends: tuple[int, ...] = ()  # message numbers
         self.receivers: tuple[int, ...] = ()  # beside them
         self.enters: tuple[int, ...] = ()  # clients
@@ -178,9 +189,9 @@ class System(Model):
         self.routed = setup.algorithm.routed
         self.changing = bool(setup.changes) or setup.flips > 0
 
-        self.wants = [0] + [request.want for request in setup.requests]  # by client
-        self.priorities = [0] + [request.priority for request in setup.requests]
-        self.stays = [False] + [request.stays for request in setup.requests]
+        self.standings = standings = Standings(setup)
+        self.wants, self.priorities = standings.wants, standings.priorities  # by standing
+        self.stays = standings.stays
         self.clients: list[list[int]] = [[] for _ in range(self.size)]
         for client, request in enumerate(setup.requests, start=1):
             self.clients[request.node].append(client)
@@ -207,6 +218,7 @@ class System(Model):
         self.links: list[Links] = []
 
         self.first = -1
+        self.told: list[Act] = []  # what happened on the lead
         self.wide = self.changing or self.ordered
         self.tree = Tree(self.size + (1 if self.wide else 0))
         self.everything = (1 << self.tree.leaves) - 1
@@ -217,7 +229,39 @@ class System(Model):
     def initial(self) -> int:
         if self.first < 0:
             self.first = self.find_first()
+            for step in self.setup.lead:
+                self.first = self.take_lead(self.first, step)
         return self.first
+
+    def take_lead(self, state: int, step: str) -> int:
+        """The state after the step of that name; of several alike, the first."""
+        self.expand(state)
+        wrong = {fault.label: fault.text for fault in self.faults}
+        for label in wrong:
+            if label != AT_REST and self.name(state, label) == step:
+                raise Refused(f"{setting('lead')} '{step}' violates a property: {wrong[label]}.")
+        names = [self.name(state, label) for label in self.labels]
+        if step not in names:
+            possible = ", ".join(names)
+            raise Refused(
+                f"{setting('lead')} '{step}' is not possible here: use one of {possible}."
+            )
+        place = names.index(step)
+        after = self.successors[place]
+        self.told += self.explain(state, self.labels[place])
+        return after
+
+    def name(self, state: int, label: int) -> str:
+        """A step in a word or two: ``request 1``, ``deliver TOKEN 0>2``, ``link-down 0-1``."""
+        act = self.explain(state, label)[0]
+        if isinstance(act.message, Message):
+            return f"{act.event} {act.message.kind} {act.message.sender}>{act.message.receiver}"
+        if act.peer >= 0:
+            return f"{act.event} {act.node}-{act.peer}"
+        more = f" {act.priority}" if act.event == "priority" else ""
+        if act.released > 1:
+            more = f" {act.released}"
+        return f"{act.event} {self.setup.client_name(act.client)}{more}"
 
     def find_first(self) -> int:
         """The state in which the nodes are born; they are not asked again."""
@@ -244,8 +288,8 @@ class System(Model):
     def beginning(self) -> list[Act]:
         """What happened before the first state, at nodes as they were born."""
         if not self.setup.algorithm.restless:
-            return []
-        return [self.act(i, 0, START, 0, -1) for i in range(self.size)]
+            return self.told
+        return [self.act(i, 0, START, 0, -1) for i in range(self.size)] + self.told
 
     def local(self, i: int, frozen: Frozen) -> int:
         numbers = self.local_numbers[i]
@@ -384,12 +428,18 @@ class System(Model):
             permits += self.messages[subject].permits()
         elif kind == LEAVE:
             permits += self.wants[subject]
+        elif kind == PART:
+            permits += self.standings.released(subject)
         run = Run()
         sends: list[int] = []
         receivers: list[int] = []
         enters: list[int] = []
         grants: list[int] = []
         failure = self.handle(node, kind, subject)
+        if failure == UNCHANGED:
+            self.out.clear()
+            run.possible = False
+            return run
         for effect in self.out:
             if isinstance(effect, Message):
                 if not failure and not self.reachable(i, effect.receiver):
@@ -443,7 +493,15 @@ class System(Model):
             elif kind == REQUEST:
                 node.request(subject, self.wants[subject], self.priorities[subject])
             elif kind == LEAVE:
-                node.release(subject)
+                node.release(self.standings.clients[subject])
+            elif kind == PRIORITY:
+                there = self.standings.shifts[subject][1]
+                client, want = self.standings.clients[there], self.wants[there]
+                if not node.change_priority(client, want, self.priorities[there]):
+                    return UNCHANGED
+            elif kind == PART:
+                client = self.standings.clients[self.standings.shifts[subject][0]]
+                node.release_some(client, self.standings.released(subject))
             elif kind == LINK_UP:
                 node.link_up(subject)
             elif kind == LINK_DOWN:
@@ -451,7 +509,7 @@ class System(Model):
             elif kind == START:
                 node.start()
             elif kind == WITHDRAW:
-                if not node.withdraw(subject):
+                if not node.withdraw(self.standings.clients[subject]):
                     return "its client waits, but cannot withdraw its request"
             else:
                 node.undelivered(copy(self.messages[subject]))
@@ -476,8 +534,8 @@ class System(Model):
         own = self.clients[i]
         if place.asked < len(own):
             client = own[place.asked]
-            busy = len(place.inside) + len(place.waiting)
-            if busy < self.setup.clients and client not in place.inside + place.waiting:
+            busy = place.inside + place.waiting
+            if len(busy) < self.setup.clients and self.standings.of(client, busy) == 0:
                 self.find_step(i, place, REQUEST, client, place.inbox)
         for client in place.inside:
             if not self.stays[client]:
@@ -485,6 +543,13 @@ class System(Model):
         if self.setup.withdrawals:
             for client in place.waiting:
                 self.find_step(i, place, WITHDRAW, client, place.inbox)
+        if self.standings.change:
+            for standing in place.waiting:
+                for shift in self.standings.raises.get(standing, NO_SHIFTS):
+                    self.find_step(i, place, PRIORITY, shift, place.inbox)
+            for standing in place.inside:
+                for shift in self.standings.parts.get(standing, NO_SHIFTS):
+                    self.find_step(i, place, PART, shift, place.inbox)
 
     def shape(self, i: int, place: Place, sound: Sound) -> int:
         node = self.nodes[i]
@@ -502,6 +567,8 @@ class System(Model):
         first = len(place.steps)
         for choice in range(choices):
             run = self.run(i, place.local, kind, subject, choice if choices > 1 else -1)
+            if not run.possible:
+                continue
             outcome = self.outcome(i, place, kind, subject, run, inbox)
             outcome.choice = choice if choices > 1 else -1
             if not any(same(outcome, other) for other in place.steps[first:]):
@@ -522,16 +589,27 @@ class System(Model):
             inside = tuple(client for client in inside if client != subject)
         elif kind == WITHDRAW:
             waiting = tuple(client for client in waiting if client != subject)
-        for client in run.enters:
+        elif kind == PRIORITY:
+            waiting = shifted(waiting, self.standings.shifts[subject])
+        elif kind == PART:
+            inside = shifted(inside, self.standings.shifts[subject])
+        if self.standings.change and run.grants:
+            outcome.enters = self.once(
+                [self.standings.of(one, waiting) or one for one in run.enters]
+            )
+            outcome.grants = self.once(
+                [self.standings.of(one, waiting) or one for one in run.grants]
+            )
+        for client in outcome.enters:
             if client in waiting:
                 waiting = tuple(other for other in waiting if other != client)
-                inside = (*inside, client)
+                inside = (*inside, self.standings.clients[client])
             else:
                 fault = Fault("safety", sentences.uninvited(i, client), 0)
                 outcome.faults = (*outcome.faults, fault)
         outcome.after = self.place(i, run.after, asked, tuple(sorted(inside)), waiting, inbox)
         lends = self.ordered and run.lent != NOBODY
-        outcome.plain = not (run.enters or outcome.faults or lends or kind in (LEAVE, WITHDRAW))
+        outcome.plain = not (run.enters or outcome.faults or lends or kind in OF_CLIENTS)
         return outcome
 
     # -- the same in all processes ---------------------------------------------------------------
@@ -623,8 +701,11 @@ class System(Model):
         leaves = self.tree.leaves
         found: list[int] = []
         for i in range(self.size):
-            found += self.look(i, tree[leaves + i]).waiting
+            found += self.clients_of(self.look(i, tree[leaves + i]).waiting)
         return found
+
+    def clients_of(self, standings: tuple[int, ...]) -> list[int]:
+        return [self.standings.clients[standing] for standing in standings]
 
     def survey(self, tree: list[int]) -> tuple[bool, int]:
         """Can anything happen by itself? And what entry is due if a client leaves now?"""
@@ -683,12 +764,15 @@ class System(Model):
         due = NOTHING_DUE
         if self.ordered:
             due = self.links[row[leaves + self.size]].due
-            if outcome.kind == LEAVE and top > NOTHING_DUE and self.whole(row):
+            if outcome.kind == PRIORITY:
+                due = self.due_after_change(outcome.subject, due, top, row)
+            elif outcome.kind in (LEAVE, PART) and top > NOTHING_DUE and self.whole(row):
                 due = top
-                if len(outcome.grants) > 1:
-                    self.judge_grants(outcome.grants, label)
             elif outcome.kind == WITHDRAW:
                 due = NOTHING_DUE  # it may have been the one
+            several = len(outcome.grants) > 1 and outcome.kind in (LEAVE, PART, PRIORITY)
+            if several and top > NOTHING_DUE and self.whole(row):
+                self.judge_grants(outcome, label)
         if outcome.lent != NOBODY and due > NOTHING_DUE:
             waiting = self.look(outcome.lent, row[leaves + outcome.lent]).waiting
             highest = max([self.priorities[client] for client in waiting], default=due)
@@ -712,17 +796,37 @@ class System(Model):
                     text = sentences.out_of_order(i, self.priorities[client], due)
                     self.faults.append(Fault("order", text, label))
                 due = NOTHING_DUE
+        if outcome.kind == PRIORITY and self.falls(outcome.subject):
+            due = NOTHING_DUE  # until all have heard of it, the request may be served as it was
         if self.ordered and not cut:
             before = self.links[row[leaves + self.size]]
             if due != before.due:
                 row[leaves + self.size] = self.number_links(before.but(due))
         return not cut
 
-    def judge_grants(self, grants: tuple[int, ...], label: int) -> None:
+    def due_after_change(self, shift: int, due: int, top: int, row: list[int]) -> int:
+        """What is due in a step that changes a priority: at rest the highest of all who wait,
+        whichever of its two priorities the request is known by. Else a request that falls may
+        have been the one that was due."""
+        here, there = self.standings.shifts[shift]
+        if top == NOTHING_DUE or not self.whole(row):
+            return NOTHING_DUE if self.falls(shift) else due
+        lower = min(self.priorities[here], self.priorities[there])
+        waiting = [standing for place in self.around for standing in place.waiting]
+        return max([lower if one == here else self.priorities[one] for one in waiting])
+
+    def falls(self, shift: int) -> bool:
+        here, there = self.standings.shifts[shift]
+        return self.priorities[there] < self.priorities[here]
+
+    def judge_grants(self, outcome: Outcome, label: int) -> None:
         """At rest every request has arrived: of several grants in one step, those after the first
         as well are for the highest of all that still wait."""
         waiting = [list(place.waiting) for place in self.around]
-        for number, grant in enumerate(grants):
+        if outcome.kind == PRIORITY:
+            shift = self.standings.shifts[outcome.subject]
+            waiting = [list(shifted(place.waiting, shift)) for place in self.around]
+        for number, grant in enumerate(outcome.grants):
             homes = [j for j in range(self.size) if grant == -1 - j or grant in waiting[j]]
             if not homes or not waiting[homes[0]]:
                 continue
@@ -787,7 +891,8 @@ class System(Model):
                     debts.append(self.debt(source, i))
                 else:
                     debts += [2 * message for message in dict.fromkeys(line)]
-            debts += [2 * client + 1 for client in place.inside if not self.stays[client]]
+            leaving = tuple([one for one in place.inside if not self.stays[one]])
+            debts += [2 * client + 1 for client in self.clients_of(leaving)]
         return debts
 
     def debt(self, sender: int, receiver: int) -> int:
@@ -804,7 +909,7 @@ class System(Model):
             return (
                 self.debt(self.messages[step.subject].sender, i) if self.fifo else 2 * step.subject
             )
-        return 2 * step.subject + 1 if step.kind == LEAVE else -1
+        return 2 * self.standings.clients[step.subject] + 1 if step.kind == LEAVE else -1
 
     # -- telling what happened ----------------------------------------------------------------
 
@@ -834,10 +939,14 @@ class System(Model):
             node.choose(choice)
         if kind in (DELIVER, UNDELIVERED):
             act.message = copy(self.messages[subject])
-        elif kind in (REQUEST, LEAVE, WITHDRAW):
-            act.client = subject
-            act.want = self.wants[subject]
-            act.priority = self.priorities[subject]
+        elif kind in (REQUEST, LEAVE, WITHDRAW, PRIORITY, PART):
+            standing = (
+                subject if kind not in (PRIORITY, PART) else self.standings.shifts[subject][1]
+            )
+            act.client = self.standings.clients[standing]
+            act.want = self.wants[standing]
+            act.priority = self.priorities[standing]
+            act.released = self.standings.released(subject) if kind == PART else 0
         else:
             act.peer = subject
         act.failure = self.handle(node, kind, subject)
@@ -847,6 +956,11 @@ class System(Model):
         act.tokens = node.tokens()
         act.free = node.free_permits()
         return act
+
+
+def shifted(standings: tuple[int, ...], shift: Shift) -> tuple[int, ...]:
+    here, there = shift
+    return tuple([there if one == here else one for one in standings])
 
 
 def ancestors(leaf: int) -> int:

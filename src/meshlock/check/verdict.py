@@ -148,10 +148,12 @@ class Checking(Verdict):
                     "No reduction is used: it does not apply where heights and counts are compared."
                 )
         elif reduction in ("por", "auto"):
-            if self.system.changing or self.setup.capacity or self.setup.withdrawals:
+            setup = self.setup
+            changing = setup.withdrawals or self.system.standings.change
+            if self.system.changing or setup.capacity or changing:
                 self.remark = (
                     "No reduction of steps is used: it does not apply where links change or "
-                    "have a capacity, or requests are withdrawn."
+                    "have a capacity, or requests are withdrawn, change or are released in parts."
                 )
                 return self.full
             reduced = Reduced(self.system)

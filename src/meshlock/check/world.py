@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from meshlock.algorithms.recovery.records import Fence
+from meshlock.algorithms.recovery.records import Config, Epoch, Fence
 
 Step = tuple[int, int]
 """A kind and a subject: a node, a client, a message or a link; of MEET and CHANGE two in one."""
@@ -10,9 +10,18 @@ Running = tuple[Fence, int, int, tuple[int, ...]]
 """A grant: its fence, how many permits, what is left of its lease, its slots."""
 Orphan = tuple[int, Fence, int, int, tuple[int, ...]]
 """The grant of a node that crashed: the node, and as above."""
-Known = tuple[tuple[Orphan, ...], tuple[int, ...], Fence, tuple[int, ...], int, int]
+Disk = tuple[Epoch, Config] | None
+"""What it remembers: the promise, and the members."""
+Writes = tuple[tuple[Disk, tuple[int, ...]], ...]
+"""What a disk is to write, and the messages behind it: what is being written, and what comes next,
+for the latest promise stands for all before it."""
+Hanging = tuple[int, Writes]
+"""A node whose disk hangs."""
+Known = tuple[
+    tuple[Orphan, ...], tuple[int, ...], Fence, tuple[int, ...], int, int, tuple[Hanging, ...]
+]
 """Orphans, what is left of the bounds, the highest fence so far, links that are cut, the priority
-that is due, k of the last token that could be used."""
+that is due, k of the last token that could be used, disks that hang."""
 
 
 class Rest:
@@ -22,6 +31,7 @@ class Rest:
         "cuts",
         "due",
         "fence",
+        "hanging",
         "left",
         "number",
         "orphans",
@@ -34,7 +44,7 @@ class Rest:
     def __init__(self, rests: Rests, known: Known) -> None:
         self.rests = rests
         self.number = len(rests.all)
-        self.orphans, self.left, self.fence, self.cuts, self.due, self.size = known
+        self.orphans, self.left, self.fence, self.cuts, self.due, self.size, self.hanging = known
         self.own = rests.own.setdefault(self.left, {})
         self.spent: dict[int, Rest] = {}
 
@@ -47,6 +57,7 @@ class Rest:
         cuts: tuple[int, ...] | None = None,
         due: int | None = None,
         size: int | None = None,
+        hanging: tuple[Hanging, ...] | None = None,
     ) -> Rest:
         """The same with these instead."""
         return self.rests.find(
@@ -57,6 +68,7 @@ class Rest:
                 self.cuts if cuts is None else cuts,
                 self.due if due is None else due,
                 self.size if size is None else size,
+                self.hanging if hanging is None else hanging,
             )
         )
 
@@ -109,6 +121,26 @@ class World:
 
     def spend(self, budget: int) -> None:
         self.rest = self.rest.spend(budget)
+
+    def writes(self, i: int) -> Writes | None:
+        """What the disk of this node is to write; None if it does not hang."""
+        for node, writes in self.rest.hanging:
+            if node == i:
+                return writes
+        return None
+
+    def set_writes(self, i: int, writes: Writes | None) -> None:
+        if writes == self.writes(i):
+            return
+        hanging = [one for one in self.rest.hanging if one[0] != i]
+        if writes is not None:
+            hanging.append((i, writes))
+            hanging.sort(key=node_of)
+        self.rest = self.rest.but(hanging=tuple(hanging))
+
+
+def node_of(hanging: Hanging) -> int:
+    return hanging[0]
 
 
 def without(row: tuple[int, ...], number: int) -> tuple[int, ...]:

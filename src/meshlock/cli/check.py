@@ -92,6 +92,29 @@ def check(
         bool,
         Option("--withdrawals", help="Let waiting clients withdraw their requests, at any time."),
     ] = False,
+    raise_: Annotated[
+        list[str] | None,
+        Option(
+            "--raise",
+            help="Let a waiting request of a node change to this priority, once, at any time: "
+            "NODE:PRIORITY. May be repeated.",
+        ),
+    ] = None,
+    release_part: Annotated[
+        list[str] | None,
+        Option(
+            help="Let clients of a node release this many of their permits and keep the rest, "
+            "at any time: NODE:PERMITS. May be repeated."
+        ),
+    ] = None,
+    parts: Annotated[
+        bool,
+        Option(
+            "--parts",
+            help="Let all clients that hold several permits release one at a time: --release-part "
+            "NODE:1 for each node.",
+        ),
+    ] = False,
     repeat: Annotated[
         bool, Option("--repeat", help="Let nodes repeat their requests without end.")
     ] = False,
@@ -121,6 +144,18 @@ def check(
     forgets: Annotated[
         int | None,
         Option(help="Allow this many restarts without the disk.", group=CRASHES),
+    ] = None,
+    stay_dead: Annotated[
+        int | None,
+        Option(help="Let this many nodes stop for good.", group=CRASHES),
+    ] = None,
+    slow_disks: Annotated[
+        int | None,
+        Option(
+            help="Let disks hang this often. Until a disk goes on, promises are not on it, and "
+            "messages that rest on them are not sent.",
+            group=CRASHES,
+        ),
     ] = None,
     proposals: Annotated[
         int | None,
@@ -239,20 +274,11 @@ def check(
         bool,
         Option("--slots", help="Give grants the names of their permits.", group=CRASHES),
     ] = False,
-    parts: Annotated[
-        bool,
-        Option(
-            "--parts",
-            help="Let clients release one of several permits at a time.",
-            group=CRASHES,
-        ),
-    ] = False,
     lead: Annotated[
         list[str] | None,
         Option(
-            help="Take this step before the search begins, such as 'crash 1' or 'tick'. "
-            "May be repeated.",
-            group=CRASHES,
+            help="Take this step before the search begins, such as 'request 1', 'deliver "
+            "TOKEN 0>1' or 'crash 1'. May be repeated."
         ),
     ] = None,
     property_: Annotated[
@@ -312,6 +338,7 @@ def check(
     them: meshlock check --algorithm raymond --topology line --nodes 3 --members all --crashes 1
     """
     from meshlock.check.arguments import judged, refuse_unjudged, setup
+    from meshlock.check.unspent import refuse_vacuous
     from meshlock.check.verdict import checking as begin
     from meshlock.cli.output import named_values
     from meshlock.errors import Refused
@@ -335,12 +362,17 @@ def check(
         "clients": clients,
         "repeat": repeat or None,
         "withdrawals": withdrawals or None,
+        "raises": raise_,
+        "release_parts": release_part,
+        "parts": parts or None,
         "stay": stay,
         "capacity": capacity or None,
         "members": members,
         "crashes": crashes,
         "crashing": crashing,
         "forgets": forgets,
+        "stay_dead": stay_dead,
+        "slow_disks": slow_disks,
         "proposals": proposals,
         "proposers": proposer,
         "member_changes": member_change,
@@ -361,7 +393,6 @@ def check(
         "wall_clock": False if no_wall_clock else None,
         "stale": stale or None,
         "slots": slots or None,
-        "parts": parts or None,
         "lead": lead,
     }
     small = (mutant or without) and nodes is None and topology is None and not request
@@ -375,6 +406,7 @@ def check(
         raise Refused(f"Choose one of --symmetry and --reduction {reduction}.")
     by = "symmetry" if symmetry else reduction
     refuse_unjudged(what.algorithm, property_ or [], reduction)
+    refuse_vacuous(what, property_ or [])
     if not 1 <= workers <= MOST_WORKERS:
         raise Refused(f"--workers is from 1 to {MOST_WORKERS}.")
     checking = begin(

@@ -1,0 +1,166 @@
+"""What can never be used is refused: whoever allows a thing wants to know that it was tried.
+
+Else a search would say that every state was seen, and the states that matter would not be among
+them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from meshlock.algorithms.interface import Algorithm, Node
+from meshlock.check.judging import NAMES as RECOVERY
+from meshlock.check.setup import Request, SetUp
+from meshlock.errors import Refused, setting
+
+NEEDS: Final = (
+    ("crashing", "crashing", ("crashes", "stay_dead")),
+    ("forgets", "forgets", ("crashes",)),
+    ("wall_clock", "no-wall-clock", ("forgets",)),
+    ("proposers", "proposer", ("proposals",)),
+    ("member_changes", "member-change", ("proposals",)),
+    ("resizes", "resize", ("proposals",)),
+    ("renames", "rename", ("proposals",)),
+)
+"""A word, its flag, and what it is of no use without: one of these."""
+MOST: Final = (("forgets", "crashes"), ("slow_ticks", "ticks"))
+"""There can be no more of the one than of the other."""
+
+
+def refuse_unspendable(setup: SetUp, faults: dict[str, Any]) -> None:
+    """``faults`` are the words for what may happen to nodes that recover."""
+    refuse_raises(setup)
+    refuse_parts(setup)
+    most = max([len(setup.requests_of(node)) for node in range(setup.network.size)])
+    if setup.clients > most:
+        raise Refused(
+            f"{setting('clients')} {setup.clients}: no node makes so many requests. Use "
+            f"{setting('clients')} {most}, or add requests."
+        )
+    if setup.failures != "drain" and not setup.changes and setup.flips == 0:
+        raise Refused(
+            f"{setting('failures')} {setup.failures}: no link changes. Leave it out, or add "
+            f"{setting('change')} or {setting('changes')}."
+        )
+    refuse_unspendable_faults(setup, faults)
+
+
+def refuse_unspendable_faults(setup: SetUp, faults: dict[str, Any]) -> None:
+    for word, flag, needed in NEEDS:
+        used = faults.get(word) is False if word == "wall_clock" else bool(faults.get(word))
+        if used and not any(faults.get(one) for one in needed):
+            first = setting(needed[0])
+            raise Refused(f"{setting(flag)} needs {first}: use {first} 1.")
+    for word, bound in MOST:
+        if bound in faults and 0 <= faults[bound] < faults.get(word, 0):
+            raise Refused(
+                f"{setting(word.replace('_', '-'))} {faults[word]} is more than "
+                f"{setting(bound)} {faults[bound]}: use at most {faults[bound]}."
+            )
+    if faults.get("cuts") and not setup.algorithm.changing_links:
+        raise Refused(
+            f"{setup.algorithm.name} is for networks that stay as they are, where a cut is a "
+            f"delay, and every delay is tried: leave out {setting('cuts')}."
+        )
+    refuse_made_changes(setup, faults)
+
+
+def refuse_made_changes(setup: SetUp, faults: dict[str, Any]) -> None:
+    """A change that is made already, and that no other change undoes."""
+    members = set(setup.faults.members or (0,)) if setup.faults is not None else set()
+    changes = [text.split() for text in faults.get("member_changes", [])]
+    for action, node in changes:
+        other = "remove" if action == "add" else "add"
+        if (int(node) in members) == (action == "add") and [other, node] not in changes:
+            state = "is a member" if action == "add" else "is no member"
+            raise Refused(
+                f"{setting('member-change')} '{action} {node}': node {node} {state} from the "
+                f"beginning. Leave it out."
+            )
+    sizes = faults.get("resizes", [])
+    if sizes and set(sizes) == {setup.permits} and not faults.get("renames"):
+        raise Refused(
+            f"{setting('resize')} {setup.permits}: the pool begins with that number. Use another."
+        )
+
+
+def refuse_raises(setup: SetUp) -> None:
+    algorithm = setup.algorithm
+    if setup.raises and not (algorithm.priorities and can_change(setup)):
+        raise Refused(
+            f"{algorithm.name} cannot change the priority of a request: leave out "
+            f"{setting('raise')}."
+        )
+    for node, priority in setup.raises:
+        asked = requests_of(setup, "raise", node, priority)
+        targets = {number for one, number in setup.raises if one == node}
+        if targets == {priority} and all(request.priority == priority for request in asked):
+            raise Refused(
+                f"{setting('raise')} {node}:{priority}: node {node} asks with priority {priority} "
+                f"from the beginning. Use another priority."
+            )
+
+
+def refuse_parts(setup: SetUp) -> None:
+    if setup.parts and not can(setup, "release_some"):
+        raise Refused(
+            f"{setup.algorithm.name} cannot release a part of what a client holds: leave out "
+            f"{setting('release-part')}."
+        )
+    for node, permits in setup.parts:
+        asked = requests_of(setup, "release-part", node, permits)
+        if permits < 1:
+            raise Refused(f"{setting('release-part')} {node}:{permits}: a part is 1 or more.")
+        if all(request.want <= permits for request in asked):
+            raise Refused(
+                f"{setting('release-part')} {node}:{permits}: no request of node {node} is for "
+                f"more than {permits}. Use {setting('request')} {node}:{permits + 1}."
+            )
+
+
+def requests_of(setup: SetUp, word: str, node: int, number: int) -> list[Request]:
+    """Those of a node that a flag names."""
+    size = setup.network.size
+    if node >= size:
+        raise Refused(
+            f"{setting(word)} {node}:{number}: there is no node {node}; the last is {size - 1}."
+        )
+    asked = setup.requests_of(node)
+    if not asked:
+        raise Refused(f"{setting(word)} {node}:{number}: node {node} asks for nothing.")
+    return asked
+
+
+def can_change(setup: SetUp) -> bool:
+    return can(setup, "change_priority")
+
+
+def can(setup: SetUp, handler: str) -> bool:
+    """Has the algorithm a handler of its own for this? The recovery layer has all."""
+    if setup.faults is not None:
+        return True
+    node = setup.algorithm.make(setup.network, setup.permits, setup.options, [])[0]
+    return getattr(type(node), handler) is not getattr(Node, handler)
+
+
+def refuse_vacuous(setup: SetUp, names: list[str]) -> None:
+    """Whoever names a property wants to know of it: no verdict without having looked."""
+    for name in names:
+        reason = unjudged(setup, setup.algorithm, name)
+        if reason:
+            raise Refused(f"{setting('property')} {name} is not judged: {reason}. Leave it out.")
+
+
+def unjudged(setup: SetUp, algorithm: Algorithm, name: str) -> str:
+    """Why this property cannot be judged here; empty: it can."""
+    if name in RECOVERY and setup.faults is None:
+        return f"it needs nodes that recover, {setting('members')}"
+    if name == "slots" and setup.faults is not None and not setup.faults.slots:
+        return f"it needs grants that name their permits, {setting('slots')}"
+    if name == "liveness" and setup.faults is not None:
+        return f"with {setting('members')} it is 'served' that says so"
+    if name in ("one-token", "conservation") and not algorithm.token:
+        return f"{algorithm.name} has no token"
+    if name == "order" and not algorithm.priorities:
+        return f"{algorithm.name} has no priorities"
+    return ""

@@ -1,0 +1,79 @@
+"""Two changes of members at once, by two members: the pinned set-ups, and what they would find."""
+
+from __future__ import annotations
+
+import pytest
+
+from meshlock.algorithms.recovery.messages import Ledger
+from meshlock.algorithms.recovery.records import NO_EPOCH, FirstLedger
+from meshlock.check.crashing_nodes import Crashing
+from meshlock.check.manifest import Entry, entries, found
+from meshlock.check.world import World
+
+TWICE = "recovery/reports-a-token-twice"
+
+
+def has_two_changes(entry: Entry) -> bool:
+    table = entry.table
+    return len(table.get("member_changes", [])) == 2 and table["proposers"] == [0, 1]
+
+
+SETUPS = [entry for entry in entries() if has_two_changes(entry)]
+EVEN = [entry for entry in SETUPS if int(entry.table["members"]) % 2 == 0]
+
+
+def test_there_are_two_adds_two_removals_and_one_of_each() -> None:
+    kinds = [(entry.table["members"], *entry.table["member_changes"]) for entry in SETUPS]
+    assert kinds == [
+        ("2", "remove 0", "add 2"),
+        ("2", "add 2", "add 3"),
+        ("3", "remove 0", "add 3"),
+        ("4", "remove 0", "remove 1"),
+    ]
+
+
+@pytest.mark.parametrize("entry", SETUPS, ids=Entry.title)
+def test_one_token_remains(entry: Entry) -> None:
+    checking = entry.checking(entry.states + 1)
+    while checking.run(10_000):
+        pass
+    assert found(checking) == entry.pinned
+    assert checking.holds()
+
+
+@pytest.mark.parametrize("entry", EVEN, ids=Entry.title)
+def test_of_an_even_number_of_members_two_tokens_remain_if_one_is_reported_twice(
+    entry: Entry,
+) -> None:
+    """Of an odd number, majorities of both changes have a member in common."""
+    checking = Entry({**entry.table, "algorithm": TWICE}).checking(entry.states + 1)
+    while not checking.violations() and checking.run(1_000):
+        pass
+    assert [violation.name for violation in checking.violations()][:1] == ["one-token"]
+
+
+@pytest.mark.parametrize(("algorithm", "most"), [("direct", 1), (TWICE, 2)])
+def test_one_ledger_counts_a_token(algorithm: str, most: int) -> None:
+    """This is what the proof of one token rests on; two epochs may have ledgers all the same."""
+    checking = Entry({**SETUPS[0].table, "algorithm": algorithm}).checking(100_000)
+    while checking.run(10_000):
+        pass
+    model, explorer = checking.model, checking.explorer
+    assert isinstance(model, Crashing)
+    worlds = [model.world(explorer.state(number)) for number in range(explorer.count())]
+    assert max(times_counted(model, world) for world in worlds) == most
+
+
+def times_counted(model: Crashing, world: World) -> int:
+    """How many ledgers, adopted or under way, count the same token."""
+    ledgers: set[FirstLedger] = set()
+    for i in range(model.size):
+        if model.at(world, i).up:
+            node = model.layers.make(i)
+            node.thaw(model.at(world, i).state)
+            ledgers |= {node.first} if node.first is not None else set()
+    for carried in model.mailboxes.messages[world.box]:
+        if isinstance(carried.message, Ledger):
+            ledgers.add(carried.message.first)
+    found = [ledger.before for ledger in ledgers if ledger.before != NO_EPOCH]
+    return max([found.count(epoch) for epoch in found], default=0)
