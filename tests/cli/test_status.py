@@ -35,8 +35,10 @@ def holds(label: str, want: int, **more: Any) -> dict[str, Any]:
     return {"label": label, "want": want, **usual, **more}
 
 
-def waits(want: int, priority: int, seconds: float) -> dict[str, Any]:
-    where = {"node": "south", "label": "bob@cellar"}
+def waits(
+    want: int, priority: int, seconds: float, deadline: float | None = None
+) -> dict[str, Any]:
+    where = {"node": "south", "label": "bob@cellar", "deadline": deadline}
     return {**where, "want": want, "priority": priority, "seconds": seconds}
 
 
@@ -168,3 +170,15 @@ def test_numbers_of_a_pool_are_no_yes_and_no() -> None:
     assert [text(value) for value in (1, 0, 2.5, True, False)] == ["1", "0", "2.5", "yes", "no"]
     assert text([]) == "none"
     assert text([{"want": 1, "fence": None, "label": ""}]) == "want 1 fence - label -"
+
+
+def test_deadlines_are_shown_where_there_are_some() -> None:
+    found = answer(docks=pool())
+    found["pools"]["docks"]["who"]["waiting"] = [
+        *(waits(1, 0, 1.0, 4.26), waits(1, 0, 1.0, -200.0), waits(1, 0, 1.0)),
+    ]
+    lines = drawn(found, 100)
+    heading = next(line for line in lines if line.startswith("pool   client"))
+    assert heading.endswith("priority   deadline")
+    waiting = [line for line in lines if " waits " in line]
+    assert [line[len(heading) - 9 :].strip() for line in waiting] == ["in 4.3 s", "3 min ago", ""]

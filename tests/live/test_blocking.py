@@ -16,6 +16,7 @@ import pytest
 
 import meshlock
 from meshlock import Refused
+from meshlock.live.pools.grants import Acquire
 from waiting import LIMIT, sooner_or_later
 
 
@@ -53,7 +54,8 @@ def test_a_grant_that_comes_with_the_interrupt_goes_back() -> None:
         docks = node.pool("docks", permits=1)
         given_up: Future[meshlock.Grant] = Future()
         assert given_up.cancel()
-        node.call(docks._wait_for(given_up, 1, 0, None))
+        asked = Acquire(docks._pool, 1, 0, None, None)
+        node.call(docks._wait_for(given_up, asked))
         pool = node.status()["pools"]["docks"]
         assert (pool["entries"], pool["free_here"], pool["holding"]) == (1, 1, [])
 

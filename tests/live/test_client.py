@@ -97,7 +97,7 @@ def test_a_blocking_pool(blocking: BlockingPool) -> None:
         assert [(one["label"], one["want"]) for one in seen["holding"]] == [("both", 2)]
         assert isinstance(grant, BlockingGrant) and grant.held and not grant.lost
         assert (grant.pool, grant.want, grant.priority) == ("docks", 2, 9)
-        assert (grant.deadline, grant.lease) == (None, None)
+        assert (grant.until, grant.lease) == (None, None)
         assert blocking.try_acquire(2) is None
         with pytest.raises(TimeoutError):
             blocking.acquire(2, timeout=TOO_SOON)
@@ -122,7 +122,7 @@ def test_a_blocking_pool(blocking: BlockingPool) -> None:
             with pytest.raises(Refused, match="timeout"):
                 grant.wait_lost(timeout)  # type: ignore[arg-type]
     for deadline in (-1, "soon", float("nan"), 10**5000):
-        with pytest.raises(Refused, match="deadline must be seconds from now, 0 to 31536000, not"):
+        with pytest.raises(Refused, match=r"deadline .*: use 0 to 31,536,000 s"):
             blocking.acquire(deadline=deadline)  # type: ignore[arg-type]
 
 
@@ -195,18 +195,120 @@ def test_a_waiting_request_is_told_its_priority_over_http(agent: Agent) -> None:
     ask.send("POST", "/v1/pools/docks/acquire", '{"timeout": null, "request": "mine"}')
     sooner_or_later(agent.waiting)
     path = "/v1/requests/mine/priority"
-    assert other.ask("POST", path, '{"priority": 7}') == {"request": "mine", "priority": 7}
+    changed = other.ask("POST", path, '{"priority": 7}')
+    assert changed == {"request": "mine", "priority": 7, "deadline": None}
     assert agent.pool()["waiting"][0]["priority"] == 7
     with pytest.raises(Refused, match="A request with the name mine waits already"):
         other.ask("POST", "/v1/pools/docks/acquire", '{"request": "mine"}')
-    for body in ("{}", '{"priority": 1.5}', '{"priority": 1, "want": 2}'):
+    for body in ('{"priority": 1.5}', '{"priority": 1, "want": 2}'):
         assert other.call("POST", path, body)[0] == 400
+    with pytest.raises(Refused, match="Nothing to change"):
+        other.ask("POST", path, "{}")
     other.ask("DELETE", f"/v1/grants/{held['grant']}")
     granted = json.loads(ask.receive()[1])
     assert granted["priority"] == 7
     ask.ask("DELETE", f"/v1/grants/{granted['grant']}")
     with pytest.raises(Refused, match="No request with the name mine waits"):
         other.ask("POST", path, '{"priority": 7}')
+
+
+def test_a_deadline_over_http(agent: Agent) -> None:
+    ask, other = Connection(agent.socket), Connection(agent.socket)
+    met = agent.pool()["deadlines_met"]
+    held = ask.ask("POST", "/v1/pools/docks/acquire", '{"want": 3, "deadline": 600, "ttl": 600}')
+    assert held["met"] is True
+    assert other.ask("GET", f"/v1/grants/{held['grant']}")["met"] is True
+    ask.send("POST", "/v1/pools/docks/acquire", '{"deadline": 3600, "request": "due"}')
+    sooner_or_later(agent.waiting)
+    waits = agent.pool()["waiting"][0]
+    assert waits["priority"] == 0 and 3000 < waits["deadline"] <= 3600
+    path = "/v1/requests/due/priority"
+    changed = other.ask("POST", path, '{"deadline": 60}')
+    assert changed["priority"] == 0 and 0 < changed["deadline"] <= 60
+    changed = other.ask("POST", path, '{"priority": 4, "deadline": 0}')
+    assert (changed["priority"], agent.pool()["waiting"][0]["priority"]) == (4, 4)
+    for body in ('{"deadline": -1}', '{"deadline": 1e9}', '{"deadline": "soon"}'):
+        assert other.call("POST", path, body)[0] == 400
+        assert other.call("POST", "/v1/pools/docks/acquire", body)[0] == 400
+    who = other.ask("GET", "/v1/pools/docks/who")["waiting"]
+    assert [(one["priority"], one["deadline"] < 0) for one in who] == [(4, True)]
+    other.ask("DELETE", f"/v1/grants/{held['grant']}")
+    granted = json.loads(ask.receive()[1])
+    assert (granted["priority"], granted["met"]) == (4, False)
+    ask.ask("DELETE", f"/v1/grants/{granted['grant']}")
+    assert agent.pool()["deadlines_met"] == met + 1
+    assert agent.pool()["deadlines_missed"] > 0
+
+
+def test_a_blocking_pool_has_deadlines_and_changes_requests_by_name(blocking: BlockingPool) -> None:
+    order: list[str] = []
+    met: list[bool | None] = []
+
+    def use(name: str, deadline: float | None) -> None:
+        with blocking.acquire(3, deadline=deadline, request=name) as grant:
+            order.append(name)
+            met.append(grant.met)
+
+    def waits(count: int) -> bool:
+        return len(blocking.picture()["waiting"]) == count
+
+    threads = [threading.Thread(target=use, args=one) for one in [("late", 9000.0), ("none", None)]]
+    with blocking.acquire(3, deadline=100.0) as grant:
+        assert grant.met is True
+        for number, thread in enumerate(threads):
+            thread.start()
+            sooner_or_later(lambda number=number: waits(number + 1))
+        shown = [(one["priority"], one["deadline"]) for one in blocking.picture()["waiting"]]
+        assert shown[0][0] == 0 and 8000 < (shown[0][1] or 0) < 9000 and shown[1] == (0, None)
+        assert blocking.change("none", deadline=800.0, priority=0)
+        assert blocking.change("late", priority=-1)
+        assert not blocking.change("nobody", priority=1)
+        with pytest.raises(Refused, match="deadline"):
+            blocking.change("none", deadline=-1.0)
+        with pytest.raises(Refused, match="A request with the name late waits already"):
+            blocking.acquire(request="late")
+    for thread in threads:
+        thread.join(LIMIT)
+    assert order == ["none", "late"] and met == [True, True]
+    assert not blocking.change("late", priority=1)
+
+
+def test_an_asynchronous_client_changes_a_request_and_hears_whether_it_was_done(
+    agent: Agent,
+) -> None:
+    async def story(pool: Pool) -> None:
+        order: list[str] = []
+
+        async def use(name: str, request: Acquire) -> None:
+            async with request:
+                order.append(name)
+
+        held = await pool.acquire(3, deadline=100.0)
+        assert held.met is True
+        first, second = pool.acquire(3, deadline=500.0), pool.acquire(3, deadline=900.0)
+        assert await first.change(deadline=600.0)  # it has not been made yet
+        tasks = [asyncio.create_task(use("first", first))]
+        tasks.append(asyncio.create_task(use("second", second)))
+        await asyncio.sleep(0)
+        assert await second.change(deadline=50.0)
+        assert 0 < (second.deadline or 0.0) <= 50.0
+        with pytest.raises(Refused, match="deadline"):
+            await second.change(deadline=-1.0)
+        held.release()
+        await asyncio.gather(*tasks)
+        assert order == ["second", "first"]
+        assert not await second.change(priority=1)
+
+    on_both(agent, story)
+
+
+def test_exec_with_a_deadline(agent: Agent) -> None:
+    command = [*PROGRAM, "exec", "--socket", agent.socket, "--pool", "docks", "--deadline"]
+    done = subprocess.run([*command, "60", "--", "true"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = subprocess.run([*command, "0", "--", "true"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stderr == "meshlock: the permits came after the deadline of 0 s.\n"
 
 
 def test_an_asynchronous_pool(agent: Agent) -> None:
@@ -216,7 +318,7 @@ def test_an_asynchronous_pool(agent: Agent) -> None:
             assert [(one["label"], one["want"]) for one in seen["holding"]] == [("both", 2)]
             assert isinstance(grant, meshlock.Grant) and grant.held and not grant.lost
             assert (grant.pool.name, grant.want, grant.priority) == ("docks", 2, 9)
-            assert (grant.deadline, grant.lease) == (None, None)
+            assert (grant.until, grant.lease) == (None, None)
             with pytest.raises(TimeoutError):
                 await pool.acquire(2, timeout=TOO_SOON)
             other = await pool.acquire()
@@ -288,16 +390,16 @@ def test_a_pool_that_nobody_knows(agent: Agent) -> None:
 
 def test_leases_are_renewed_and_told(agent: Agent) -> None:
     with meshlock.connect(agent.socket) as found, found.pool("bays").acquire() as grant:
-        first = grant.deadline
+        first = grant.until
         assert first is not None and 0.0 < (grant.lease or 0.0) <= 2.0
-        sooner_or_later(lambda: (grant.deadline or 0.0) > first)
+        sooner_or_later(lambda: (grant.until or 0.0) > first)
         assert grant.held
 
     async def story() -> None:
         async with meshlock.aconnect(agent.socket) as found, found.pool("bays").acquire() as grant:
-            first = grant.deadline
+            first = grant.until
             assert first is not None and 0.0 < (grant.lease or 0.0) <= 2.0
-            await eventually(lambda: (grant.deadline or 0.0) > first)
+            await eventually(lambda: (grant.until or 0.0) > first)
             assert grant.held
 
     run_in_real_time(story)
@@ -681,18 +783,18 @@ def test_a_program_that_was_stopped_keeps_what_its_agent_renewed(tmp_path: Path)
     agent = Agent(tmp_path)
     with meshlock.connect(agent.socket) as found:
         grant = found.pool("bays").acquire(timeout=LIMIT)
-        end = grant.deadline
+        end = grant.until
         assert end is not None
         sooner_or_later(lambda: clock.seconds() > end)
-        assert grant.held and not grant.lost and (grant.deadline or 0) > end
+        assert grant.held and not grant.lost and (grant.until or 0) > end
 
     async def story() -> None:
         async with meshlock.aconnect(agent.socket) as found:
             grant = await found.pool("bays").acquire(timeout=LIMIT)
-            end = grant.deadline
+            end = grant.until
             assert end is not None
             sooner_or_later(lambda: clock.seconds() > end)  # and nothing is heard meanwhile
-            await eventually(lambda: (grant.deadline or 0) > end)
+            await eventually(lambda: (grant.until or 0) > end)
             assert grant.held and not grant.lost
 
     run_in_real_time(story)

@@ -68,11 +68,15 @@ def test_a_pool_in_use() -> None:
                 await eventually(lambda: (value(node, longest, pool="docks") or 0.0) > 0.0)
             (await late).release()
             assert value(node, "meshlock_longest_wait_seconds", pool="docks") == 0.0
+            for deadline in (60.0, 60.0, 0.0):
+                (await docks.acquire(deadline=deadline)).release()
+            assert value(node, "meshlock_deadlines_met_total", pool="docks") == 2.0
+            assert value(node, "meshlock_deadlines_missed_total", pool="docks") == 1.0
             buckets = read(node)["meshlock_wait_seconds"]
             assert buckets.type == "histogram"
             all_of_them = [one for one in buckets.samples if one.labels.get("le") == "+Inf"]
             counts = [one for one in buckets.samples if one.name.endswith("_count")]
-            assert [one.value for one in all_of_them + counts] == [2.0, 2.0]
+            assert [one.value for one in all_of_them + counts] == [5.0, 5.0]
             assert value(node, "meshlock_epoch", pool="docks") is None
             assert value(node, "meshlock_quorum_reachable", pool="docks") is None
             node.mesh.failures.run("leases", {}.__getitem__, "nothing")

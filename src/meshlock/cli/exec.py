@@ -33,6 +33,13 @@ def execute(
     pool: Annotated[str, Option(help="Use this pool.", complete=completion.pools)],
     want: Annotated[int, Option(help="Request this many permits.")] = 1,
     priority: Annotated[int, Option(help="Set the priority. Larger is more urgent.")] = 0,
+    deadline: Annotated[
+        float | None,
+        Option(
+            metavar="SECONDS",
+            help="Set the deadline, in seconds from now. Of one priority, the earliest goes first.",
+        ),
+    ] = None,
     timeout: Annotated[
         float | None,
         Option(help="Wait this many seconds for the permits. 0: do not wait. Default: no limit."),
@@ -58,7 +65,8 @@ def execute(
     The exit code is the command's (128 + N if signal N ended it), or 75 if there were no
     permits in time. If the lease of the permits is not renewed, the command gets SIGTERM while a
     third of the lease is left, and SIGKILL before the lease ends. Its environment has
-    MESHLOCK_POOL, MESHLOCK_WANT, MESHLOCK_FENCE and MESHLOCK_SLOTS.
+    MESHLOCK_POOL, MESHLOCK_WANT, MESHLOCK_FENCE and MESHLOCK_SLOTS. A command whose deadline has
+    passed runs all the same, with a warning.
 
     Example: meshlock exec --pool docks --want 2 --priority 9 --timeout 30 -- ./unload.sh
     """
@@ -71,6 +79,7 @@ def execute(
     wanted = {
         "want": limits.want(want, "--want"),
         "priority": limits.priority(priority, "--priority"),
+        "deadline": None if deadline is None else limits.deadline(deadline, "--deadline"),
         "timeout": limits.timeout(timeout, "--timeout"),
         "label": labels.of_command(command) if label is None else label,
     }
@@ -87,6 +96,8 @@ def execute(
     except TimeoutError as error:
         click.echo(f"meshlock: {error}", err=True)
         sys.exit(NOT_IN_TIME)
+    if grant["met"] is False:
+        click.echo(f"meshlock: the permits came after the deadline of {deadline:g} s.", err=True)
     code = run(command, pool, grant, session, variables)
     session.line.hang_up()
     sys.exit(code)

@@ -184,11 +184,12 @@ def clients(found: dict[str, Any], most: int) -> RenderableType:
             holds = Text("lapses", style="red") if one["lapsing"] else Text("holds", style="green")
             slots = " ".join(one["slots"])
             rows.append(
-                [name, holds, str(one["want"]), *person(one), slots and short(slots), ""],
+                [name, holds, str(one["want"]), *person(one), slots and short(slots), "", ""],
             )
         for one in who["waiting"]:
             waits, priority = Text("waits", style="yellow"), str(one["priority"])
-            rows.append([name, waits, str(one["want"]), *person(one), "", priority])
+            deadline = "" if one["deadline"] is None else left(one["deadline"])
+            rows.append([name, waits, str(one["want"]), *person(one), "", priority, deadline])
         unlisted += who["queued"] - len(who["waiting"])
         if who["held"] is not None:
             out = who["held"] + who["surplus"]
@@ -196,6 +197,8 @@ def clients(found: dict[str, Any], most: int) -> RenderableType:
     if not rows:
         return Text("no holders and no waiting clients are known", style="dim")
     headings = ["pool", "client", "permits>", "for>", "node", "label", "slots", "priority>"]
+    if any(row[-1] for row in rows):
+        headings.append("deadline>")
     rest = []
     if len(rows) + (unlisted + unlisted_permits > 0) > most:
         unlisted += len(rows) - most + 1
@@ -214,6 +217,11 @@ def person(one: dict[str, Any]) -> tuple[str, str, str]:
 
 def short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def left(seconds: float) -> str:
+    """Until a deadline."""
+    return f"in {lasting(seconds)}" if seconds >= 0 else f"{lasting(-seconds)} ago"
 
 
 def lasting(seconds: float) -> str:

@@ -14,6 +14,7 @@ import stat
 from json.encoder import encode_basestring_ascii as quoted
 
 from meshlock.errors import NotInTime, Refused, setting
+from meshlock.live.machine import clock
 from meshlock.live.machine.labels import fitting
 
 TYPE_CHECKING = False
@@ -81,6 +82,12 @@ def json_body(**values: Any) -> str:
         return checked_body(**values)
 
 
+def change_body(priority: int | None, deadline: float | None) -> str:
+    """What is changed of a request that waits; the ``deadline`` is in so many seconds."""
+    changed = {"priority": priority, "deadline": deadline}
+    return json_body(**{name: value for name, value in changed.items() if value is not None})
+
+
 def checked_body(**values: Any) -> str:
     """The same, checked here as a node would."""
     from meshlock.live.machine import limits
@@ -89,16 +96,24 @@ def checked_body(**values: Any) -> str:
 
 
 def acquire_body(
-    want: int, priority: int, timeout: float | None, label: str, session: str, request: str = ""
+    want: int,
+    priority: int,
+    timeout: float | None,
+    label: str,
+    session: str,
+    request: str = "",
+    due: float | None = None,
 ) -> str:
     """The same for what is asked for most, ten times as fast."""
     if isinstance(label, str):
         label = fitting(label)
+    left = None if due is None else max(0.0, due - clock.seconds())
     if type(want) is not int or type(priority) is not int or type(label) is not str:
-        numbers = {"want": want, "priority": priority, "timeout": timeout}
+        numbers = {"want": want, "priority": priority, "deadline": left, "timeout": timeout}
         return checked_body(**numbers, label=label, session=session, request=request or None)
     patience = "null" if timeout is None else repr(timeout)
     named = f',"request":"{request}"' if request else ""
+    named += "" if left is None else f',"deadline":{left!r}'
     try:
         return (
             f'{{"want":{want},"priority":{priority},"timeout":{patience},'

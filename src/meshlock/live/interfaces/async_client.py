@@ -24,6 +24,7 @@ from meshlock.live.interfaces.agent_connection import (
     AgentGone,
     NoAgent,
     acquire_body,
+    change_body,
     default_socket,
     json_body,
     no_agent,
@@ -350,6 +351,7 @@ class Client:
             return await self.wait_for(pool, request)
         finally:
             self._waiting.pop(request, None)
+            request.over = True
 
     async def wait_for(self, pool: ClientPool, request: Acquire) -> Grant:
         loop = asyncio.get_running_loop()
@@ -366,8 +368,8 @@ class Client:
                 lost = None
                 self._last_request += 1
                 name = self._waiting[request] = f"r{self._last_request}-{session.name}"
-                urgent = request.priority
-                body = acquire_body(request.want, urgent, left, label, session.name, name)
+                asked, due = (request.want, request.priority), request.due
+                body = acquire_body(*asked, left, label, session.name, name, due)
                 path = f"/v1/pools/{pool.name}/acquire"
                 status, said = await self.call("POST", path, body, left)
                 if status == 503:
@@ -402,18 +404,38 @@ class Client:
                 with suppress(AgentGone, NoAgent):
                     path = f"/v1/requests/{name}/priority"
                     status, _ = await self.call("POST", path, json_body(priority=urgent))
-                if status == 200:
+                if status in (200, 409):  # or the algorithm cannot change it
                     told = (name, urgent)
                 else:
                     await asyncio.sleep(RETRY)
         finally:
             self._changing.discard(request)
 
+    async def change(self, request: Acquire, priority: int, due: float | None) -> bool:
+        """As soon as the agent knows of the request; until then it is sent as it is now."""
+        if request.over:
+            return False
+        before = request.priority, request.due
+        request.set_urgency(priority, due)
+        while name := self._waiting.get(request):
+            left = None if due is None else max(0.0, due - clock.seconds())
+            body, status, said = change_body(priority, left), 404, b""
+            with suppress(AgentGone, NoAgent):
+                status, said = await self.call("POST", f"/v1/requests/{name}/priority", body)
+            if status == 200:
+                return True
+            if status != 404:
+                request.set_urgency(*before)
+                raise refusal(status, said)
+            await asyncio.sleep(RETRY)
+        return not request.over
+
     def granted(self, pool: ClientPool, session: Session, given: dict[str, Any]) -> Grant:
         self.last_grant += 1
         number, name = self.last_grant, given["grant"]
         slots = tuple(given["slots"])
         grant = Grant(pool, number, given["want"], given["priority"], given["fence"], slots)
+        grant.met = given["met"]
         pool.permits = given["permits"]
         holding = self.holding[number] = session.holding[name] = Holding(grant, session, given)
         grant.at_end(lambda: self.holding.pop(number))
@@ -529,8 +551,15 @@ class ClientPool(AnyPool):
         return await self._client.acquire(self, request)
 
     def change_priority(self, request: Acquire, priority: int) -> None:
-        limits.priority(priority)
+        request.set_urgency(limits.priority(priority), request.due)
         self._client.change_priority(request)
+
+    async def change(self, request: Acquire, priority: int | None, deadline: float | None) -> bool:
+        return await self._client.change(
+            request,
+            request.priority if priority is None else limits.priority(priority),
+            request.due if deadline is None else deadline,
+        )
 
     def release(self, number: int) -> None:
         self._client.release(number)

@@ -16,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from meshlock.errors import Refused
 from meshlock.live.interfaces.node import Node
 from meshlock.live.machine import limits
-from meshlock.live.pools.grants import AnyBlockingPool, BlockingGrant, Grant
+from meshlock.live.pools.grants import Acquire, AnyBlockingPool, BlockingGrant, Grant
 from meshlock.live.pools.pool import Pool
 
 Owner = TypeVar("Owner")
@@ -45,7 +45,9 @@ class NodeGrant(BlockingGrant):
     __slots__ = ("_grant", "_node")
 
     def __init__(self, node: BlockingNode, grant: Grant) -> None:
-        super().__init__(grant.pool.name, grant.want, grant.priority, grant.fence, grant.slots)
+        super().__init__(
+            grant.pool.name, grant.want, grant.priority, grant.fence, grant.slots, grant.met
+        )
         self._node = node
         self._grant = grant
 
@@ -58,11 +60,11 @@ class NodeGrant(BlockingGrant):
         return self._grant.lost
 
     @property
-    def deadline(self) -> float | None:
-        return self._node.call(self._deadline())
+    def until(self) -> float | None:
+        return self._node.call(self._end_of_lease())
 
-    async def _deadline(self) -> float | None:
-        return self._grant.deadline
+    async def _end_of_lease(self) -> float | None:
+        return self._grant.until
 
     def wait_lost(self, timeout: float | None = None) -> bool:
         return self._node.call(self._wait_lost(limits.timeout(timeout)))
@@ -90,18 +92,45 @@ class BlockingPool(AnyBlockingPool):
         self._node = node
         self._pool = pool
         self.name: str = pool.name
+        self._requests: dict[str, Acquire] = {}  # that wait, by the names that they were given
 
     @property
     def permits(self) -> int | None:
         return self._pool.permits
 
     def wait_for(
-        self, want: int, priority: int, timeout: float | None, label: str | None
+        self,
+        want: int,
+        priority: int,
+        timeout: float | None,
+        label: str | None,
+        deadline: float | None = None,
+        request: str | None = None,
     ) -> BlockingGrant:
+        asked = Acquire(self._pool, want, priority, limits.timeout(timeout), label, deadline)
+        if request is None:
+            return self._waited(asked)
+        if request in self._requests:
+            raise Refused(f"A request with the name {request} waits already: use another name.")
+        self._requests[request] = asked
+        try:
+            return self._waited(asked)
+        finally:
+            del self._requests[request]
+
+    def change(
+        self, request: str, *, priority: int | None = None, deadline: float | None = None
+    ) -> bool:
+        asked = self._requests.get(request)
+        if asked is None:
+            return False
+        return self._node.call(asked.change(priority=priority, deadline=deadline))
+
+    def _waited(self, asked: Acquire) -> BlockingGrant:
         mine: concurrent.futures.Future[Grant] = concurrent.futures.Future()
         asking = None
         try:
-            asking = self._node.begin(self._wait_for(mine, want, priority, timeout, label))
+            asking = self._node.begin(self._wait_for(mine, asked))
             return NodeGrant(self._node, mine.result())
         except BaseException:  # an interrupt, or whatever a signal handler raises
             if not mine.cancel() and mine.exception() is None:
@@ -110,17 +139,10 @@ class BlockingPool(AnyBlockingPool):
                 asking.cancel()
             raise
 
-    async def _wait_for(
-        self,
-        mine: concurrent.futures.Future[Grant],
-        want: int,
-        priority: int,
-        timeout: float | None,
-        label: str | None = None,
-    ) -> None:
+    async def _wait_for(self, mine: concurrent.futures.Future[Grant], asked: Acquire) -> None:
         """Either the caller gets the grant or it goes back; never is it nobody's."""
         try:
-            grant = await self._pool.wait_for(want, priority, timeout, label)
+            grant = await asked
         except BaseException as error:
             if mine.set_running_or_notify_cancel():
                 mine.set_exception(error)

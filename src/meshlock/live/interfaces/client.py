@@ -27,6 +27,7 @@ from meshlock.live.interfaces.agent_connection import (
     Connection,
     NoAgent,
     acquire_body,
+    change_body,
     default_socket,
     pool_name,
     refusal,
@@ -250,7 +251,14 @@ class BlockingClient:
             session.receive()
 
     def acquire(
-        self, pool: str, want: int, priority: int, timeout: float | None, label: str | None
+        self,
+        pool: str,
+        want: int,
+        priority: int,
+        timeout: float | None,
+        label: str | None,
+        due: float | None = None,
+        request: str = "",
     ) -> tuple[Session, dict[str, Any]]:
         """Whatever becomes of the agent meanwhile, as long as there is one again soon."""
         end = None if timeout is None else time.monotonic() + real_number(timeout)
@@ -261,7 +269,7 @@ class BlockingClient:
             try:
                 session = self.session()
                 lost = None
-                body = acquire_body(want, priority, left, name, session.name)
+                body = acquire_body(want, priority, left, name, session.name, request, due)
                 status, said = self.call("POST", f"/v1/pools/{pool}/acquire", body, left)
                 if status == 503:
                     raise NoAgent(str(refusal(status, said)))
@@ -327,10 +335,33 @@ class BlockingClientPool(AnyBlockingPool):
         return status.get("permits")  # type: ignore[no-any-return]
 
     def wait_for(
-        self, want: int, priority: int, timeout: float | None, label: str | None
+        self,
+        want: int,
+        priority: int,
+        timeout: float | None,
+        label: str | None,
+        deadline: float | None = None,
+        request: str | None = None,
     ) -> BlockingGrant:
-        session, given = self._client.acquire(self.name, want, priority, timeout, label)
+        name = "" if request is None else pool_name(request)
+        session, given = self._client.acquire(
+            self.name, want, priority, timeout, label, deadline, name
+        )
         return ClientGrant(self._client, session, given)
+
+    def change(
+        self, request: str, *, priority: int | None = None, deadline: float | None = None
+    ) -> bool:
+        body = change_body(priority, deadline)
+        path = f"/v1/requests/{pool_name(request)}/priority"
+        try:
+            status, said = self._client.call("POST", path, body)
+        except (AgentGone, NoAgent):
+            self._client.gone()
+            return False
+        if status in (200, 404):
+            return status == 200
+        raise refusal(status, said)
 
     def picture(self) -> dict[str, Any]:
         """Who holds the permits of this pool and who waits for them, in the whole mesh."""
@@ -342,7 +373,9 @@ class ClientGrant(BlockingGrant):
 
     def __init__(self, client: BlockingClient, session: Session, given: dict[str, Any]) -> None:
         slots = tuple(given["slots"])
-        super().__init__(given["pool"], given["want"], given["priority"], given["fence"], slots)
+        super().__init__(
+            given["pool"], given["want"], given["priority"], given["fence"], slots, given["met"]
+        )
         self._client = client
         self._session = session
         self._name: str = given["grant"]
@@ -371,7 +404,7 @@ class ClientGrant(BlockingGrant):
         return self._lost
 
     @property
-    def deadline(self) -> float | None:
+    def until(self) -> float | None:
         if self._held:
             self.look(now=True)
         return self._until if self._held else None

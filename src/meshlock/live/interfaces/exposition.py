@@ -72,6 +72,14 @@ OF_POOL: dict[str, tuple[str, Callable[[Status, Measures], float | None]]] = {
         "Grants revoked because their lease was not renewed.",
         lambda _, measures: measures.lost,
     ),
+    "meshlock_deadlines_met_total": (
+        "Requests of clients of this node that were granted by their deadline.",
+        lambda _, measures: measures.met,
+    ),
+    "meshlock_deadlines_missed_total": (
+        "Requests that were granted after their deadline, or given up after it.",
+        lambda _, measures: measures.missed,
+    ),
     "meshlock_conflict": (
         "1 if another node has a conflicting configuration of the pool.",
         lambda pool, _: bool(pool["conflict"]),

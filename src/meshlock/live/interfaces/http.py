@@ -44,7 +44,7 @@ from meshlock.live.interfaces.server import (
 from meshlock.live.links.mesh import split
 from meshlock.live.machine import limits
 from meshlock.live.machine.error_text import error_text
-from meshlock.live.pools.grants import Acquire, Grant, time_left
+from meshlock.live.pools.grants import Acquire, Grant, moment, time_left
 from meshlock.live.pools.pool import Pool
 
 Kind = TypeVar("Kind")
@@ -136,7 +136,7 @@ class Session:
 
     def send_leases(self, told: dict[str, float]) -> None:
         for name, grant in self.grants.items():
-            until = grant.deadline
+            until = grant.until
             if until is not None and told.get(name) != until:
                 told[name] = until
                 self.notify("lease", name, until)
@@ -227,8 +227,8 @@ class Interface:
             ),
             Operation(
                 *("POST", "/v1/requests/{request}/priority", self.change_priority),
-                "Change the priority of a waiting request.",
-                {200: messages.Urgent, 400: why, 404: why, 413: why},
+                "Change the priority or the deadline of a waiting request.",
+                {200: messages.Urgent, 400: why, 404: why, 409: not_now, 413: why},
                 body=messages.ChangePriority,
             ),
             Operation(
@@ -414,7 +414,7 @@ class Interface:
         pool = self.node.pools.get(request.parameters["pool"])
         if pool is not None and pool.core is not None:
             try:
-                grant = pool.at_once(body.want, body.priority, body.label)
+                grant = pool.at_once(asked(pool, body))
             except Refused as error:
                 raise impossible(error) from None
             if grant is not None:
@@ -425,10 +425,10 @@ class Interface:
         self, request: Request, body: messages.Acquire, session: Session | None
     ) -> Response:
         with self.node.visited(limits.name(request.parameters["pool"])) as pool:
-            asked = Acquire(pool, body.want, body.priority, body.timeout, body.label)
+            waits = asked(pool, body)
             try:
-                with self.known_as(body.request, asked):
-                    grant = await asked
+                with self.known_as(body.request, waits):
+                    grant = await waits
             except Refused as error:
                 raise impossible(error) from None
         if request.connection.closed or (session is not None and session.over):
@@ -437,27 +437,34 @@ class Interface:
         return self.granted(request, body, session, pool, grant)
 
     @contextlib.contextmanager
-    def known_as(self, name: str | None, asked: Acquire) -> Iterator[None]:
+    def known_as(self, name: str | None, waits: Acquire) -> Iterator[None]:
         if name is None:
             yield
             return
         if name in self.requests:
             raise HTTPError(409, f"A request with the name {name} waits already: use another name.")
-        self.requests[name] = asked
+        self.requests[name] = waits
         try:
             yield
         finally:
             del self.requests[name]
 
-    def change_priority(self, request: Request) -> Response:
+    async def change_priority(self, request: Request) -> Response:
         body = limits.decoded(request.body or b"{}", messages.ChangePriority)
         name = limits.name(request.parameters["request"], "request")
-        if name not in self.requests:
-            raise HTTPError(
-                404, f"No request with the name {name} waits: it was granted or withdrawn."
-            )
-        self.requests[name].priority = body.priority
-        return answer(messages.Urgent(name, body.priority))
+        if body.priority is None and body.deadline is None:
+            raise HTTPError(409, "Nothing to change: give a priority, a deadline, or both.")
+        waits = self.requests.get(name)
+        try:
+            if waits is None or not await waits.change(
+                priority=body.priority, deadline=body.deadline
+            ):
+                raise HTTPError(
+                    404, f"No request with the name {name} waits: it was granted or withdrawn."
+                )
+        except Refused as error:
+            raise HTTPError(409, str(error)) from None
+        return answer(messages.Urgent(name, waits.priority, waits.deadline))
 
     def granted(
         self,
@@ -478,7 +485,7 @@ class Interface:
             request.connection.unread = grant.release
         self.grants[name] = grant
         grant.at_end(lambda: self.ended(name, session))
-        until = grant.deadline
+        until = grant.until
         lease = time_left(until)
         if session is not None and until is not None and lease is not None:
             session.note_lease(name, until, lease)
@@ -490,6 +497,7 @@ class Interface:
                 "permits": grant.permits or pool.permits,
                 "want": grant.want,
                 "priority": grant.priority,
+                "met": grant.met,
                 "fence": grant.fence,
                 "slots": grant.slots,
                 "ttl": ttl,
@@ -518,11 +526,11 @@ class Interface:
 
     def show_grant(self, request: Request) -> Response:
         name, grant = self.held(request)
-        deadline, lease = grant.deadline, grant.lease
+        until, lease = grant.until, grant.lease
         return answer(
             messages.Held(
-                *(name, grant.pool.name, grant.want, grant.priority, grant.fence),
-                *(list(grant.slots), lease, deadline),
+                *(name, grant.pool.name, grant.want, grant.priority, grant.met, grant.fence),
+                *(list(grant.slots), lease, until),
             )
         )
 
@@ -584,6 +592,11 @@ class Interface:
             await session.wait(session.rests)
             if leases and session.leases is not None:
                 session.send_leases(session.leases)
+
+
+def asked(pool: Pool, body: messages.Acquire) -> Acquire:
+    due = moment(body.deadline)
+    return Acquire(pool, body.want, body.priority, body.timeout, body.label, due)
 
 
 def impossible(error: Refused) -> HTTPError:

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from meshlock.live.machine import limits
-from meshlock.live.machine.limits import Name, Priority, Timeout, Ttl, Want
+from meshlock.live.machine.limits import Deadline, Name, Priority, Timeout, Ttl, Want
 
 TTL = 30.0
 
@@ -24,11 +24,12 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True):
 
 class Acquire(Asked):
     """Permits of a pool. They go back when ``ttl`` seconds have passed without a renewal; or, if a
-    ``session`` is named, when that ends. While it waits, the request is known by the name that is
-    given as ``request``."""
+    ``session`` is named, when that ends. The ``deadline`` is in so many seconds from now. While it
+    waits, the request is known by the name that is given as ``request``."""
 
     want: Want = 1
     priority: Priority = 0
+    deadline: Deadline | None = None
     timeout: Timeout | None = 10.0
     ttl: Ttl = TTL
     session: str | None = None
@@ -37,9 +38,11 @@ class Acquire(Asked):
 
 
 class ChangePriority(Asked):
-    """Of a request that waits."""
+    """Of a request that waits: another priority, another deadline in so many seconds from now, or
+    both."""
 
-    priority: Priority
+    priority: Priority | None = None
+    deadline: Deadline | None = None
 
 
 class OfRelease(Asked):
@@ -101,11 +104,14 @@ class Ready(msgspec.Struct):
 
 
 class Granted(msgspec.Struct):
+    """``met``: was it granted by its deadline? Null without one."""
+
     grant: str
     pool: str
     permits: int | None
     want: int
     priority: int
+    met: bool | None
     fence: int | None
     slots: list[str]
     ttl: float | None
@@ -114,8 +120,11 @@ class Granted(msgspec.Struct):
 
 
 class Urgent(msgspec.Struct):
+    """What was changed; ``deadline``: seconds until it."""
+
     request: str
     priority: int
+    deadline: float | None
 
 
 class Held(msgspec.Struct):
@@ -123,6 +132,7 @@ class Held(msgspec.Struct):
     pool: str
     want: int
     priority: int
+    met: bool | None
     fence: int | None
     slots: list[str]
     lease: float | None
@@ -167,6 +177,7 @@ class Removed(msgspec.Struct):
 class Holder(msgspec.Struct):
     want: int
     priority: int
+    met: bool | None
     fence: int | None
     lease: float | None
     slots: list[str]
@@ -175,8 +186,11 @@ class Holder(msgspec.Struct):
 
 
 class Waiter(msgspec.Struct):
+    """``deadline``: seconds until it, below 0 if it has passed; null if there is none."""
+
     want: int
     priority: int
+    deadline: float | None
     label: str
     seconds: float
 
@@ -198,6 +212,7 @@ class Asker(msgspec.Struct):
     label: str
     want: int
     priority: int
+    deadline: float | None
     seconds: float
 
 
@@ -230,6 +245,8 @@ class PoolStatus(msgspec.Struct):
     waiting: list[Waiter] | msgspec.UnsetType = msgspec.UNSET
     queued: int | msgspec.UnsetType = msgspec.UNSET
     entries: int | msgspec.UnsetType = msgspec.UNSET
+    deadlines_met: int | msgspec.UnsetType = msgspec.UNSET
+    deadlines_missed: int | msgspec.UnsetType = msgspec.UNSET
     conflict: str | msgspec.UnsetType = msgspec.UNSET
     members: list[str] | msgspec.UnsetType = msgspec.UNSET
     members_reachable: int | msgspec.UnsetType = msgspec.UNSET

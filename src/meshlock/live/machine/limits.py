@@ -61,6 +61,7 @@ WANT = Range(1, 100_000, "permits that a request asks for")
 PERMITS = Range(1, 100_000, "permits of a pool")
 LEASED_PERMITS = Range(1, 1000, "permits of a pool with members: its ledger must fit into a frame")
 PATIENCE = Range(1, 1_000_000, "grants that count as one step of priority")
+DEADLINE = Range(0.0, 31_536_000.0, "when a request should be granted, from now", " s")
 TIMEOUT = Range(0.0, 1e9, "how long a request waits", " s")
 TTL = Range(0.001, 1e9, "how long a grant over HTTP lasts unless it is renewed", " s")
 LEASE = Range(0.3, 86_400.0, "how long permits are held unless they are renewed", " s")
@@ -89,6 +90,7 @@ EPOCH_AHEAD = Range(
 EPOCH_GRANTS = Range(0, 2**FENCE_BITS - 1, "grants in one epoch")
 HOP = Range(-2, 2**53 - 1, "a hop of a token; below 0 there is none")
 HEIGHT = Range(-(2**53), 2**53 - 1, "how high a node is, where nodes have heights")
+URGENCY = Range(-(2**53), 2**53 - 1, "priority in grants, with what a deadline counts")
 RANK = Range(-(2**62), 2**62, "the place of a request: priority times patience, less grants")
 SHARE = Range(0, 100_000, "permits, or none")
 FREE = Range(-100_000, 100_000, "permits that are free; below 0 so many too many are in use")
@@ -103,6 +105,7 @@ DECLARED: dict[str, Range] = {
     "permits": PERMITS,
     "permits (with members)": LEASED_PERMITS,
     "patience": PATIENCE,
+    "deadline": DEADLINE,
     "timeout": TIMEOUT,
     "ttl": TTL,
     "wait": WAIT,
@@ -124,6 +127,7 @@ DECLARED: dict[str, Range] = {
     "grants of an epoch": EPOCH_GRANTS,
     "hop": HOP,
     "height": HEIGHT,
+    "urgency": URGENCY,
     "rank": RANK,
     "permits in a message": SHARE,
     "free permits of a token": FREE,
@@ -142,6 +146,8 @@ Host = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9._:-]{0,253}\Z")]
 Where = Annotated[str, msgspec.Meta(pattern=r"\A[]A-Za-z0-9._:[-]{1,255}:[0-9]{1,5}\Z")]
 Priority = Annotated[int, PRIORITY.meta]
 Want = Annotated[int, WANT.meta]
+Urgency = Annotated[int, URGENCY.meta]
+Deadline = Annotated[float, DEADLINE.meta]
 Timeout = Annotated[float, TIMEOUT.meta]
 Ttl = Annotated[float, TTL.meta]
 CutFor = Annotated[float, CUT.meta]
@@ -231,6 +237,10 @@ def timeout(value: object, field: str = "timeout") -> float | None:
     return None if value is None else real(TIMEOUT, value, field)
 
 
+def deadline(value: object, field: str = "deadline") -> float:
+    return real(DEADLINE, value, field)
+
+
 def ttl(value: object, field: str = "ttl") -> float:
     return real(TTL, value, field)
 
@@ -257,6 +267,7 @@ CHECKS: dict[str, Callable[[object], object]] = {
     "pool": name,
     "want": want,
     "priority": priority,
+    "deadline": lambda value: None if value is None else deadline(value),
     "timeout": timeout,
     "ttl": ttl,
     "seconds": lambda value: real(CUT, value, "seconds"),

@@ -30,12 +30,13 @@ from meshlock.algorithms.subclassing import mypyc_attr
 from meshlock.live.links.frames import BadFrame, Carry, Content, Routed
 from meshlock.live.links.mesh import DRIFT, Mesh
 from meshlock.live.links.session import serial
-from meshlock.live.machine import limits
+from meshlock.live.machine import clock, limits
 from meshlock.live.pools.grants import AnyPool, Grant, Waiter
 from meshlock.live.pools.measures import Measures
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.pool_configuration import PoolConfiguration
 from meshlock.live.pools.shapes import Shape
+from meshlock.live.pools.urgency import time_left, urgency
 
 if TYPE_CHECKING:
     from meshlock.live.pools.peers import Peers
@@ -65,6 +66,7 @@ class Adapter:
         self.names: dict[int, str] = {}  # nodes by number ...
         self.numbers: dict[str, int] = {}  # ... and by name
 
+        self.step = 1  # grants that a step of priority is worth
         self.clients: dict[int, Waiter] = {}
         self.last_client = 0
         self.many_clients = True
@@ -92,7 +94,8 @@ class Adapter:
             self.serving = waiter
             self.submit(waiter)
         else:
-            self.queue.add(waiter.number, waiter.priority)
+            waiter.urgency = self.urgency(waiter)
+            self.queue.add(waiter.number, waiter.urgency)
         self.settle()
         self.mesh.flush()
         if waiter.failure is not None:
@@ -102,16 +105,31 @@ class Adapter:
     def submit(self, waiter: Waiter) -> None:
         """What cannot be carried out fails alone: only whoever asked for it is told."""
         core = self.ready_node()
-        number, want, priority = waiter.number, waiter.want, waiter.priority
+        number, want = waiter.number, waiter.want
+        waiter.urgency = self.urgency(waiter)
         try:
-            core.request(number, want, priority)
+            core.request(number, want, waiter.urgency)
             cause = NOTHING
             if self.recording is not None:
-                cause = {"client": number, "want": want, "priority": priority}
+                cause = {"client": number, "want": want, **self.recorded(waiter)}
             self.carry_out("request", cause)
         except Exception as error:
             self.mesh.failures.note("request")
             self.mesh.failures.run("request", self.fail, waiter, error)
+
+    def urgency(self, waiter: Waiter) -> int:
+        """Now: its deadline comes closer."""
+        if waiter.deadline is None:
+            return waiter.priority * self.step
+        return urgency(waiter.priority, time_left(waiter.deadline), self.step)
+
+    def recorded(self, waiter: Waiter) -> dict[str, Any]:
+        """In a trace; ``urgency``: what it counts for, in steps of priority."""
+        if waiter.deadline is None:
+            return {"priority": waiter.priority}
+        left = round(waiter.deadline - clock.seconds(), 3)
+        counts = waiter.urgency / self.step
+        return {"priority": waiter.priority, "deadline": left, "urgency": counts}
 
     def fail(self, waiter: Waiter, error: Exception) -> None:
         waiter.failure = error
@@ -121,10 +139,13 @@ class Adapter:
 
     def abandon(self, waiter: Waiter) -> None:
         """Nobody waits for this any more."""
-        waiter.abandoned = True
+        again, waiter.abandoned = waiter.abandoned, True
         if waiter.grant is not None:
             waiter.grant.release()
-        elif self.many_clients and self.core is not None:
+            return
+        if not again and waiter.deadline is not None and clock.seconds() > waiter.deadline:
+            self.measures.judges(met=False)
+        if self.many_clients and self.core is not None:
             self.withdraw(waiter)
 
     def withdraw(self, waiter: Waiter) -> None:
@@ -251,7 +272,11 @@ class Adapter:
             return
         slots = self.slot_names(enter.slots) if enter.slots else ()
         pool = cast(AnyPool, self)
-        grant = Grant(pool, enter.client, waiter.want, waiter.priority, enter.fence, slots)
+        met: bool | None = None
+        if waiter.deadline is not None:
+            met = clock.seconds() <= waiter.deadline
+            self.measures.judges(met)
+        grant = Grant(pool, enter.client, waiter.want, waiter.priority, enter.fence, slots, met)
         waiter.grant = grant
         grant.permits = enter.permits
         if waiter.future is not None and not waiter.future.done():

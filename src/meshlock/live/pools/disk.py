@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from meshlock.algorithms.interface import Effect, Enter, Keep, Lost, Message
-from meshlock.algorithms.recovery.messages import Hello, Ledger, Propose
+from meshlock.algorithms.recovery.messages import Hello
 from meshlock.algorithms.recovery.records import NO_EPOCH
 from meshlock.live.pools.fields import Config, Epoch
 from meshlock.live.pools.promises import Promised, Promises
@@ -97,12 +97,10 @@ class Disk:
         return Promised(epoch, config, names, self.members.configuration)
 
     def may_pass(self, effect: Effect) -> bool:
-        """A proposal rests on nobody's promise. A ledger rests on the promise of its epoch; that
-        its writer goes by it too must be on disk before the new token does anything. A lease that
-        has ended is told at once."""
-        if isinstance(effect, Ledger):
-            return effect.first.epoch <= self.on_disk
-        return isinstance(effect, Propose | Lost)
+        """A lease that has ended is told at once."""
+        if isinstance(effect, Message):
+            return not self.members.node.rests_on_disk(effect, self.on_disk)
+        return isinstance(effect, Lost)
 
     def forget(self, client: int) -> None:
         """It must not be let in any more: its lease has ended before it could be told of it."""

@@ -27,9 +27,9 @@ from meshlock.live.machine.limits import (
     NodeNumber,
     Note,
     Permits,
-    Priority,
     Rank,
     Share,
+    Urgency,
 )
 
 PER_NODE = msgspec.Meta(max_length=MOST_NODES)
@@ -67,8 +67,10 @@ def row(*types: Any) -> Any:
 
 Fence = within(records.Fence, Epoch, EpochGrants)
 Returns = row(row(Fence, Share), ...)
+Part = within(records.Part, Fence, Share, Share)
+Parts = row(Part, ...)
 Slots = row(Share, ...)
-Entry = within(records.Entry, NodeNumber, Fence, Share, bool, Slots, Note)
+Entry = within(records.Entry, NodeNumber, Fence, Share, bool, Slots, Note, Slots)
 Entries = row(Entry, ...)
 Participant = within(records.Participant, NodeNumber, Count, NodeNumber)
 Participants: Any = Annotated[row(Participant, ...), PER_NODE]
@@ -85,7 +87,7 @@ Report = within(
 
 Proof = Annotated[bytes, msgspec.Meta(max_length=16)]
 
-SEAL = row(Epoch, Count, TokenState | None, Clock, Returns, Entry | None, row(Proof, ...))
+SEAL = row(Epoch, Count, TokenState | None, Clock, Parts, Entry | None, row(Proof, ...))
 """Epoch, the receiver's boot, the token's state, what is left of its lease, what is returned, what
 is lent, and the proofs of what is returned."""
 
@@ -104,7 +106,7 @@ FIELDS: dict[str, Any] = {
     "first": FirstLedger,
     "free": Share,
     "fresh": bool,
-    "given": Rank | None,
+    "given": Rank,
     "grants": Count,
     "height": tuple[Level, Level, NodeNumber],
     "hop": Hop,
@@ -119,21 +121,23 @@ FIELDS: dict[str, Any] = {
     "numbers": Annotated[tuple[Count, ...], PER_NODE],
     "origin": NodeNumber,
     "passed": Count,
-    "priority": Priority,
+    "priority": Urgency,
     "queue": Annotated[tuple[NodeNumber, ...], PER_NODE],
     "r": Share,
     "rank": Rank,
     "received": row(row(Fence, Note), ...),
     "report": Report,
+    "same": bool,
     "sent": Clock,
     "served": Annotated[tuple[Count, ...], PER_NODE],
+    "since": Count,
     "stamp": Count,
     "states": Annotated[str, PER_NODE],
     "t": Share,
     "want": Share,
-    "goscinski queue": Annotated[tuple[tuple[NodeNumber, Priority], ...], PER_NODE],
-    "mueller queue": Annotated[tuple[tuple[NodeNumber, Priority], ...], PER_NODE],
+    "goscinski queue": Annotated[tuple[tuple[NodeNumber, Urgency], ...], PER_NODE],
+    "mueller queue": Annotated[tuple[tuple[NodeNumber, Urgency], ...], PER_NODE],
     "direct queue": Annotated[
-        tuple[tuple[NodeNumber, Count, Share, Priority, Rank], ...], PER_LINE
+        tuple[tuple[NodeNumber, Count, Share, Urgency, Rank, Count], ...], PER_LINE
     ],
 }

@@ -6,16 +6,11 @@ where one awaits, a :class:`BlockingGrant` where one has threads.
 
 from __future__ import annotations
 
-import time
-
 from meshlock.errors import NotInTime, Refused
 from meshlock.live.machine import clock
 
-ERA = 1_735_689_600
-"""1 January 2025: deadlines are counted from there."""
-
-LATEST = 31_536_000
-"""Seconds: a year."""
+LATEST = 31_536_000.0
+"""Seconds from now: no deadline is later than in a year."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,11 +27,12 @@ class Grant:
     resource, so that it can turn away whoever comes late with an older one. It is None where
     the pool's algorithm has a token that does not count its grants. ``permits`` is how many the
     pool had in all when this was granted, where that may change; else 0. ``slots`` are the names of
-    its permits, where they have names: no other grant has them meanwhile.
+    its permits, where they have names: no other grant has them meanwhile. ``met``: was it granted
+    by the deadline of its request? None without a deadline.
     """
 
     __slots__ = (
-        *("_at_end", "_lost", "ended", "fence", "number"),
+        *("_at_end", "_lost", "ended", "fence", "met", "number"),
         *("permits", "pool", "priority", "slots", "want"),
     )
 
@@ -48,6 +44,7 @@ class Grant:
         priority: int,
         fence: int,
         slots: tuple[str, ...] = (),
+        met: bool | None = None,
     ) -> None:
         self.pool = pool
         self.number = number
@@ -56,6 +53,7 @@ class Grant:
         self.fence = fence or None
         self.permits = 0
         self.slots = slots
+        self.met = met
         self.ended = False  # released, or lost as far as we have been told
         self._lost = False
         self._at_end: list[Callable[[], object]] = []
@@ -72,19 +70,19 @@ class Grant:
         return self._lost or (not self.ended and self._is_over())
 
     def _is_over(self) -> bool:
-        deadline = self.pool.until(self.number)
-        return deadline is not None and clock.seconds() >= deadline
+        until = self.pool.until(self.number)
+        return until is not None and clock.seconds() >= until
 
     @property
-    def deadline(self) -> float | None:
+    def until(self) -> float | None:
         """When the lease ends unless it is renewed meanwhile, as it is over and over: seconds of
         ``CLOCK_BOOTTIME``. None where the pool has no leases, or the permits are gone."""
         return None if self.ended else self.pool.until(self.number)
 
     @property
     def lease(self) -> float | None:
-        """Seconds until :attr:`deadline`."""
-        return time_left(self.deadline)
+        """Seconds until :attr:`until`."""
+        return time_left(self.until)
 
     async def wait_lost(self) -> bool:
         """Wait until the permits are lost: True; or until you have released them: False."""
@@ -141,16 +139,23 @@ class Grant:
 class BlockingGrant:
     """The same where every call waits until it is done. Do not make one yourself."""
 
-    __slots__ = ("fence", "pool", "priority", "slots", "want")
+    __slots__ = ("fence", "met", "pool", "priority", "slots", "want")
 
     def __init__(
-        self, pool: str, want: int, priority: int, fence: int | None, slots: tuple[str, ...]
+        self,
+        pool: str,
+        want: int,
+        priority: int,
+        fence: int | None,
+        slots: tuple[str, ...],
+        met: bool | None,
     ) -> None:
         self.pool = pool
         self.want = want
         self.priority = priority
         self.fence = fence
         self.slots = slots
+        self.met = met
 
     @property
     def held(self) -> bool:
@@ -163,14 +168,14 @@ class BlockingGrant:
         raise NotImplementedError
 
     @property
-    def deadline(self) -> float | None:
-        """See :attr:`Grant.deadline`."""
+    def until(self) -> float | None:
+        """See :attr:`Grant.until`."""
         raise NotImplementedError
 
     @property
     def lease(self) -> float | None:
         """Seconds until the lease ends unless it is renewed; None in pools without leases."""
-        return time_left(self.deadline)
+        return time_left(self.until)
 
     def wait_lost(self, timeout: float | None = None) -> bool:
         """Wait until the permits are lost: True; or until they are released, or so many seconds
@@ -191,19 +196,15 @@ class BlockingGrant:
         return described(self)
 
 
-def urgency(priority: int, deadline: float | None) -> int:
-    """As a priority; of deadlines, so many seconds from now, the earliest is the most urgent.
-
-    They are tenths of seconds of the wall clock, so any priority from 0 on comes before them."""
+def moment(deadline: float | None) -> float | None:
+    """When that is, in so many seconds from now, by :func:`.clock.seconds`."""
     if deadline is None:
-        return priority
-    if priority != 0:
-        raise Refused("Both priority and deadline are given: give one of them.")
+        return None
     if type(deadline) not in (int, float) or not 0 <= deadline <= LATEST:
-        from meshlock.live.machine.limits import shown  # blocking clients start without it
+        from meshlock.live.machine import limits  # blocking clients start without it
 
-        raise Refused(f"deadline must be seconds from now, 0 to {LATEST}, not {shown(deadline)}.")
-    return -int((time.time() - ERA + deadline) * 10)
+        deadline = limits.deadline(deadline)
+    return clock.seconds() + deadline
 
 
 def part(permits: int, held: int) -> bool:
@@ -215,8 +216,8 @@ def part(permits: int, held: int) -> bool:
     return permits < held
 
 
-def time_left(deadline: float | None) -> float | None:
-    return None if deadline is None else max(0.0, deadline - clock.seconds())
+def time_left(until: float | None) -> float | None:
+    return None if until is None else max(0.0, until - clock.seconds())
 
 
 def described(grant: Grant | BlockingGrant) -> str:
@@ -229,14 +230,24 @@ class Waiter:
     """One request, from the moment it is made until its permits are back."""
 
     __slots__ = (
-        *("abandoned", "asked", "failure", "future", "grant", "label", "number"),
-        *("priority", "since", "want"),
+        *("abandoned", "asked", "deadline", "failure", "future", "grant", "label", "number"),
+        *("priority", "since", "urgency", "want"),
     )
 
-    def __init__(self, number: int, want: int, priority: int, asked: float, label: str) -> None:
+    def __init__(
+        self,
+        number: int,
+        want: int,
+        priority: int,
+        asked: float,
+        label: str,
+        deadline: float | None = None,
+    ) -> None:
         self.number = number
         self.want = want
         self.priority = priority
+        self.deadline = deadline  # by clock.seconds
+        self.urgency = 0  # both as one number, as the algorithm was told last
         self.asked = asked
         self.label = label
         self.since = 0.0  # when it was granted, by the same clock
@@ -249,30 +260,58 @@ class Waiter:
 class Acquire:
     """What :meth:`Pool.acquire` returns: await it for a grant, or use it with ``async with``.
 
-    While it waits, its ``priority`` may be set: it keeps the age it has.
+    While it waits, :meth:`change` makes it more or less urgent: it keeps the age it has.
     """
 
-    __slots__ = ("_priority", "grant", "label", "pool", "timeout", "waiter", "want")
+    __slots__ = (
+        *("_priority", "due", "grant", "label", "over", "pool"),
+        *("timeout", "waiter", "want"),
+    )
 
     def __init__(
-        self, pool: AnyPool, want: int, priority: int, timeout: float | None, label: str | None
+        self,
+        pool: AnyPool,
+        want: int,
+        priority: int,
+        timeout: float | None,
+        label: str | None,
+        due: float | None = None,
     ) -> None:
         self.pool = pool
         self.want = want
         self._priority = priority
+        self.due = due  # its deadline, by clock.seconds
         self.timeout = timeout
         self.label = label
         self.grant: Grant | None = None
         self.waiter: Waiter | None = None  # of a pool on this node, while it waits
+        self.over = False  # of a client of the agent: it waits no more
 
     @property
     def priority(self) -> int:
+        """May be set while it waits; whether that was done, :meth:`change` says."""
         return self._priority
 
     @priority.setter
     def priority(self, priority: int) -> None:
         self.pool.change_priority(self, priority)
+
+    def set_urgency(self, priority: int, due: float | None) -> None:
         self._priority = priority
+        self.due = due
+
+    @property
+    def deadline(self) -> float | None:
+        """Seconds until its deadline, below 0 if it has passed; None without one."""
+        return None if self.due is None else self.due - clock.seconds()
+
+    async def change(self, *, priority: int | None = None, deadline: float | None = None) -> bool:
+        """Set another priority, another deadline in so many seconds from now, or both.
+
+        True: it was done. False: it is too late, the request does not wait any more. If the
+        algorithm of the pool cannot change a request that waits, that is refused in a sentence.
+        """
+        return await self.pool.change(self, priority, moment(deadline))
 
     def __await__(self) -> Generator[Any, None, Grant]:
         return self.pool.served(self).__await__()
@@ -305,8 +344,8 @@ class AnyPool:
         timeout: float | None = None,
         label: str | None = None,
     ) -> Acquire:
-        """Ask for ``want`` of the permits; a larger ``priority`` is more urgent, or an earlier
-        ``deadline``, so many seconds from now.
+        """Ask for ``want`` of the permits. A larger ``priority`` goes first; of one priority, the
+        earliest ``deadline``, in so many seconds from now, and who has none goes last.
 
         ``async with pool.acquire(2) as grant:`` gives them back at the end of the block;
         ``grant = await pool.acquire(2)`` leaves that to you. After ``timeout`` seconds
@@ -334,7 +373,7 @@ class AnyPool:
             from meshlock.live.machine import limits  # blocking clients start without it
 
             timeout = limits.timeout(timeout)
-        return Acquire(self, want, urgency(priority, deadline), timeout, label)
+        return Acquire(self, want, priority, timeout, label, moment(deadline))
 
     async def try_acquire(
         self, want: int = 1, *, priority: int = 0, label: str | None = None
@@ -370,6 +409,10 @@ class AnyPool:
         """Of one that may wait already."""
         raise NotImplementedError
 
+    async def change(self, request: Acquire, priority: int | None, deadline: float | None) -> bool:
+        """The same, and its deadline: was it done?"""
+        raise NotImplementedError
+
     def release(self, number: int) -> None:
         """The permits of this grant come back."""
         raise NotImplementedError
@@ -396,9 +439,12 @@ class AnyBlockingPool:
         deadline: float | None = None,
         timeout: float | None = None,
         label: str | None = None,
+        request: str | None = None,
     ) -> BlockingGrant:
-        """Wait for ``want`` permits; :class:`~meshlock.NotInTime` if there are none in time."""
-        return self.wait_for(want, urgency(priority, deadline), timeout, label)
+        """Wait for ``want`` permits; :class:`~meshlock.NotInTime` if there are none in time.
+
+        Another thread can :meth:`change` it by the name that is given as ``request``."""
+        return self.wait_for(want, priority, timeout, label, moment(deadline), request)
 
     def try_acquire(
         self, want: int = 1, *, priority: int = 0, label: str | None = None
@@ -409,7 +455,20 @@ class AnyBlockingPool:
         except NotInTime:
             return None
 
+    def change(
+        self, request: str, *, priority: int | None = None, deadline: float | None = None
+    ) -> bool:
+        """Of the request of this name, which waits. See :meth:`Acquire.change`."""
+        raise NotImplementedError
+
     def wait_for(
-        self, want: int, priority: int, timeout: float | None, label: str | None
+        self,
+        want: int,
+        priority: int,
+        timeout: float | None,
+        label: str | None,
+        deadline: float | None = None,
+        request: str | None = None,
     ) -> BlockingGrant:
+        """``deadline``: by :func:`.clock.seconds`."""
         raise NotImplementedError

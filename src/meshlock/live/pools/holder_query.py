@@ -14,7 +14,7 @@ import msgspec
 
 from meshlock.algorithms.interface import NIL
 from meshlock.live.links.frames import UNREADABLE, BadFrame, Content
-from meshlock.live.machine.limits import Count, Priority, Share, Word
+from meshlock.live.machine.limits import Count, Share, Urgency, Word
 from meshlock.live.pools.views import towards
 
 if TYPE_CHECKING:
@@ -33,19 +33,19 @@ MOST_ASKED = 10_000
 
 class Seen(msgspec.Struct, array_like=True, frozen=True):
     """``towards``: who had the token when it was last heard of, or knows more. ``top``: the
-    highest priority that waits where the token is, None if nobody does."""
+    most urgent that waits where the token is, None if nobody does."""
 
     question: Count
     here: bool
     towards: Word
     free: Share
-    top: Priority | None
+    top: Urgency | None
 
-    def refuses(self, want: int, priority: int) -> str:
+    def refuses(self, want: int, urgency: int) -> str:
         """Why so many permits cannot be had at once; the empty text if they can."""
         if self.free < want:
             return f"{self.free} free, {want} wanted"
-        if self.top is not None and self.top >= priority:
+        if self.top is not None and self.top >= urgency:
             return f"{self.free} free, {want} wanted, and other requests are ahead"
         return ""
 

@@ -16,6 +16,8 @@ class Measures:
     def __init__(self) -> None:
         self.entries = 0
         self.lost = 0  # grants whose lease ran out
+        self.met = 0  # deadlines ...
+        self.missed = 0  # ... by requests that were granted too late, or gave up after it
         self.sent: dict[str, int] = {}  # kind: messages
         self.received = 0
         self.waited = 0.0  # by all together, in seconds
@@ -29,6 +31,13 @@ class Measures:
         while place < len(BOUNDS) and BOUNDS[place] < waited:
             place += 1
         self.waits[place] += 1
+
+    def judges(self, met: bool) -> None:
+        """Of a request with a deadline."""
+        if met:
+            self.met += 1
+        else:
+            self.missed += 1
 
     def sends(self, kind: str) -> None:
         self.sent[kind] = self.sent.get(kind, 0) + 1

@@ -18,6 +18,7 @@ from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Suggest
 from meshlock.algorithms.recovery.records import NO_EPOCH, Change, majority
 from meshlock.algorithms.recovery.state import Rules, Terms
+from meshlock.algorithms.steps import in_grants
 from meshlock.errors import Refused
 from meshlock.live.links.mesh import DRIFT
 from meshlock.live.machine.labels import note
@@ -57,7 +58,7 @@ class Members:
             int(configuration.lease * (1 - DRIFT)),
             int(configuration.lease * (1 + DRIFT)) + 1,
             algorithm,
-            configuration.options,
+            in_grants(configuration.options),
             self.near,
             slots=bool(configuration.names),
             rules=rules(configuration),

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from meshlock.live.pools.views import Out, View, Waits
+from meshlock.live.pools.views import Out, View, Waits, place, shown_place
 
 
 def picture(views: Mapping[str, View]) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def picture(views: Mapping[str, View]) -> dict[str, Any]:
         for one in view.waiting
         if (name, one.client) not in have
     ]
-    waiting.sort(key=lambda found: (-found[1].priority, -found[1].seconds, found[0]))
+    waiting.sort(key=lambda one: (place(one[1].priority, one[1].deadline, one[1].seconds), one[0]))
     unlisted = sum(view.waits - len(view.waiting) for view in known.values())
     return {
         "permits": permits,
@@ -95,15 +95,15 @@ def waits(node: str, one: Waits) -> dict[str, Any]:
         "label": one.label,
         "want": one.want,
         "priority": one.priority,
+        "deadline": one.deadline,
         "seconds": round(one.seconds, 3),
     }
 
 
-def ahead(found: dict[str, Any], priority: int, waited: float) -> str:
+def ahead(found: dict[str, Any], priority: int, deadline: float | None, waited: float) -> str:
     """In words, how many of those who wait are before one who has waited so long."""
-    number = len(
-        [one for one in found["waiting"] if (one["priority"], one["seconds"]) > (priority, waited)]
-    )
+    mine, others = place(priority, deadline, waited), found["waiting"]
+    number = len([one for one in others if shown_place(one) < mine])
     if number == 0:
         return ""
     return ", one request ahead of you" if number == 1 else f", {number} requests ahead of you"

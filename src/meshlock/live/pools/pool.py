@@ -13,10 +13,11 @@ from time import monotonic
 from typing import Any
 
 from meshlock.algorithms.registry import find, refuse_impossible
+from meshlock.algorithms.steps import step
 from meshlock.errors import NodeClosed, NoSuchPool, NotInTime, Refused
 from meshlock.live.links.frames import BadFrame, Carry, Content, Routed
 from meshlock.live.links.mesh import Mesh
-from meshlock.live.machine import labels, limits
+from meshlock.live.machine import clock, labels, limits
 from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.adapter import Adapter
 from meshlock.live.pools.change_requests import CHANGE, CHANGED, ChangeRequests
@@ -34,6 +35,7 @@ from meshlock.live.pools.pool_configuration import (
 from meshlock.live.pools.promises import Promises
 from meshlock.live.pools.recording import Recording
 from meshlock.live.pools.shapes import shapes
+from meshlock.live.pools.urgency import Rises, urgency
 from meshlock.live.pools.views import View, Views
 
 PULL = "pull"
@@ -95,6 +97,7 @@ class Pool(Adapter, AnyPool):
         self.peers = Peers(self)
         self.holder_query = HolderQuery(self)
         self.change_requests = ChangeRequests(self)
+        self.rises = Rises(self)
         self.pictured: asyncio.Future[dict[str, View]]
         self.pictured_at = -PICTURED_FOR
         self.pulling = 0  # of our clients: who has the token come for nobody
@@ -132,32 +135,34 @@ class Pool(Adapter, AnyPool):
 
     async def served(self, request: Acquire) -> Grant:
         """Wait for its permits."""
-        want, priority, label = request.want, request.priority, request.label
+        want, label = request.want, request.label
         timeout = None if request.timeout is None else limits.timeout(request.timeout)
-        self.refuse_impossible(want, priority)
+        self.refuse_impossible(want, request.priority)
         name = labels.default() if label is None else labels.fitting(limits.label(label))
         if timeout == 0:
-            return await self.try_for(want, priority, name)
+            return await self.try_for(request, name)
         waiter: Waiter | None = None
         try:
             if self.ready.is_set():
                 if self.heard and self.token_rests_here():
                     self.heard = False
                     await asyncio.sleep(0)
-                waiter = request.waiter = self.new_waiter(want, priority, name)
+                waiter = request.waiter = self.new_waiter(request, name)
                 grant = self.ask(waiter)
                 if grant is not None:
                     if waiter.number % BREATH == 0:
                         await asyncio.sleep(0)
                     return grant
                 if timeout is None:
+                    self.rises.add(waiter)
                     return await self.granted(waiter)
             async with asyncio.timeout(timeout):
                 if waiter is None:
                     await self.introduced()
-                    self.refuse_impossible(want, priority)  # now that it is known what is possible
-                    waiter = request.waiter = self.new_waiter(want, request.priority, name)
+                    self.refuse_impossible(want, request.priority)  # now that that is known
+                    waiter = request.waiter = self.new_waiter(request, name)
                     self.ask(waiter)
+                self.rises.add(waiter)
                 return await self.granted(waiter)
         except BaseException as error:
             if waiter is not None:
@@ -179,9 +184,10 @@ class Pool(Adapter, AnyPool):
             future.set_result(waiter.grant)
         return future
 
-    def at_once(self, want: int, priority: int, label: str | None = None) -> Grant | None:
+    def at_once(self, request: Acquire) -> Grant | None:
         """What can be granted here without a message."""
-        self.refuse_impossible(want, priority)
+        want, label = request.want, request.label
+        self.refuse_impossible(want, request.priority)
         core = self.core
         if core is None or not self.ready.is_set() or self.serving is not None:
             return None
@@ -189,13 +195,14 @@ class Pool(Adapter, AnyPool):
         if not core.tokens() or core.free_permits() < want:
             return None
         name = labels.default() if label is None else labels.fitting(limits.label(label))
-        waiter = self.new_waiter(want, priority, name)
+        waiter = self.new_waiter(request, name)
         grant = self.ask(waiter)
         if grant is None:
+            waiter.deadline = None  # it is asked for again, and judged then
             self.abandon(waiter)
         return grant
 
-    async def try_for(self, want: int, priority: int, label: str) -> Grant:
+    async def try_for(self, request: Acquire, label: str) -> Grant:
         """Whoever has the token says whether the permits can be had; if so they are asked for,
         and it is asked again until they are here, or somebody else was faster."""
         if not self.ready.is_set():
@@ -204,16 +211,17 @@ class Pool(Adapter, AnyPool):
                 raise unknown
             raise NotInTime(f"No node has announced a pool '{self.name}' yet.")
         waiter: Waiter | None = None
-        end = self.mesh.loop.time() + WITHIN
+        want, end = request.want, self.mesh.loop.time() + WITHIN
         try:
             while True:
-                refusal = await self.refusal(want, priority)
+                counts = urgency(request.priority, request.deadline, self.step)
+                refusal = await self.refusal(want, counts)
                 if waiter is not None and self.mesh.loop.time() > end:
                     refusal = refusal or "other requests were first"
                 if refusal:
                     raise NotInTime(f"No permits of {self.name} at once: {refusal}.")
                 if waiter is None:
-                    waiter = self.new_waiter(want, priority, label)
+                    waiter = self.new_waiter(request, label)
                     self.ask(waiter)
                 if waiter.grant is None:
                     await asyncio.wait([self.granted(waiter)], timeout=PATIENCE)
@@ -257,7 +265,7 @@ class Pool(Adapter, AnyPool):
                 async with asyncio.timeout(self.mesh.heartbeat):
                     await self.ready.wait()
 
-    async def refusal(self, want: int, priority: int) -> str:
+    async def refusal(self, want: int, counts: int) -> str:
         """Why so many permits cannot be had at once, as far as is known; else the empty text."""
         algorithm = self.algorithm
         if algorithm is None or not algorithm.token or algorithm.restless:
@@ -271,7 +279,7 @@ class Pool(Adapter, AnyPool):
             if found is None:
                 return self.obstacle() or SILENT
             seen = found
-        return seen.refuses(want, priority)
+        return seen.refuses(want, counts)
 
     def obstacle(self) -> str:
         """What keeps everybody here from being served; the empty text if nothing is known."""
@@ -290,7 +298,7 @@ class Pool(Adapter, AnyPool):
         found = await self.picture()
         if found["free"] is None:
             return f"{waited}: {SILENT}."
-        others = ahead(found, waiter.priority, monotonic() - waiter.asked)
+        others = ahead(found, waiter.priority, seconds_left(waiter), monotonic() - waiter.asked)
         return f"{waited}: {found['free']} free, {want} wanted{others}."
 
     async def picture(self) -> dict[str, Any]:
@@ -412,36 +420,68 @@ class Pool(Adapter, AnyPool):
 
     # -- requests ----------------------------------------------------------------------
 
-    def new_waiter(self, want: int, priority: int, label: str) -> Waiter:
+    def new_waiter(self, request: Acquire, label: str) -> Waiter:
         if len(self.clients) >= MOST_WAITING:
             raise Refused(
                 f"{MOST_WAITING:,} requests of this node wait for {self.name} already: "
                 "try again later."
             )
-        want, priority = int(want), int(priority)  # of whatever class they were
-        return self.numbered(Waiter(0, want, priority, monotonic(), label))
+        want, priority = int(request.want), int(request.priority)  # of whatever class they were
+        return self.numbered(Waiter(0, want, priority, monotonic(), label, request.due))
 
     def change_priority(self, request: Acquire, priority: int) -> None:
         """Of a request, which may wait already; whoever has its permits has no more use for it."""
+        self.change_now(request, limits.priority(priority), request.due)
+
+    async def change(self, request: Acquire, priority: int | None, deadline: float | None) -> bool:
+        """Its priority, its deadline, or both: was it done?"""
+        return self.change_now(
+            request,
+            request.priority if priority is None else limits.priority(priority),
+            request.due if deadline is None else deadline,
+        )
+
+    def change_now(self, request: Acquire, priority: int, deadline: float | None) -> bool:
         waiter = request.waiter
-        if waiter is None or waiter.grant is not None or waiter.abandoned:
-            limits.priority(priority)
-            return
-        if limits.priority(priority) == waiter.priority:
-            return
-        waiter.priority = priority
-        number = waiter.number
-        if self.queue.remove(number):
-            self.queue.add(number, priority)
-        elif self.many_clients and self.before().change_priority(number, waiter.want, priority):
-            self.carry_out("priority", {"client": number, "priority": priority})
-            self.mesh.flush()
+        if waiter is not None and (waiter.grant is not None or waiter.abandoned):
+            return False
+        if waiter is not None:
+            before = waiter.priority, waiter.deadline
+            waiter.priority, waiter.deadline = priority, deadline
+            if not self.rerank(waiter):
+                waiter.priority, waiter.deadline = before
+                raise Refused(self.unchangeable(before[0]))
+            if deadline != before[1]:
+                self.rises.add(waiter)
+        request.set_urgency(priority, deadline)
+        return True
+
+    def unchangeable(self, priority: int) -> str:
+        name = self.algorithm.name if self.algorithm is not None else "its algorithm"
+        return (
+            f"The request keeps priority {priority}: {name} cannot change a request that it has "
+            "sent. Withdraw it and request again."
+        )
+
+    def rerank(self, waiter: Waiter) -> bool:
+        """A request that waits counts for what it is now; False if the algorithm cannot do that."""
+        counts, number = self.urgency(waiter), waiter.number
+        before, waiter.urgency = waiter.urgency, counts
+        if counts == before or self.queue.change(number, counts):
+            return True
+        if not self.many_clients or not self.before().change_priority(number, waiter.want, counts):
+            waiter.urgency = before
+            return False
+        self.carry_out("priority", {"client": number, **self.recorded(waiter)})
+        self.mesh.flush()
+        return True
 
     def pull(self) -> None:
         """Have the token come here, on behalf of nobody: its holder wants to leave."""
         if self.pulling in self.clients:
             return
-        waiter = self.new_waiter(1, int(limits.PRIORITY.least), "its node is leaving")
+        least = Acquire(self, 1, int(limits.PRIORITY.least), None, None)
+        waiter = self.new_waiter(least, "its node is leaving")
         waiter.abandoned = True
         self.pulling = waiter.number
         self.ask(waiter)
@@ -480,6 +520,7 @@ class Pool(Adapter, AnyPool):
         if withdrawn is not None:
             withdrawn.close()
         self.algorithm = algorithm
+        self.step = self.queue.unit = step(configuration.options)
         self.identity = configuration.identity
         self.founding = founding
         self.shapes = shapes(algorithm, self.members is not None)
@@ -608,6 +649,7 @@ class Pool(Adapter, AnyPool):
                 {
                     "want": w.want,
                     "priority": w.priority,
+                    "met": g.met,
                     "fence": g.fence,
                     "lease": g.lease,
                     "slots": g.slots,
@@ -621,6 +663,7 @@ class Pool(Adapter, AnyPool):
                 {
                     "want": w.want,
                     "priority": w.priority,
+                    "deadline": seconds_left(w),
                     "seconds": round(now - w.asked, 3),
                     "label": w.label,
                     "client": w.number,
@@ -629,6 +672,8 @@ class Pool(Adapter, AnyPool):
             ],
             "queued": len(waiting),
             "entries": self.measures.entries,
+            "deadlines_met": self.measures.met,
+            "deadlines_missed": self.measures.missed,
             "sent": dict(self.measures.sent),
             "received": self.measures.received,
             "conflict": self.conflict,
@@ -712,9 +757,15 @@ class Pool(Adapter, AnyPool):
 
     def stop(self) -> None:
         """Nothing more is done or written, whatever state we are in."""
+        self.rises.close()
         if self.watching is not None:
             self.watching.cancel()
         if self.members is not None:
             self.members.close()
         if self.recording is not None:
             self.recording.close()
+
+
+def seconds_left(waiter: Waiter) -> float | None:
+    """Until its deadline, below 0 if it has passed; None without one."""
+    return None if waiter.deadline is None else round(waiter.deadline - clock.seconds(), 3)

@@ -31,6 +31,7 @@ from meshlock.algorithms.interface import Algorithm, Effect, Node
 from meshlock.algorithms.recovery.inside import refuse_without_token
 from meshlock.algorithms.recovery.records import FENCE_BITS
 from meshlock.algorithms.registry import find, refuse_impossible, settle
+from meshlock.algorithms.steps import in_grants
 from meshlock.errors import Refused
 from meshlock.live.machine import limits
 from meshlock.live.machine.limits import MOST_NAMED, MOST_NODES, Count, Name, Permits, Word
@@ -314,7 +315,7 @@ def made(configuration: PoolConfiguration, me: str, founding: bool, out: list[Ef
     again: a founder that restarts comes back as anybody else."""
     entry = find(configuration.algorithm)
     number = configuration.number(me)
-    permits, options = configuration.permits, configuration.options
+    permits, options = configuration.permits, in_grants(configuration.options)
     if configuration.members:
         if me == configuration.founder and not founding:
             raise Refused(

@@ -19,7 +19,7 @@ from hashlib import blake2b
 from secrets import randbits
 
 from meshlock.algorithms.recovery.layer import Layer
-from meshlock.algorithms.recovery.records import Entry, Fence, Returns
+from meshlock.algorithms.recovery.records import Entry, Fence, Part, Parts
 from meshlock.live.machine import labels, limits
 
 SIZE = 16
@@ -34,7 +34,7 @@ class Proofs:
     def __init__(self, node: Layer) -> None:
         self.node = node
         self.key = randbits(256).to_bytes(32)  # of this life
-        self.told: dict[Fence, Proof] = {}  # of others, which go along with what is pending
+        self.told: dict[Part, Proof] = {}  # of others, which go along with what is pending
 
     def minted(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
         """The founder commits itself in place of the owners."""
@@ -58,9 +58,9 @@ class Proofs:
 
     # -- on the way ----------------------------------------------------------------------------
 
-    def attach(self, returned: Returns) -> tuple[Proof, ...]:
+    def attach(self, returned: Parts) -> tuple[Proof, ...]:
         """To a message that brings them back."""
-        return tuple([self.told.pop(fence, b"") or self.own(fence) for fence, _ in returned])
+        return tuple([self.told.pop(part, b"") or self.own(part.fence) for part in returned])
 
     def own(self, fence: Fence) -> Proof:
         node = self.node
@@ -69,40 +69,41 @@ class Proofs:
         grant = node.grants.get(fence)
         return self.value(fence, grant.permits if grant is not None else 0)
 
-    def learn(self, returned: Returns, proofs: tuple[Proof, ...]) -> None:
+    def learn(self, returned: Parts, proofs: tuple[Proof, ...]) -> None:
         """They will be pending here."""
-        for (fence, _), proof in zip(returned, proofs, strict=False):
-            self.told[fence] = proof
+        self.told.update(zip(returned, proofs, strict=False))
         if len(self.told) > 4 * limits.LEASED_PERMITS.most:
             pending = self.node.pending
-            self.told = {fence: one for fence, one in self.told.items() if fence in pending}
+            self.told = {part: one for part, one in self.told.items() if part in pending}
 
     # -- where the token is --------------------------------------------------------------------
 
     def refutes(
-        self, ledger: tuple[Entry, ...], sender: int, returned: Returns, proofs: tuple[Proof, ...]
+        self, ledger: tuple[Entry, ...], sender: int, returned: Parts, proofs: tuple[Proof, ...]
     ) -> bool:
         """Does any of these come back from somebody else than it was granted to?"""
         if len(proofs) != len(returned):
             return True
         entries = {entry.fence: entry for entry in ledger if entry.node != sender}
         return any(
-            fence in entries and not self.is_proved(entries[fence], permits, proof)
-            for (fence, permits), proof in zip(returned, proofs, strict=True)
+            part.fence in entries and not self.is_proved(entries[part.fence], part, proof)
+            for part, proof in zip(returned, proofs, strict=True)
         )
 
-    def unproved(self, ledger: tuple[Entry, ...]) -> list[Fence]:
+    def unproved(self, ledger: tuple[Entry, ...]) -> list[Part]:
         """What is pending here, would be struck out of this ledger, and may not be."""
         node = self.node
         entries = {entry.fence: entry for entry in ledger}
         return [
-            fence
-            for fence, permits in node.pending.items()
-            if fence in entries
-            and not self.is_proved(entries[fence], permits, self.told.get(fence) or self.own(fence))
+            part
+            for part in node.pending
+            if part.fence in entries
+            and not self.is_proved(
+                entries[part.fence], part, self.told.get(part) or self.own(part.fence)
+            )
         ]
 
-    def is_proved(self, entry: Entry, permits: int, proof: Proof) -> bool:
+    def is_proved(self, entry: Entry, part: Part, proof: Proof) -> bool:
         commitment = labels.commitment(entry.label)
         if not commitment:
             return True  # nobody has ever waited for it
@@ -110,9 +111,9 @@ class Proofs:
         if not number.isdecimal() or int(number) > limits.LEASED_PERMITS.most:
             return False  # or it has never left its owner
         all_permits = int(number)
-        over = all_permits - (entry.permits - permits)  # so many are no longer held, it says
-        reached = hashed(proof, max(0, over))
-        for _ in range(max(0, all_permits - over) + 1):
+        over = max(0, all_permits - part.left)  # so many are no longer held, it says
+        reached = hashed(proof, over)
+        for _ in range(all_permits - over + 1):
             if reached.hex() == value:
                 return True
             reached = hashed(reached, 1)

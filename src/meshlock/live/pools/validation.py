@@ -127,7 +127,7 @@ class Validation:
                 return "it contradicts the first ledger of its epoch"
             if message.hop >= MOST_HOPS or message.number >= MOST_NUMBER:
                 return "its counters are out of range"
-        elif isinstance(message, Higher):
+        elif isinstance(message, Higher | Suggest):
             if self.is_beyond(message.epoch):
                 return "its epoch is too far ahead"
         elif isinstance(message, Promise):
@@ -237,7 +237,7 @@ class Validation:
         """The same, in the same epoch, it may say again."""
         promised = self.node.promised
         epoch, _ = self.suggested.get(sender, (NO_EPOCH, 0))
-        return suggest.epoch != promised or epoch == promised or self.may_ask(sender)
+        return suggest.epoch < promised or epoch == promised or self.may_ask(sender)
 
     def may_ask(self, sender: int) -> bool:
         """For an epoch: now and then."""
@@ -428,8 +428,8 @@ class Validation:
     def drop_unproved(self, ledger: tuple[Entry, ...]) -> None:
         """The token comes, and would strike out what waits for it here."""
         if len(self.node.pending) > 0:
-            for fence in self.proofs.unproved(ledger):
-                del self.node.pending[fence]
+            for part in self.proofs.unproved(ledger):
+                self.node.pending.remove(part)
                 self.mesh.refusals.note("?", f"permits of {self.pool.name} that other nodes hold")
 
     def store(self, sender: str, seal: Seal, size: int) -> str:

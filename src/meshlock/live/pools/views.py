@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -70,6 +71,7 @@ class Held(msgspec.Struct):
     label: Sentence = ""
     seconds: float = 0.0  # since it was granted
     client: Count = 0
+    met: bool | None = None  # its deadline, if it had one
 
 
 class Waits(msgspec.Struct):
@@ -78,6 +80,7 @@ class Waits(msgspec.Struct):
     seconds: float
     client: Count = 0  # its number on its node
     label: Sentence = ""
+    deadline: float | None = None  # seconds until it, below 0 if it has passed
 
 
 class Out(msgspec.Struct):
@@ -177,7 +180,7 @@ def brief(pool: Pool | None) -> View:
     if not said["known"]:
         return View(False, str(said["why"])[:400])
     holding = sorted(said["holding"], key=lambda held: -held["priority"])
-    waiting = sorted(said["waiting"], key=lambda one: (-one["priority"], -one["seconds"]))
+    waiting = sorted(said["waiting"], key=shown_place)
     kinds = pool.algorithm.kinds if pool.algorithm is not None else ()
     tokens = [kind.kind for kind in kinds if kind.tokens is not Message.tokens]
     unreachable = said.get("unreachable") or ()
@@ -196,11 +199,15 @@ def brief(pool: Pool | None) -> View:
             Held(
                 *(held["want"], held["priority"], text(held["fence"]), held["lease"]),
                 *(list(held["slots"]), held["label"], held["seconds"], held["client"]),
+                held["met"],
             )
             for held in holding[:MOST_TOLD]
         ],
         [
-            Waits(one["want"], one["priority"], one["seconds"], one["client"], one["label"])
+            Waits(
+                *(one["want"], one["priority"], one["seconds"], one["client"]),
+                *(one["label"], one["deadline"]),
+            )
             for one in waiting[:MOST_TOLD]
         ],
         said["entries"],
@@ -219,6 +226,15 @@ def brief(pool: Pool | None) -> View:
         pool.me,
         ledger_of(pool),
     )
+
+
+def place(priority: int, deadline: float | None, seconds: float) -> tuple[float, float, float]:
+    """The highest priority first, of these the earliest deadline, of these who has waited most."""
+    return -priority, inf if deadline is None else deadline, -seconds
+
+
+def shown_place(one: Mapping[str, Any]) -> tuple[float, float, float]:
+    return place(one["priority"], one["deadline"], one["seconds"])
 
 
 def ledger_of(pool: Pool) -> Ledger | None:
