@@ -19,15 +19,16 @@ from meshlock.algorithms.interface import Effect, Keep, Lost
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.recovery import layer, pace, quorum, reports
 from meshlock.algorithms.recovery.autopilot import Autopilot
-from meshlock.algorithms.recovery.messages import Renew
+from meshlock.algorithms.recovery.messages import Renew, Suggest
 from meshlock.algorithms.recovery.quorum import Quorum
-from meshlock.algorithms.recovery.records import NO_EPOCH, Change
+from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Part
 from meshlock.algorithms.recovery.reports import Conclusions
 from meshlock.live.links.frames import Carry
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.links.session import Session
-from meshlock.live.pools import members
+from meshlock.live.pools import adapter, members, urgency
 from meshlock.live.pools.disk import Disk
+from meshlock.live.pools.measures import Measures
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.pool import Pool
 from meshlock.live.pools.promises import Promised, Promises
@@ -126,6 +127,24 @@ def name_the_first(self: Pool, slots: tuple[int, ...]) -> tuple[str, ...]:
     return self.configuration.names[: len(slots)]
 
 
+def later_is_closer(priority: int, left: float | None, step: int) -> int:
+    counts = honest_urgency(priority, left, step)
+    return counts if left is None else (2 * priority + 1) * step - counts
+
+
+def two_steps(priority: int, left: float | None, step: int) -> int:
+    return honest_urgency(priority, left, step) + (0 if left is None else 2 * step)
+
+
+def meet_all(self: Measures, met: bool) -> None:
+    self.met += 1
+
+
+def rerank_in_words(self: Pool, waiter: Any) -> bool:
+    honest_rerank(self, waiter)
+    return True
+
+
 def ask_alike(self: Pool, waiter: Any) -> None:
     with mock.patch.object(waiter, "priority", 0):
         honest_submit(self, waiter)
@@ -169,6 +188,8 @@ def open_without_lock(self: Promises) -> None:
 
 honest_close = Pool.close
 honest_submit = Pool.submit
+honest_rerank = Pool.rerank
+honest_urgency = urgency.urgency
 honest_receive = Pool.receive
 honest_until = Members.until
 honest_write = Promises.write
@@ -234,6 +255,20 @@ def stay_alone(self: Autopilot, now: int, gone_since: dict[int, int]) -> Change 
 
 
 honest_change = Autopilot.change
+honest_receive_suggest = Quorum.receive_suggest
+honest_strike = layer.Layer.strike
+
+
+def ignore_higher_promises(self: Quorum, suggest: Suggest) -> None:
+    if suggest.epoch <= self.promised:
+        honest_receive_suggest(self, suggest)
+
+
+def strike_by_amount(self: layer.Layer, part: Part) -> None:
+    assert self.token is not None
+    left = max(0, self.token.left(part.fence) - part.permits)
+    honest_strike(self, part._replace(left=left))
+
 
 ADAPTERS = [
     Sabotage(
@@ -247,8 +282,8 @@ ADAPTERS = [
         [(members, "Layer", NeverTells)],
     ),
     Sabotage(
-        "deadline-too-late",
-        "clients are given a deadline a quarter of a lease too late",
+        "lease-too-long",
+        "clients are told that their lease ends a quarter of a lease later than it does",
         [(Members, "until", until_and_more)],
     ),
     Sabotage(
@@ -313,6 +348,36 @@ ADAPTERS = [
         [(Pool, "slot_names", name_the_first)],
     ),
     Sabotage(
+        "latest-deadline-first",
+        "of two deadlines, the later one is the more urgent",
+        [(adapter, "urgency", later_is_closer)],
+        "live/test_deadlines.py::test_priority_decides_then_the_deadline_then_who_came_first",
+    ),
+    Sabotage(
+        "never-rises",
+        "a request does not become more urgent as its deadline comes closer",
+        [(urgency.Rises, "wake", lambda self: None)],
+        "live/test_deadlines.py::test_a_request_rises_as_its_deadline_comes_closer",
+    ),
+    Sabotage(
+        "misses-nothing",
+        "a deadline counts as met whenever its request is granted",
+        [(Measures, "judges", meet_all)],
+        "live/test_deadlines.py::test_deadlines_are_counted_as_met_or_missed",
+    ),
+    Sabotage(
+        "ranks-a-deadline-above-priority",
+        "a deadline counts for two steps of priority",
+        [(adapter, "urgency", two_steps)],
+        "live/test_deadlines.py::test_priority_decides_then_the_deadline_then_who_came_first",
+    ),
+    Sabotage(
+        "says-it-was-changed",
+        "a change that the algorithm cannot make counts as made",
+        [(Pool, "rerank", rerank_in_words)],
+        "live/test_deadlines.py::test_a_change_that_the_algorithm_cannot_make_is_refused_in_a_sentence",
+    ),
+    Sabotage(
         "ignores-priority",
         "all requests have the same priority",
         [(Pool, "submit", ask_alike)],
@@ -365,6 +430,24 @@ ADAPTERS = [
         "a node whose request was struck out while it was unreachable does not ask again when told",
         [(layer.Layer, "receive_forgotten", lambda self, message: None)],
         "algorithms/test_recovery_pace.py::test_who_was_gone_without_noticing_is_told_to_ask_again",
+    ),
+    Sabotage(
+        "knows-no-higher-promise",
+        "members ignore that a node which is no member promised a higher epoch than theirs",
+        [(Quorum, "receive_suggest", ignore_higher_promises)],
+        "algorithms/test_recovery_pace.py::test_who_is_no_member_and_promised_to_the_dead_is_served_again",
+    ),
+    Sabotage(
+        "waits-for-former-lives",
+        "a node that is no member waits for an epoch that was proposed before a restart",
+        [(pace.Pace, "is_stranded", lambda self, now: False)],
+        "algorithms/test_recovery_pace.py::test_who_is_no_member_and_promised_to_a_former_life_is_served_again",
+    ),
+    Sabotage(
+        "strikes-by-amount",
+        "a part of a grant that comes back twice is struck out twice",
+        [(layer.Layer, "strike", strike_by_amount)],
+        "algorithms/test_recovery_rules.py::test_the_story_of_the_rule_ends_well",
     ),
     Sabotage(
         "replaces-nobody",

@@ -161,6 +161,8 @@ def test_http_refuses_what_is_out_of_range(fleet: Fleet, pool: str) -> None:
         ("--want", str(2**40)),
         ("--want", "-1"),
         ("--timeout", "nan"),
+        ("--deadline", "-1"),
+        ("--deadline", "1e9"),
         ("--timeout", "inf"),
         ("--timeout", "1e300"),
         ("--timeout", "-1"),

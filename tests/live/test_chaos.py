@@ -18,6 +18,8 @@ from meshlock.live.chaos.majority import able, across
 from meshlock.live.chaos.record import (
     AnyLine,
     Asked,
+    Changed,
+    Changing,
     Continued,
     Cut,
     Died,
@@ -33,7 +35,11 @@ from meshlock.live.chaos.record import (
     NotServed,
     Quiet,
     Released,
+    ReleasedSome,
     Renewed,
+    Resized,
+    Resizing,
+    Settled,
     SetUp,
     Stopped,
     Up,
@@ -111,6 +117,15 @@ def test_nobody_forgets_within_two_leases_of_another(seed: int):
     back = sorted(event.at + event.seconds for event in plan.events if event.wiped)
     assert back
     assert all(after - before > 2 * plan.lease for before, after in pairwise(back))
+
+
+def test_what_was_changed_is_forgotten_by_nobody():
+    """A lost disk and a change of members are more than is promised to be survived together."""
+    for seed in range(12):
+        events = plans.make(seed, seconds=600).events
+        wiped = [event.at + event.seconds for event in events if event.wiped]
+        changed = [event.at for event in events if event.fault in plans.CHANGES]
+        assert changed and max(wiped, default=0.0) < min(changed)
 
 
 def test_clocks_keep_within_their_bound_and_differ_at_every_start():
@@ -265,13 +280,27 @@ def test_after_the_pool_was_made_smaller_old_grants_go_on_and_new_ones_wait():
         asked, granted, released = use("b", 1, begin, 9, 2)
         assert isinstance(granted, Granted)
         granted.permits = 1
-        return [asked, granted, released]
+        return [Resizing(t=1.5, permits=1), asked, granted, released]
 
     assert story(*use("a", 1, 2, 4, 1, want=2), *after(4)).violated == []
     verdict = story(*use("a", 1, 2, 4, 1, want=2), *after(3))
     assert [found.sentence for found in verdict.violations] == [
         "3 of 1 permits are valid: a/1 (2, fence 1), b/2 (1, fence 2)"
     ]
+    assert story(*after(3)[1:]).violated == ["permits"]  # nobody wanted that
+
+
+def test_what_is_released_of_a_grant_may_be_granted_and_nothing_else():
+    asked, granted, released = named("s0", "s1", begin=2, end=9, fence=1)
+    whole = [asked, granted, ReleasedSome(t=4.0, c="c1", n=1, left=1), released]
+    slots = ["s0", "s1"]
+    assert story(*whole, *named("s1", begin=4.5, end=6, fence=2), slots=slots).violated == []
+    early = story(*whole, *named("s1", begin=3.5, end=6, fence=2), slots=slots)
+    assert early.violated == ["permits", "slots"]
+    other = story(*whole, *named("s0", begin=4.5, end=6, fence=2), slots=slots)
+    assert other.violated == ["slots"]
+    both = story(*whole, *named("s1", begin=4.5, end=6, fence=2), *use("d", 4, 5, 6, 3))
+    assert both.violated == ["permits"]
 
 
 def test_permits_given_back_at_one_instant_may_be_taken_in_the_same():
@@ -414,6 +443,8 @@ WAITS = [asks("b", 8), gives_up("b", 24)]
         [Stopped(t=9, who="b"), Continued(t=11, who="b")],
         [Fault(t=11, kind="holder killed")],
         use("c", 8.5, 9, 12, 2, want=2),  # all are taken meanwhile
+        [*use("c", 8.5, 9, 12, 2), Resizing(t=8.6, permits=1)],  # of those that there may be
+        [Changing(t=9), Settled(t=11)],
     ],
 )
 def test_what_excuses_a_stall(excuse: list[AnyLine]):
@@ -428,6 +459,8 @@ def test_what_excuses_a_stall(excuse: list[AnyLine]):
         [Cut(t=9, links=LINKS[1:])],  # n2 alone; the one who waits is with the majority
         [Healed(t=11, links=LINKS)],
         [asks("d", 8.5, want=2), gives_up("d", 24)],
+        [Resizing(t=8.5, permits=1), Resized(t=9, permits=1)],
+        [Changing(t=7.5), Settled(t=8)],
     ],
 )
 def test_what_does_not(no_excuse: list[AnyLine]):
@@ -486,6 +519,9 @@ def passed(times: int, *between: AnyLine, priority: int = 0) -> list[AnyLine]:
 
 def test_whoever_is_passed_by_later_and_less_urgent_requests_is_noticed():
     assert "order" in story(*passed(4)).violated
+    raised = passed(4, Changed(10.0, "urgent", 1, 7), priority=6)
+    assert "order" in story(*raised).violated
+    assert "order" not in story(*passed(4, priority=6)).violated
 
 
 @pytest.mark.parametrize(
@@ -495,6 +531,10 @@ def test_whoever_is_passed_by_later_and_less_urgent_requests_is_noticed():
         passed(9, priority=5),
         passed(4, Fault(19.0, "kill")),
         passed(4, Cut(15.0, [("n0", "n1"), ("n0", "n2")])),  # it cannot be reached
+        passed(4, Changed(10.0, "urgent", 1, 0)),  # it is not any more
+        passed(4, Changed(18.0, "urgent", 1, 7)),  # nobody need know that yet
+        passed(4, Resizing(6.0, 1)),  # there may be too few for it
+        passed(4, Changing(6.0)),
     ],
 )
 def test_what_excuses_that(good: list[AnyLine]):

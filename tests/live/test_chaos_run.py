@@ -17,7 +17,7 @@ pytest.importorskip("cryptography")
 
 from meshlock.live.chaos import plan as plans
 from meshlock.live.chaos.judge import judge
-from meshlock.live.chaos.record import read
+from meshlock.live.chaos.record import Changed, Settled, read
 from meshlock.live.links.mesh import split
 from meshlock.live.links.relay import Relay
 
@@ -42,7 +42,7 @@ def alive(pid: int) -> bool:
 
 def test_two_minutes_of_chaos_break_no_promise(tmp_path: Path):
     keep = tmp_path / "kept"
-    arguments = ["--seconds", "100", "--seed", "2", "--lease", str(LEASE), "--keep", str(keep)]
+    arguments = ["--seconds", "100", "--seed", "4", "--lease", str(LEASE), "--keep", str(keep)]
     arguments += ["--within", str(WITHIN)]
     run = subprocess.run([*PROGRAM, *arguments, "--json"], capture_output=True, text=True)
     assert run.returncode in (0, 1), run.stderr
@@ -55,14 +55,19 @@ def test_two_minutes_of_chaos_break_no_promise(tmp_path: Path):
     assert found["kills"] >= 6 and found["pauses"] >= 4 and found["partitions"] >= 2
     assert found["restarts"] >= 6 and found["restarts_without_memory"] >= 1
     assert found["faults"]["agent left"] >= 1
+    assert found["faults"]["resized"] >= 1 and found["faults"]["members changed"] >= 1
     assert found["grants"] > 200
     assert found["most_permits"] == found["permits"] == 3
 
     # what was kept says the same again
-    verdict = judge(read(keep / "record.jsonl"))
+    record = read(keep / "record.jsonl")
+    assert any(isinstance(line, Settled) for line in record)  # all were members again
+    assert any(isinstance(line, Changed) for line in record)
+    verdict = judge(record)
+    assert any(use.parts for use in verdict.uses)
     assert verdict.violated == []
     assert {slot for use in verdict.uses for slot in use.slots} == {"slot0", "slot1", "slot2"}
-    assert plans.load(keep / "plan.json") == plans.make(2, lease=LEASE, seconds=100, within=WITHIN)
+    assert plans.load(keep / "plan.json") == plans.make(4, lease=LEASE, seconds=100, within=WITHIN)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="children end with us on Linux")

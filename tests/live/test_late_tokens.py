@@ -20,8 +20,8 @@ counted shows whenever the token was renewed last."""
 
 async def deadline_of(pool: Pool) -> float:
     grant = await pool.acquire()
-    assert grant.deadline is not None
-    return grant.deadline
+    assert grant.until is not None
+    return grant.until
 
 
 @pytest.mark.parametrize("held", [0, 1], ids=["token", "grant"])

@@ -171,7 +171,7 @@ def test_on_a_line_any_algorithm_goes_on_when_a_node_with_a_grant_is_killed(algo
             last = await pools["c"].acquire(timeout=LIMIT)
             fences.append(last.fence)
             waiting = [asyncio.create_task(pools[name].wait_for(1, 0, None)) for name in ("a", "b")]
-            deadline = last.deadline
+            deadline = last.until
             await nodes["c"].vanish()
             for done in asyncio.as_completed(waiting, timeout=LIMIT):
                 grant = await done
@@ -231,7 +231,7 @@ def test_whoever_is_cut_off_from_the_majority_loses_its_grant_before_others_get_
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.1):
                     await grant.wait_lost()
-            deadline = grant.deadline
+            deadline = grant.until
             assert deadline is not None
             await grant.wait_lost()
             assert not grant.held and grant.lease is None
@@ -425,7 +425,7 @@ def test_a_client_of_a_node_that_leaves_has_its_permits_until_its_lease_ends() -
             leaving = holder(nodes)
             others = [node for node in nodes if node is not leaving]
             grant = await member(leaving).acquire(timeout=LIMIT)
-            known = grant.deadline
+            known = grant.until
             assert known is not None
             await leaving.close()
             assert grant.lost
@@ -619,7 +619,7 @@ def test_a_grant_is_lost_by_the_clock_before_anybody_says_so() -> None:
         async with Node("a", state=None) as node:
             pool = node.pool("docks", 1, lease=3.0)
             grant = await pool.acquire()
-            deadline = grant.deadline
+            deadline = grant.until
             assert grant.held and not grant.lost and deadline is not None
             with mock.patch.object(clock, "seconds", lambda: deadline + 0.1):
                 assert grant.lost and not grant.held and grant.lease == 0.0

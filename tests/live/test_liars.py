@@ -42,6 +42,7 @@ from meshlock.algorithms.recovery.records import (
     Entry,
     Epoch,
     Fence,
+    Part,
     Report,
     Seal,
     TokenState,
@@ -415,6 +416,10 @@ LIES = {
     "an answer to come": Lie(lambda w: Confirm(0, w.layer(w.m).adopted, 1, 2**60, 1)),
     "a token that arrived": Lie(lambda w: Accepted(0, w.layer(w.m).adopted, 1), False),
     "lost permits": Lie(lambda w: Suggest(0, w.layer(w.m).promised, 99, True), False),
+    "a promise of a higher epoch": Lie(lambda w: Suggest(0, w.ahead("b"), 99, False), False),
+    "a promise of the last epoch": Lie(
+        lambda w: Suggest(0, w.ahead()._replace(counter=FAR), 99, False)
+    ),
 }
 
 
@@ -452,7 +457,10 @@ def test_only_members_have_members_change_a_pool(certificates: Path) -> None:
     virtual.run(story)
 
 
-@pytest.mark.parametrize("lie", ["a higher epoch", "lost permits", "an epoch of its own"])
+@pytest.mark.parametrize(
+    "lie",
+    ["a higher epoch", "lost permits", "a promise of a higher epoch", "an epoch of its own"],
+)
 def test_nor_does_it_keep_the_members_from_a_new_epoch(lie: str, certificates: Path) -> None:
     """The holder is killed, and m goes on lying."""
 
@@ -692,7 +700,7 @@ def test_it_cannot_release_what_others_hold(how: str, algorithm: str, certificat
             refusals, free = refused(at), layer.token.free
             fields = (layer.inner.altitude(), 9, 2) if algorithm == "jiang" else (2,)
             for proofs in ((), (bytes(16),), (b"",)):
-                sealed = (layer.adopted, at.boot, None, 0, ((entry.fence, 2),), None, proofs)
+                sealed = (layer.adopted, at.boot, None, 0, ((entry.fence, 0, 2),), None, proofs)
                 payload = msgspec.msgpack.encode((sealed, *fields))
                 what = Content("docks", docks.identity, "RELEASE", payload)
                 w.m.mesh.router.send(at.name, what)
@@ -789,7 +797,7 @@ GRANTED: dict[str, tuple[str, Callable[[World], dict[str, Any]]]] = {
     "too far from here": ("its counters are out of range", lambda w: {"hop": 2**53 - 1}),
     "and returns": (
         "it carries more than a grant",
-        lambda w: {"returned": ((Fence(w.layer(w.m).adopted, 7), 1),)},
+        lambda w: {"returned": (Part(Fence(w.layer(w.m).adopted, 7), 0, 1),)},
     ),
 }
 
@@ -846,7 +854,7 @@ def test_no_other_message_brings_a_grant(certificates: Path) -> None:
         async with lent(certificates) as (w, grant, fence):
             a, refusals = w.honest[0], refused(w.honest[0])
             message, seal = grant_of(w)
-            request = direct.Request(0, w.number("m"), 1, 1, 0, 0, 1, False)
+            request = direct.Request(0, w.number("m"), 1, 1, 1, 0, 0, 1, False)
             says_to_a(w, request, seal)
             assert seal.lent is not None
             seal.lent = seal.lent._replace(permits=0)
@@ -1110,7 +1118,9 @@ def test_fences_and_farewells_that_never_were_take_no_room(certificates: Path) -
             a, docks = w.honest[0], w.m.pools["docks"]
             layer = w.layer(a)
             for number in range(200):
-                returns = tuple((Fence(w.ahead(by=7), number * 100 + one), 1) for one in range(100))
+                returns = tuple(
+                    Part(Fence(w.ahead(by=7), number * 100 + one), 0, 1) for one in range(100)
+                )
                 seal = Seal(layer.adopted, a.boot, None, 0, returns)
                 kind = next(one for one in docks.shapes.values() if one.name == "RELEASE")
                 sealed = (seal.epoch, seal.boot, None, 0, returns, None, ())

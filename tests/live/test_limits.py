@@ -243,7 +243,7 @@ def test_a_token_that_does_not_say_how_old_it_is_costs_the_sender_its_link(
 ) -> None:
     async def story() -> None:
         a, stranger, identity = await leased()
-        sealed = ((EPOCH, 7, STATE, 5, (), None, ()), HEIGHT, 0, 1, 0, None, 0, None)
+        sealed = ((EPOCH, 7, STATE, 5, (), None, ()), HEIGHT, 0, 1, 0, 0, 0, None)
         stranger.says(carried(2, "TOKEN", sealed, of=identity))
         assert await stranger.gone()
         await a.vanish()

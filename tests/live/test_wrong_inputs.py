@@ -322,17 +322,13 @@ CALLS: dict[str, tuple[Asks, str]] = {
         lambda node: node.pool("bays", 1, recovery="some"),
         "recovery is 'none' or left out",
     ),
-    "both urgencies": (
-        lambda node: node.pool("docks").acquire(priority=1, deadline=1.0),
-        "Both priority and deadline are given: give one of them.",
-    ),
     "a deadline before now": (
         lambda node: node.pool("docks").acquire(deadline=-1.0),
-        "deadline must be seconds from now",
+        "deadline -1.0 is out of range: use 0 to 31,536,000 s.",
     ),
     "a deadline with too many digits": (
         lambda node: node.pool("docks").acquire(deadline=10**5000),
-        "deadline must be seconds from now",
+        "deadline with too many digits is out of range: use 0 to 31,536,000 s.",
     ),
     "a label of numbers": (
         lambda node: node.pool("docks").acquire(label=7),

@@ -1,9 +1,10 @@
 """Chaos in virtual time: real nodes, meshes, sessions and pools; one seed, one run.
 
 What happens to them is in :mod:`virtual_faults`, what must not happen in :mod:`virtual_judge`.
-Clients ask for some of the permits, more or less urgently and patiently, give back a part, and
-cling to what they have to the very end of its lease. After the last fault all of them crowd, so
-that order is judged; then everybody must be served, and members must be as they should.
+Clients ask for some of the permits, more or less urgently and patiently, some by a deadline, change
+their minds, give back a part, and cling to what they have to the very end of its lease. After the
+last fault all of them crowd, so that order is judged; then everybody must be served, and members
+must be as they should.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from meshlock import Node
 from meshlock.errors import NodeClosed, Refused
 from meshlock.live.links.mesh import DRIFT
 from meshlock.live.machine import clock
-from meshlock.live.pools.grants import Grant
+from meshlock.live.pools.grants import Acquire, Grant
 from meshlock.live.pools.pool import Pool
 
 NAMES = ["a", "b", "c", "d", "e"]
@@ -55,6 +56,7 @@ class Chaos:
         self.members = NAMES[: random.choice([3, 3, 4, 5, 5])]
         self.rates = {name: 1 + random.choice([-DRIFT, -DRIFT, 0, DRIFT, DRIFT]) for name in NAMES}
         self.clinging = random.choice([0.1, 0.1, 0.5])
+        self.moods = Random(f"{seed}:moods")
         self.think = 1.0
         self.nodes: dict[str, Node] = {}
         self.clients: dict[str, list[asyncio.Task[None]]] = {}
@@ -166,18 +168,33 @@ class Chaos:
             highest, asked = max(judge.fences, default=0), clock.seconds()
             want = random.randint(1, min(self.permits, pool.permits or 1))
             patience, priority = random.uniform(0.1, PATIENCE), random.randint(0, 9)
+            deadline = self.moods.uniform(0.0, PATIENCE) if self.moods.random() < 0.2 else None
+            priority = priority if deadline is None else 0  # as urgent as any of that priority
             request = judge.asks(NAMES.index(node.name), priority)
+            asking = pool.acquire(want, priority=priority, deadline=deadline, timeout=patience)
+            mind = asyncio.create_task(self.change_mind(asking, request, deadline is None))
             try:
-                grant = await pool.acquire(want, priority=priority, timeout=patience)
+                grant = await asking
             except (TimeoutError, Refused, NodeClosed) as error:
                 judge.gives_up(request)
                 self.note("timeout" if isinstance(error, TimeoutError) else "refused", node.name)
                 continue
+            finally:
+                mind.cancel()
             self.note("enter", (node.name, grant.want, grant.fence))
             judge.entered(grant, request, highest, asked, lambda: self.reached(node.name))
             clings = random.random() < self.clinging and not self.faults.over
             await self.use(grant, 4 * LEASE if clings else random.expovariate(5.0))
             judge.is_over(grant)
+
+    async def change_mind(self, asking: Acquire, request: int, may: bool) -> None:
+        """While it waits, some become more or less urgent."""
+        while may and self.moods.random() < 0.3:
+            await asyncio.sleep(self.moods.expovariate(1.0))
+            priority = self.moods.randint(0, 9)
+            asking.priority = priority
+            self.judge.changes(request, priority)
+            self.note("changed mind", priority)
 
     async def use(self, grant: Grant, seconds: float) -> None:
         """Until we have had enough, or it is lost; it must not outlive its deadline."""

@@ -2,11 +2,11 @@
 
 Nodes are killed, leave, and come back, with their disks or without; links are cut both ways or one
 way, slow, and break; disks are slow or full; what recovery says itself is lost, late and doubled;
-members and permits change. A node takes all its links for failed, and they are back before anybody
-else does. Members renew, propose and close epochs when they should not, for
-nothing of that can be wrong: only unwise. Most faults are aimed at protocol moments: a token under
-way, a promise, a ledger, an answer that prolongs a lease, a restart, a change. Two are made of
-several:
+members and permits change, members also in two places at once. A node takes all its links for
+failed, and they are back before anybody else does. Members renew, propose and close epochs when
+they should not, for nothing of that can be wrong: only unwise. Most faults are aimed at protocol
+moments: a token under way, a promise, a ledger, an answer that prolongs a lease, a restart, a
+change. Two are made of several:
 
 ``squeeze``  whoever was just answered is cut off, and the one that answered begins another epoch
              at once, as if it had known: then all that keeps two from having one permit is the
@@ -60,6 +60,8 @@ class Faults:
         self.hasty = random.choice([0.0, 0.5])
         self.blinks = Random(f"{run.seed}:blinks")
         self.blinking = self.blinks.choice([0.0, 0.0, 30.0])  # seconds between them, about; or none
+        self.rivalry = Random(f"{run.seed}:rivals")
+        self.rivals = self.rivalry.choice([0.0, 30.0])  # seconds between them, about; or none
         self.full: set[str] = set()  # disks
         self.over = False
         self.aimed_at = 0.0
@@ -71,6 +73,8 @@ class Faults:
         names = list(self.run.ports)
         if self.blinking:
             self.begin(self.blink(end))
+        if self.rivals and not self.run.auto and not self.forgetting:
+            self.begin(self.change_twice(end))
         while clock.seconds() < end:
             await asyncio.sleep(random.expovariate(1 / self.calm))
             for _ in range(random.choice([1, 1, 1, 2, 4])):
@@ -192,6 +196,24 @@ class Faults:
             pool.carry_out("timer", {})
             pool.mesh.flush()
 
+    async def change_twice(self, end: float) -> None:
+        """Two members each begin another change at the same moment; three stay."""
+        random, run = self.rivalry, self.run
+        while clock.seconds() < end:
+            await asyncio.sleep(random.expovariate(1 / self.rivals))
+            names = run.chosen()
+            pools = [pool for one in names if (pool := run.pool(one)) is not None]
+            others = [name for name in run.ports if name not in names]
+            removed = random.sample(names, max(0, min(2, len(names) - 3)))
+            wanted = [*others, *removed]
+            if len(pools) < 2 or len(wanted) < 2 or self.over:
+                continue
+            run.judge.disturbed()
+            run.note("rivals", tuple(wanted))
+            both = zip(random.sample(pools, 2), random.sample(wanted, 2), strict=True)
+            await asyncio.gather(*[self.make_change(pool, other) for pool, other in both])
+            run.judge.disturbed()
+
     async def change(self, pool: Pool) -> None:
         """Three stay; one that is away may be removed, and is not missed."""
         assert pool.members is not None
@@ -199,6 +221,11 @@ class Faults:
         others = [name for name in self.run.ports if name not in names]
         other = self.random.choice([*others, *(names if len(names) > 3 else ())] or names)
         self.perhaps(["kill", "part", "slow", "full", "propose"], pool.me)
+        await self.make_change(pool, other)
+
+    async def make_change(self, pool: Pool, other: str) -> None:
+        assert pool.members is not None
+        names = pool.members.names()
         try:
             async with asyncio.timeout(6 * LEASE):
                 await pool.members.change(other, other not in names)

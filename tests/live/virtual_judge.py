@@ -76,6 +76,10 @@ class Judge:
             self.order.asks(clock.seconds(), self.requests, node, priority)
         return self.requests
 
+    def changes(self, request: int, priority: int) -> None:
+        if self.order is not None:
+            self.order.changes(clock.seconds(), request, priority)
+
     def gives_up(self, request: int) -> None:
         if self.order is not None:
             self.order.stops(request)
@@ -94,7 +98,7 @@ class Judge:
     def seen(self, grant: Grant) -> float:
         """The latest deadline its client was told of."""
         if grant in self.valid:
-            self.valid[grant] = max(self.valid[grant], grant.deadline or 0.0)
+            self.valid[grant] = max(self.valid[grant], grant.until or 0.0)
             return self.valid[grant]
         return 0.0
 

@@ -46,6 +46,27 @@ def test_ask_deliver_leave_and_the_saved_trace_is_judged_good(tmp_path):
     assert verdict.ended
 
 
+def test_a_part_is_released_and_a_priority_changed(tmp_path):
+    run = line_of_three()
+    run.do({"do": "ask", "node": 0, "want": 2})
+    run.do({"do": "ask", "node": 1, "priority": 5})
+    run.do({"do": "ask", "node": 2, "priority": 3})
+    run.do({"do": "all"})
+    run.do({"do": "raise", "node": 2, "priority": 9})
+    run.do({"do": "all"})
+    run.do({"do": "release", "node": 0, "permits": 1})
+    run.do({"do": "all"})
+    assert sorted(request.node for request in run.run.inside.values()) == [0, 2]
+    last = run.index.snapshot(run.index.steps)
+    assert (last.inside, last.served) == (2, 2)
+    assert {client[:3] for client in last.clients.values()} == {(0, 1, 0), (1, 1, 5), (2, 1, 9)}
+    assert Audit(saved(run, tmp_path / "saved.jsonl")).monitor.violated == {}
+    with pytest.raises(Refused, match="can release a part of these, not 1"):
+        run.do({"do": "release", "node": 0, "permits": 1})
+    with pytest.raises(Refused, match="No client waits at node 0"):
+        run.do({"do": "raise", "node": 0, "priority": 1})
+
+
 def test_the_printed_algorithm_is_caught_when_driven_into_its_deadlock():
     run = line_of_three("jiang-printed", permits=1)
     run.do({"do": "ask", "node": 2, "priority": 5})

@@ -182,6 +182,8 @@ class PageRun:
         acts = {
             "ask": self.ask,
             "leave": self.leave,
+            "release": self.release,
+            "raise": self.change_priority,
             "behaviour": self.behaviour,
             "deliver": self.deliver,
             "next": self.next,
@@ -227,6 +229,21 @@ class PageRun:
         node = self.node(action)
         if not self.run.leave(node):
             raise Refused(f"No client holds permits at node {node}.")
+
+    def release(self, action: dict[str, Any]) -> None:
+        """A part of what a client holds."""
+        node = self.node(action)
+        part = whole(action, "permits", 1, 1, self.settled.permits)
+        if not self.run.give_some(node, part):
+            raise Refused(f"No client holds permits at node {node}.")
+
+    def change_priority(self, action: dict[str, Any]) -> None:
+        node = self.node(action)
+        priority = whole(action, "priority", 0, 0, 1_000_000)
+        if not self.settled.algorithm.priorities:
+            raise Refused(f"{self.settled.algorithm.name} has no priorities.")
+        if not self.run.rush(node, priority):
+            raise Refused(f"No client waits at node {node}.")
 
     def behaviour(self, action: dict[str, Any]) -> None:
         """Say what a node chooses where the algorithm leaves a choice, or leave it to the lot."""

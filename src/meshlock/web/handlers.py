@@ -19,6 +19,8 @@ CALLED = {
     "start": "start",
     "request": "request",
     "leave": "release",
+    "give-back": "release_some",
+    "priority": "change_priority",
     "withdraw": "withdraw",
     "deliver": "receive",
     "undelivered": "undelivered",

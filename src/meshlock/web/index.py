@@ -43,7 +43,7 @@ LONG_LINE = 200
 KINDS = 128
 """More kinds of events than this no trace has."""
 
-CLIENTS = {"request", "enter", "leave", "withdraw", "lease-lost"}
+CLIENTS = {"request", "enter", "leave", "give-back", "withdraw", "lease-lost"}
 
 EFFECTS = {"send", "enter", "move", "lease", "recover"}
 

@@ -66,6 +66,10 @@ def note(event: dict[str, Any]) -> str:
         return f"enters with {event.get('want', 1)}"
     if kind == "leave":
         return "leaves"
+    if kind == "give-back":
+        return f"releases {event.get('permits')}"
+    if kind == "priority":
+        return f"priority {number_text(event.get('priority', 0))} now"
     if kind == "withdraw":
         return "gives up"
     if kind == "lease-lost":

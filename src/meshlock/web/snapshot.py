@@ -24,6 +24,7 @@ class Event(msgspec.Struct, gc=False):
     peer: int = -1
     client: int = -1
     want: int = 1
+    permits: int = 0
     priority: float = 0
     tokens: int = -1
     free: int = -1
@@ -107,6 +108,13 @@ class Snapshot:
             self.clients[event.client] = (*before[:4], step)
             self.inside += before[1]
             self.served += 1
+        elif kind == "give-back" and event.client in self.clients:
+            place, want, priority, asked, entered = self.clients[event.client]
+            self.clients[event.client] = (place, want - event.permits, priority, asked, entered)
+            self.inside -= event.permits
+        elif kind == "priority" and event.client in self.clients:
+            place, want, _, asked, entered = self.clients[event.client]
+            self.clients[event.client] = (place, want, event.priority, asked, entered)
         elif kind == "leave" or kind == "withdraw" or kind == "lease-lost":
             client = self.clients.pop(event.client, None)
             if client is not None and client[4] >= 0:

@@ -24,11 +24,13 @@ import msgspec
 from meshlock.errors import Refused
 from meshlock.live.chaos.record import (
     Asked,
+    Changed,
     Expired,
     Granted,
     Lost,
     NotServed,
     Released,
+    ReleasedSome,
     Renewed,
     Writer,
     Wrote,
@@ -37,6 +39,12 @@ from meshlock.live.chaos.record import (
 from meshlock.live.chaos.resource import Resource
 from meshlock.live.interfaces.agent_connection import AgentGone, Connection, json_body, refusal
 from meshlock.live.interfaces.client import Session
+
+PARTING = 0.3
+"""Share of grants of several permits of which some are released first."""
+
+FICKLE = 0.2
+"""Share of requests that become more or less urgent while they wait."""
 
 BETWEEN_WRITES = 0.02
 RETRY = 0.1
@@ -72,6 +80,7 @@ class Client:
         self.resource = Resource(Path(orders.resource))
         self.session: Session | None = None
         self.line: Connection | None = None
+        self.other: Connection | None = None  # while the first one waits for permits
         self.finishing = False
         self.number = 0
 
@@ -114,9 +123,14 @@ class Client:
         try:
             assert self.session is not None
             body = json_body(
-                want=want, priority=priority, timeout=timeout, session=self.session.name
+                want=want,
+                priority=priority,
+                timeout=timeout,
+                session=self.session.name,
+                request=f"{c}-{n}",
             )
-            status, said = self.ask("POST", f"/v1/pools/{self.orders.pool}/acquire", body)
+            path = f"/v1/pools/{self.orders.pool}/acquire"
+            status, said = self.ask("POST", path, body, self.random.random() < FICKLE)
         except AgentGone:
             self.record.write(NotServed(t=now(), c=c, n=n, why="gone"))
             raise
@@ -143,6 +157,7 @@ class Client:
         try:
             self.session = Session(self.orders.socket, leases=True)
             self.line = Connection(self.orders.socket)
+            self.other = Connection(self.orders.socket)
         except Refused:
             self.hang_up()
             return False
@@ -151,15 +166,29 @@ class Client:
     def hang_up(self) -> None:
         if self.session is not None:
             self.session.line.close()
-        if self.line is not None:
-            self.line.close()
-        self.session = self.line = None
+        for line in (self.line, self.other):
+            if line is not None:
+                line.close()
+        self.session = self.line = self.other = None
 
-    def ask(self, method: str, path: str, body: str = "") -> tuple[int, bytes]:
+    def ask(
+        self, method: str, path: str, body: str = "", fickle: bool = False
+    ) -> tuple[int, bytes]:
         assert self.line is not None
         self.line.send(method, path, body)
+        if fickle and not self.wait(self.random.expovariate(5.0), self.line):
+            self.change_priority()
         self.wait(None, self.line)
         return self.line.receive()
+
+    def change_priority(self) -> None:
+        """Of the request that waits, if it still does."""
+        c, n, priority = self.orders.name, self.number, self.random.randint(0, 9)
+        assert self.other is not None
+        self.other.send("POST", f"/v1/requests/{c}-{n}/priority", json_body(priority=priority))
+        self.wait(None, self.other)
+        if self.other.receive()[0] == 200:
+            self.record.write(Changed(t=now(), c=c, n=n, priority=priority))
 
     def heard(self, seconds: float | None) -> list[dict[str, Any]]:
         """What the agent says within so many seconds."""
@@ -202,7 +231,7 @@ class Holding:
     def hold(self) -> None:
         client = self.client
         end = now() + self.length()
-        agent_gone = False
+        agent_gone = self.want > 1 and client.random.random() < PARTING and not self.part()
         while True:
             pause = min(BETWEEN_WRITES, max(0.0, end - now()))
             if agent_gone:
@@ -229,6 +258,18 @@ class Holding:
         if agent_gone:
             raise AgentGone
         client.ask("DELETE", f"/v1/grants/{self.grant}")
+
+    def part(self) -> bool:
+        """Release some; False if the agent is gone."""
+        permits = self.client.random.randint(1, self.want - 1)
+        self.want -= permits
+        self.exclusive = False
+        self.client.record.write(ReleasedSome(t=now(), c=self.c, n=self.n, left=self.want))
+        try:
+            self.client.ask("DELETE", f"/v1/grants/{self.grant}?permits={permits}")
+        except AgentGone:
+            return False
+        return True
 
     def length(self) -> float:
         """Mostly a fraction of a lease; now and then it must be renewed to last."""

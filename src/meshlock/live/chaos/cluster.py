@@ -28,6 +28,7 @@ from meshlock.live.chaos.record import (
     Healed,
     Lost,
     Released,
+    ReleasedSome,
     Stopped,
     Up,
     Writer,
@@ -245,6 +246,8 @@ class Cluster:
             elif isinstance(line, Granted):
                 self.granted += 1
                 self.holding[line.c] = line.want
+            elif isinstance(line, ReleasedSome):
+                self.holding[line.c] = line.left
             elif isinstance(line, Released | Lost | Expired | Died):
                 self.holding.pop(line.c, None)
 

@@ -141,12 +141,16 @@ def alone(fault: Fault, end: float, faults: list[Fault], lease: float) -> bool:
 
 def totals(uses: list[Use]) -> list[tuple[float, int]]:
     """How many permits were valid from each moment on."""
-    changes = sorted(
-        (time, change)
-        for use in uses
-        for begin, end in use.spans
-        for time, change in ((begin, use.want), (end, -use.want))
-    )
+    changes: list[tuple[float, int]] = []
+    for use in uses:
+        for begin, end in use.spans:
+            moments = [begin, *[when for when, _ in use.parts if begin < when < end]]
+            held = [0, *[use.held(moment) for moment in moments], 0]
+            changes += [
+                (time, after - before)
+                for time, before, after in zip([*moments, end], held, held[1:], strict=False)
+            ]
+    changes.sort()
     found, total = [], 0
     for time, change in changes:
         total += change

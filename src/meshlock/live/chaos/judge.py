@@ -5,7 +5,8 @@ hears that it is lost, dies, or reaches the end of the last lease it was told of
 comes first. A client whose agent died goes on being valid until then.
 
 ========  =====================================================================================
-permits   at no instant do valid grants add up to more than k
+permits   at no instant do valid grants add up to more than k, by which whoever is let in goes; and
+          that is a number that the pool was to have
 slots     where permits have names, every grant names as many of them as it has, and no two valid
           ones name the same
 fences    no two grants have the same fence; and if one was in its client's hands before
@@ -17,7 +18,7 @@ resumed   while a majority of the members was awake and connected, and nothing n
           to it, no more than ``within`` seconds passed without a grant although somebody
           there waited and everything that was asked for was free
 order     where nothing was done for two leases, nobody who waits there is passed more than three
-          times by who asked later and is less urgent
+          times by who asked later and is less urgent; a priority that changes counts from then on
 served    in the quiet at the end nobody who waited was left out
 returned  in the end a client on every node was given all k permits
 agents    no process ended or failed except by plan
@@ -34,6 +35,7 @@ from meshlock.algorithms.recovery.records import FENCE_BITS
 from meshlock.live.chaos.record import (
     AnyLine,
     Asked,
+    Changed,
     Died,
     End,
     Expired,
@@ -44,7 +46,9 @@ from meshlock.live.chaos.record import (
     NotServed,
     Quiet,
     Released,
+    ReleasedSome,
     Renewed,
+    Resizing,
     SetUp,
     Wrote,
 )
@@ -78,6 +82,14 @@ class Use(msgspec.Struct):
     ended: float | None = None  # released, lost, over, or refused
     permits: int | None = None  # of the pool when it was granted
     spans: list[tuple[float, float]] = []  # when it was valid
+    parts: list[tuple[float, int]] = []  # when some were released, and how many were left
+
+    def held(self, time: float) -> int:
+        """How many of its permits it had then, if it was valid."""
+        return min([left for when, left in self.parts if when <= time], default=self.want)
+
+    def named(self, time: float) -> set[str]:
+        return set(self.slots[: self.held(time)])
 
     @property
     def name(self) -> str:
@@ -101,6 +113,8 @@ def uses(record: Sequence[AnyLine]) -> list[Use]:
             leases[line.c, line.n] = [(line.t, until)]
         elif isinstance(line, Renewed):
             leases[line.c, line.n].append((line.t, line.until))
+        elif isinstance(line, ReleasedSome):
+            found[line.c, line.n].parts.append((line.t, line.left))
         elif isinstance(line, Released | Lost | Expired | NotServed):
             use = found[line.c, line.n]
             use.ended = line.t if use.ended is None else min(use.ended, line.t)
@@ -144,6 +158,7 @@ def judge(record: Sequence[AnyLine]) -> Verdict:
     found_stalls = stalls(record)
     violations = [
         *too_many(all_uses, set_up.permits),
+        *unwanted(record, all_uses),
         *misnamed(all_uses, set_up.slots),
         *disordered(all_uses),
         *resource_wrong(record, all_uses),
@@ -169,9 +184,11 @@ def overtaken(record: Sequence[AnyLine], set_up: SetUp) -> Iterator[Violation]:
         if line is None or isinstance(line, CHANGES):
             state.look(time)
             order.disturbed(time)
-        if isinstance(line, Fault):
+        if isinstance(line, Fault) or not state.is_as_made():
             order.disturbed(time)
-        if isinstance(line, Asked):
+        if isinstance(line, Changed) and line.c in clients:
+            order.changes(time, clients[line.c], line.priority)
+        elif isinstance(line, Asked):
             number = clients.setdefault(line.c, len(clients))
             order.asks(time, number, places[line.node], line.priority)
         elif isinstance(line, Granted):
@@ -204,16 +221,24 @@ def too_many(all_uses: list[Use], permits: int) -> Iterator[Violation]:
             valid.pop((use.c, use.n), None)
             continue
         valid[use.c, use.n] = use
-        total = sum(other.want for other in valid.values())
+        total = sum(other.held(time) for other in valid.values())
         most = use.permits or permits
         if total > most:
             names = ", ".join(other.name for other in valid.values())
             yield Violation("permits", time, f"{total} of {most} permits are valid: {names}")
         for other in valid.values():
-            shared = sorted(set(use.slots) & set(other.slots))
+            shared = sorted(use.named(time) & other.named(time))
             if other is not use and shared:
                 sentence = f"{use.name} and {other.name} both have {', '.join(shared)}"
                 yield Violation("slots", time, sentence)
+
+
+def unwanted(record: Sequence[AnyLine], all_uses: list[Use]) -> Iterator[Violation]:
+    wanted = {line.permits for line in record if isinstance(line, SetUp | Resizing)}
+    for use in all_uses:
+        if use.granted is not None and use.permits is not None and use.permits not in wanted:
+            sentence = f"{use.name} goes by {use.permits} permits, which the pool was never to have"
+            yield Violation("permits", use.granted, sentence)
 
 
 def misnamed(all_uses: list[Use], names: list[str]) -> Iterator[Violation]:

@@ -7,7 +7,8 @@ but it is likelier than with any other plan.
 
 Except in episodes that say so, a connected majority of the members is left alone: neither
 killed, paused nor cut off, nor silent because it has just started. That holds whoever the
-holder turns out to be.
+holder turns out to be. Disks are lost in the first half of a run only, and members and permits
+change in the second: a member that forgets a change is more than recovery promises to survive.
 """
 
 from __future__ import annotations
@@ -38,8 +39,17 @@ DECK = {
     "cut-link": 1,
     "break-link": 1,
     "no-majority": 1,
+    "resize": 2,
+    "rivals": 2,
 }
 """How often each kind comes among so many; the deck is shuffled, dealt out, and shuffled again."""
+
+CHANGES = ("resize", "rivals")
+"""Of permits; of members, from two places at once."""
+CHANGED_BACK = 4
+"""Leases within which all that was changed is as before."""
+FEWEST = 5
+"""Nodes, of which two can be removed from the members."""
 
 OF_HOLDER = ("kill-holder", "pause-holder")
 OF_CLIENT = ("kill-client", "pause-client")
@@ -239,6 +249,8 @@ class Drawing:
     def place(self, fault: str, time: float) -> tuple[Event, Trouble] | None:
         """This fault at this time, or as soon afterwards as it is allowed; None if it never is,
         as the killing of a holder in a star, who may be the hub."""
+        if fault in CHANGES and not self.may_change(fault, time):
+            return None
         for _ in range(TRIES):
             standing = [trouble for trouble in self.troubles if trouble.until > time]
             event, trouble = self.draw(fault, time)
@@ -266,10 +278,19 @@ class Drawing:
 
         return stands(out, unknown)
 
+    def may_change(self, fault: str, time: float) -> bool:
+        if fault == "resize":
+            possible = self.plan.permits > 1
+        else:
+            possible = len(self.plan.nodes) >= FEWEST and not self.plan.auto
+        return possible and time > max(self.plan.seconds / 2, self.wiped_until)
+
     def may_forget(self, event: Event, trouble: Trouble) -> bool:
         """Two that forget within two leases are more than is promised."""
         back = event.at + event.seconds
         if event.fault not in KILLS or back < self.wiped_until or self.random.random() > WIPED:
+            return False
+        if back > self.plan.seconds / 2:
             return False
         self.wiped_until = trouble.until + 2 * self.plan.lease
         return True
@@ -297,6 +318,10 @@ class Drawing:
             event.one_way = event.silent and self.random.random() < 0.5
             event.link = self.random.choice(self.plan.links)
             trouble.cut = [event.link] if event.silent else []
+        elif fault in CHANGES:
+            trouble.until += CHANGED_BACK * self.plan.lease
+            if fault == "rivals":
+                trouble.nodes = event.nodes = self.random.sample(self.plan.nodes, 2)
         elif fault == "no-majority":
             self.draw_no_majority(event)
             trouble.until += START_UP + self.plan.silence

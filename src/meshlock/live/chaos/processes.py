@@ -18,7 +18,7 @@ import msgspec
 
 from meshlock.errors import Refused
 from meshlock.live.chaos.client import Orders
-from meshlock.live.interfaces.agent_connection import AgentGone
+from meshlock.live.interfaces.agent_connection import AgentGone, json_body
 from meshlock.live.interfaces.async_client import Line
 
 POOL = "chaos"
@@ -173,6 +173,20 @@ class Agent:
             return None
         found: dict[str, Any] = json.loads(said)["status"] if status == 200 else {}
         return found
+
+    async def change(self, what: str, seconds: float, **wanted: Any) -> bool:
+        """Have it change the pool; False if it did not say in time that it did."""
+        body = json_body(timeout=seconds, **wanted)
+        try:
+            async with asyncio.timeout(seconds + 1.0):
+                line = await Line(str(self.socket)).open()
+                try:
+                    status, _ = await line.ask("POST", f"/v1/pools/{POOL}/{what}", body)
+                finally:
+                    line.transport.close()
+        except (Refused, AgentGone, TimeoutError):
+            return False
+        return status == 200
 
 
 class ClientSlot:

@@ -53,6 +53,14 @@ class Asked(Line, tag="asked"):
     timeout: float | None = None
 
 
+class Changed(Line, tag="changed"):
+    """A request that waits has another priority now."""
+
+    c: str
+    n: int
+    priority: int
+
+
 class Granted(Line, tag="granted"):
     """``until`` is the end of the lease in the machine's time; the agent reckoned it, by a
     clock that may run fast or slow."""
@@ -88,6 +96,14 @@ class Wrote(Line, tag="wrote"):
 class Released(Line, tag="released"):
     c: str
     n: int
+
+
+class ReleasedSome(Line, tag="released-some"):
+    """The last of its permits: so many are left."""
+
+    c: str
+    n: int
+    left: int
 
 
 class Lost(Line, tag="lost"):
@@ -152,6 +168,24 @@ class Healed(Line, tag="healed"):
     links: list[Link]
 
 
+class Resizing(Line, tag="resizing"):
+    """The pool is to have so many permits; until it has, it may have these or those."""
+
+    permits: int
+
+
+class Resized(Line, tag="resized"):
+    permits: int
+
+
+class Changing(Line, tag="changing"):
+    """Members are removed, and added again: until that is done nobody can say who they are."""
+
+
+class Settled(Line, tag="settled"):
+    """All nodes are members again."""
+
+
 class Fault(Line, tag="fault"):
     """What was just done, in one word; ``held``: permits that a killed client held."""
 
@@ -182,10 +216,12 @@ class End(Line, tag="end"):
 AnyLine = (
     SetUp
     | Asked
+    | Changed
     | Granted
     | Renewed
     | Wrote
     | Released
+    | ReleasedSome
     | Lost
     | Expired
     | NotServed
@@ -196,6 +232,10 @@ AnyLine = (
     | Down
     | Cut
     | Healed
+    | Resizing
+    | Resized
+    | Changing
+    | Settled
     | Fault
     | Failed
     | Quiet

@@ -13,7 +13,18 @@ from meshlock.live.chaos.cluster import Cluster
 from meshlock.live.chaos.majority import across
 from meshlock.live.chaos.plan import KILLS, Event, Plan
 from meshlock.live.chaos.processes import ClientSlot, last_line
-from meshlock.live.chaos.record import End, Failed, Fault, Quiet, SetUp, now
+from meshlock.live.chaos.record import (
+    Changing,
+    End,
+    Failed,
+    Fault,
+    Quiet,
+    Resized,
+    Resizing,
+    Settled,
+    SetUp,
+    now,
+)
 
 FOUND_OUT = 0.03
 """Seconds after the death of a supposed holder: then the token is not on its way any more."""
@@ -32,6 +43,7 @@ class Chaos:
         self.news: list[str] = []
         self.faults: dict[str, int] = {}
         self.skipped = 0
+        self.changing = False  # members
 
     async def run(self) -> None:
         cluster, plan = self.cluster, self.plan
@@ -117,6 +129,10 @@ class Chaos:
         what = event.fault
         if what == "no-majority":
             await self.no_majority(event)
+        elif what == "resize":
+            await self.resize(event)
+        elif what == "rivals":
+            await self.change_members(event)
         elif what in ("kill-client", "pause-client"):
             await self.disturb_client(event)
         elif what == "partition":
@@ -281,11 +297,84 @@ class Chaos:
         if not event.silent:
             await asyncio.gather(*[self.restart(name) for name in nodes])
 
+    # -- changes of the pool ---------------------------------------------------------------
+
+    async def resize(self, event: Event) -> None:
+        """To fewer permits, and back."""
+        permits = 1 + int(event.draw * (self.plan.permits - 1))
+        self.note("resized", now(), f"{permits} permits for {event.seconds:.1f} s")
+        if await self.set_permits(permits):
+            await asyncio.sleep(event.seconds)
+        await self.restore_permits()
+
+    async def restore_permits(self) -> None:
+        while not await self.set_permits(self.plan.permits) and self.phase == "chaos":
+            await asyncio.sleep(self.plan.lease / 3)
+
+    async def set_permits(self, permits: int) -> bool:
+        cluster = self.cluster
+        cluster.record.write(Resizing(t=now(), permits=permits))
+        for name in cluster.awake()[:1]:
+            if await cluster.agents[name].change("permits", self.plan.lease, permits=permits):
+                cluster.record.write(Resized(t=now(), permits=permits))
+                return True
+        return False
+
+    async def change_members(self, event: Event) -> None:
+        """Two other members each remove one, at the same moment; then each adds one again."""
+        cluster, names = self.cluster, event.nodes
+        by = [name for name in cluster.awake() if name not in names][:2]
+        if len(by) < 2 or self.changing:
+            self.skip(event)
+            return
+        self.changing = True
+        cluster.record.write(Changing(t=now()))
+        self.note("members changed", now(), f"{' '.join(by)} remove {' '.join(names)}")
+        await asyncio.gather(
+            *[
+                cluster.agents[one].change("members", self.plan.lease, remove=name)
+                for one, name in zip(by, names, strict=True)
+            ]
+        )
+        await asyncio.sleep(event.seconds)
+        await self.restore_members()
+
+    async def restore_members(self) -> None:
+        """Until all nodes are members again, by whoever is up; several may add at once."""
+        cluster, lease = self.cluster, self.plan.lease
+        end = now() + 2 * self.plan.within
+        while self.changing and (self.phase == "chaos" or now() < end):
+            awake = cluster.awake()
+            missing = await self.missing(awake)
+            if missing == []:
+                self.changing = False
+                cluster.record.write(Settled(t=now()))
+                return
+            able = [name for name in awake if name not in (missing or ())]
+            await asyncio.gather(
+                *[
+                    cluster.agents[one].change("members", lease, add=name)
+                    for one, name in zip(able, missing or (), strict=False)
+                ],
+                asyncio.sleep(lease / 3),
+            )
+
+    async def missing(self, awake: list[str]) -> list[str] | None:
+        """Nodes that are no members, by the latest that anybody knows; None: nobody says."""
+        found = await asyncio.gather(*[self.cluster.agents[name].status() for name in awake])
+        told = [one for one in found if one is not None and one.get("members")]
+        if not told:
+            return None
+        members = max(told, key=lambda one: one["epoch"] or 0)["members"]
+        return [name for name in self.plan.nodes if name not in members]
+
     # -- the end ---------------------------------------------------------------------------
 
     async def quiet(self) -> None:
         """Nothing is done any more: who waits must be served, and all permits be there."""
         cluster, plan = self.cluster, self.plan
+        await self.restore_permits()
+        await self.restore_members()
         cluster.record.write(Quiet(t=now()))
         self.report("no more faults")
         await asyncio.sleep(plan.lease)

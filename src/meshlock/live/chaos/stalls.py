@@ -2,8 +2,9 @@
 
 A stall lies between two grants. Excused is what no algorithm could help: no quorum of the
 members is awake, connected and past its silence; nobody who is awake in that part waits; or
-somebody holds permits so long that what is asked for is not free. A new fault starts the
-clock again, for it may undo what was done against the one before.
+somebody holds permits so long that what is asked for is not free, by the smallest number of permits
+that there may be; or members are being changed. A new fault starts the clock again, for it may undo
+what was done against the one before.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from meshlock.live.chaos.majority import Link, able
 from meshlock.live.chaos.record import (
     AnyLine,
     Asked,
+    Changing,
     Continued,
     Cut,
     Died,
@@ -28,6 +30,10 @@ from meshlock.live.chaos.record import (
     Lost,
     NotServed,
     Released,
+    ReleasedSome,
+    Resized,
+    Resizing,
+    Settled,
     SetUp,
     Stopped,
     Up,
@@ -58,6 +64,8 @@ class State:
         self.pending: dict[str, Asked] = {}  # by client: it asks for one thing at a time
         self.open: dict[str, int] = {}  # by client: permits it has not released
         self.part: set[str] = set()  # where a majority is
+        self.sizes = {set_up.permits}  # so many permits there may be
+        self.changing = False  # members
 
     def take(self, line: AnyLine) -> None:
         if isinstance(line, Asked):
@@ -81,6 +89,18 @@ class State:
             self.cut.update(line.links)
         elif isinstance(line, Healed):
             self.cut.difference_update(line.links)
+        elif isinstance(line, ReleasedSome):
+            self.open[line.c] = line.left
+        elif isinstance(line, Resizing):
+            self.sizes.add(line.permits)
+        elif isinstance(line, Resized):
+            self.sizes = {line.permits}
+        elif isinstance(line, Changing | Settled):
+            self.changing = isinstance(line, Changing)
+
+    def is_as_made(self) -> bool:
+        """Does the pool have the members and permits with which it was made?"""
+        return not self.changing and self.sizes == {self.set_up.permits}
 
     def look(self, time: float) -> None:
         """Where is a majority?"""
@@ -100,8 +120,8 @@ class State:
 
     def inexcusable(self) -> bool:
         waiting = self.waiting()
-        free = self.set_up.permits - sum(self.open.values())
-        return bool(waiting) and max(asked.want for asked in waiting) <= free
+        free = min(self.sizes) - sum(self.open.values())
+        return bool(waiting) and not self.changing and max(asked.want for asked in waiting) <= free
 
 
 CHANGES = (Stopped, Continued, Up, Down, Cut, Healed)

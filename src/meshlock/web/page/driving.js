@@ -135,6 +135,12 @@ export class Driving {
     const inside = clients.find((client) => client.entered >= 0);
     const parts = [element("b", { text: `Node ${node}` })];
     if (inside) parts.push(element("button", { type: "button", class: "primary", text: "Leave", onclick: () => { card.hidden = true; this.do({ do: "leave", node }); } }));
+    if (inside?.want > 1 && !page.run.about.riddle) parts.push(element("button", { type: "button", id: "release-part", text: "Release 1", onclick: () => { card.hidden = true; this.do({ do: "release", node, permits: 1 }); } }));
+    const waiting = clients.find((client) => client.entered < 0);
+    if (waiting && driven.priorities && !page.run.about.riddle) {
+      const urgent = element("input", { type: "number", id: "raise-priority", min: "0", max: "99", value: String(waiting.priority) });
+      parts.push(element("label", {}, "priority", urgent), element("button", { type: "button", id: "raise", text: "Change priority", onclick: () => { card.hidden = true; this.do({ do: "raise", node, priority: Number(urgent.value) }); } }));
+    }
     if (driven.members) {
       const gone = page.stage.snapshot?.gone.has(node);
       parts.push(element("button", { type: "button", id: "crash", text: gone ? "Restart" : "Crash", onclick: () => { card.hidden = true; this.do({ do: gone ? "restart" : "crash", node }); } }));
@@ -217,7 +223,7 @@ export class Driving {
         element("span", { class: "chip inside", text: String(client.want) }), element("span", { text: `node ${run.called(client.node)} leaves` })))));
     }
     parts.push(element("h3", { text: "what you can do" }));
-    const can = [run.about.riddle ? "Click a node: it makes one of its requests, or leaves." : "Click a node: it asks, or leaves.", "Click a message: it arrives now."];
+    const can = [run.about.riddle ? "Click a node: it makes one of its requests, or leaves." : "Click a node: it asks, changes the priority of its request, releases a part, or leaves.", "Click a message: it arrives now."];
     if (run.about.driven.changing) can.push("Click a link: it fails. Click a dotted one: it forms again.");
     if (run.about.driven.range) can.push(run.about.driven.changing ? "Drag a node: its links follow its radio range." : "Drag a node: this algorithm is for fixed networks, links stay.");
     if (run.about.driven.members) can.push("Click a node: it crashes, or restarts. Wait: timers fire, and everything arrives. The first epoch takes two leases and more.");

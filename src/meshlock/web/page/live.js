@@ -102,7 +102,8 @@ function showPool(view, nodes) {
     const age = view.nodes[leased ? who.token : one.node]?.age ?? null;
     return { node: one.node, label: one.label, permits: one.want, ...(named ? { slots: one.slots.join(" ") } : {}), priority: own?.priority, fence: one.fence, "for": lasting(one.seconds), ...(leased ? { lease: left } : {}), [SEEN]: seconds(age) };
   });
-  const waiting = who.waiting.map((one) => ({ node: one.node, label: one.label, permits: one.want, priority: one.priority, "for": lasting(one.seconds), [SEEN]: seconds(view.nodes[one.node]?.age ?? null) }));
+  const urgent = who.waiting.some((one) => one.deadline !== null);
+  const waiting = who.waiting.map((one) => ({ node: one.node, label: one.label, permits: one.want, priority: one.priority, ...(urgent ? { deadline: one.deadline === null ? null : one.deadline < 0 ? `${lasting(-one.deadline)} ago` : `in ${lasting(one.deadline)}` } : {}), "for": lasting(one.seconds), [SEEN]: seconds(view.nodes[one.node]?.age ?? null) }));
   table("grants", grants, who.held === null ? `Holders unknown: ${who.why}.` : "No known holders.");
   table("waiting", waiting, "No known waiting clients.");
   const reasons = told.filter(([, node]) => node.pool_view.waits && node.pool_view.why).map(([name, node]) => `${name} waits: ${node.pool_view.why}.`);

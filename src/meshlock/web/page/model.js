@@ -53,9 +53,19 @@ export class Snapshot {
       case "request":
         this.clients.set(line.client, { node, want: line.want ?? 1, priority: line.priority ?? 0, asked: step, entered: -1 });
         break;
+      case "priority": {
+        const client = this.clients.get(line.client);
+        if (client) this.clients.set(line.client, { ...client, priority: line.priority });
+        break;
+      }
       case "enter": {
         const client = this.clients.get(line.client) ?? { node, want: line.want ?? 1, priority: 0, asked: step };
         this.clients.set(line.client, { ...client, entered: step });
+        break;
+      }
+      case "give-back": {
+        const client = this.clients.get(line.client);
+        if (client) this.clients.set(line.client, { ...client, want: client.want - line.permits });
         break;
       }
       case "leave":

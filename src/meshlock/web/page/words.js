@@ -17,14 +17,18 @@ export function message(line) {
 
 const permits = (count) => (count === 1 ? "1 permit" : `${count} permits`);
 
+const urgency = (line) => `priority ${value(line.priority ?? 0)}${line.deadline === undefined ? "" : `, deadline ${value(line.deadline)} s`}`;
+
 // brief: without what a message carries
 export function words(line, called = String, brief = false) {
   const said = brief ? line.message : line.message && message(line);
   switch (line.event) {
     case "start": return `${called(line.node)} starts`;
-    case "request": return `${called(line.node)} asks for ${permits(line.want ?? 1)}, priority ${value(line.priority ?? 0)}`;
+    case "request": return `${called(line.node)} asks for ${permits(line.want ?? 1)}, ${urgency(line)}`;
+    case "priority": return `${called(line.node)} changes the request of client ${line.client}: ${urgency(line)}`;
     case "enter": return `${called(line.node)} enters with ${permits(line.want ?? 1)}`;
     case "leave": return `${called(line.node)} leaves`;
+    case "give-back": return `${called(line.node)} releases ${permits(line.permits)} and keeps the others`;
     case "withdraw": return `${called(line.node)} withdraws its request`;
     case "deliver": return `${called(line.node)} receives ${said} from ${called(line.from)}`;
     case "undelivered": return `${called(line.node)} gets ${said} back: the link to ${called(line.to)} failed`;
