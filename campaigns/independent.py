@@ -31,6 +31,12 @@ BEGIN, END = (
     "<!-- campaigns/independent.py: end -->\n",
 )
 
+ACTIONS = (
+    *("ask", "leave", "release_part", "change_priority", "withdraw"),
+    *("deliver", "late", "fail", "form", "down", "up"),
+)
+"""Steps that are counted, by their names in driver/world.py."""
+
 RARE = ("jiang/without-R10", "jiang/without-R11")
 """These take tens of thousands of runs to be met more than once."""
 
@@ -45,21 +51,25 @@ def run(campaign: Campaign, numbers: range, processes: int) -> list[Outcome]:
     """Print what was run, and what was found."""
     started = time.perf_counter()
     kinds: Counter[tuple[str, str]] = Counter()
-    steps = entries = judged = 0
+    steps = entries = judged = ties = 0
+    done_by: Counter[str] = Counter()
     findings = []
     for done, outcome in enumerate(campaign.runs(numbers, processes), 1):
         kinds[outcome.kind] += 1
         steps += outcome.steps
         entries += outcome.entries
         judged += outcome.judged
+        ties += outcome.ties
+        done_by += outcome.done
         if outcome.rule:
             findings.append(outcome)
         progress(done, len(numbers), len(findings))
     took = time.perf_counter() - started
     print(
         f"{campaign.algorithm}: {len(numbers):,} runs, {steps:,} steps, {entries:,} entries, the "
-        f"order of {judged:,} judged; {took:.0f} s"
+        f"order of {judged:,} and {ties:,} ties judged; {took:.0f} s"
     )
+    print(", ".join([f"{name} {done_by[name]:,}" for name in ACTIONS if done_by[name]]))
     for (moves, failures), runs in sorted(kinds.items()):
         print(f"    {moves:10}{failures:10}{runs:>9,}")
     for outcome in findings[:20]:
@@ -70,10 +80,10 @@ def run(campaign: Campaign, numbers: range, processes: int) -> list[Outcome]:
 
 
 def table(runs: int, processes: int) -> str:
-    """Which mutants of jiang are caught, in how many runs, and by which rule."""
+    """Which mutants of jiang and direct are caught, in how many runs, and by which rule."""
     lines = ["| undone | runs | caught in | first | by |\n|---|---|---|---|---|\n"]
     for name in MUTANTS:
-        if not name.startswith("jiang/"):
+        if name.partition("/")[0] not in ("jiang", "direct"):
             continue
         numbers = range(10 * runs if name in RARE else runs)
         found = []
@@ -100,6 +110,11 @@ def main() -> int:
     parser.add_argument("--algorithm", default="jiang", help="drive this algorithm")
     parser.add_argument("--mutant", help="drive this mutant: see meshlock mutants")
     parser.add_argument("--processes", type=int, default=1, help="use so many processes")
+    parser.add_argument(
+        "--unchanging",
+        action="store_true",
+        help="release no parts, change no priority, and judge no ties",
+    )
     parser.add_argument("--table", action="store_true", help="print which mutants are caught")
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     options = parser.parse_args()
@@ -114,6 +129,7 @@ def main() -> int:
         options.mutant or options.algorithm,
         MOVES if options.moves == "all" else (options.moves,),
         FAILURES if options.failures == "all" else (options.failures,),
+        not options.unchanging,
     )
     if options.only is not None:
         return int(campaign.story(options.only, print, options.shortest))

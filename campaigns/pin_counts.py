@@ -1,7 +1,8 @@
 """Write the checker's manifest anew: every set-up below, with the counts it has today.
 
-    python campaigns/pin_counts.py          # explore everything
-    python campaigns/pin_counts.py --new    # only what is not in the manifest yet
+    python campaigns/pin_counts.py                # explore everything
+    python campaigns/pin_counts.py jiang direct   # set-ups of these, and what is not pinned yet
+    python campaigns/pin_counts.py new            # only what is not pinned yet
 
 Only to be run when a change of the counts is meant; the difference is part of the review.
 """
@@ -9,6 +10,7 @@ Only to be run when a change of the counts is meant; the difference is part of t
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -220,7 +222,55 @@ def setups() -> list[dict[str, Any]]:
             aged = {"patience": "1", "moves": "silent"}
             add("jiang", topology, 3, **low, repeat=True, options=aged)
     add("jiang", "line", 2, requests=["0:1@3", "1:1@1"], repeat=True, options={"patience": "3"})
-    return rows + crashing()
+    return rows + changing() + crashing()
+
+
+def changing() -> list[dict[str, Any]]:
+    """Requests that change: a part is released, a priority becomes another, at any time."""
+    rows: list[dict[str, Any]] = []
+
+    def add(algorithm: str, topology: str, nodes: int, requests: list[str], **more: Any) -> None:
+        row = {"algorithm": algorithm, "topology": topology, "nodes": nodes}
+        rows.append({**row, "requests": requests, **more})
+
+    # Parts. A smaller request of arbiter needs a larger quorum.
+    both = {"permits": 2, "release_parts": ["0:1", "1:1"]}
+    add("arbiter", "complete", 3, ["0:2", "1:2", "2"], **both)
+    add("arbiter", "complete", 3, ["0:2", "0", "1:2", "1"], **both)
+    three = {"permits": 3, "release_parts": ["0:1", "0:2", "2:1"]}
+    add("arbiter", "complete", 3, ["0:3", "1", "2:2"], **three)
+    add("raynal", "complete", 3, ["0:2", "0", "1:2", "1"], **both, links="unordered")
+    add("raynal", "complete", 3, ["0:3", "1", "2:2"], **three, links="unordered")
+    add("direct", "complete", 3, ["0:2@1", "1:2@3", "2:1@2"], **both, links="unordered")
+    add("direct", "complete", 3, ["0:3@1", "1:1@3", "2:2@2"], **three, links="unordered")
+    for topology in ("line", "complete"):
+        add("jiang", topology, 3, ["0:2@1", "1:2@3", "2:1@2"], **both)
+        add("jiang", topology, 3, ["0:3@1", "1:1@3", "2:2@2"], **three)
+        add("jiang", topology, 3, ["0:2@1", "1:2@3", "2:1@2"], **both, flips=1)
+    # Priorities. On one node, and where others have to hear of it; up, down, and to and fro.
+    alone = {"permits": 3, "clients": 3, "raises": ["0:9"]}
+    asked = ["0:1@1", "1:1@3", "2:1@2"]
+    for algorithm, links in (("direct", "unordered"), ("jiang", "fifo")):
+        add(algorithm, "complete", 1, ["0:2@1", "0:2@5", "0:1@3"], **alone)
+        for topology in ("line", "complete") if algorithm == "jiang" else ("complete",):
+            for raises in (["2:9"], ["1:1"], ["2:9", "2:0"]):
+                add(algorithm, topology, 3, asked, raises=raises, links=links)
+            two = {"permits": 2, "release_parts": ["1:1"], "raises": ["0:9", "2:9"]}
+            add(algorithm, topology, 3, ["0:1@1", "1:2@3", "2:1@2"], **two, links=links)
+            add(algorithm, topology, 3, asked, raises=["2:9"], withdrawals=True, links=links)
+    for moves in ("silent", "broadcast"):
+        add("jiang", "line", 3, asked, raises=["2:9"], options={"moves": moves})
+    for failures in ("drain", "return"):
+        add("jiang", "complete", 3, asked, raises=["2:9"], flips=1, failures=failures)
+    # Where nodes recover.
+    recovering = {"members": "all"}
+    for algorithm in ("direct", "jiang"):
+        add(algorithm, "complete", 1, ["0:2@1", "0:2@5", "0:1@3"], **alone, **recovering)
+        add(algorithm, "line", 2, ["0:1@2", "1:1@1"], raises=["1:9"], **recovering)
+    add("direct", "complete", 2, ["1:1@5"], raises=["1:9"], **recovering, crashes=1, proposals=1)
+    two = {"permits": 3, "release_parts": ["0:2"], "raises": ["1:9"]}
+    add("direct", "complete", 2, ["0:3@1", "1:1@5"], **two, **recovering)
+    return rows
 
 
 RECOVERING = [
@@ -325,7 +375,41 @@ def crashing() -> list[dict[str, Any]]:
     replacing = {"member_changes": ["remove 2", "add 3"], "proposals": 2, "proposers": [0]}
     gone = {"lead": ["crash 2"], "crashes": 1, "crashing": [2], "ticks": 0}
     direct(4, [], members="3", **replacing, **gone, **none)
+    # Two changes of members at once, by two members, after a token under way was reported to one.
+    for nodes, members, changes in TWO_CHANGES:
+        both = {"member_changes": changes, "proposals": 2, "proposers": [0, 1], "ticks": 0}
+        lead = reported(nodes, changes[0])
+        direct(nodes, [str(nodes - 1)], members=members, **both, stay=[nodes - 1], lead=lead)
+    # Disks that hang, and what was promised meanwhile is forgotten in a crash.
+    hanging = {"slow_disks": 1, "crashes": 1, "proposals": 1, "proposers": [0]}
+    for node in (0, 1):
+        direct(2, [], **none, **hanging, crashing=[node])
+    direct(2, ["1"], members="1", **hanging, crashing=[0])
+    direct(2, [], members="1", **none, **hanging, crashing=[0], member_changes=["add 1"])
+    # Members that stay dead: holder, proposer, or one that is replaced.
+    direct(3, ["0", "1"], stay_dead=1)
+    dead = {"stay_dead": 1, "crashing": [1], "proposals": 1, "proposers": [1], "ticks": 0}
+    direct(4, ["3"], members="3", **dead)
+    direct(4, [], members="3", **replacing, stay_dead=1, crashing=[2], ticks=0, **none)
     return rows
+
+
+TWO_CHANGES = [
+    (3, "2", ["remove 0", "add 2"]),
+    (4, "2", ["add 2", "add 3"]),
+    (4, "3", ["remove 0", "add 3"]),
+    (4, "4", ["remove 0", "remove 1"]),
+]
+"""Nodes, members, and changes of which a majority may have promised one and not the other, where
+their number is even."""
+
+
+def reported(nodes: int, change: str) -> list[str]:
+    """The token is on its way from node 0 to the last one, and both told node 1 so."""
+    last, others = nodes - 1, [node for node in range(nodes) if node != 1]
+    steps = [f"request {last}", f"deliver REQUEST {last}>0", f"{change} by 1"]
+    steps += [f"deliver PROPOSE 1>{node}" for node in others]
+    return steps + [f"deliver PROMISE {node}>1" for node in others]
 
 
 def twice(nodes: int) -> list[str]:
@@ -365,26 +449,40 @@ def text_of(row: dict[str, Any]) -> str:
     )
 
 
+def explored(row: dict[str, Any]) -> dict[str, Any] | None:
+    """The set-up with its counts; None if it is too large."""
+    entry = Entry(row)
+    checking = entry.checking(MOST)
+    while checking.run(50_000):
+        pass
+    if not checking.complete():
+        print(f"left out, too large: {entry.title()}", file=sys.stderr)
+        return None
+    states, transitions, depth, violated = found(checking)
+    row |= {"states": states, "transitions": transitions, "depth": depth}
+    if violated:
+        row["violated"] = violated
+    print(
+        f"{states:>9,} {transitions:>9,} {depth:>4}  {entry.title()} {violated or ''}", flush=True
+    )
+    return row
+
+
 def main() -> None:
-    known = {words(entry.table): entry for entry in entries()} if "--new" in sys.argv else {}
+    named = sys.argv[1:]
+    pinned = {words(entry.table): entry.table for entry in entries()}
+    rows = setups()
+    again = [
+        row for row in rows if not named or row["algorithm"] in named or words(row) not in pinned
+    ]
+    with ProcessPoolExecutor() as processes:
+        done = {words(row): row for row in processes.map(explored, again) if row is not None}
+    tables = [done.get(words(row), pinned.get(words(row))) for row in rows]
+    left_out = {words(row) for row in again} - set(done)
     text = HEAD
-    for row in setups():
-        entry = Entry(row)
-        if words(row) in known:
-            text += text_of(known[words(row)].table)
-            continue
-        checking = entry.checking(MOST)
-        while checking.run(50_000):
-            pass
-        if not checking.complete():
-            print(f"left out, too large: {entry.title()}", file=sys.stderr)
-            continue
-        states, transitions, depth, violated = found(checking)
-        row |= {"states": states, "transitions": transitions, "depth": depth}
-        if violated:
-            row["violated"] = violated
-        print(f"{states:>9,} {transitions:>9,} {depth:>4}  {entry.title()} {violated or ''}")
-        text += text_of(row)
+    for table_of in tables:
+        if table_of is not None and words(table_of) not in left_out:
+            text += text_of(table_of)
     FILE.write_text(text, encoding="utf-8")
     page = PAGE.read_text(encoding="utf-8")
     before, _, rest = page.partition(BEGIN)

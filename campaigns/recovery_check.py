@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from four_nodes import Row, explore, title, verdict
-from pin_counts import PAGE, RECOVERING, text_of
+from pin_counts import PAGE, RECOVERING, TWO_CHANGES, text_of
 
 FILE = Path(__file__).with_suffix(".toml")
 MOST = 400_000
@@ -102,6 +102,13 @@ def setups() -> list[Row]:
     both = {"member_changes": ["add 2", "remove 1"], "proposers": [0, 1], "idle": True}
     direct(3, [], members="2", proposals=3, **both)
     direct(3, ["2"], members="2", member_changes=["add 2"], proposals=2, stay=[2])
+    for nodes, members, changes in TWO_CHANGES:
+        both = {"member_changes": changes, "proposals": 2, "proposers": [0, 1], "ticks": 0}
+        direct(nodes, [], members=members, **both, idle=True)
+    both = {"member_changes": ["remove 0", "add 2"], "proposals": 2, "proposers": [0, 1]}
+    direct(3, ["2"], members="2", **both, ticks=0)
+    direct(3, [], **one, proposers=[1], crashes=1, crashing=[2], slow_disks=1, idle=True)
+    direct(3, ["0"], **one, proposers=[1], stay_dead=1)
     for mutant in DURABLE:
         disks = {"proposals": 2, "proposers": [1, 2], "crashes": 1, "crashing": [0, 1]}
         add(f"recovery/{mutant}", "complete", 3, [], **disks, idle=True, properties=SAFE)

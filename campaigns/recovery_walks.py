@@ -22,6 +22,7 @@ from typing import Any
 from pin_counts import RECOVERING
 
 from meshlock.algorithms.recovery.records import NO_EPOCH
+from meshlock.algorithms.registry import find
 from meshlock.check.arguments import judged, setup
 from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.explorer import Violation
@@ -33,11 +34,13 @@ from meshlock.check.layers import (
     DELIVER,
     DOUBLE,
     FORGET,
+    GIVE_BACK,
     HEAL,
     LEAVE,
     LOSE,
     MEET,
     NEXT,
+    PRIORITY,
     PROPOSE,
     RENEW,
     REQUEST,
@@ -65,6 +68,7 @@ WEIGHTS: dict[int, float] = {
     TICK: 1.5,
     LEAVE: 1,
     HEAL: 1,
+    GIVE_BACK: 1,
     PROPOSE: 0.7,
     CRASH: 0.5,
     FORGET: 0.5,
@@ -74,6 +78,7 @@ WEIGHTS: dict[int, float] = {
     LOSE: 0.3,
     CHANGE: 0.2,
     WITHDRAW: 0.2,
+    PRIORITY: 0.2,
     SLOW: 0.1,
 }
 """How likely a kind of step is, of those that are possible; USUAL for the others."""
@@ -90,6 +95,8 @@ def words(algorithm: str, draw: Random) -> dict[str, Any]:
         for node in range(nodes)
         for _ in range(2)
     ]
+    node = draw.randrange(nodes)
+    several = any(":2" in request for request in requests)
     lease, slow = draw.choice([2, 3]), draw.choice([0, 1])
     return {
         "algorithm": algorithm,
@@ -103,14 +110,16 @@ def words(algorithm: str, draw: Random) -> dict[str, Any]:
         "crashes": 3,
         "forgets": 2,
         "proposals": 3,
-        "cuts": 2,
+        "cuts": 2 if find(algorithm).changing_links else 0,
+        "raises": [f"{node}:5" for node in range(nodes)] if many else [],
+        "parts": several,
         "doubles": 3,
         "losses": 3,
         "resends": 3,
         "slow_ticks": slow,
         "lease": lease,
         "wait": lease + slow,
-        "member_changes": [f"{draw.choice(['add', 'remove'])} {draw.randrange(nodes)}"],
+        "member_changes": [f"{'remove' if node < members else 'add'} {node}"],
         "handshakes": draw.choice(["eager", "any"]),
         "renewals": draw.choice(["meet", "travel"]),
     }

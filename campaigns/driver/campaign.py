@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -24,9 +25,10 @@ class Campaign:
     algorithm: str = "jiang"  # or one of its mutants, such as jiang/without-R10
     moves: tuple[str, ...] = MOVES
     failures: tuple[str, ...] = FAILURES
+    changing: bool = True  # parts are released, priorities change, and ties are judged
 
     def setup(self, draw: Draw) -> Setup:
-        return draw_setup(draw, find(self.algorithm), self.moves, self.failures)
+        return draw_setup(draw, find(self.algorithm), self.moves, self.failures, self.changing)
 
     def run(self, number: int) -> Outcome:
         draw = Draw(number)
@@ -40,7 +42,9 @@ class Campaign:
             rule, text = "failed", f"{type(error).__name__}: {error}"
         setup, judge = world.setup, world.judge
         kind = (setup.options.get("moves", ""), setup.failures)
-        return Outcome(number, kind, rule, text, len(world.done), judge.grants, judge.judged)
+        done = Counter([str(step[0]) for step in world.done])
+        counts = (len(world.done), judge.grants, judge.judged, judge.ties)
+        return Outcome(number, kind, rule, text, *counts, done)
 
     def runs(self, numbers: range, processes: int = 1) -> Iterator[Outcome]:
         """In the order of their numbers."""
@@ -83,3 +87,5 @@ class Outcome:
     steps: int
     entries: int
     judged: int
+    ties: int
+    done: Counter[str]  # steps by name

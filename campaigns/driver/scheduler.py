@@ -150,6 +150,27 @@ class Scheduler(Deliveries):
             priority = draw.between(1, setup.priorities)
         self.world.do("ask", self.clients, i, want, priority)
 
+    def ask_calmly(self) -> None:
+        """Nothing is in flight before, nor after: ties are the order of asking."""
+        self.calm()
+        self.ask()
+        self.deliver_all()
+
+    def change_priority(self) -> None:
+        waiting = list(self.world.judge.waiting)
+        if waiting:
+            priority = self.draw.between(1, max(2, self.setup.priorities))
+            self.world.do("change_priority", self.draw.among(waiting), priority)
+
+    def release_part(self) -> None:
+        judge = self.world.judge
+        able = [client.number for client in judge.inside.values() if client.want > 1]
+        if able:
+            client = self.draw.among(able)
+            self.choose(judge.inside[client].node)
+            part = self.draw.between(1, judge.inside[client].want - 1)
+            self.world.do("release_part", client, part)
+
     def leave(self) -> None:
         inside = list(self.world.judge.inside)
         if inside:

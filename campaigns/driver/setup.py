@@ -97,6 +97,7 @@ class Setup:
     changes: int
     partitions: bool
     habits: Habits
+    changing: bool = False  # parts are released, priorities change, and ties are judged
 
     def __str__(self) -> str:
         chosen = " ".join(f"{name}={value}" for name, value in sorted(self.options.items()))
@@ -114,28 +115,29 @@ def draw_setup(
     algorithm: Algorithm,
     moves: Sequence[str] = MOVES,
     failures: Sequence[str] = FAILURES,
+    changing: bool = True,
 ) -> Setup:
     refuse_undrivable(algorithm, failures)
     among, likely = draw.among, draw.likely
     size = among((2, 3, 4, 4, 4, 4, 5, 5, 6))
     permits = 1 if algorithm.problem == "mutex" else among((1, 2, 2, 2, 3, 4))
-    changing, many = algorithm.changing_links, algorithm.many_clients
+    mobile, many = algorithm.changing_links, algorithm.many_clients
     parts = of_live_nodes(algorithm)
     kind = among([kind for kind in failures if parts or kind != "custody"])
-    return Setup(
+    made = Setup(
         algorithm,
         settle(algorithm, draw_options(draw, algorithm, moves)),
         size,
         permits,
         draw_links(draw, size, algorithm.needs_complete_graph),
-        kind if changing else "none",
+        kind if mobile else "none",
         fifo=algorithm.needs_fifo or likely(0.2),
         joined=likely(0.2) and parts and algorithm.join is not None,
         clients=among((1, 2, 2, 3)) if many else 1,
         requests=draw.between(4, 40),
         priorities=among((1, 2, 3, 3, 4, 4, 9, 9)) if algorithm.priorities else 1,
         most_wanted=among((1, permits, permits)) if algorithm.problem == "h-of-k" else 1,
-        changes=among((0, 1, 2, 3, 4, 6, 10, 16)) if changing else 0,
+        changes=among((0, 1, 2, 3, 4, 6, 10, 16)) if mobile else 0,
         partitions=likely(0.4) and parts,
         habits=Habits(
             opening=among(OPENINGS),
@@ -162,6 +164,24 @@ def draw_setup(
             slow=among((0.0, 1.0, 1.0)),
         ),
     )
+    if changing:
+        add_changes(draw, made)
+    return made
+
+
+def add_changes(draw: Draw, setup: Setup) -> None:
+    """Drawn last, so that a run without them is the same as ever."""
+    algorithm, weights = setup.algorithm, setup.habits.weights
+    setup.changing = True
+    weights.append(("ask_calmly", draw.among((0.0, 2.0, 6.0))))
+    if draw.likely(0.3):
+        setup.priorities = 1
+    origin = algorithm.name.partition("/")[0]
+    if origin in ("jiang", "direct"):
+        weights.append(("change_priority", draw.among((0.0, 0.5, 2.0))))
+        weights.append(("withdraw", draw.among((0.0, 0.0, 0.5))))
+    if setup.most_wanted > 1:
+        weights.append(("release_part", draw.among((0.0, 0.5, 2.0))))
 
 
 def of_live_nodes(algorithm: Algorithm) -> bool:

@@ -82,7 +82,8 @@ class World:
 
     def ask(self, client: int, i: int, want: int, priority: int) -> bool:
         self.say(f"client {client} of node {i} asks for {want} @ {priority}")
-        self.judge.asks(client, i, want, priority)
+        holders = [node.me for node in self.nodes if node.tokens() > 0]
+        self.judge.asks(client, i, want, priority, holders[0] if holders else NIL)
         self.nodes[i].request(client, want, priority)
         self.after(i)
         return True
@@ -94,6 +95,29 @@ class World:
         self.say(f"client {client} of node {i} leaves")
         self.judge.leaves(client)
         self.nodes[i].release(client)
+        self.after(i)
+        return True
+
+    def release_part(self, client: int, permits: int) -> bool:
+        """A client releases so many, and keeps others."""
+        inside = self.judge.inside.get(client)
+        if inside is None or permits >= inside.want:
+            return False
+        self.say(f"client {client} of node {inside.node} releases {permits} of {inside.want}")
+        self.judge.releases_part(client, permits)
+        self.nodes[inside.node].release_some(client, permits)
+        self.after(inside.node)
+        return True
+
+    def change_priority(self, client: int, priority: int) -> bool:
+        waiting = self.judge.waiting.get(client)
+        if waiting is None or priority == waiting.priority:
+            return False
+        i = waiting.node
+        self.say(f"client {client} of node {i} changes from {waiting.priority} to {priority}")
+        self.judge.changes(client, priority)
+        if not self.nodes[i].change_priority(client, waiting.want, priority):
+            raise Violation("failed", f"node {i} does not change the priority of {waiting}")
         self.after(i)
         return True
 
