@@ -44,7 +44,7 @@ def test_whoever_looks_right_after_a_release_sees_it() -> None:
             assert docks.describe()["holding"] == [] and docks.describe()["free_here"] == 2
             second = await docks.acquire(2, timeout=LIMIT)
             second.release()
-            third = docks.at_once(2, 0)
+            third = docks.at_once(docks.acquire(2))
             assert third is not None
             third.release()
             fourth = await docks.acquire(2, timeout=LIMIT)  # granted without waiting
