@@ -124,7 +124,7 @@ async def pools(count: int) -> dict[str, float]:
         memory, begin, cpu = resident(), time.monotonic(), cpu_seconds()
         names = [f"p{number}" for number in range(count)]
         made = [one.pool(name, 1, most_members=1) for name in names]
-        await until(lambda: all(pool.ready.is_set() for pool in made))
+        await until(lambda: all(pool._source.ready.is_set() for pool in made))
         await until(lambda: sum("n0" in pool.peers.near for pool in two.pools.values()) == count)
         took, cpu = time.monotonic() - begin, cpu_seconds() - cpu
         memory = resident() - memory
@@ -143,7 +143,7 @@ async def pools(count: int) -> dict[str, float]:
 async def clients(count: int) -> dict[str, float]:
     async with two_nodes() as (one, two):
         first, second = one.pool("p", 3), two.pool("p", 3)
-        await until(lambda: "n1" in first.peers.near and "n0" in second.peers.near)
+        await until(lambda: "n1" in first._source.peers.near and "n0" in second._source.peers.near)
         memory = resident()
         mine = [first, second] * (count // 2) or [first]
         found = await Counts().work(mine)

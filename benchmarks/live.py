@@ -137,12 +137,12 @@ async def worker(
             if "connect" in order:
                 node.connect(order["connect"])
             elif "ready" in order:
-                await pool.ready.wait()
-                while len(pool.peers.near) < order["ready"]:
+                await pool._source.ready.wait()
+                while len(pool._source.peers.near) < order["ready"]:
                     await asyncio.sleep(0.01)
                 say(ready=True)
             elif "work" in order:
-                stint = Stint(order, lambda: sum(pool.measures.sent.values()))
+                stint = Stint(order, lambda: sum(pool._source.measures.sent.values()))
                 while stint.goes_on():
                     asked = now()
                     grant = await pool.acquire()
@@ -154,7 +154,7 @@ async def worker(
                     stint.note(asked, got, left)
                 # more than a pipe holds: said here, it would keep this node from passing the token
                 # on for which the client that is read first still waits
-                await asyncio.to_thread(say, **stint.result(), kinds=pool.measures.sent)
+                await asyncio.to_thread(say, **stint.result(), kinds=pool._source.measures.sent)
             elif "acquire" in order:
                 kept.append(await pool.acquire())
                 say(got=now())
@@ -346,15 +346,15 @@ def holder(protected: bool) -> dict[str, Any]:
             Node("n1", state=None, secret=secret, peers=[a.address]),
         ):
             pool = a.pool("pens", 1, recovery="none")
-            while "n1" not in pool.peers.near:
+            while "n1" not in pool._source.peers.near:
                 await asyncio.sleep(0.01)
-            sent, times = dict(pool.measures.sent), []
+            sent, times = dict(pool._source.measures.sent), []
             for _ in range(20_000):
                 begin = now()
                 async with pool.acquire():
                     pass
                 times.append((now() - begin) / 1000)
-            assert pool.measures.sent == sent, "it sent messages"
+            assert pool._source.measures.sent == sent, "it sent messages"
             return {"cycle_us_p50": percentile(times, 0.5), "cycle_us_p99": percentile(times, 0.99)}
 
     return run(measure())

@@ -9,6 +9,7 @@ TYPE_CHECKING = False  # as in typing, which takes as long to import as all else
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
+    from meshlock.errors import NoSuchPool as NoSuchPool
     from meshlock.errors import NotInTime as NotInTime
     from meshlock.errors import Refused as Refused
     from meshlock.live.interfaces.async_client import Client as Client
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from meshlock.live.interfaces.node import Node as Node
     from meshlock.live.pools.grants import BlockingGrant as BlockingGrant
     from meshlock.live.pools.grants import Grant as Grant
-    from meshlock.live.pools.pool import Pool as Pool
+    from meshlock.live.pools.grants import Pool as Pool
 
 __all__ = [
     "BlockingClient",
@@ -33,6 +34,7 @@ __all__ = [
     "Client",
     "ClientPool",
     "Grant",
+    "NoSuchPool",
     "Node",
     "NotInTime",
     "Pool",
@@ -50,9 +52,10 @@ _HOMES = {
     "Client": "meshlock.live.interfaces.async_client",
     "ClientPool": "meshlock.live.interfaces.async_client",
     "Grant": "meshlock.live.pools.grants",
+    "NoSuchPool": "meshlock.errors",
     "Node": "meshlock.live.interfaces.node",
     "NotInTime": "meshlock.errors",
-    "Pool": "meshlock.live.pools.pool",
+    "Pool": "meshlock.live.pools.grants",
     "Refused": "meshlock.errors",
     "aconnect": "meshlock.live.interfaces.async_client",
     "connect": "meshlock.live.interfaces.client",

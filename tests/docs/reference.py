@@ -242,7 +242,7 @@ PYTHON = {
         "Client",
         "ClientPool",
     ),
-    "Errors": ("Refused", "NotInTime"),
+    "Errors": ("Refused", "NotInTime", "NoSuchPool"),
 }
 LABORATORY = (
     "meshlock.algorithms.interface",

@@ -30,7 +30,7 @@ from meshlock.live.pools import adapter, members, urgency
 from meshlock.live.pools.disk import Disk
 from meshlock.live.pools.measures import Measures
 from meshlock.live.pools.members import Members
-from meshlock.live.pools.pool import Pool
+from meshlock.live.pools.pool import LocalPool
 from meshlock.live.pools.promises import Promised, Promises
 
 
@@ -64,7 +64,7 @@ def sabotaged(sabotage: Sabotage) -> Iterator[None]:
 # -- the pool's adapter --------------------------------------------------------------------------
 
 
-def revoke_silently(pool: Pool, number: int) -> None:
+def revoke_silently(pool: LocalPool, number: int) -> None:
     waiter = pool.clients.pop(number)
     if waiter.grant is not None:
         waiter.grant.ended = True
@@ -93,36 +93,36 @@ def write_what_fails(self: Promises, promised: Promised) -> bool:
     return True
 
 
-def deliver_without_age(self: Pool, sender: str, frame: Any, shape: Any) -> None:
+def deliver_without_age(self: LocalPool, sender: str, frame: Any, shape: Any) -> None:
     with mock.patch.object(Mesh, "age", lambda mesh, stamp: 0):
         honest_deliver(self, sender, frame, shape)
 
 
-def keep_after_release(self: Pool, number: int) -> None:
+def keep_after_release(self: LocalPool, number: int) -> None:
     """The clients' table is cleaned, and the algorithm is not told."""
     del self.clients[number]
 
 
-def withdraw_nothing(self: Pool, waiter: Any) -> None:
+def withdraw_nothing(self: LocalPool, waiter: Any) -> None:
     """A client that gives up stays in the queue, and is let in without anybody being there."""
     self.clients.pop(waiter.number, None)
 
 
-def release_the_whole(self: Pool, number: int, permits: int) -> None:
+def release_the_whole(self: LocalPool, number: int, permits: int) -> None:
     """The algorithm is told that all permits are back; the client goes on with the rest."""
     self.clients[number].want -= permits
     self.before().release(number)
     self.carry_out("leave", {"client": number})
 
 
-def release_at_once(self: Pool) -> None:
+def release_at_once(self: LocalPool) -> None:
     """Clients of a node that leaves may not have heard of it."""
     honest_close(self)
     for number in list(self.clients):
         self.expire(number)
 
 
-def name_the_first(self: Pool, slots: tuple[int, ...]) -> tuple[str, ...]:
+def name_the_first(self: LocalPool, slots: tuple[int, ...]) -> tuple[str, ...]:
     assert self.configuration is not None
     return self.configuration.names[: len(slots)]
 
@@ -140,17 +140,17 @@ def meet_all(self: Measures, met: bool) -> None:
     self.met += 1
 
 
-def rerank_in_words(self: Pool, waiter: Any) -> bool:
+def rerank_in_words(self: LocalPool, waiter: Any) -> bool:
     honest_rerank(self, waiter)
     return True
 
 
-def ask_alike(self: Pool, waiter: Any) -> None:
+def ask_alike(self: LocalPool, waiter: Any) -> None:
     with mock.patch.object(waiter, "priority", 0):
         honest_submit(self, waiter)
 
 
-def remember_nothing(self: Pool, replaced: int | None = None) -> bool:
+def remember_nothing(self: LocalPool, replaced: int | None = None) -> bool:
     return False
 
 
@@ -161,7 +161,7 @@ def pass_on_unmade(self: Disk, effects: list[Effect]) -> list[Effect]:
     return honest_pass_on(self, effects)
 
 
-def receive_anything(self: Pool, sender: str, frame: Any) -> None:
+def receive_anything(self: LocalPool, sender: str, frame: Any) -> None:
     honest_receive(self, sender, msgspec.structs.replace(frame, identity=self.identity))
 
 
@@ -178,7 +178,7 @@ async def make_in_writing(self: Members, change: Change) -> None:
             pace.change = None
 
 
-async def leave_with_all(self: Pool, heir: str | None) -> None:
+async def leave_with_all(self: LocalPool, heir: str | None) -> None:
     pass
 
 
@@ -186,15 +186,15 @@ def open_without_lock(self: Promises) -> None:
     self.folder.mkdir(parents=True, exist_ok=True)
 
 
-honest_close = Pool.close
-honest_submit = Pool.submit
-honest_rerank = Pool.rerank
+honest_close = LocalPool.close
+honest_submit = LocalPool.submit
+honest_rerank = LocalPool.rerank
 honest_urgency = urgency.urgency
-honest_receive = Pool.receive
+honest_receive = LocalPool.receive
 honest_until = Members.until
 honest_write = Promises.write
 honest_pass_on = Disk.pass_on
-honest_deliver = Pool.deliver
+honest_deliver = LocalPool.deliver
 
 # -- links ---------------------------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ ADAPTERS = [
     Sabotage(
         "tells-no-client",
         "a client is not notified that its lease is lost",
-        [(Pool, "revoke", revoke_silently)],
+        [(LocalPool, "revoke", revoke_silently)],
     ),
     Sabotage(
         "layer-tells-nobody",
@@ -306,18 +306,18 @@ ADAPTERS = [
     Sabotage(
         "ageless-messages",
         "the travel time of a token is not counted",
-        [(Pool, "deliver", deliver_without_age)],
+        [(LocalPool, "deliver", deliver_without_age)],
         "live/test_late_tokens.py::test_the_time_under_way_is_not_added_to_the_lease",
     ),
     Sabotage(
         "releases-nothing",
         "permits that a client releases stay in the ledger",
-        [(Pool, "leave", keep_after_release)],
+        [(LocalPool, "leave", keep_after_release)],
     ),
     Sabotage(
         "forgets-who-gave-up",
         "a client that withdrew its request is granted permits, and nobody releases them",
-        [(Pool, "withdraw", withdraw_nothing)],
+        [(LocalPool, "withdraw", withdraw_nothing)],
     ),
     Sabotage("no-drift", "clocks are taken to run at the same rate", [(members, "DRIFT", 0.0)]),
     Sabotage(
@@ -335,17 +335,17 @@ ADAPTERS = [
     Sabotage(
         "gives-the-rest-away",
         "a client that releases a part of its permits releases all",
-        [(Pool, "release_some", release_the_whole)],
+        [(LocalPool, "release_some", release_the_whole)],
     ),
     Sabotage(
         "frees-at-leaving",
         "a node that leaves releases what its clients may still use",
-        [(Pool, "close", release_at_once)],
+        [(LocalPool, "close", release_at_once)],
     ),
     Sabotage(
         "names-the-first",
         "a grant names the first of the permits, not its own",
-        [(Pool, "slot_names", name_the_first)],
+        [(LocalPool, "slot_names", name_the_first)],
     ),
     Sabotage(
         "latest-deadline-first",
@@ -374,19 +374,19 @@ ADAPTERS = [
     Sabotage(
         "says-it-was-changed",
         "a change that the algorithm cannot make counts as made",
-        [(Pool, "rerank", rerank_in_words)],
+        [(LocalPool, "rerank", rerank_in_words)],
         "live/test_deadlines.py::test_a_change_that_the_algorithm_cannot_make_is_refused_in_a_sentence",
     ),
     Sabotage(
         "ignores-priority",
         "all requests have the same priority",
-        [(Pool, "submit", ask_alike)],
+        [(LocalPool, "submit", ask_alike)],
         "live/test_order.py",
     ),
     Sabotage(
         "makes-it-again",
         "a restarted founder makes the pool again instead of rejoining it",
-        [(Pool, "remember", remember_nothing)],
+        [(LocalPool, "remember", remember_nothing)],
         "live/test_new_pools.py::test_the_maker_comes_back_to_what_it_made",
     ),
     Sabotage(
@@ -398,7 +398,7 @@ ADAPTERS = [
     Sabotage(
         "reads-other-pools",
         "messages of another pool with the same name are accepted",
-        [(Pool, "receive", receive_anything)],
+        [(LocalPool, "receive", receive_anything)],
         "live/test_new_pools.py::test_messages_of_another_pool_of_that_name_are_not_read",
     ),
     Sabotage(
@@ -410,7 +410,7 @@ ADAPTERS = [
     Sabotage(
         "leaves-with-all",
         "a node that leaves takes the token along",
-        [(Pool, "hand_over", leave_with_all)],
+        [(LocalPool, "hand_over", leave_with_all)],
         "live/test_leases.py::test_a_node_that_leaves_hands_the_token_on",
     ),
     Sabotage(

@@ -53,7 +53,7 @@ def test_they_survive_the_death_of_the_holder() -> None:
             pools = [gpus(node) for node in nodes]
             await pools[2].acquire(timeout=LIMIT)
             kept = await pools[0].acquire(timeout=LIMIT)
-            assert gpus(nodes[2]).describe()["token_here"]
+            assert gpus(nodes[2])._source.describe()["token_here"]
             await nodes[2].vanish()
             async with pools[1].acquire(2, timeout=LIMIT) as rest:
                 assert kept.held and sorted([*kept.slots, *rest.slots]) == GPUS
@@ -106,7 +106,7 @@ def test_a_try_asks_the_holder_wherever_it_is() -> None:
             assert await others[1].pool("docks").try_acquire(2) is None
             with pytest.raises(NotInTime, match="No permits of docks at once: 1 free, 2 wanted"):
                 await others[1].pool("docks").acquire(2, timeout=0)
-            assert not others[1].pool("docks").clients  # it left nothing behind
+            assert not others[1].pool("docks")._source.clients  # it left nothing behind
             grant.release()
             async with others[1].pool("docks").acquire(3, timeout=0):
                 pass
@@ -134,8 +134,8 @@ def test_a_try_passes_nobody_who_waits_for_more() -> None:
         async with three(permits=3) as nodes:
             found, others = await ready(nodes)
             grant = await found.pool("docks").acquire(2)
-            waiting = asyncio.ensure_future(others[0].pool("docks").wait_for(3, 0, LIMIT))
-            cores = [node.pool("docks").before() for node in nodes]
+            waiting = asyncio.ensure_future(others[0].pool("docks").acquire(3, timeout=LIMIT))
+            cores = [node.pool("docks")._source.before() for node in nodes]
             await eventually(lambda: any(c.tokens() and c.known_priority() == 0 for c in cores))
             with pytest.raises(NotInTime, match="1 free, 1 wanted, and other requests are ahead"):
                 await others[1].pool("docks").acquire(timeout=0)
@@ -165,8 +165,8 @@ def test_without_leases_a_try_follows_the_token_too() -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:
             here = a.pool("docks", permits=2, recovery="none")
             there = b.pool("docks", recovery="none")
-            await there.ready.wait()
-            await eventually(lambda: "a" in there.peers.near)
+            await there._source.ready.wait()
+            await eventually(lambda: "a" in there._source.peers.near)
             grant = await there.try_acquire(2)
             assert grant is not None
             assert await here.try_acquire() is None
@@ -184,8 +184,10 @@ def test_a_timeout_says_why() -> None:
         async with three(permits=3) as nodes:
             found, others = await ready(nodes)
             grant = await found.pool("docks").acquire()
-            ahead = asyncio.ensure_future(others[0].pool("docks").wait_for(3, 1, LIMIT))
-            await eventually(lambda: others[0].pool("docks").clients)
+            ahead = asyncio.ensure_future(
+                others[0].pool("docks").acquire(3, priority=1, timeout=LIMIT)
+            )
+            await eventually(lambda: others[0].pool("docks")._source.clients)
             with pytest.raises(NotInTime, match="2 free, 3 wanted, one request ahead of you"):
                 await others[1].pool("docks").acquire(3, timeout=0.1)
             with pytest.raises(Refused, match="No pool 'doks'; known: docks"):
@@ -205,7 +207,9 @@ def test_everybody_sees_who_holds_and_who_waits() -> None:
         async with three() as nodes:
             pools = [gpus(node) for node in nodes]
             one = await pools[0].acquire(2, timeout=LIMIT, label="training")
-            waiting = asyncio.ensure_future(pools[1].wait_for(2, 5, LIMIT, "inference"))
+            waiting = asyncio.ensure_future(
+                pools[1].acquire(2, priority=5, timeout=LIMIT, label="inference")
+            )
             await a_while(0.2)
             for pool in pools:
                 found = await pool.picture()
@@ -222,8 +226,8 @@ def test_everybody_sees_who_holds_and_who_waits() -> None:
 
 def is_named(pool: Pool, label: str) -> bool:
     """Does the ledger here say so?"""
-    assert pool.members is not None
-    token = pool.members.node.token
+    assert pool._source.members is not None
+    token = pool._source.members.node.token
     return token is not None and any(one.label.endswith(label) for one in token.ledger)
 
 
@@ -238,7 +242,7 @@ def test_they_see_whom_another_node_granted_to() -> None:
                 await pools[place].acquire(timeout=LIMIT, label=f"from afar {place}")
                 for place in (1, 2)
             ]
-            assert pools[0].describe()["token_here"]
+            assert pools[0]._source.describe()["token_here"]
             for place in (1, 2):
                 await eventually(lambda place=place: is_named(pools[0], f"from afar {place}"))
             expected = [
@@ -355,7 +359,7 @@ def test_a_request_is_known_by_its_process_unless_it_says_otherwise() -> None:
         async with Node("a") as a:
             docks = a.pool("docks", permits=2)
             async with docks.acquire(), docks.acquire(label="x\ny" * 100):
-                labels = [one["label"] for one in docks.describe()["holding"]]
+                labels = [one["label"] for one in docks._source.describe()["holding"]]
                 assert "@" in labels[0] and labels[0].endswith("]")
                 assert labels[1].startswith("x?yx") and len(labels[1]) < 100
             with pytest.raises(Refused, match="label must be a text"):
@@ -411,7 +415,7 @@ def test_so_do_those_of_a_grant_that_another_node_made() -> None:
             pools = [gpus(node) for node in nodes]
             async with pools[1].acquire(timeout=LIMIT) as first:
                 grant = await pools[0].acquire(2, timeout=LIMIT)
-                assert pools[1].describe()["token_here"]
+                assert pools[1]._source.describe()["token_here"]
                 assert (first.slots, grant.slots) == (("gpu0",), ("gpu1", "gpu2"))
                 grant.release(1)
                 assert grant.slots == ("gpu1",)
@@ -498,14 +502,14 @@ def test_where_the_token_rests_what_others_said_is_read_first(
     async def story() -> None:
         async with Node("a") as node:
             pool = node.pool("pens", permits)
-            await eventually(pool.ready.is_set)
+            await eventually(pool._source.ready.is_set)
             async with pool.acquire(timeout=LIMIT):
                 pass
             order: list[str] = []
-            pool.heard = heard
+            pool._source.heard = heard
             node.mesh.loop.call_soon(order.append, "others")
             async with pool.acquire():
                 order.append("client")
-            assert order[0] == first and not (pool.heard and permits > 1)
+            assert order[0] == first and not (pool._source.heard and permits > 1)
 
     run(story)

@@ -51,8 +51,8 @@ async def two(**protection: str | Path) -> AsyncIterator[tuple[Node, Node]]:
         docks = b.pool("docks")
         await docks.acquire(timeout=LIMIT).__aenter__()
         yield a, b
-        docks.clients[1].grant.release()  # type: ignore[union-attr]
-        async with a.pools["docks"].acquire(timeout=LIMIT):
+        docks._source.clients[1].grant.release()  # type: ignore[union-attr]
+        async with a.pool("docks").acquire(timeout=LIMIT):
             pass
         assert a.status()["links"]["b"]["up"]
         assert a.status()["links"]["b"]["generation"] == 1

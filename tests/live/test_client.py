@@ -184,8 +184,8 @@ def test_whoever_waits_may_become_more_urgent(agent: Agent) -> None:
 
 async def waiting(pool: Pool, agent: Agent) -> list[int]:
     """The priorities of those who wait for docks there."""
-    if isinstance(pool, Pool):
-        return [one["priority"] for one in pool.describe()["waiting"]]
+    if not isinstance(pool, ClientPool):
+        return [one["priority"] for one in pool._source.describe()["waiting"]]
     return [one["priority"] for one in (await asyncio.to_thread(agent.pool))["waiting"]]
 
 
@@ -317,7 +317,7 @@ def test_an_asynchronous_pool(agent: Agent) -> None:
             seen = await pool.picture()
             assert [(one["label"], one["want"]) for one in seen["holding"]] == [("both", 2)]
             assert isinstance(grant, meshlock.Grant) and grant.held and not grant.lost
-            assert (grant.pool.name, grant.want, grant.priority) == ("docks", 2, 9)
+            assert (grant.pool, grant.want, grant.priority) == ("docks", 2, 9)
             assert (grant.until, grant.lease) == (None, None)
             with pytest.raises(TimeoutError):
                 await pool.acquire(2, timeout=TOO_SOON)
@@ -615,7 +615,7 @@ def test_a_task_that_is_cancelled_leaves_nothing(agent: Agent) -> None:
         async with meshlock.aconnect(agent.socket) as found:
             pool = found.pool("docks")
             async with pool.acquire(3):
-                waits = asyncio.create_task(pool.wait_for(1, 0, None))
+                waits = asyncio.ensure_future(pool.acquire(1))
                 await eventually(lambda: agent.waiting() == 1)
                 waits.cancel()
                 await eventually(lambda: agent.waiting() == 0)
@@ -654,7 +654,7 @@ def test_whoever_waits_while_the_client_is_closed_the_same_with_an_event_loop(
         async with meshlock.aconnect(agent.socket) as found, found.pool("docks").acquire(3):
             closing = await meshlock.aconnect(agent.socket)
             waits = [
-                asyncio.create_task(closing.pool("docks").wait_for(1, 0, timeout))
+                asyncio.ensure_future(closing.pool("docks").acquire(1, timeout=timeout))
                 for timeout in (None, LIMIT)
             ]
             await eventually(lambda: agent.waiting() == 2)
@@ -704,7 +704,7 @@ def test_after_a_restart_the_same_with_an_event_loop(tmp_path: Path) -> None:
         async with meshlock.aconnect(agent.socket) as found:
             pool = found.pool("docks")
             grant = await pool.acquire(3)
-            waits = asyncio.create_task(pool.wait_for(2, 0, LIMIT))
+            waits = asyncio.ensure_future(pool.acquire(2, timeout=LIMIT))
             await eventually(lambda: agent.waiting() == 1)
             agent.stop(signal.SIGKILL)
             assert await grant.wait_lost() and grant.lost and not grant.held

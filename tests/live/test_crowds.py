@@ -31,7 +31,8 @@ from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from meshlock.live.links.frames import FRAME_LIMIT
 from meshlock.live.machine import labels, limits
-from meshlock.live.pools.pool import MOST_LISTED, Pool
+from meshlock.live.pools.grants import Pool
+from meshlock.live.pools.pool import MOST_LISTED
 from meshlock.live.pools.shapes import shapes
 from waiting import LIMIT
 
@@ -79,7 +80,7 @@ class Turns:
 async def crowd(pool: Pool, size: int) -> list[asyncio.Task[Any]]:
     tasks = []
     for number in range(size):
-        tasks.append(asyncio.create_task(pool.wait_for(1, number % 7, None)))
+        tasks.append(asyncio.ensure_future(pool.acquire(1, priority=number % 7)))
         if number % 16 == 0:
             await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -106,11 +107,11 @@ def told(size: int, algorithm: str) -> tuple[float, float, int]:
             await nodes[-1].start()
             nodes[-1].pool("docks", 1, members=NAMES, lease=3.0, algorithm=algorithm)
         here, there = nodes[0].pools["docks"], nodes[1].pools["docks"]
-        grant = await there.acquire(timeout=LIMIT)
+        grant = await Pool(there).acquire(timeout=LIMIT)
         tasks: list[asyncio.Task[Any]] = []
 
         async def come() -> None:
-            tasks.extend(await crowd(here, size))
+            tasks.extend(await crowd(Pool(here), size))
 
         with Turns() as turns:
             came = await turns.counted(come)
@@ -124,7 +125,7 @@ def told(size: int, algorithm: str) -> tuple[float, float, int]:
             went = await turns.counted(lambda: gone(tasks))
         grant.release()
         assert not here.clients
-        async with here.acquire(timeout=LIMIT):
+        async with Pool(here).acquire(timeout=LIMIT):
             pass
         for node in nodes:
             await node.vanish()
@@ -155,10 +156,10 @@ def token_comes(size: int, algorithm: str) -> int:
             await joins(here, grant)
             grant = await there.acquire(timeout=LIMIT)
             tasks = await crowd(here, size)
-            before = here.measures.entries
+            before = here._source.measures.entries
             with Turns() as turns:
                 grant.release()
-                while here.measures.entries == before:
+                while here._source.measures.entries == before:
                     await asyncio.sleep(0.01)
             await gone(tasks)
             return turns.most

@@ -13,7 +13,7 @@ import pytest
 from meshlock.live.interfaces.node import Node
 from meshlock.live.links.mesh import split
 from meshlock.live.links.relay import Relay
-from meshlock.live.pools.pool import Pool
+from meshlock.live.pools.grants import Pool
 from meshlock.trace.audit import Audit
 from meshlock.trace.merge import merge
 from meshlock.trace.reader import Trace
@@ -126,9 +126,9 @@ def test_a_token_on_a_link_that_never_returns_finds_another_way(tmp_path: Path) 
             nodes[2].connect(nodes[0].address)  # a triangle; the link n0 - n1 has a relay
             docks = pools(nodes, "jiang", 2)
             grant = await docks[0].acquire(2)
-            await eventually(lambda: all(len(pool.peers.near) == 2 for pool in docks))
+            await eventually(lambda: all(len(pool._source.peers.near) == 2 for pool in docks))
             waiting = asyncio.create_task(work(docks[1], 1))
-            await eventually(lambda: docks[0].core.queue)  # type: ignore[union-attr]
+            await eventually(lambda: docks[0]._source.core.queue)  # type: ignore[union-attr]
             relays[0].cut()
             grant.release()  # TOKEN goes to n1, over the link that is cut
             await asyncio.sleep(0)

@@ -20,8 +20,7 @@ from virtual import Network
 
 from meshlock import Node, NotInTime, Refused
 from meshlock.live.machine import limits
-from meshlock.live.pools.grants import LATEST, Acquire
-from meshlock.live.pools.pool import Pool
+from meshlock.live.pools.grants import LATEST, Acquire, Pool
 from meshlock.live.pools.urgency import LEVELS, SHORTEST, level, time_on_level, urgency
 from meshlock.simulate.rerun import with_states
 from meshlock.trace.audit import Audit
@@ -100,7 +99,7 @@ async def linked(
         nodes[-1].pool("docks", permits if founding else None, **settings)
     for node in nodes:
         await node.pools["docks"].introduced()
-    yield [node.pools["docks"] for node in nodes]
+    yield [node.pool("docks") for node in nodes]
     for node in nodes:
         await node.vanish()
 
@@ -237,7 +236,7 @@ def test_deadlines_are_counted_as_met_or_missed() -> None:
             await pool.acquire(deadline=1.0, timeout=2.0)  # gives up after its deadline
         with pytest.raises(NotInTime):
             await pool.acquire(deadline=9.0, timeout=2.0)  # before it: neither nor
-        shown = pool.describe()
+        shown = pool._source.describe()
         assert [one["deadline"] and round(one["deadline"]) for one in shown["waiting"]] == [
             *(-3, 26, None),
         ]
@@ -246,7 +245,7 @@ def test_deadlines_are_counted_as_met_or_missed() -> None:
         assert await served.everyone() == ["soon", "later", "none"]
         assert served.met == {"soon": False, "later": True, "none": None}
         assert held.met is None
-        shown = pool.describe()
+        shown = pool._source.describe()
         assert (shown["deadlines_met"], shown["deadlines_missed"]) == (1, 2)
 
     told(POOLS["direct"], story)

@@ -58,7 +58,7 @@ def test_a_pool_in_use() -> None:
         async with Node("ann") as node:
             docks = node.pool("docks", permits=3, recovery="none")
             async with docks.acquire(2):
-                late = asyncio.create_task(docks.wait_for(2, 0, None))
+                late = asyncio.ensure_future(docks.acquire(2))
                 await eventually(lambda: value(node, "meshlock_waiting", pool="docks") == 1.0)
                 assert value(node, "meshlock_permits", pool="docks") == 3.0
                 assert value(node, "meshlock_held", pool="docks") == 2.0
@@ -93,7 +93,7 @@ def test_the_token_leaves_and_the_time_since_then_grows() -> None:
     async def story() -> None:
         async with row("ab") as nodes:
             docks = nodes["a"].pool("docks", permits=1)
-            assert docks.core is not None
+            assert docks._source.core is not None
             async with nodes["b"].pool("docks").acquire():
                 assert value(nodes["b"], "meshlock_token_here", pool="docks") == 1.0
                 first = value(nodes["a"], "meshlock_token_unseen_seconds", pool="docks")

@@ -44,7 +44,7 @@ def test_a_full_disk_ends_the_trace_and_nothing_else(
                 for pool in pools:
                     async with pool.acquire(timeout=LIMIT):
                         pass
-            assert [pool.describe()["entries"] for pool in pools] == [300, 300]
+            assert [pool._source.describe()["entries"] for pool in pools] == [300, 300]
 
     with files_of_at_most(100_000):
         asyncio.run(share())

@@ -237,7 +237,7 @@ def test_a_session_hears_of_its_losses_by_long_poll(tmp_path: Path) -> None:
             renewed = await asks.ask("POST", f"/v1/grants/{grant['grant']}/renew")
             assert renewed[0] == 409
             later = holds.ask("GET", f"/v1/sessions/{name}/events?wait=60")
-            docks.close()
+            docks._source.close()
             event = {"number": 1, "event": "lost", "grant": grant["grant"], "until": None}
             assert json.loads((await later)[1]) == {"events": [event], "last": 1}
             holds.transport.close()

@@ -149,12 +149,12 @@ def test_what_a_page_asked_for_goes_back_when_the_page_goes_away() -> None:
                 await a_while(module.ABANDONED_AFTER / 10)
             assert (kept.state, left.state, waits.state) == ("held", "released", "released")
             assert left.why == "the page was closed"
-            assert len(docks.clients) == 1
+            assert len(docks._source.clients) == 1
             requests.release(kept.name)
 
             lost = requests.start("docks", 1, 0)
             await a_while(0.02)
-            docks.close()
+            docks._source.close()
             await a_while(0.02)
             assert lost.state == "lost"
             with pytest.raises(Refused, match="closed"):

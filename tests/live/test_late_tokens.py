@@ -9,7 +9,7 @@ import virtual
 from lines import line
 
 from meshlock.live.machine import clock
-from meshlock.live.pools.pool import Pool
+from meshlock.live.pools.grants import Pool
 from waiting import eventually
 
 LEASE = 9.0
@@ -35,13 +35,15 @@ def test_the_time_under_way_is_not_added_to_the_lease(held: int) -> None:
             grant = await here.acquire()
             if not held:
                 grant.release()
-            await eventually(lambda: there.members and there.members.node.inner)
+            await eventually(lambda: there._source.members and there._source.members.node.inner)
             wire.deafen()  # b hears nothing; what a sends comes later
             asked = clock.seconds()
             waiting = asyncio.ensure_future(deadline_of(there))
             await asyncio.sleep(HELD_UP)
             assert not waiting.done()
-            assert here.members is not None and here.members.has_token() == bool(held)
+            assert here._source.members is not None and here._source.members.has_token() == bool(
+                held
+            )
             wire.heal()
             deadline = await waiting
             assert clock.seconds() - asked >= HELD_UP

@@ -103,10 +103,10 @@ def test_an_idle_holder_grants_without_a_message() -> None:
             node = holder(nodes)
             docks = node.pool("docks")
             for _ in range(10):
-                before = {**docks.measures.sent, "RENEW": 0}
+                before = {**docks._source.measures.sent, "RENEW": 0}
                 grant = await docks.try_acquire()
                 assert grant is not None
-                assert {**docks.measures.sent, "RENEW": 0} == before
+                assert {**docks._source.measures.sent, "RENEW": 0} == before
                 grant.release()
 
     run(story)
@@ -170,7 +170,7 @@ def test_on_a_line_any_algorithm_goes_on_when_a_node_with_a_grant_is_killed(algo
                     fences.append(grant.fence)
             last = await pools["c"].acquire(timeout=LIMIT)
             fences.append(last.fence)
-            waiting = [asyncio.create_task(pools[name].wait_for(1, 0, None)) for name in ("a", "b")]
+            waiting = [asyncio.ensure_future(pools[name].acquire(1)) for name in ("a", "b")]
             deadline = last.until
             await nodes["c"].vanish()
             for done in asyncio.as_completed(waiting, timeout=LIMIT):
@@ -190,10 +190,10 @@ def test_the_tree_of_a_fixed_network_follows_the_links() -> None:
         async with line(network, "abcd") as (nodes, _):
             pool = nodes["b"].pool("docks", 1, members=["b"], lease=LEASE)
             await eventually(lambda: nodes["b"].mesh.link_map.reaches("d"))
-            await eventually(lambda: "a" in pool.numbers and "d" in pool.numbers)
-            assert pool.members is not None
-            near = pool.members.near
-            numbers = [pool.meet(name) for name in ("b", "a", "c", "d")]
+            await eventually(lambda: "a" in pool._source.numbers and "d" in pool._source.numbers)
+            assert pool._source.members is not None
+            near = pool._source.members.near
+            numbers = [pool._source.meet(name) for name in ("b", "a", "c", "d")]
             assert tree(near, tuple(numbers)) == (-1, 0, 0, 2)
             far = (numbers[0], numbers[3], numbers[1])  # c takes no part: b is next on d's way
             assert tree(near, far) == (-1, 0, 0)
@@ -236,7 +236,7 @@ def test_whoever_is_cut_off_from_the_majority_loses_its_grant_before_others_get_
             await grant.wait_lost()
             assert not grant.held and grant.lease is None
             assert clock.seconds() - deadline < 0.1
-            wish = asyncio.create_task(member(a).wait_for(1, 0, None))
+            wish = asyncio.ensure_future(member(a).acquire(1))
             await eventually(
                 lambda: described(a)["unreachable"] == ["b", "c"] and described(a)["why"]
             )
@@ -284,7 +284,7 @@ def test_permits_and_lease_must_be_the_same_everywhere() -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:
             mine = a.pool("docks", 1, members=["a", "b"], lease=LEASE)
             b.pool("docks", 2, members=["a", "b"], lease=LEASE)
-            await eventually(lambda: mine.conflict)
+            await eventually(lambda: mine._source.conflict)
             assert described(a)["conflict"] == (
                 "b has a conflicting configuration of the pool docks (2 permits under leases of "
                 "0.6 s, direct; here: 1 permits under leases of 0.6 s, direct): use the same "
@@ -370,7 +370,7 @@ def test_whatever_it_runs_a_node_that_leaves_takes_no_token_and_no_permits_along
             leaving = holder(nodes)
             others = [node for node in nodes if node is not leaving]
             held = await others[0].pool("docks").acquire(timeout=LIMIT)
-            wish = asyncio.create_task(leaving.pool("docks").wait_for(1, 9, None))
+            wish = asyncio.ensure_future(leaving.pool("docks").acquire(1, priority=9))
             await eventually(lambda: described(leaving)["waiting"])
             await leaving.close()
             with pytest.raises(Refused, match="was closed"):
@@ -394,7 +394,7 @@ def test_a_grant_released_after_its_node_vanished_wakes_nobody() -> None:
             grants = [await pool.acquire(timeout=LIMIT) for _ in range(2)]
             await a.vanish()
             grants[0].release()
-            assert pool.members is not None and pool.members.waking.cancelled()
+            assert pool._source.members is not None and pool._source.members.waking.cancelled()
 
     run(story)
 
@@ -404,7 +404,7 @@ def test_a_lone_node_leaves_at_once_and_others_are_not_kept_waiting() -> None:
         async with Node("a") as a:
             pool = a.pool("docks", 1, members=["a"], lease=LEASE)
             grant = await pool.acquire(timeout=LIMIT)
-            wish = asyncio.create_task(pool.wait_for(1, 0, None))
+            wish = asyncio.ensure_future(pool.acquire(1))
             await asyncio.sleep(0)
             began = clock.seconds()
             await a.close()
@@ -460,7 +460,7 @@ def test_members_come_and_go() -> None:
         async with three() as nodes, Node("d", peers=[nodes[0].address], dead=0.3) as d:
             await eventually(lambda: holds_token(nodes))
             docks = member(nodes[0])
-            await eventually(lambda: docks.mesh.link_map.reaches("d"))
+            await eventually(lambda: docks._source.mesh.link_map.reaches("d"))
             assert await docks.change_members(add="d", timeout=LIMIT) == ["a", "b", "c", "d"]
             assert await docks.change_members(remove="c", timeout=LIMIT) == ["a", "b", "d"]
             async with d.pool("docks").acquire(timeout=LIMIT):
@@ -510,7 +510,7 @@ def test_exec_stops_its_command_before_the_lease_ends(tmp_path: Path) -> None:
                 await eventually(told.read_text)
                 await b.vanish()
                 await c.vanish()
-                deadline, members = 0.0, member(a, 1, long).members
+                deadline, members = 0.0, member(a, 1, long)._source.members
                 assert members is not None
                 while (until_then := members.until(1)) is not None:
                     deadline = until_then
@@ -529,12 +529,12 @@ def test_a_member_whose_disk_is_full_says_nothing(tmp_path: Path) -> None:
     async def story() -> None:
         async with three(state=tmp_path) as nodes:
             a = nodes[0].pool("docks")
-            assert a.members is not None and a.members.disk.promises is not None
-            disk, promises = a.members.disk, a.members.disk.promises
+            assert a._source.members is not None and a._source.members.disk.promises is not None
+            disk, promises = a._source.members.disk, a._source.members.disk.promises
             promises.folder = tmp_path / "not" / "there"
             async with member(nodes[1]).acquire(timeout=LIMIT):
                 assert disk.written is not None
-                assert "PROMISE" not in a.measures.sent
+                assert "PROMISE" not in a._source.measures.sent
             promises.folder = tmp_path / "a"
             await nodes[2].close()
             async with member(nodes[1]).acquire(timeout=LIMIT) as grant:
@@ -552,7 +552,7 @@ def test_what_clients_did_is_traced_through_crashes_and_judged(tmp_path: Path) -
         traced = {name: tmp_path / name for name in NAMES}
         async with three(state=tmp_path / "state", trace=traced) as nodes:
             await member(nodes[0]).acquire(timeout=LIMIT)  # dies with it
-            wish = asyncio.create_task(member(nodes[0]).wait_for(1, 0, None))
+            wish = asyncio.ensure_future(member(nodes[0]).acquire(1))
             await a_while(0.1)
             await nodes[0].vanish()
             wish.cancel()

@@ -17,6 +17,7 @@ from virtual import Network
 from meshlock import Node
 from meshlock.errors import Refused
 from meshlock.live.machine import clock
+from meshlock.live.pools.grants import Pool
 from waiting import LIMIT, eventually, sooner_or_later
 
 NAMES = ["a", "b", "c"]
@@ -36,7 +37,7 @@ async def three(recovery: str | None) -> list[Node]:
         else:
             node.pool("docks", None if name != "a" else 1, recovery=recovery)
     await eventually(lambda: all(len(node.mesh.linked) == 2 for node in nodes))
-    async with nodes[0].pools["docks"].acquire(timeout=LIMIT):
+    async with nodes[0].pool("docks").acquire(timeout=LIMIT):
         await eventually(lambda: all(node.pools["docks"].core is not None for node in nodes))
     return nodes
 
@@ -49,8 +50,8 @@ def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_all_leave_at_once(recovery: str | None, caplog: pytest.LogCaptureFixture) -> None:
     async def story(_: Network) -> None:
         nodes = await three(recovery)
-        async with nodes[2].pools["docks"].acquire(timeout=LIMIT):
-            wish = asyncio.create_task(nodes[1].pools["docks"].acquire(timeout=LIMIT).__aenter__())
+        async with nodes[2].pool("docks").acquire(timeout=LIMIT):
+            wish = asyncio.create_task(nodes[1].pool("docks").acquire(timeout=LIMIT).__aenter__())
             await asyncio.sleep(0)
             began = clock.seconds()
             await asyncio.gather(*[node.close() for node in nodes])
@@ -70,13 +71,13 @@ def test_who_leaves_hands_its_token_to_one_that_stays(
     async def story(_: Network) -> None:
         nodes = await three(recovery)
         leaving = [node for place, node in enumerate(nodes) if place != staying]
-        async with leaving[0].pools["docks"].acquire(timeout=LIMIT):
+        async with leaving[0].pool("docks").acquire(timeout=LIMIT):
             pass
         began = clock.seconds()
         await asyncio.gather(*[node.close() for node in leaving])
         assert clock.seconds() - began < SOON
         if recovery is not None:  # with members one of three is no majority
-            async with nodes[staying].pools["docks"].acquire(timeout=LIMIT):
+            async with nodes[staying].pool("docks").acquire(timeout=LIMIT):
                 assert clock.seconds() - began < SOON
         await nodes[staying].close()
 
@@ -90,7 +91,7 @@ def test_a_member_that_was_never_there_keeps_nobody(caplog: pytest.LogCaptureFix
             for node in (a, b):
                 node.pool("docks", 1, members=["a", "b", "ghost"], lease=3.0)
             for node in (a, b):
-                async with node.pools["docks"].acquire(timeout=LIMIT):
+                async with node.pool("docks").acquire(timeout=LIMIT):
                     pass
             began = clock.seconds()
             await b.close()
@@ -109,14 +110,14 @@ def test_every_pool_has_its_own_time(caplog: pytest.LogCaptureFixture) -> None:
         nodes = await three("none")
         for node in nodes:
             node.pool("slow", 1, members=NAMES, lease=20.0)
-        grant = await nodes[0].pools["slow"].acquire(timeout=LIMIT)
-        async with nodes[0].pools["docks"].acquire(timeout=LIMIT):
+        grant = await nodes[0].pool("slow").acquire(timeout=LIMIT)
+        async with nodes[0].pool("docks").acquire(timeout=LIMIT):
             pass
         began = clock.seconds()
         await nodes[0].close()
         assert clock.seconds() - began < 3.0 + SOON
         assert grant.lost
-        async with nodes[1].pools["docks"].acquire(timeout=LIMIT):
+        async with nodes[1].pool("docks").acquire(timeout=LIMIT):
             assert clock.seconds() - began < 3.0 + 2 * SOON
         await asyncio.gather(*[node.close() for node in nodes[1:]])
 
@@ -133,7 +134,7 @@ async def four(members: list[str]) -> list[Node]:
         nodes[-1].pool("docks", 3, members=members, lease=LEASE)
     await eventually(lambda: all(len(node.mesh.linked) == 3 for node in nodes))
     for node in reversed(nodes):
-        async with node.pools["docks"].acquire(3, timeout=LIMIT):
+        async with node.pool("docks").acquire(3, timeout=LIMIT):
             pass
     return nodes
 
@@ -152,20 +153,20 @@ def test_who_leaves_with_the_token_leaves_others_their_grants(
     async def story(_: Network) -> None:
         nodes = await four(list(members))
         a, b, c, d = [node.pools["docks"] for node in nodes]
-        own = await a.acquire(timeout=LIMIT)
-        grant = await b.acquire(timeout=LIMIT)
+        own = await Pool(a).acquire(timeout=LIMIT)
+        grant = await Pool(b).acquire(timeout=LIMIT)
         assert a.describe()["token_here"]
         if not inside:
             own.release()
         leaving = asyncio.ensure_future(nodes[0].close())
         began = clock.seconds()
-        async with d.acquire(1 if inside else 2, timeout=LIMIT):
+        async with Pool(d).acquire(1 if inside else 2, timeout=LIMIT):
             assert clock.seconds() - began < SOON and grant.held
         await leaving
         assert clock.seconds() - began < (3.0 if inside else 0.0) + SOON
         assert grant.held and not grant.lost
         grant.release()
-        async with c.acquire(3, timeout=LIMIT):  # what a held lapses
+        async with Pool(c).acquire(3, timeout=LIMIT):  # what a held lapses
             assert clock.seconds() - began < (2 * LEASE if inside else SOON)
         await asyncio.gather(*[node.close() for node in nodes[1:]])
 
@@ -184,7 +185,7 @@ def test_who_leaves_with_a_grant_of_another_node_returns_it(
         pools = [node.pool("berths", 3, members=NAMES, lease=lease) for node in nodes]
         async with pools[0].acquire(timeout=LIMIT):
             grant = await pools[1].acquire(timeout=LIMIT)
-            assert pools[0].describe()["token_here"]
+            assert pools[0]._source.describe()["token_here"]
             began = clock.seconds()
             await nodes[1].close()
             assert grant.lost and clock.seconds() - began < 3.0 + SOON

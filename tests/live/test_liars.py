@@ -325,7 +325,7 @@ class World:
     async def serves(self) -> None:
         """Everybody in turn, and nobody has heard of anything new."""
         for node in self.honest:
-            async with node.pools["docks"].acquire(timeout=LIMIT):
+            async with node.pool("docks").acquire(timeout=LIMIT):
                 pass
         for node in self.honest:
             assert self.layer(node).config.members == self.before[node.name]
@@ -367,7 +367,7 @@ async def world(
         m = nodes["m"].pool("docks")
         async with m.acquire(timeout=LIMIT):
             pass
-        async with nodes["a"].pools["docks"].acquire(timeout=LIMIT):
+        async with nodes["a"].pool("docks").acquire(timeout=LIMIT):
             pass
         yield World(nodes)
 
@@ -467,7 +467,7 @@ def test_nor_does_it_keep_the_members_from_a_new_epoch(lie: str, certificates: P
     async def story(network: virtual.Network) -> None:
         async with world(certificates) as w:
             a, b, c = w.honest
-            async with c.pools["docks"].acquire(timeout=LIMIT):
+            async with c.pool("docks").acquire(timeout=LIMIT):
                 pass
             network.kill(c.mesh)
             await c.vanish()
@@ -499,7 +499,7 @@ def propose(node: Node) -> None:
 async def nobody_gets_a_permit(node: Node, grant: Grant) -> None:
     """While somebody holds the only one."""
     with pytest.raises(TimeoutError):
-        await node.pools["docks"].acquire(timeout=9.0)
+        await node.pool("docks").acquire(timeout=9.0)
     assert grant.held and not grant.lost
 
 
@@ -508,7 +508,7 @@ def test_it_cannot_give_back_what_others_hold(algorithm: str, certificates: Path
     async def story(network: virtual.Network) -> None:
         async with world(certificates, algorithm=algorithm) as w:
             a, b, c = w.honest
-            grant = await a.pools["docks"].acquire(timeout=LIMIT)
+            grant = await a.pool("docks").acquire(timeout=LIMIT)
             before = w.layer(b).adopted
             propose(b)
             await eventually(lambda: all(w.layer(one).adopted > before for one in w.honest))
@@ -538,7 +538,7 @@ def test_what_it_reports_cannot_make_a_second_permit(
         async with world(certificates) as w:
             a, b, c = w.honest
             liar = w.layer(w.m)
-            grant = await a.pools["docks"].acquire(timeout=LIMIT)
+            grant = await a.pool("docks").acquire(timeout=LIMIT)
 
             def lies(epoch: Epoch) -> Report:
                 report = truth(epoch)
@@ -646,7 +646,7 @@ def test_a_token_that_cannot_be_is_not_taken(certificates: Path) -> None:
         async with world(certificates) as w:
             a, b, _ = w.honest
             layer = w.layer(w.m)
-            grant = await w.m.pools["docks"].acquire(timeout=LIMIT)
+            grant = await w.m.pool("docks").acquire(timeout=LIMIT)
             give, told = layer.give, []
 
             def lies(message: Message) -> None:
@@ -657,7 +657,7 @@ def test_a_token_that_cannot_be_is_not_taken(certificates: Path) -> None:
                 give(message)
 
             layer.give = lies  # type: ignore[method-assign]
-            asked = asyncio.ensure_future(a.pools["docks"].acquire(timeout=LIMIT).__aenter__())
+            asked = asyncio.ensure_future(a.pool("docks").acquire(timeout=LIMIT).__aenter__())
             grant.release()
             mine = await asked
             assert told and w.refused() > 0
@@ -677,19 +677,19 @@ def test_it_cannot_release_what_others_hold(how: str, algorithm: str, certificat
     async def story(network: virtual.Network) -> None:
         async with world(certificates, algorithm=algorithm, permits=3) as w:
             a, b, c = w.honest
-            async with c.pools["docks"].acquire(timeout=LIMIT):
-                grant = await a.pools["docks"].acquire(2, timeout=LIMIT)
+            async with c.pool("docks").acquire(timeout=LIMIT):
+                grant = await a.pool("docks").acquire(2, timeout=LIMIT)
             before = w.layer(b).adopted
             if how == "kept":
                 propose(b)
             if how == "lapsing":
-                async with c.pools["docks"].acquire(timeout=LIMIT):
+                async with c.pool("docks").acquire(timeout=LIMIT):
                     pass
                 network.kill(a.mesh)
                 w.honest = [b, c]
             if how != "granted":
                 await eventually(lambda: all(w.layer(one).adopted > before for one in w.honest))
-            async with c.pools["docks"].acquire(timeout=LIMIT):
+            async with c.pool("docks").acquire(timeout=LIMIT):
                 pass
             await eventually(lambda: len(ledger(w)) == 1)
             [at] = [one for one in (b, c) if w.layer(one).token is not None]
@@ -709,7 +709,7 @@ def test_it_cannot_release_what_others_hold(how: str, algorithm: str, certificat
             assert layer.token.free == free == 1
             if how != "lapsing":
                 with pytest.raises(TimeoutError):
-                    await b.pools["docks"].acquire(2, timeout=9.0)
+                    await b.pool("docks").acquire(2, timeout=9.0)
                 assert grant.held
                 grant.release()
             await w.serves()
@@ -731,8 +731,8 @@ async def lent(certificates: Path) -> AsyncIterator[tuple[World, Grant, Fence]]:
     """Of three permits c holds one, so the token stays with it, and a client of a another one."""
     async with world(certificates, algorithm="direct", permits=3) as w:
         a, _, c = w.honest
-        async with c.pools["docks"].acquire(timeout=LIMIT):
-            grant = await a.pools["docks"].acquire(timeout=LIMIT, label="of a")
+        async with c.pool("docks").acquire(timeout=LIMIT):
+            grant = await a.pool("docks").acquire(timeout=LIMIT, label="of a")
             assert w.layer(c).token is not None
             [fence] = w.layer(a).grants
             yield w, grant, fence
@@ -811,7 +811,7 @@ def test_a_grant_that_cannot_be_is_refused(
     async def story(network: virtual.Network) -> None:
         async with lent(certificates) as (w, grant, fence):
             a = w.honest[0]
-            wish = asyncio.ensure_future(a.pools["docks"].acquire(2, timeout=LIMIT).__aenter__())
+            wish = asyncio.ensure_future(a.pool("docks").acquire(2, timeout=LIMIT).__aenter__())
             await a_while(0.1)
             before, epoch = refused(a), w.layer(a).adopted
             if lie == "where it was":
@@ -834,7 +834,7 @@ def test_who_says_that_it_has_the_token_since_is_believed(certificates: Path) ->
     async def story(network: virtual.Network) -> None:
         async with lent(certificates) as (w, grant, _):
             a, epoch = w.honest[0], w.layer(w.honest[0]).adopted
-            wish = asyncio.ensure_future(a.pools["docks"].acquire(2, timeout=LIMIT).__aenter__())
+            wish = asyncio.ensure_future(a.pool("docks").acquire(2, timeout=LIMIT).__aenter__())
             await a_while(0.1)
             says_to_a(w, *grant_of(w))
             believed = await wish
@@ -926,7 +926,7 @@ def test_what_it_says_of_its_own_grant_does_not_keep_others_from_theirs(
     async def story(network: virtual.Network) -> None:
         async with lent(certificates) as (w, grant, fence):
             c = w.honest[2]
-            mine = await w.m.pools["docks"].acquire(timeout=LIMIT, label="of m")
+            mine = await w.m.pool("docks").acquire(timeout=LIMIT, label="of m")
             [own] = w.layer(w.m).grants
             refusals = w.refused()
             w.tells(Received(0, w.layer(w.m).adopted, ((own, labels.note(3, "changed")),)))
@@ -949,9 +949,9 @@ def test_what_is_released_in_parts_and_from_afar_comes_back(
         async with world(certificates, algorithm=algorithm, permits=3) as w:
             a, b, c = w.honest
             for turn in range(8):
-                grant = await a.pools["docks"].acquire(3, timeout=LIMIT)
+                grant = await a.pool("docks").acquire(3, timeout=LIMIT)
                 waits = asyncio.ensure_future(
-                    c.pools["docks"].acquire(3, timeout=LIMIT).__aenter__()
+                    c.pool("docks").acquire(3, timeout=LIMIT).__aenter__()
                 )
                 if turn == 5:
                     propose(b)
@@ -961,7 +961,7 @@ def test_what_is_released_in_parts_and_from_afar_comes_back(
                 grant.release(1)
                 grant.release()
                 (await waits).release()
-                async with b.pools["docks"].acquire(timeout=LIMIT):
+                async with b.pool("docks").acquire(timeout=LIMIT):
                     pass
             await w.serves()
             assert w.refused() == 0
@@ -1025,7 +1025,7 @@ def test_floods_are_bounded_in_bytes(
             a, c = nodes["a"], nodes["c"]
             docks = a.pool("docks", permits=1, recovery="none")
             c.pool("docks")
-            async with c.pools["docks"].acquire(timeout=LIMIT):
+            async with c.pool("docks").acquire(timeout=LIMIT):
                 pass
             make, count = FLOODS[flood]
             monkeypatch.setattr(link_map, "PER_SECOND", 50.0)
@@ -1055,7 +1055,7 @@ def test_floods_are_bounded_in_bytes(
             assert a.mesh.stored.total <= STORED_OF_EACH
             async with docks.acquire(timeout=LIMIT):
                 pass
-            async with c.pools["docks"].acquire(timeout=LIMIT):
+            async with c.pool("docks").acquire(timeout=LIMIT):
                 pass
             assert "b" in a.mesh.linked
 

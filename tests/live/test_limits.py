@@ -73,7 +73,7 @@ def test_the_library_refuses_what_is_out_of_range(members: list[str]) -> None:
                 if "timeout" not in given:
                     with pytest.raises(Refused, match=sentence):
                         await docks.try_acquire(**given)
-            assert not docks.clients
+            assert not docks._source.clients
             most, least = int(limits.PRIORITY.most), int(limits.PRIORITY.least)
             for given in ({"priority": most}, {"priority": least}, {"timeout": 1e9}):
                 async with docks.acquire(2, **given):
@@ -164,17 +164,17 @@ def test_numbers_out_of_range_in_frames_cost_the_sender_its_link(
     async def story() -> None:
         async with Node("a", dead=LIMIT) as a:
             docks = a.pool("docks", permits=1, recovery="none")
-            assert docks.core is not None
-            before = docks.core.freeze()
+            assert docks._source.core is not None
+            before = docks._source.core.freeze()
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
             frame = PLAIN[wrong][0]
             if isinstance(frame, Carry) and frame.pool == "docks":
-                frame = msgspec.structs.replace(frame, identity=docks.identity)
+                frame = msgspec.structs.replace(frame, identity=docks._source.identity)
             stranger.says(frame)
             assert await stranger.gone()
-            assert docks.core.freeze() == before
+            assert docks._source.core.freeze() == before
             assert "new" not in a.pools or a.pools["new"].configuration is None
             async with docks.acquire(timeout=LIMIT):
                 pass
@@ -212,8 +212,8 @@ async def leased() -> tuple[Node, Stranger, int]:
     stranger = await Stranger.dial(a, unprotected())
     await stranger.joins("x")
     await stranger.hears()
-    stranger.says(carried(1, "configuration", (docks.configuration, True)))
-    return a, stranger, docks.identity
+    stranger.says(carried(1, "configuration", (docks._source.configuration, True)))
+    return a, stranger, docks._source.identity
 
 
 @pytest.mark.parametrize("over", ["a link", "the mesh"])
@@ -229,7 +229,7 @@ def test_numbers_out_of_range_in_pools_with_members_cost_the_sender_its_link(
         else:
             stranger.says(routed(kind, fields, of=identity))
         assert await stranger.gone()
-        async with a.pools["docks"].acquire(timeout=LIMIT):
+        async with a.pool("docks").acquire(timeout=LIMIT):
             pass
         await a.vanish()  # whoever is gone could not take anything over
 
@@ -341,9 +341,9 @@ def test_a_timer_that_fails_comes_back_and_is_counted(caplog: pytest.LogCaptureF
     async def story() -> None:
         async with Node("a") as a:
             docks = a.pool("docks", permits=1, members=["a"], lease=0.5)
-            assert docks.members is not None
+            assert docks._source.members is not None
             for where, owner, name in (
-                ("leases", docks, "carry_out"),
+                ("leases", docks._source, "carry_out"),
                 ("tick", a.mesh, "notice_silence"),
                 ("routed", a.mesh.router, "tick"),
                 ("map", a.mesh.link_map, "pay"),
@@ -375,10 +375,10 @@ def test_what_is_expected_to_go_on_does_although_a_pool_fails() -> None:
     async def story() -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:
             first, second = a.pool("first", permits=1), a.pool("second", permits=1)
-            vars(first.peers)["up"] = vars(first.peers)["down"] = Fails()
+            vars(first._source.peers)["up"] = vars(first._source.peers)["down"] = Fails()
             joined = b.pool("second")
             async with joined.acquire(timeout=LIMIT):
-                assert second.peers.near == {"b"}
+                assert second._source.peers.near == {"b"}
 
     run(story)
 
@@ -409,7 +409,7 @@ def test_a_request_that_cannot_be_written_fails_alone(monkeypatch: pytest.Monkey
                 failing.append("REQUEST")
                 with pytest.raises(OverflowError, match="of a test"):
                     await other.acquire(timeout=LIMIT)
-                waiting = asyncio.ensure_future(other.wait_for(1, 0, LIMIT))
+                waiting = asyncio.ensure_future(other.acquire(1, timeout=LIMIT))
                 await asyncio.sleep(0)
                 grant.release()
                 (await waiting).release()
@@ -419,10 +419,10 @@ def test_a_request_that_cannot_be_written_fails_alone(monkeypatch: pytest.Monkey
 
 async def holder_and_other(pools: list[Any]) -> tuple[Any, Any]:
     """The pool of the node that has the token, and that of the other."""
-    await asyncio.gather(*[pool.ready.wait() for pool in pools])
+    await asyncio.gather(*[pool._source.ready.wait() for pool in pools])
     while True:
         for one, other in (pools, pools[::-1]):
-            if one.core.tokens() and one.peers.near and other.peers.near:
+            if one._source.core.tokens() and one._source.peers.near and other._source.peers.near:
                 return one, other
         await asyncio.sleep(0.01)
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from meshlock import Node, Pool, Refused
 from meshlock.live.links.frames import Content
 from meshlock.live.links.mesh import Mesh
+from meshlock.live.pools.pool import LocalPool
 from meshlock.live.pools.promises import default_folder
 from waiting import LIMIT, a_while, eventually
 
@@ -251,9 +252,9 @@ def test_two_pools_that_were_both_used_refuse_each_other_without_a_storm(
 def test_messages_of_another_pool_of_that_name_are_not_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    receive, frames, read = Pool.receive, list[Any](), list[Any]()
+    receive, frames, read = LocalPool.receive, list[Any](), list[Any]()
 
-    def receiving(pool: Pool, sender: str, frame: Any) -> None:
+    def receiving(pool: LocalPool, sender: str, frame: Any) -> None:
         if pool.me == "a":
             frames.append(frame)
         receive(pool, sender, frame)
@@ -264,14 +265,14 @@ def test_messages_of_another_pool_of_that_name_are_not_read(
             (await docks(b).acquire(3)).release()
             await eventually(lambda: any(frame.kind == "ACCEPTED" for frame in frames))
             frame = next(frame for frame in frames if frame.kind == "ACCEPTED")
-            monkeypatch.setattr(Pool, "deliver", lambda *given: read.append(given))
-            pool.receive("b", replace(frame, identity=frame.identity + 1))
+            monkeypatch.setattr(LocalPool, "deliver", lambda *given: read.append(given))
+            pool._source.receive("b", replace(frame, identity=frame.identity + 1))
             assert not read
-            pool.receive("b", frame)
+            pool._source.receive("b", frame)
             assert read
             monkeypatch.undo()
 
-    monkeypatch.setattr(Pool, "receive", receiving)
+    monkeypatch.setattr(LocalPool, "receive", receiving)
     run(story)
 
 

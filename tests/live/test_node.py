@@ -20,8 +20,8 @@ from waiting import LIMIT, a_while, eventually, run
 
 def quiet(*pools: Pool) -> bool:
     """Nobody holds or waits, and all permits lie in one place."""
-    free = sum(pool.core.free_permits() for pool in pools if pool.core)
-    return not any(pool.clients for pool in pools) and free == pools[0].permits
+    free = sum(pool._source.core.free_permits() for pool in pools if pool._source.core)
+    return not any(pool._source.clients for pool in pools) and free == pools[0].permits
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_two_nodes_share_through_a_third_that_only_passes_on() -> None:
                     assert other.fence > grant.fence
             assert "docks" in b.pools  # it was told by its neighbours
             assert a.status()["links"].keys() == {"b"}
-            await eventually(lambda: quiet(first, last, b.pools["docks"]))
+            await eventually(lambda: quiet(first, last, b.pool("docks")))
 
     run(story)
 
@@ -61,12 +61,12 @@ def test_an_idle_holder_grants_without_a_message() -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:
             docks = a.pool("docks", permits=1)
             b.pool("docks")
-            await eventually(lambda: "b" in docks.peers.near)
-            before = dict(docks.measures.sent)
+            await eventually(lambda: "b" in docks._source.peers.near)
+            before = dict(docks._source.measures.sent)
             for _ in range(10):
                 async with docks.acquire():
                     pass
-            assert docks.measures.sent == before
+            assert docks._source.measures.sent == before
 
     run(story)
 
@@ -75,7 +75,7 @@ def test_a_client_that_never_pauses_starves_nobody() -> None:
     async def story() -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:
             greedy, other = a.pool("docks", permits=1), b.pool("docks")
-            await other.ready.wait()
+            await other._source.ready.wait()
 
             async def ask_again_and_again() -> None:
                 while True:
@@ -136,13 +136,13 @@ def test_a_cancelled_waiter_leaves_nothing_behind() -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:
             here, there = a.pool("docks", permits=2), b.pool("docks")
             grant = await here.acquire(2)
-            await there.ready.wait()
+            await there._source.ready.wait()
             waiting = [asyncio.create_task(wait(pool)) for pool in (here, there, there)]
-            await eventually(lambda: len(here.clients) == len(there.clients) == 2)
+            await eventually(lambda: len(here._source.clients) == len(there._source.clients) == 2)
             for task in waiting:
                 task.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
-            assert len(here.clients) == 1 and not there.clients
+            assert len(here._source.clients) == 1 and not there._source.clients
             grant.release()
             await eventually(lambda: quiet(here, there))
 
@@ -243,8 +243,8 @@ def test_a_founder_that_restarts_joins_what_it_founded() -> None:
                 await a.vanish()
                 async with Node("a", peers=[b.address]) as again:
                     docks = again.pool("docks", permits=3, founder=True, recovery="none")
-                    await docks.ready.wait()
-                    assert docks.identity == identity
+                    await docks._source.ready.wait()
+                    assert docks._source.identity == identity
                     with pytest.raises(TimeoutError):
                         await docks.acquire(timeout=0.1)
 
@@ -257,8 +257,8 @@ def test_two_foundings_never_share_a_link() -> None:
             here, there = a.pool("docks", permits=1), b.pool("docks", permits=1)
             async with here.acquire(), there.acquire():
                 b.connect(a.address)
-                await eventually(lambda: bool(here.conflict and there.conflict))
-                assert not here.peers.near and not there.peers.near
+                await eventually(lambda: bool(here._source.conflict and there._source.conflict))
+                assert not here._source.peers.near and not there._source.peers.near
             with pytest.raises(Refused, match="Two separate pools have the same name, docks"):
                 await here.acquire()
 
@@ -271,7 +271,7 @@ def test_a_founding_that_nobody_used_gives_way() -> None:
             here, there = a.pool("docks", permits=1), b.pool("docks", permits=1)
             async with here.acquire():
                 b.connect(a.address)
-                await eventually(lambda: "b" in here.peers.near)
+                await eventually(lambda: "b" in here._source.peers.near)
                 with pytest.raises(TimeoutError):
                     await there.acquire(timeout=0.1)
 
@@ -369,7 +369,7 @@ def test_a_list_of_peers_may_be_the_same_everywhere(
             dialler = a._mesh.diallers[a.address]
             await dialler
             docks = a.pool("docks", permits=1)
-            await eventually(lambda: "b" in docks.peers.near)
+            await eventually(lambda: "b" in docks._source.peers.near)
             assert set(a.status()["links"]) == {"b"} and set(b.status()["links"]) == {"a"}
             assert a.status()["refused"] == 0
 

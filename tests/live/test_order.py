@@ -12,7 +12,7 @@ from sabotages import SABOTAGES, sabotaged
 from virtual import Network
 
 from meshlock import Node
-from meshlock.live.pools.pool import Pool
+from meshlock.live.pools.grants import Pool
 from meshlock.trace.audit import Audit
 from meshlock.trace.merge import merge
 from meshlock.trace.reader import Trace
@@ -81,7 +81,7 @@ def test_an_urgent_request_is_not_held_up_by_an_older_one_of_its_node(
                 nodes[-1].pool("docks", 1, members=NAMES, lease=3.0, algorithm=algorithm)
             else:
                 nodes[-1].pool("docks", 1 if name == "a" else None, recovery=recovery)
-        pools = [node.pools["docks"] for node in nodes]
+        pools = [node.pool("docks") for node in nodes]
         load = Load(pools, 1)
         await load.run(clients=20, urgent=40)
         for node in nodes:
@@ -102,12 +102,12 @@ def test_an_urgent_request_survives_a_failure_that_only_the_holder_notices(algor
             nodes.append(Node(name, peers=first, min_links=0))
             await nodes[-1].start()
             nodes[-1].pool("docks", 1, members=NAMES, lease=3.0, algorithm=algorithm)
-        holder, ordinary, urgent = (node.pools["docks"] for node in nodes)
+        holder, ordinary, urgent = (node.pool("docks") for node in nodes)
         entered: list[str] = []
 
         async def enter(pool: Pool, priority: int) -> None:
             async with pool.acquire(priority=priority, timeout=LIMIT):
-                entered.append(pool.me)
+                entered.append(pool._source.me)
 
         held = await holder.acquire()
         waiting = [asyncio.create_task(enter(urgent, URGENT))]
@@ -134,7 +134,7 @@ def audited(folder: Path) -> Audit:
             nodes.append(Node(name, peers=[node.address for node in nodes], trace=folder))
             await nodes[-1].start()
             nodes[-1].pool("docks", 2, members=NAMES, lease=0.6)
-        load = Load([node.pools["docks"] for node in nodes], 1)
+        load = Load([node.pool("docks") for node in nodes], 1)
         await load.run(clients=4, urgent=5)
         for node in nodes:
             await node.vanish()

@@ -99,7 +99,7 @@ def test_the_death_of_the_node_that_all_name_parts_nobody(seed: int) -> None:
             rest = nodes[1:]
             await a_while(1.0)
             assert connected(rest)
-            async with rest[5].pools["docks"].acquire(3, timeout=LIMIT):
+            async with rest[5].pool("docks").acquire(3, timeout=LIMIT):
                 await within(5.0, lambda: min(degrees(rest)) >= 3)
 
     virtual.run(story, seed=seed)

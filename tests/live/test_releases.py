@@ -20,13 +20,13 @@ def test_who_asks_again_at_once_has_its_request_go_along_with_the_token() -> Non
         ):
             for node in (a, b):
                 node.pool("docks", permits=1, algorithm="direct", members=["a", "b"])
-                async with node.pools["docks"].acquire(timeout=LIMIT):
+                async with node.pool("docks").acquire(timeout=LIMIT):
                     pass
             before = requests(a, b)
 
             async def client(node: Node) -> None:
                 for _ in range(100):
-                    async with node.pools["docks"].acquire(timeout=LIMIT):
+                    async with node.pool("docks").acquire(timeout=LIMIT):
                         await a_while(0.1)  # meanwhile the other one waits
 
             await asyncio.gather(client(a), client(b))
@@ -41,10 +41,11 @@ def test_whoever_looks_right_after_a_release_sees_it() -> None:
             docks = a.pool("docks", permits=2)
             first = await docks.acquire(2, timeout=LIMIT)
             first.release()
-            assert docks.describe()["holding"] == [] and docks.describe()["free_here"] == 2
+            said = a.status()["pools"]["docks"]
+            assert said["holding"] == [] and said["free_here"] == 2
             second = await docks.acquire(2, timeout=LIMIT)
             second.release()
-            third = docks.at_once(docks.acquire(2))
+            third = docks._source.at_once(docks.acquire(2))
             assert third is not None
             third.release()
             fourth = await docks.acquire(2, timeout=LIMIT)  # granted without waiting
@@ -77,14 +78,14 @@ def test_a_lease_that_ends_right_after_a_release_is_not_lost() -> None:
         async with Node("a", state=None) as a:
             docks = a.pool("docks", permits=1)
             grant = await docks.acquire(timeout=LIMIT)
-            members = docks.members
+            members = docks._source.members
             assert members is not None
             grant.release()
             for held in members.node.grants.values():
                 held.until = 0
             members.wake()
-            await eventually(lambda: not docks.clients)
-            assert docks.measures.lost == 0 and not grant.lost
+            await eventually(lambda: not docks._source.clients)
+            assert docks._source.measures.lost == 0 and not grant.lost
 
     virtual.run(story)
 
@@ -97,14 +98,14 @@ def test_a_release_that_fails_fails_alone() -> None:
             docks = a.pool("docks", permits=2)
             first = await docks.acquire(timeout=LIMIT)
             second = await docks.acquire(timeout=LIMIT)
-            leave, failing = docks.leave, [first.number]
+            leave, failing = docks._source.leave, [first.number]
 
             def fail_once(number: int) -> None:
                 leave(number)
                 if number in failing:
                     raise RuntimeError("after all")
 
-            docks.leave = fail_once  # type: ignore[method-assign]
+            docks._source.leave = fail_once  # type: ignore[method-assign]
             first.release()
             second.release()
             third = await docks.acquire(2, timeout=LIMIT)

@@ -17,6 +17,7 @@ import virtual
 from virtual import HOST, Network
 
 from meshlock import Grant, Node, Refused
+from meshlock.live.pools.grants import Pool
 from waiting import a_while, eventually
 
 MEMBERS = ["a", "b", "c"]
@@ -64,7 +65,7 @@ class World:
         while True:
             with suppress(TimeoutError, Refused):
                 want = self.random.randint(1, 2)
-                grant = await pool.acquire(want, timeout=PATIENCE)
+                grant = await Pool(pool).acquire(want, timeout=PATIENCE)
                 assert pool.configuration is not None
                 identity = pool.configuration.identity
                 entry = (node.name, identity, grant)

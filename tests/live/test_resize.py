@@ -50,7 +50,7 @@ def test_a_change_is_made_when_it_is_on_disk(tmp_path: Path) -> None:
         await node.start()
         pool = node.pool("docks", 2, lease=LEASE)
         (await pool.acquire(2)).release()
-        full, disk = True, pool.members
+        full, disk = True, pool._source.members
         assert disk is not None and disk.disk.promises is not None
         write = disk.disk.promises.write
         disk.disk.promises.write = lambda it: not full and write(it)  # type: ignore[method-assign]
@@ -137,7 +137,7 @@ def test_a_change_that_was_only_written_down_is_not_made_yet() -> None:
             change = asyncio.ensure_future(a.set_permits(2, timeout=60))
             while a.permits == 1:
                 await asyncio.sleep(1e-5)
-            wire = network.wires[int(a.mesh.address.rpartition(":")[2])]
+            wire = network.wires[int(a._source.mesh.address.rpartition(":")[2])]
             wire.cut()
             (await c.acquire(1)).release()
             assert not change.done()
@@ -162,7 +162,7 @@ def test_of_named_permits_there_are_the_first_so_many() -> None:
             await gpus.set_permits(3, timeout=60)
             async with gpus.acquire(3) as three:
                 assert three.slots == ("gpu0", "gpu1", "gpu2")
-            assert gpus.describe()["slots"] == three.slots
+            assert gpus._source.describe()["slots"] == three.slots
 
     run(story)
 
@@ -257,7 +257,7 @@ def test_a_pool_that_nobody_made_is_an_error() -> None:
             with b.visited("dock") as pool:
                 assert "dock" not in b.status()["pools"]
                 with pytest.raises(NoSuchPool):
-                    await pool.acquire()
+                    await Pool(pool).acquire()
             assert "dock" not in b.pools
 
     run(story)
@@ -306,7 +306,7 @@ def test_a_pool_whose_quorum_is_gone_is_made_anew(tmp_path: Path) -> None:
             assert theirs.fence is not None and new.fence is not None and new.fence > theirs.fence
             again = await stack.enter_async_context(node("b", [a.address]))
             mine = member(again)
-            await eventually(lambda: mine.configuration == docks.configuration)
+            await eventually(lambda: mine._source.configuration == docks._source.configuration)
             new.release()
             async with asyncio.timeout(60):
                 await mine.acquire(3)
@@ -314,7 +314,7 @@ def test_a_pool_whose_quorum_is_gone_is_made_anew(tmp_path: Path) -> None:
             docks = member(a)
             async with asyncio.timeout(60):
                 await docks.acquire(3)
-            assert docks.configuration is not None and docks.configuration.replaces
+            assert docks._source.configuration is not None and docks._source.configuration.replaces
 
     run(story)
 
@@ -350,7 +350,7 @@ def test_a_pool_that_nobody_else_has_is_removed(tmp_path: Path) -> None:
                 await b.pool("docks").acquire()
                 with pytest.raises(Refused, match="Cannot remove docks: it is also a pool of b"):
                     a.remove("docks")
-            await eventually(lambda: not docks.peers.near)
+            await eventually(lambda: not docks._source.peers.near)
             a.remove("docks")
             assert a.status()["pools"] == {}
             assert list(tmp_path.glob("docks*")) == []

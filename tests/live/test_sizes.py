@@ -177,7 +177,9 @@ def traced(
                 pools = [node.pool("docks", 1, members=members) for node in (a, b)]
             else:
                 pools = [a.pool("docks", permits=1), b.pool("docks")]
-            recordings = [pool.recording for pool in pools if pool.recording is not None]
+            recordings = [
+                pool._source.recording for pool in pools if pool._source.recording is not None
+            ]
             more = entries
             while more:
                 more -= min(recording.part for recording in recordings) >= parts

@@ -17,6 +17,7 @@ from virtual import Network
 import meshlock
 from meshlock.algorithms.interface import Enter, Keep, Lost
 from meshlock.live.machine import clock
+from meshlock.live.pools.grants import Pool
 from ports import free_ports
 from waiting import LIMIT, eventually, run_in_real_time, sooner_or_later
 
@@ -40,13 +41,13 @@ def test_three_nodes_serve_and_recover_though_a_write_takes_longer_than_a_lease(
         nodes: list[meshlock.Node] = []
         for name in NAMES:
             nodes.append(await started(name, tmp_path, [node.address for node in nodes]))
-        async with nodes[1].pools["docks"].acquire(timeout=LIMIT):
+        async with nodes[1].pool("docks").acquire(timeout=LIMIT):
             born = clock.seconds() - began
-        await nodes[0].pools["docks"].acquire(timeout=LIMIT)
+        await nodes[0].pool("docks").acquire(timeout=LIMIT)
         began = clock.seconds()
         network.kill(nodes[0].mesh)
         await nodes[0].vanish()
-        async with nodes[2].pools["docks"].acquire(timeout=LIMIT):
+        async with nodes[2].pool("docks").acquire(timeout=LIMIT):
             recovered = clock.seconds() - began
         for node in nodes[1:]:
             network.kill(node.mesh)
@@ -66,8 +67,10 @@ def test_who_cannot_write_its_promise_down_lets_nobody_in_and_no_fence_comes_aga
     async def life(full: bool) -> tuple[int | None, ...]:
         async with meshlock.Node("a", state=tmp_path) as node:
             pool = node.pool("docks", 1, members=["a"], lease=LEASE)
-            assert pool.members is not None and pool.members.disk.promises is not None
-            promises = pool.members.disk.promises
+            assert (
+                pool._source.members is not None and pool._source.members.disk.promises is not None
+            )
+            promises = pool._source.members.disk.promises
             if full:
                 promises.folder = tmp_path / "not" / "there"
                 with pytest.raises(TimeoutError):
@@ -96,8 +99,8 @@ def test_a_lease_that_ends_before_its_client_may_hear_of_it_is_never_used(tmp_pa
         for name in NAMES:
             nodes.append(await started(name, tmp_path, [node.address for node in nodes]))
         pools = [node.pools["docks"] for node in nodes]
-        held = await pools[0].acquire(timeout=LIMIT)
-        waiting = asyncio.ensure_future(pools[1].acquire(timeout=LIMIT).__aenter__())
+        held = await Pool(pools[0]).acquire(timeout=LIMIT)
+        waiting = asyncio.ensure_future(Pool(pools[1]).acquire(timeout=LIMIT).__aenter__())
         await eventually(lambda: pools[1].clients)
         [number] = pools[1].clients
         assert pools[1].members is not None

@@ -70,7 +70,7 @@ def test_all_tell_the_one_who_looks_and_nothing_travels_when_nobody_does(
             nodes["a"].pool("docks", permits=3, recovery="none")  # whose nodes are silent
             far = nodes["d"].pool("docks")
             held = await far.acquire(2, priority=7, timeout=LIMIT)
-            asks = asyncio.create_task(nodes["c"].pool("docks").wait_for(2, 4, None))
+            asks = asyncio.ensure_future(nodes["c"].pool("docks").acquire(2, priority=4))
             here = nodes["a"].views
             await a_while(0.1)
             assert travelling == []
@@ -204,9 +204,9 @@ def test_a_view_always_fits_however_many_wait_and_whatever_they_want() -> None:
         async with Node("a") as a:
             docks = a.pool("docks", permits=1)
             await docks.acquire()
-            asks = [asyncio.create_task(docks.wait_for(1, n, None)) for n in range(300)]
-            await eventually(lambda: len(docks.clients) == 301)
-            said = brief(docks)
+            asks = [asyncio.ensure_future(docks.acquire(1, priority=n)) for n in range(300)]
+            await eventually(lambda: len(docks._source.clients) == 301)
+            said = brief(a.pools["docks"])
             assert said.waits == 300
             assert [one.priority for one in said.waiting] == list(range(299, 279, -1))
             assert len(views.packed(said)) < 4096
@@ -224,16 +224,16 @@ def test_leases_epochs_and_unreachable_nodes_are_shown_where_a_pool_has_them() -
         async with Node("a") as a:
             docks = a.pool("docks", permits=1)
             async with docks.acquire():
-                [held] = docks.describe()["holding"]
-            plain = docks.describe()
+                [held] = docks._source.describe()["holding"]
+            plain = docks._source.describe()
             more = {
                 "holding": [held | {"fence": 3 << 32 | 17, "lease": 2.5}],
                 "epoch": 3,
                 "unreachable": ["c"],
                 "why": "no majority",
             }
-            docks.describe = lambda: plain | more  # type: ignore[method-assign]
-            said = brief(docks)
+            docks._source.describe = lambda: plain | more  # type: ignore[method-assign]
+            said = brief(a.pools["docks"])
             assert (said.holding[0].fence, said.holding[0].lease) == (str(3 << 32 | 17), 2.5)
             assert (said.epoch, said.unreachable, said.why) == ("3", ["c"], "no majority")
 

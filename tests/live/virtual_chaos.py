@@ -23,8 +23,8 @@ from meshlock import Node
 from meshlock.errors import NodeClosed, Refused
 from meshlock.live.links.mesh import DRIFT
 from meshlock.live.machine import clock
-from meshlock.live.pools.grants import Acquire, Grant
-from meshlock.live.pools.pool import Pool
+from meshlock.live.pools.grants import Acquire, Grant, Pool
+from meshlock.live.pools.pool import LocalPool
 
 NAMES = ["a", "b", "c", "d", "e"]
 INSIDE = ["jiang", "direct", "naimi-trehel", "raymond"]
@@ -132,7 +132,7 @@ class Chaos:
         if counts:
             self.judge.blame("errors", f"{node.name} failed at {counts}")
 
-    def pool(self, name: str) -> Pool | None:
+    def pool(self, name: str) -> LocalPool | None:
         """If its node is up, and knows it."""
         pool = self.nodes[name].pools["docks"] if name in self.nodes else None
         return pool if pool is not None and pool.members is not None else None
@@ -171,7 +171,9 @@ class Chaos:
             deadline = self.moods.uniform(0.0, PATIENCE) if self.moods.random() < 0.2 else None
             priority = priority if deadline is None else 0  # as urgent as any of that priority
             request = judge.asks(NAMES.index(node.name), priority)
-            asking = pool.acquire(want, priority=priority, deadline=deadline, timeout=patience)
+            asking = Pool(pool).acquire(
+                want, priority=priority, deadline=deadline, timeout=patience
+            )
             mind = asyncio.create_task(self.change_mind(asking, request, deadline is None))
             try:
                 grant = await asking
@@ -207,7 +209,7 @@ class Chaos:
                 grant.release()
                 return
             if now > until + MOMENT:
-                sentence = f"{grant} of {grant.pool.me} outlived its deadline {until:.3f}"
+                sentence = f"{grant} of {grant._source.me} outlived its deadline {until:.3f}"
                 self.judge.blame("told", sentence)
                 return
             try:
@@ -217,7 +219,7 @@ class Chaos:
                 pass
         self.note("lost", grant.fence)
         if clock.seconds() < self.judge.valid.get(grant, 0.0) - 10 * MOMENT:
-            self.judge.blame("told", f"{grant} of {grant.pool.me} ended before its deadline")
+            self.judge.blame("told", f"{grant} of {grant._source.me} ended before its deadline")
 
     # -- the end -------------------------------------------------------------------------------
 
@@ -243,7 +245,9 @@ class Chaos:
         why = "it knows no pool"
         if pool is not None:
             try:
-                async with pool.acquire(pool.permits or 1, priority=99, timeout=SERVED_WITHIN):
+                async with Pool(pool).acquire(
+                    pool.permits or 1, priority=99, timeout=SERVED_WITHIN
+                ):
                     self.note("served", name)
                     return
             except TimeoutError:

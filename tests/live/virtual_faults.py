@@ -33,7 +33,7 @@ from meshlock.algorithms.recovery.messages import BEST_EFFORT, Promise, carrier
 from meshlock.algorithms.recovery.quorum import Quorum
 from meshlock.errors import Refused
 from meshlock.live.machine import clock
-from meshlock.live.pools.pool import Pool
+from meshlock.live.pools.pool import LocalPool
 from meshlock.live.pools.promises import Promised, Promises
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class Faults:
         for pair in wires:
             run.wires[pair].heal()
 
-    def acts(self, pool: Pool, what: str) -> None:
+    def acts(self, pool: LocalPool, what: str) -> None:
         """Without any reason, against whoever does it as well."""
         if pool.members is not None:
             pool.before()
@@ -214,7 +214,7 @@ class Faults:
             await asyncio.gather(*[self.make_change(pool, other) for pool, other in both])
             run.judge.disturbed()
 
-    async def change(self, pool: Pool) -> None:
+    async def change(self, pool: LocalPool) -> None:
         """Three stay; one that is away may be removed, and is not missed."""
         assert pool.members is not None
         names = pool.members.names()
@@ -223,7 +223,7 @@ class Faults:
         self.perhaps(["kill", "part", "slow", "full", "propose"], pool.me)
         await self.make_change(pool, other)
 
-    async def make_change(self, pool: Pool, other: str) -> None:
+    async def make_change(self, pool: LocalPool, other: str) -> None:
         assert pool.members is not None
         names = pool.members.names()
         try:
@@ -233,7 +233,7 @@ class Faults:
         except (TimeoutError, Refused):
             pass
 
-    async def resize(self, pool: Pool) -> None:
+    async def resize(self, pool: LocalPool) -> None:
         """One at a time; of what did not come through in time nobody knows whether it will."""
         run, judge = self.run, self.run.judge
         most = len(run.names) or (3 if run.algorithm in ("jiang", "direct") else 1)
@@ -271,7 +271,7 @@ class Faults:
             self.soon("kill", one, 0.0, 0.1)
         await self.part({other}, max(heal, 2 * LEASE))
 
-    async def squeeze(self, answered: str, other: Pool, slowest: float) -> None:
+    async def squeeze(self, answered: str, other: LocalPool, slowest: float) -> None:
         """See above."""
         await asyncio.sleep(slowest)
         self.run.note("squeeze", answered)
@@ -293,7 +293,7 @@ class Faults:
 
     # -- protocol moments ----------------------------------------------------------------------
 
-    def sends(self, pool: Pool, message: Message) -> None:
+    def sends(self, pool: LocalPool, message: Message) -> None:
         """Somebody sends something that matters."""
         now, random, run = clock.seconds(), self.random, self.run
         if self.over or now < self.aimed_at:
@@ -317,11 +317,11 @@ class Faults:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Have what pools send seen, lost and late; disks full; and epochs closed in haste."""
-        carry, write, receive = Pool.carry, Promises.write, Quorum.receive_promise
+        carry, write, receive = LocalPool.carry, Promises.write, Quorum.receive_promise
         random, loop = self.random, self.run.network.loop
         self.run.network.disk = lambda: random.choice(self.disks)
 
-        def sending(pool: Pool, message: Message) -> None:
+        def sending(pool: LocalPool, message: Message) -> None:
             chance = random.random()
             best_effort = carrier(message, True) == BEST_EFFORT
             if best_effort and chance < self.lost:
@@ -333,7 +333,7 @@ class Faults:
             carry(pool, message)
             self.sends(pool, message)
 
-        def again(pool: Pool, message: Message) -> None:
+        def again(pool: LocalPool, message: Message) -> None:
             if self.run.pool(pool.me) is pool:
                 carry(pool, message)
                 pool.mesh.flush()
@@ -350,7 +350,7 @@ class Faults:
             if not self.over and (getattr(layer, "hasty", False) or random.random() < self.hasty):
                 layer.close()
 
-        patches = [(Pool, "carry", sending), (Promises, "write", writing)]
+        patches = [(LocalPool, "carry", sending), (Promises, "write", writing)]
         with ExitStack() as stack:
             for place, name, instead in [*patches, (Quorum, "receive_promise", receiving)]:
                 stack.enter_context(mock.patch.object(place, name, instead))

@@ -107,7 +107,7 @@ class Judge:
 
     def abandoned(self, node: str) -> None:
         """Clients of a node that is gone go on, each until the last deadline it knows."""
-        for grant in [grant for grant in self.valid if grant.pool.me == node]:
+        for grant in [grant for grant in self.valid if grant._source.me == node]:
             self.orphans.append((self.seen(grant), described(grant)))
             del self.valid[grant]
 

@@ -15,7 +15,7 @@ from meshlock.check.setup import SetUp
 from meshlock.check.story import write_trace
 from meshlock.check.verdict import Checking
 from meshlock.live.interfaces.node import Node
-from meshlock.live.pools.pool import Pool
+from meshlock.live.pools.grants import Pool
 from meshlock.properties.promises import promises
 from meshlock.simulate.player import Player
 from meshlock.simulate.scenario import Scenario

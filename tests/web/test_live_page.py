@@ -62,7 +62,7 @@ class Mesh:
                     for name in NAMES[1:]
                 ]
                 leased = await bays[0].acquire(1, priority=3, timeout=LIMIT, label="unloading")
-                waits = asyncio.create_task(bays[2].wait_for(2, 0, None, "parking"))
+                waits = asyncio.ensure_future(bays[2].acquire(2, label="parking"))
             interface, page = Interface(self.nodes["gate"]), LivePage(self.allowed)
             await stack.enter_async_context(
                 serving_port(interface, self.address, TOKEN, page.routes)

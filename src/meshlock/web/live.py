@@ -18,6 +18,7 @@ from meshlock.live.interfaces.node import Node
 from meshlock.live.interfaces.server import Handler, HTTPError, Request, Response, Route
 from meshlock.live.machine import limits
 from meshlock.live.machine.limits import CutFor, Priority, Want
+from meshlock.live.pools.picture import Picture
 from meshlock.live.pools.views import View, brief
 from meshlock.web.alarms import alarms
 from meshlock.web.answers import as_json, file, static
@@ -38,7 +39,7 @@ def view(node: Node, pool: str) -> dict[str, Any]:
     pool = pool if pool in node.pools else names[0] if names else ""
     every = node.views.pause()
     heard: dict[str, tuple[float, View]] = {}
-    who: dict[str, Any] | None = None
+    who: Picture | None = None
     if pool:
         heard = node.views.watch(pool) | {node.name: (0.0, brief(node.pools[pool]))}
         who = node.pools[pool].composed(
@@ -59,7 +60,7 @@ def view(node: Node, pool: str) -> dict[str, Any]:
     return shown | {"who": who, "alarms": alarms(shown)}
 
 
-def holds(name: str, told: dict[str, Any] | None, who: dict[str, Any] | None) -> int | None:
+def holds(name: str, told: dict[str, Any] | None, who: Picture | None) -> int | None:
     """How many permits are out to this node, by the one picture; None if unknown."""
     if who is None or who["held"] is None or told is None or not told["known"]:
         return None

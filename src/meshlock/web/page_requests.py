@@ -69,7 +69,7 @@ class PageRequests:
 
     async def run(self, request: PageRequest) -> None:
         try:
-            pool = self.node.pools[request.pool]
+            pool = self.node.pool(request.pool)
             request.grant = await pool.acquire(request.want, priority=request.priority)
             request.state = "held"
             if await request.grant.wait_lost():

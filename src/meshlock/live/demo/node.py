@@ -16,7 +16,7 @@ import msgspec
 
 from meshlock.live.interfaces.node import Node
 from meshlock.live.machine.loop import run
-from meshlock.live.pools.pool import Pool
+from meshlock.live.pools.grants import Pool
 
 POOL = "docks"
 PATIENCE = "10"
@@ -99,7 +99,7 @@ async def main() -> None:
         if "connect" in order:
             node.connect(order["connect"])
         elif "work" in order:
-            await pool.ready.wait()
+            await node.pools[POOL].ready.wait()
             clients = [
                 asyncio.create_task(client(pool, priority, random, stop))
                 for priority in orders.clients

@@ -12,7 +12,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakSet
 
 from meshlock.errors import NotInTime, Refused
@@ -37,7 +37,10 @@ from meshlock.live.interfaces.agent_connection import (
 from meshlock.live.interfaces.client import CLOSED, NO_END, PATIENCE, RETRY, third
 from meshlock.live.machine import clock, limits
 from meshlock.live.machine.labels import default as default_label
-from meshlock.live.pools.grants import Acquire, AnyPool, Grant
+from meshlock.live.pools.grants import Acquire, Grant, Pool, Source
+
+if TYPE_CHECKING:
+    from meshlock.live.pools.picture import Picture
 
 BUFFER = 16 * 1024
 
@@ -257,7 +260,7 @@ class Client:
 
     def pool(self, name: str) -> ClientPool:
         """The pool of this name."""
-        return ClientPool(self, pool_name(name))
+        return ClientPool(AgentPool(self, pool_name(name)))
 
     async def status(self) -> dict[str, Any]:
         """What the agent knows, as ``meshlock status --json`` shows it."""
@@ -345,7 +348,7 @@ class Client:
             raise refusal(status, said)
         return understood(said) if said else None
 
-    async def acquire(self, pool: ClientPool, request: Acquire) -> Grant:
+    async def acquire(self, pool: AgentPool, request: Acquire) -> Grant:
         """Whatever becomes of the agent meanwhile, as long as there is one again soon."""
         try:
             return await self.wait_for(pool, request)
@@ -353,7 +356,7 @@ class Client:
             self._waiting.pop(request, None)
             request.over = True
 
-    async def wait_for(self, pool: ClientPool, request: Acquire) -> Grant:
+    async def wait_for(self, pool: AgentPool, request: Acquire) -> Grant:
         loop = asyncio.get_running_loop()
         timeout = request.timeout
         end = None if timeout is None else loop.time() + timeout
@@ -430,7 +433,7 @@ class Client:
             await asyncio.sleep(RETRY)
         return not request.over
 
-    def granted(self, pool: ClientPool, session: Session, given: dict[str, Any]) -> Grant:
+    def granted(self, pool: AgentPool, session: Session, given: dict[str, Any]) -> Grant:
         self.last_grant += 1
         number, name = self.last_grant, given["grant"]
         slots = tuple(given["slots"])
@@ -534,18 +537,22 @@ def forked() -> None:
 os.register_at_fork(after_in_child=forked)
 
 
-class ClientPool(AnyPool):
+class ClientPool(Pool):
     """A pool, as the agent knows it; used like :class:`meshlock.Pool`."""
+
+
+class AgentPool(Source):
+    """What a client has of it."""
+
+    permits: int | None = None
 
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
         self.name = name
-        self.permits: int | None = None
-        """k, once a request has been granted."""
 
-    async def picture(self) -> dict[str, Any]:
-        """Who holds the permits of this pool and who waits for them, in the whole mesh."""
-        return await self._client.ask("GET", f"/v1/pools/{self.name}/who")  # type: ignore[no-any-return]
+    async def picture(self) -> Picture:
+        found: Picture = await self._client.ask("GET", f"/v1/pools/{self.name}/who")
+        return found
 
     async def served(self, request: Acquire) -> Grant:
         return await self._client.acquire(self, request)

@@ -16,8 +16,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from meshlock.errors import Refused
 from meshlock.live.interfaces.node import Node
 from meshlock.live.machine import limits
-from meshlock.live.pools.grants import Acquire, AnyBlockingPool, BlockingGrant, Grant
-from meshlock.live.pools.pool import Pool
+from meshlock.live.pools.grants import Acquire, AnyBlockingPool, BlockingGrant, Grant, Source
+from meshlock.live.pools.picture import Picture
 
 Owner = TypeVar("Owner")
 Result = TypeVar("Result")
@@ -46,7 +46,7 @@ class NodeGrant(BlockingGrant):
 
     def __init__(self, node: BlockingNode, grant: Grant) -> None:
         super().__init__(
-            grant.pool.name, grant.want, grant.priority, grant.fence, grant.slots, grant.met
+            grant.pool, grant.want, grant.priority, grant.fence, grant.slots, grant.met
         )
         self._node = node
         self._grant = grant
@@ -88,7 +88,7 @@ class NodeGrant(BlockingGrant):
 class BlockingPool(AnyBlockingPool):
     """A pool of a :class:`BlockingNode`; every call waits until it is done."""
 
-    def __init__(self, node: BlockingNode, pool: Pool) -> None:
+    def __init__(self, node: BlockingNode, pool: Source) -> None:
         self._node = node
         self._pool = pool
         self.name: str = pool.name
@@ -155,7 +155,7 @@ class BlockingPool(AnyBlockingPool):
     async def _release(self, grant: Grant) -> None:
         grant.release()
 
-    def picture(self) -> dict[str, Any]:
+    def picture(self) -> Picture:
         """Who holds the permits of this pool and who waits for them, in the whole mesh."""
         return self._node.call(self._pool.picture())
 
@@ -236,8 +236,8 @@ class BlockingNode:
         """The pool of this name; see :meth:`meshlock.Node.pool`."""
         return BlockingPool(self, self.call(self._pool(*arguments, **settings)))
 
-    async def _pool(self, *arguments: Any, **settings: Any) -> Pool:
-        return self._node.pool(*arguments, **settings)
+    async def _pool(self, *arguments: Any, **settings: Any) -> Source:
+        return self._node.pools[self._node.pool(*arguments, **settings).name]
 
     def connect(self, address: str) -> None:
         self.call(self._connect(address))

@@ -45,7 +45,8 @@ from meshlock.live.links.mesh import split
 from meshlock.live.machine import limits
 from meshlock.live.machine.error_text import error_text
 from meshlock.live.pools.grants import Acquire, Grant, moment, time_left
-from meshlock.live.pools.pool import Pool
+from meshlock.live.pools.picture import Picture
+from meshlock.live.pools.pool import LocalPool
 
 Kind = TypeVar("Kind")
 
@@ -217,7 +218,7 @@ class Interface:
                     self.who,
                     "Return the holders and waiting clients of a pool at all nodes.",
                 ),
-                {200: messages.Picture, 400: why, 404: why},
+                {200: Picture, 400: why, 404: why},
             ),
             Operation(
                 *("POST", f"{pool}/acquire", self.acquire, "Request permits, and wait for them."),
@@ -393,7 +394,7 @@ class Interface:
         return answer(messages.Removed(pool.name))
 
     @contextlib.contextmanager
-    def changing(self, request: Request, timeout: float | None) -> Iterator[Pool]:
+    def changing(self, request: Request, timeout: float | None) -> Iterator[LocalPool]:
         with self.node.visited(limits.name(request.parameters["pool"])) as pool:
             try:
                 yield pool
@@ -471,7 +472,7 @@ class Interface:
         request: Request,
         body: messages.Acquire,
         session: Session | None,
-        pool: Pool,
+        pool: LocalPool,
         grant: Grant,
     ) -> Response:
         """The grant has a name, and an end whatever becomes of whoever asked for it."""
@@ -529,7 +530,7 @@ class Interface:
         until, lease = grant.until, grant.lease
         return answer(
             messages.Held(
-                *(name, grant.pool.name, grant.want, grant.priority, grant.met, grant.fence),
+                *(name, grant.pool, grant.want, grant.priority, grant.met, grant.fence),
                 *(list(grant.slots), lease, until),
             )
         )
@@ -594,7 +595,7 @@ class Interface:
                 session.send_leases(session.leases)
 
 
-def asked(pool: Pool, body: messages.Acquire) -> Acquire:
+def asked(pool: LocalPool, body: messages.Acquire) -> Acquire:
     due = moment(body.deadline)
     return Acquire(pool, body.want, body.priority, body.timeout, body.label, due)
 

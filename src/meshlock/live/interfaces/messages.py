@@ -195,43 +195,6 @@ class Waiter(msgspec.Struct):
     seconds: float
 
 
-class Owner(msgspec.Struct):
-    """Who holds permits, wherever it is; ``lapsing``: its node is lost, and they come back soon."""
-
-    node: str
-    label: str
-    want: int
-    slots: list[str]
-    fence: str | None
-    seconds: float
-    lapsing: bool
-
-
-class Asker(msgspec.Struct):
-    node: str
-    label: str
-    want: int
-    priority: int
-    deadline: float | None
-    seconds: float
-
-
-class Picture(msgspec.Struct):
-    """``free`` and ``held`` are never more than ``permits``; null if unknown, and ``why`` says why.
-    ``surplus``: permits held beyond these, since the pool was made smaller. Of many holders and
-    waiting requests the first are listed; ``queued``: how many wait."""
-
-    permits: int
-    token: str | None
-    free: int | None
-    held: int | None
-    surplus: int
-    holding: list[Owner]
-    waiting: list[Asker]
-    queued: int
-    why: str
-
-
 class PoolStatus(msgspec.Struct):
     """Of a pool that is not known yet only ``known`` and ``why`` are said."""
 

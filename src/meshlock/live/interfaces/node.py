@@ -20,7 +20,8 @@ from meshlock.live.links.mesh import ZENOH, Mesh, split
 from meshlock.live.links.reach import advertised
 from meshlock.live.links.security import Security, by_certificate, by_secret, unprotected
 from meshlock.live.machine import limits
-from meshlock.live.pools.pool import Pool
+from meshlock.live.pools.grants import Pool
+from meshlock.live.pools.pool import LocalPool
 from meshlock.live.pools.pool_configuration import (
     DEFAULT_MEMBERS,
     NO_RECOVERY,
@@ -116,7 +117,7 @@ class Node:
         self.zenoh = zenoh
         self.clock_rate = clock_rate
         self.boot = secrets.randbits(48) + 1
-        self.pools: dict[str, Pool] = {}
+        self.pools: dict[str, LocalPool] = {}
         self._secret = secret
         self._certificates = Path(certificates) if certificates is not None else None
         self._mesh: Mesh | None = None
@@ -309,8 +310,8 @@ class Node:
         if recovery == NO_RECOVERY:
             if names:
                 raise Refused(f"Named permits need leases: leave out recovery for {name}.")
-            return self.plain_pool(
-                name, permits, founder, algorithm, options, by_name, links, lease
+            return Pool(
+                self.plain_pool(name, permits, founder, algorithm, options, by_name, links, lease)
             )
         if founder is not None:
             raise Refused(
@@ -331,13 +332,13 @@ class Node:
             pool.asked_permits = configuration.permits
             if pool.configuration is None and not pool.remember(configuration.identity):
                 pool.adopt(configuration)
-            return pool
+            return Pool(pool)
         chosen(algorithm, True, options or {})
         pool = self.known(name)
         if pool.configuration is None:
             pool.remember()
         if permits is None:
-            return pool
+            return Pool(pool)
         pool.asked_permits = permits
         if pool.configuration is None and pool.name not in self._foundings:
             rules = (most_members, promote_after, replace_after)
@@ -345,7 +346,7 @@ class Node:
                 pool,
                 made_now(name, self.name, permits, algorithm, options or {}, lasting, rules, names),
             )
-        return pool
+        return Pool(pool)
 
     def plain_pool(
         self,
@@ -357,7 +358,7 @@ class Node:
         members: Sequence[str],
         links: Sequence[tuple[str, str]] | None,
         lease: float | None,
-    ) -> Pool:
+    ) -> LocalPool:
         """One without recovery."""
         if lease is not None:
             raise Refused(f"lease is only for pools with recovery: leave it out for {name}.")
@@ -378,7 +379,7 @@ class Node:
             pool.asked_permits = permits
         return pool
 
-    def found(self, pool: Pool, configuration: PoolConfiguration) -> None:
+    def found(self, pool: LocalPool, configuration: PoolConfiguration) -> None:
         if self.peers or self.discovering:
             task = asyncio.get_running_loop().create_task(self.found_later(pool, configuration))
             self.mesh.failures.mind("pool", task)
@@ -387,7 +388,7 @@ class Node:
         else:
             pool.adopt(configuration, founding=True)
 
-    async def found_later(self, pool: Pool, configuration: PoolConfiguration) -> None:
+    async def found_later(self, pool: LocalPool, configuration: PoolConfiguration) -> None:
         """Make the pool unless a peer knows it: a founder that restarts must join instead. Before
         anything is granted all neighbours must have said that they know no other: of several that
         make it at the same time one stays."""
@@ -406,7 +407,7 @@ class Node:
                     await asyncio.sleep(self.heartbeat / 10)
         pool.ready.set()
 
-    def known(self, name: str) -> Pool:
+    def known(self, name: str) -> LocalPool:
         """A program here uses this pool."""
         pool = self.pools.get(name)
         self._visits.pop(name, None)
@@ -420,14 +421,14 @@ class Node:
             self._told_of.pop(name, None)
         return self.made(name) if pool is None else pool
 
-    def made(self, name: str) -> Pool:
+    def made(self, name: str) -> LocalPool:
         if self._mesh is None or self._closing:
             raise Refused("Start the node first: use 'async with meshlock.Node(...) as node'.")
         recording = None
         if self.trace is not None:
             path = self.trace / f"{name}.{self.name}.jsonl"
             recording = Recording(path, self.name, self.trace_limit)
-        pool = Pool(
+        pool = LocalPool(
             *(name, self.name, self._mesh, self.views, recording, self.promises, self.member)
         )
         pool.unknown = self.unknown
@@ -450,12 +451,13 @@ class Node:
         return [name for name, pool in self.pools.items() if pool.configuration is not None]
 
     @contextmanager
-    def visited(self, name: str) -> Iterator[Pool]:
+    def visited(self, name: str) -> Iterator[LocalPool]:
         """The pool of this name, for a request from outside, which may say any name. If nobody
         knows such a pool, it is forgotten with the last request for it."""
         waiting = self._visits.get(name, 0)
         new = name not in self.pools
-        pool = self.pool(name)
+        self.pool(name)
+        pool = self.pools[name]
         if new or waiting:
             self._visits[name] = waiting + 1
         try:
@@ -538,7 +540,7 @@ class Node:
         pools = [pool.members for pool in self.pools.values() if pool.members is not None]
         return {name for one in pools if one.node.member for name in one.names()} - {self.name}
 
-    def receiver(self, sender: str, pool: str) -> Pool | None:
+    def receiver(self, sender: str, pool: str) -> LocalPool | None:
         """Somebody has written of a pool that we do not know yet; None if we do not want to."""
         if self._closing:
             return None

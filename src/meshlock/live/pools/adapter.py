@@ -31,7 +31,7 @@ from meshlock.live.links.frames import BadFrame, Carry, Content, Routed
 from meshlock.live.links.mesh import DRIFT, Mesh
 from meshlock.live.links.session import serial
 from meshlock.live.machine import clock, limits
-from meshlock.live.pools.grants import AnyPool, Grant, Waiter
+from meshlock.live.pools.grants import Grant, Source, Waiter
 from meshlock.live.pools.measures import Measures
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.pool_configuration import PoolConfiguration
@@ -271,7 +271,7 @@ class Adapter:
             self.returning.append(enter.client)
             return
         slots = self.slot_names(enter.slots) if enter.slots else ()
-        pool = cast(AnyPool, self)
+        pool = cast(Source, self)
         met: bool | None = None
         if waiter.deadline is not None:
             met = clock.seconds() <= waiter.deadline

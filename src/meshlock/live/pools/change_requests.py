@@ -22,7 +22,7 @@ from meshlock.live.links.frames import UNREADABLE, BadFrame, Content
 from meshlock.live.machine.limits import MOST_NAMED, Count, EpochCount, Name, Share, Word
 
 if TYPE_CHECKING:
-    from meshlock.live.pools.pool import Pool
+    from meshlock.live.pools.pool import LocalPool
 
 CHANGE, CHANGED = "change", "changed"
 
@@ -64,7 +64,7 @@ _answer = msgspec.msgpack.Decoder(Answer).decode
 
 
 class ChangeRequests:
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: LocalPool) -> None:
         self.pool = pool
         self.last = 0
         self.asked: dict[int, tuple[str, asyncio.Future[Answer]]] = {}  # whom, and what it says

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from meshlock.live.pools.picture import Picture
+
 
 class Grant:
     """Permits that are yours until you release them, or until they are ``lost``.
@@ -32,13 +34,13 @@ class Grant:
     """
 
     __slots__ = (
-        *("_at_end", "_lost", "ended", "fence", "met", "number"),
-        *("permits", "pool", "priority", "slots", "want"),
+        *("_at_end", "_lost", "_source", "ended", "fence", "met", "number"),
+        *("permits", "priority", "slots", "want"),
     )
 
     def __init__(
         self,
-        pool: AnyPool,
+        source: Source,
         number: int,
         want: int,
         priority: int,
@@ -46,7 +48,7 @@ class Grant:
         slots: tuple[str, ...] = (),
         met: bool | None = None,
     ) -> None:
-        self.pool = pool
+        self._source = source
         self.number = number
         self.want = want
         self.priority = priority
@@ -57,6 +59,11 @@ class Grant:
         self.ended = False  # released, or lost as far as we have been told
         self._lost = False
         self._at_end: list[Callable[[], object]] = []
+
+    @property
+    def pool(self) -> str:
+        """The name of its pool."""
+        return self._source.name
 
     @property
     def held(self) -> bool:
@@ -70,14 +77,14 @@ class Grant:
         return self._lost or (not self.ended and self._is_over())
 
     def _is_over(self) -> bool:
-        until = self.pool.until(self.number)
+        until = self._source.until(self.number)
         return until is not None and clock.seconds() >= until
 
     @property
     def until(self) -> float | None:
         """When the lease ends unless it is renewed meanwhile, as it is over and over: seconds of
         ``CLOCK_BOOTTIME``. None where the pool has no leases, or the permits are gone."""
-        return None if self.ended else self.pool.until(self.number)
+        return None if self.ended else self._source.until(self.number)
 
     @property
     def lease(self) -> float | None:
@@ -105,10 +112,10 @@ class Grant:
         if not self.ended and permits is not None and part(permits, self.want):
             self.want -= permits
             self.slots = self.slots[: self.want]
-            self.pool.release_some(self.number, permits)
+            self._source.release_some(self.number, permits)
         elif not self.ended:
             self.ended = True
-            self.pool.release(self.number)
+            self._source.release(self.number)
             if self._at_end:
                 self.end()
 
@@ -222,8 +229,7 @@ def time_left(until: float | None) -> float | None:
 
 def described(grant: Grant | BlockingGrant) -> str:
     state = "held" if grant.held else "lost" if grant.lost else "released"
-    pool = grant.pool if isinstance(grant.pool, str) else grant.pool.name
-    return f"<Grant of {grant.want} in {pool}, fence {grant.fence}, {state}>"
+    return f"<Grant of {grant.want} in {grant.pool}, fence {grant.fence}, {state}>"
 
 
 class Waiter:
@@ -264,20 +270,20 @@ class Acquire:
     """
 
     __slots__ = (
-        *("_priority", "due", "grant", "label", "over", "pool"),
+        *("_priority", "_source", "due", "grant", "label", "over"),
         *("timeout", "waiter", "want"),
     )
 
     def __init__(
         self,
-        pool: AnyPool,
+        source: Source,
         want: int,
         priority: int,
         timeout: float | None,
         label: str | None,
         due: float | None = None,
     ) -> None:
-        self.pool = pool
+        self._source = source
         self.want = want
         self._priority = priority
         self.due = due  # its deadline, by clock.seconds
@@ -294,7 +300,7 @@ class Acquire:
 
     @priority.setter
     def priority(self, priority: int) -> None:
-        self.pool.change_priority(self, priority)
+        self._source.change_priority(self, priority)
 
     def set_urgency(self, priority: int, due: float | None) -> None:
         self._priority = priority
@@ -311,10 +317,10 @@ class Acquire:
         True: it was done. False: it is too late, the request does not wait any more. If the
         algorithm of the pool cannot change a request that waits, that is refused in a sentence.
         """
-        return await self.pool.change(self, priority, moment(deadline))
+        return await self._source.change(self, priority, moment(deadline))
 
     def __await__(self) -> Generator[Any, None, Grant]:
-        return self.pool.served(self).__await__()
+        return self._source.served(self).__await__()
 
     async def __aenter__(self) -> Grant:
         self.grant = await self
@@ -330,10 +336,74 @@ class Acquire:
             self.grant.release()
 
 
-class AnyPool:
-    """Of a node, or of a client of the agent; where one awaits."""
+class Source:
+    """What is behind a :class:`Pool`: a pool of a node here, or what the agent has of it."""
 
     name: str
+
+    @property
+    def permits(self) -> int | None:
+        raise NotImplementedError
+
+    async def picture(self) -> Picture:
+        raise NotImplementedError
+
+    async def set_permits(
+        self, permits: int | list[str] | tuple[str, ...], *, timeout: float | None = None
+    ) -> int:
+        raise NotImplementedError
+
+    async def change_members(
+        self, *, add: str | None = None, remove: str | None = None, timeout: float | None = None
+    ) -> list[str]:
+        raise NotImplementedError
+
+    async def reset(self) -> int:
+        raise NotImplementedError
+
+    async def served(self, request: Acquire) -> Grant:
+        """Wait for its permits."""
+        raise NotImplementedError
+
+    def change_priority(self, request: Acquire, priority: int) -> None:
+        """Of one that may wait already."""
+        raise NotImplementedError
+
+    async def change(self, request: Acquire, priority: int | None, deadline: float | None) -> bool:
+        """The same, and its deadline: was it done?"""
+        raise NotImplementedError
+
+    def release(self, number: int) -> None:
+        """The permits of this grant come back."""
+        raise NotImplementedError
+
+    def release_some(self, number: int, permits: int) -> None:
+        """So many of them come back, the last of its slots."""
+        raise NotImplementedError
+
+    def until(self, number: int) -> float | None:
+        """The end of its lease."""
+        raise NotImplementedError
+
+
+class Pool:
+    """A named set of k permits, and the nodes that share them.
+
+    Do not make one yourself: ask :meth:`meshlock.Node.pool` or :meth:`meshlock.Client.pool`.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    @property
+    def name(self) -> str:
+        """What all nodes call it."""
+        return self._source.name
+
+    @property
+    def permits(self) -> int | None:
+        """k, once that is known here; it may change where there are leases."""
+        return self._source.permits
 
     def acquire(
         self,
@@ -373,7 +443,7 @@ class AnyPool:
             from meshlock.live.machine import limits  # blocking clients start without it
 
             timeout = limits.timeout(timeout)
-        return Acquire(self, want, priority, timeout, label, moment(deadline))
+        return Acquire(self._source, want, priority, timeout, label, moment(deadline))
 
     async def try_acquire(
         self, want: int = 1, *, priority: int = 0, label: str | None = None
@@ -392,38 +462,49 @@ class AnyPool:
         None
         """
         try:
-            return await self.wait_for(want, priority, 0.0, label)
+            return await Acquire(self._source, want, priority, 0.0, label)
         except NotInTime:
             return None
 
-    async def wait_for(
-        self, want: int, priority: int, timeout: float | None, label: str | None = None
-    ) -> Grant:
-        return await self.served(Acquire(self, want, priority, timeout, label))
+    async def picture(self) -> Picture:
+        """Who holds the permits of this pool and who waits for them, in the whole mesh."""
+        return await self._source.picture()
 
-    async def served(self, request: Acquire) -> Grant:
-        """Wait for its permits."""
-        raise NotImplementedError
+    async def set_permits(
+        self, permits: int | list[str] | tuple[str, ...], *, timeout: float | None = None
+    ) -> int:
+        """Have so many permits from now on, or those of these names; the result is how many there
+        are then.
 
-    def change_priority(self, request: Acquire, priority: int) -> None:
-        """Of one that may wait already."""
-        raise NotImplementedError
+        Grants go on. If more are held than there are to be, nobody gets any before enough came
+        back. A name that is taken away stays with whoever holds it until it comes back, and is
+        granted to nobody else. Of a pool with names a number keeps the first so many, or brings
+        names back that there were before. A node that is no member asks one.
+        """
+        return await self._source.set_permits(permits, timeout=timeout)
 
-    async def change(self, request: Acquire, priority: int | None, deadline: float | None) -> bool:
-        """The same, and its deadline: was it done?"""
-        raise NotImplementedError
+    async def change_members(
+        self, *, add: str | None = None, remove: str | None = None, timeout: float | None = None
+    ) -> list[str]:
+        """Make another node a member, or a member none; the result are the members then.
 
-    def release(self, number: int) -> None:
-        """The permits of this grant come back."""
-        raise NotImplementedError
+        One at a time, by a majority of the members before and after. A node that is no member
+        asks one.
+        """
+        return await self._source.change_members(add=add, remove=remove, timeout=timeout)
 
-    def release_some(self, number: int, permits: int) -> None:
-        """So many of them come back, the last of its slots."""
-        raise NotImplementedError
+    async def reset(self) -> int:
+        """Make the pool anew, with this node as its only member, in place of one that cannot go on;
+        the result is how many permits it has.
 
-    def until(self, number: int) -> float | None:
-        """The end of its lease."""
-        raise NotImplementedError
+        Only when the quorum, or without leases the token, is gone for ever: if others still have
+        it, they and the new pool grant at the same time. With leases the new pool waits until
+        those of the old one must be over. Members of the old pool that come back join the new one.
+        """
+        return await self._source.reset()
+
+    def __repr__(self) -> str:
+        return f"<Pool {self.name}, {self.permits} permits>"
 
 
 class AnyBlockingPool:

@@ -18,7 +18,7 @@ from meshlock.live.machine.limits import Count, Share, Urgency, Word
 from meshlock.live.pools.views import towards
 
 if TYPE_CHECKING:
-    from meshlock.live.pools.pool import Pool
+    from meshlock.live.pools.pool import LocalPool
 
 LOOK, SEEN = "look", "seen"
 
@@ -56,7 +56,7 @@ _seen = msgspec.msgpack.Decoder(Seen).decode
 
 
 class HolderQuery:
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: LocalPool) -> None:
         self.pool = pool
         self.last = 0
         self.asked: dict[int, tuple[str, asyncio.Future[Seen]]] = {}  # and whom

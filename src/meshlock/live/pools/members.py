@@ -29,13 +29,13 @@ from meshlock.live.pools.proofs import Proofs
 from meshlock.live.pools.validation import Validation
 
 if TYPE_CHECKING:
-    from meshlock.live.pools.pool import Pool
+    from meshlock.live.pools.pool import LocalPool
 
 
 class Members:
     def __init__(
         self,
-        pool: Pool,
+        pool: LocalPool,
         configuration: PoolConfiguration,
         algorithm: Algorithm,
         promises: Promises | None,

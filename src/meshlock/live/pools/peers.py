@@ -26,7 +26,7 @@ from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.pool_configuration import PoolConfiguration, refuse_incredible
 
 if TYPE_CHECKING:
-    from meshlock.live.pools.pool import Pool
+    from meshlock.live.pools.pool import LocalPool
 
 CONFIGURATION = "configuration"
 """A word between adapters; the kinds of the algorithms' messages are in capitals."""
@@ -65,7 +65,7 @@ _decode = msgspec.msgpack.Decoder(News).decode
 
 
 class Peers:
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: LocalPool) -> None:
         self.pool = pool
         self.mesh = pool.mesh
         self.near: set[str] = set()  # peers in this pool, with a link

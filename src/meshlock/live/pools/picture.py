@@ -8,17 +8,54 @@ moments; what cannot be true together is left out, the oldest first.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TypedDict
 
 import msgspec
 
 from meshlock.live.pools.views import Out, View, Waits, place, shown_place
 
 
-def picture(views: Mapping[str, View]) -> dict[str, Any]:
-    """As plain values. What is ``free`` and ``held`` is never more than there is; None: nobody has
-    told. ``surplus``: what is out besides, since the pool was made smaller. ``queued``: how many
-    wait, where not all are listed."""
+class Owner(TypedDict):
+    """Who holds permits, wherever it is; ``lapsing``: its node is lost, and they come back soon."""
+
+    node: str
+    label: str
+    want: int
+    slots: list[str]
+    fence: str | None
+    seconds: float
+    lapsing: bool
+
+
+class Asker(TypedDict):
+    """Who waits; ``deadline``: seconds until it, below 0 if it has passed."""
+
+    node: str
+    label: str
+    want: int
+    priority: int
+    deadline: float | None
+    seconds: float
+
+
+class Picture(TypedDict):
+    """``free`` and ``held`` are never more than ``permits``; None if unknown, and ``why`` says why.
+    ``surplus``: permits held beyond these, since the pool was made smaller. Of many holders and
+    waiting requests the first are listed; ``queued``: how many wait."""
+
+    permits: int
+    token: str | None
+    free: int | None
+    held: int | None
+    surplus: int
+    holding: list[Owner]
+    waiting: list[Asker]
+    queued: int
+    why: str
+
+
+def picture(views: Mapping[str, View]) -> Picture:
+    """As plain values; whoever asks adds ``why``."""
     known = {name: view for name, view in views.items() if view.known}
     permits = max((view.permits for view in known.values()), default=0)
     token = min((name for name, view in known.items() if view.token_here), default=None)
@@ -64,6 +101,7 @@ def picture(views: Mapping[str, View]) -> dict[str, Any]:
         "holding": [shown(one) for one in inside],
         "waiting": [waits(name, one) for name, one in waiting],
         "queued": len(waiting) + unlisted,
+        "why": "",
     }
 
 
@@ -77,7 +115,7 @@ def labelled(one: Out, view: View | None) -> Out:
     return one
 
 
-def shown(one: Out) -> dict[str, Any]:
+def shown(one: Out) -> Owner:
     return {
         "node": one.node,
         "label": one.label,
@@ -89,7 +127,7 @@ def shown(one: Out) -> dict[str, Any]:
     }
 
 
-def waits(node: str, one: Waits) -> dict[str, Any]:
+def waits(node: str, one: Waits) -> Asker:
     return {
         "node": node,
         "label": one.label,
@@ -100,7 +138,7 @@ def waits(node: str, one: Waits) -> dict[str, Any]:
     }
 
 
-def ahead(found: dict[str, Any], priority: int, deadline: float | None, waited: float) -> str:
+def ahead(found: Picture, priority: int, deadline: float | None, waited: float) -> str:
     """In words, how many of those who wait are before one who has waited so long."""
     mine, others = place(priority, deadline, waited), found["waiting"]
     number = len([one for one in others if shown_place(one) < mine])

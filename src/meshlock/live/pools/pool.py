@@ -21,11 +21,11 @@ from meshlock.live.machine import clock, labels, limits
 from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.adapter import Adapter
 from meshlock.live.pools.change_requests import CHANGE, CHANGED, ChangeRequests
-from meshlock.live.pools.grants import Acquire, AnyPool, Grant, Waiter
+from meshlock.live.pools.grants import Acquire, Grant, Source, Waiter
 from meshlock.live.pools.holder_query import LOOK, PATIENCE, SEEN, WITHIN, HolderQuery
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.peers import CONFIGURATION, Peers
-from meshlock.live.pools.picture import ahead, picture
+from meshlock.live.pools.picture import Picture, ahead, picture
 from meshlock.live.pools.pool_configuration import (
     PoolConfiguration,
     made,
@@ -64,11 +64,8 @@ FAREWELL = 3.0
 """Seconds that a pool takes to hand over what others need when its node leaves."""
 
 
-class Pool(Adapter, AnyPool):
-    """A named set of k permits, and the nodes that share them.
-
-    Do not make one yourself: ask :meth:`meshlock.Node.pool` for it.
-    """
+class LocalPool(Adapter, Source):
+    """What a node has of a pool; users see it as :class:`.grants.Pool`."""
 
     def __init__(
         self,
@@ -90,7 +87,7 @@ class Pool(Adapter, AnyPool):
         # why there is no pool of this name, where that can be told
         self.unknown: Callable[[str], NoSuchPool | None] = lambda name: None
         # for how many seconds nobody within reach has had the token, where that can be told
-        self.everywhere: Callable[[Pool], float | None] = lambda pool: None
+        self.everywhere: Callable[[LocalPool], float | None] = lambda pool: None
         self.unseen = 0.0
         self.since = 0.0  # when the pool became known here
         self.watching: asyncio.TimerHandle | None = None  # the token of a pool without leases
@@ -301,7 +298,7 @@ class Pool(Adapter, AnyPool):
         others = ahead(found, waiter.priority, seconds_left(waiter), monotonic() - waiter.asked)
         return f"{waited}: {found['free']} free, {want} wanted{others}."
 
-    async def picture(self) -> dict[str, Any]:
+    async def picture(self) -> Picture:
         """Who holds the permits of this pool and who waits for them, in the whole mesh."""
         now = self.mesh.time()
         if now - self.pictured_at > PICTURED_FOR:
@@ -309,11 +306,12 @@ class Pool(Adapter, AnyPool):
             self.pictured = asyncio.ensure_future(self.views.collect(self.name))
         return self.composed(await asyncio.shield(self.pictured))
 
-    def composed(self, views: Mapping[str, View]) -> dict[str, Any]:
+    def composed(self, views: Mapping[str, View]) -> Picture:
         """The picture that these give, and why not where they do not."""
         found = picture(views)
-        unknown = found["held"] is None
-        return found | {"why": (self.obstacle() or SILENT) if unknown else ""}
+        if found["held"] is None:
+            found["why"] = self.obstacle() or SILENT
+        return found
 
     def refuse_impossible(self, want: int, priority: int) -> None:
         if self.closed:
@@ -362,14 +360,6 @@ class Pool(Adapter, AnyPool):
     async def set_permits(
         self, permits: int | list[str] | tuple[str, ...], *, timeout: float | None = None
     ) -> int:
-        """Have so many permits from now on, or those of these names; the result is how many there
-        are then.
-
-        Grants go on. If more are held than there are to be, nobody gets any before enough came
-        back. A name that is taken away stays with whoever holds it until it comes back, and is
-        granted to nobody else. Of a pool with names a number keeps the first so many, or brings
-        names back that there were before. A node that is no member asks one.
-        """
         permits, names = limits.named_permits(permits)
         await self.introduced()
         if self.members is None or self.algorithm is None:
@@ -404,11 +394,6 @@ class Pool(Adapter, AnyPool):
     async def change_members(
         self, *, add: str | None = None, remove: str | None = None, timeout: float | None = None
     ) -> list[str]:
-        """Make another node a member, or a member none; the result are the members then.
-
-        One at a time, by a majority of the members before and after. A node that is no member
-        asks one.
-        """
         await self.introduced()
         if self.members is None:
             raise Refused(f"The pool {self.name} has no members: it was made without leases.")
@@ -565,13 +550,6 @@ class Pool(Adapter, AnyPool):
         return True
 
     async def reset(self) -> int:
-        """Make the pool anew, with this node as its only member, in place of one that cannot go on;
-        the result is how many permits it has.
-
-        Only when the quorum, or without leases the token, is gone for ever: if others still have
-        it, they and the new pool grant at the same time. With leases the new pool waits until
-        those of the old one must be over. Members of the old pool that come back join the new one.
-        """
         await self.introduced()
         before, members = self.configuration, self.members
         assert before is not None and self.permits is not None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from meshlock.live.pools.grants import Waiter
-    from meshlock.live.pools.pool import Pool
+    from meshlock.live.pools.pool import LocalPool
 
 LEVELS = 99
 """Of closeness; 0 is that of a request without a deadline."""
@@ -68,7 +68,7 @@ def time_left(deadline: float | None) -> float | None:
 class Rises:
     """Requests of this node that wait with a deadline; each rises whenever its level does."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: LocalPool) -> None:
         self.pool = pool
         self.due: list[tuple[float, int]] = []  # when, and which
         self.timer: asyncio.TimerHandle | None = None

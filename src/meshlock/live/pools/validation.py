@@ -60,7 +60,7 @@ from meshlock.live.pools.pool_configuration import ERA
 
 if TYPE_CHECKING:
     from meshlock.algorithms.recovery.layer import Layer
-    from meshlock.live.pools.pool import Pool
+    from meshlock.live.pools.pool import LocalPool
     from meshlock.live.pools.proofs import Proofs
 
 Value = TypeVar("Value")
@@ -79,7 +79,7 @@ MOST_NUMBER = 2**52
 
 
 class Validation:
-    def __init__(self, pool: Pool, node: Layer, proofs: Proofs) -> None:
+    def __init__(self, pool: LocalPool, node: Layer, proofs: Proofs) -> None:
         self.pool = pool
         self.node = node
         self.proofs = proofs

@@ -27,7 +27,7 @@ from meshlock.live.machine.limits import MOST_NAMED, MOST_NODES, Count, Free, Na
 
 if TYPE_CHECKING:
     from meshlock.live.links.mesh import Mesh
-    from meshlock.live.pools.pool import Pool
+    from meshlock.live.pools.pool import LocalPool
 
 VIEWS = ""
 """In the place of a pool's name: for the node itself."""
@@ -153,7 +153,7 @@ _question = msgspec.msgpack.Decoder(Question).decode
 _answer = msgspec.msgpack.Decoder(Answer).decode
 
 
-def towards(pool: Pool) -> str | None:
+def towards(pool: LocalPool) -> str | None:
     """The neighbour through which the token is reached, as far as this node knows."""
     core = pool.core
     if core is None or core.tokens():
@@ -172,8 +172,8 @@ def towards(pool: Pool) -> str | None:
     return None
 
 
-def brief(pool: Pool | None) -> View:
-    """What :meth:`Pool.describe` says, cut to what fits."""
+def brief(pool: LocalPool | None) -> View:
+    """What :meth:`LocalPool.describe` says, cut to what fits."""
     if pool is None:
         return View(False, "this node does not know it")
     said = pool.describe()
@@ -237,7 +237,7 @@ def shown_place(one: Mapping[str, Any]) -> tuple[float, float, float]:
     return place(one["priority"], one["deadline"], one["seconds"])
 
 
-def ledger_of(pool: Pool) -> Ledger | None:
+def ledger_of(pool: LocalPool) -> Ledger | None:
     """That of the token here, or of one that left and has not arrived as far as we know."""
     if pool.members is None:
         return None
@@ -263,7 +263,7 @@ def ledger_of(pool: Pool) -> Ledger | None:
     return Ledger((state.epoch.counter, state.hop), state.free, out_of_it, found)
 
 
-def unseen(views: Views, pool: Pool) -> float | None:
+def unseen(views: Views, pool: LocalPool) -> float | None:
     """For how many seconds nobody whom this node reaches has had the token; None if somebody has
     not known yet."""
     link_map, heard = pool.mesh.link_map, views.watch(pool.name)
@@ -308,7 +308,7 @@ class Collection:
 
 
 class Views:
-    def __init__(self, mesh: Mesh, pools: Mapping[str, Pool]) -> None:
+    def __init__(self, mesh: Mesh, pools: Mapping[str, LocalPool]) -> None:
         self.mesh = mesh
         self.pools = pools
         self.watched: dict[str, float] = {}  # pool: until when
