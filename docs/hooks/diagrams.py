@@ -12,6 +12,7 @@ from typing import Any
 import flowcharts
 import sequences
 
+ROLE = re.compile(r":(?:attr|class|data|func|meth|mod):<code>[~.]*")
 BLOCK = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -22,3 +23,8 @@ def draw(source: str) -> str:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     return BLOCK.sub(lambda found: f'<div style="overflow-x:auto">{draw(found[1])}</div>', markdown)
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    """Docstrings name other things with roles of Sphinx, which this site does not have."""
+    return ROLE.sub("<code>", html)

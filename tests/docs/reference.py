@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from meshlock.live.interfaces import messages
 from meshlock.live.interfaces.configuration import PoolSettings, Settings, keys
 from meshlock.live.interfaces.http import Interface
 from meshlock.live.interfaces.openapi import description
+from meshlock.live.pools import status
+from meshlock.live.pools.grants import Acquire
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 MADE = "<!-- Made from the code: edit there, then run make reference. -->"
@@ -171,11 +174,11 @@ def call(method: str, path: str, one: dict[str, Any]) -> str:
     query = ", ".join(f"`?{it['name']}`" for it in one["parameters"] if it["in"] == "query")
     body = one.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
     answers = []
-    for status, response in sorted(one["responses"].items()):
-        if status in ("401", "403", "500"):
+    for code, response in sorted(one["responses"].items()):
+        if code in ("401", "403", "500"):
             continue
         kinds = [kind(it["schema"]) for it in list(response.get("content", {}).values())[:1]]
-        answers.append(" ".join([status, *kinds]))
+        answers.append(" ".join([code, *kinds]))
     takes = kind(body) if body else query
     return (
         f"| `{method} {path}` | {one['summary']}{''.join(marks)} | {takes} | {', '.join(answers)} |"
@@ -210,7 +213,8 @@ def kind(of: dict[str, Any]) -> str:
 
 def schema(name: str, one: dict[str, Any]) -> Iterator[str]:
     yield f"### {name}"
-    own = vars(getattr(messages, name)).get("__doc__") if hasattr(messages, name) else None
+    kinds = vars(messages) | vars(status)
+    own = vars(kinds[name]).get("__doc__") if name in kinds else None
     if own and "description" in one:
         yield prose(one["description"])
     rows = ["| field | type | default |", "|---|---|---|"]
@@ -244,6 +248,18 @@ PYTHON = {
     ),
     "Errors": ("Refused", "NotInTime", "NoSuchPool"),
 }
+MEMBERS = {
+    "Node": ("start", "close", "pool", "connect", "address", "status", "configured"),
+    "Grant": ("held", "lost", "until", "lease", "wait_lost", "at_end", "release"),
+    "BlockingNode": ("start", "close", "pool", "connect", "address", "status"),
+    "BlockingClient": ("pool", "status", "close"),
+    "BlockingClientPool": (),
+    "Client": ("pool", "status", "close"),
+    "ClientPool": (),
+}
+"""What users need of them, where that is not all that has no underscore, or was said before."""
+
+ANSWERS = ("Picture", "Owner", "Asker", "Status", "PoolStatus", "Holder", "Waiting")
 LABORATORY = (
     "meshlock.algorithms.interface",
     "meshlock.algorithms.registry",
@@ -275,11 +291,31 @@ def api() -> Iterator[str]:
         rows = [f"| `meshlock.{name}` | {first_sentence(name)} |" for name in names]
         yield "\n".join(["| name | |", "|---|---|", *rows])
         for name in names:
-            home = f"{getattr(meshlock, name).__module__}.{name}"
-            yield f"::: {home}\n    options:\n      heading_level: 3"
+            yield shown_class(f"{getattr(meshlock, name).__module__}.{name}", MEMBERS.get(name))
+        if "Pool" in names:
+            yield shown_class(f"{Acquire.__module__}.Acquire", ("priority", "deadline", "change"))
+    yield "## What pools and nodes say"
+    for name in ANSWERS:
+        yield shown_class(f"{status.__name__}.{name}", None)
     yield "## Algorithms and laboratory"
     for module in LABORATORY:
         yield f"::: {module}\n    options:\n      heading_level: 3"
+
+
+def shown_class(home: str, members: tuple[str, ...] | None) -> str:
+    """What the site shows of it; with no ``members`` named, all that has no underscore."""
+    options = {"heading_level": "3", "inherited_members": "true"}
+    if home.startswith(status.__name__):
+        options["show_if_no_docstring"] = "true"
+    if members is not None:
+        module, _, name = home.rpartition(".")
+        for member in members:
+            assert getattr(getattr(import_module(module), name), member).__doc__, (home, member)
+        options["members"] = f"[{', '.join(members)}]" if members else "false"
+        options["inherited_members"] = "false"
+    return "\n      ".join(
+        [f"::: {home}\n    options:", *(f"{name}: {value}" for name, value in options.items())]
+    )
 
 
 WRITTEN: dict[str, Callable[[], Iterator[str]]] = {

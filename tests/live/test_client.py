@@ -367,14 +367,46 @@ def test_what_is_wrong_with_a_request_is_said_and_the_next_one_is_served(agent: 
     on_both(agent, story)
 
 
-@pytest.mark.parametrize(("one", "other"), [(Pool, ClientPool), (BlockingPool, BlockingClientPool)])
-def test_pools_of_nodes_and_of_clients_take_the_same_arguments(one: type, other: type) -> None:
-    for method in ("acquire", "try_acquire", "picture"):
-        mine, theirs = (
-            inspect.signature(getattr(one, method)),
-            inspect.signature(getattr(other, method)),
-        )
-        assert mine.parameters == theirs.parameters
+def public(kind: type) -> dict[str, object]:
+    """What users see of it: properties, and methods with their arguments."""
+    return {
+        name: inspect.signature(value).parameters if callable(value) else None
+        for name in dir(kind)
+        if not name.startswith("_")
+        for value in [getattr(kind, name)]
+    }
+
+
+def test_pools_of_nodes_and_of_clients_have_the_same_methods() -> None:
+    methods = {"acquire", "try_acquire", "picture", "set_permits", "change_members", "reset"}
+    assert set(public(Pool)) == {"name", "permits", *methods}
+    assert set(public(BlockingPool)) == {"permits", "change", *methods}
+    assert public(Pool) == public(ClientPool)
+    assert public(BlockingPool) == public(BlockingClientPool)
+
+
+def test_clients_set_the_permits_and_change_the_members(agent: Agent) -> None:
+    with meshlock.connect(agent.socket) as found:
+        bays = found.pool("bays")
+        before = bays.permits
+        assert before is not None and bays.set_permits(before + 2, timeout=LIMIT) == before + 2
+        assert (bays.permits, bays.picture()["permits"]) == (before + 2, before + 2)
+        with pytest.raises(Refused, match="Cannot remove ann: it is the last member"):
+            bays.change_members(remove="ann", timeout=LIMIT)
+        with pytest.raises(Refused, match="bays"):
+            bays.reset()
+
+    async def story() -> None:
+        async with meshlock.aconnect(agent.socket) as found:
+            bays = found.pool("bays")
+            assert await bays.set_permits(before, timeout=LIMIT) == before
+            assert (await bays.picture())["permits"] == before
+            with pytest.raises(Refused, match="Members change one at a time"):
+                await bays.change_members(timeout=LIMIT)
+            with pytest.raises(Refused, match="bays"):
+                await bays.reset()
+
+    asyncio.run(story())
 
 
 def test_a_pool_that_nobody_knows(agent: Agent) -> None:

@@ -18,7 +18,7 @@ from meshlock.live.interfaces.node import Node
 from meshlock.live.interfaces.server import Handler, HTTPError, Request, Response, Route
 from meshlock.live.machine import limits
 from meshlock.live.machine.limits import CutFor, Priority, Want
-from meshlock.live.pools.picture import Picture
+from meshlock.live.pools.status import Picture
 from meshlock.live.pools.views import View, brief
 from meshlock.web.alarms import alarms
 from meshlock.web.answers import as_json, file, static
@@ -55,7 +55,8 @@ def view(node: Node, pool: str) -> dict[str, Any]:
         age = age if age is None else round(age, 2)
         told = msgspec.to_builtins(pool_view)
         nodes[name] = known | {"age": age, "pool_view": told, "holds": holds(name, told, who)}
-    shown = {key: status[key] for key in ("node", "address", "protected", "in_doubt", "links")}
+    keys = ("node", "address", "protected", "in_doubt", "links")
+    shown: dict[str, Any] = {key: value for key, value in status.items() if key in keys}
     shown |= {"pool": pool, "pools": names, "nodes": nodes, "every": every, "old": OLD * every}
     return shown | {"who": who, "alarms": alarms(shown)}
 

@@ -40,7 +40,7 @@ from meshlock.live.machine.labels import default as default_label
 from meshlock.live.pools.grants import Acquire, Grant, Pool, Source
 
 if TYPE_CHECKING:
-    from meshlock.live.pools.picture import Picture
+    from meshlock.live.pools.status import Picture, Status
 
 BUFFER = 16 * 1024
 
@@ -262,9 +262,9 @@ class Client:
         """The pool of this name."""
         return ClientPool(AgentPool(self, pool_name(name)))
 
-    async def status(self) -> dict[str, Any]:
+    async def status(self) -> Status:
         """What the agent knows, as ``meshlock status --json`` shows it."""
-        found: dict[str, Any] = await self.ask("GET", "/v1/status")
+        found: Status = await self.ask("GET", "/v1/status")
         return found
 
     async def close(self) -> None:
@@ -336,10 +336,10 @@ class Client:
         self._idle.append(line)
         return found
 
-    async def ask(self, method: str, path: str) -> Any:
+    async def ask(self, method: str, path: str, body: str = "") -> Any:
         for last in (False, True):
             try:
-                status, said = await self.call(method, path)
+                status, said = await self.call(method, path, body)
                 break
             except AgentGone as error:
                 if last:
@@ -550,9 +550,27 @@ class AgentPool(Source):
         self._client = client
         self.name = name
 
+    async def _ask(self, method: str, what: str, **asked: object) -> Any:
+        body = json_body(**asked) if asked else ""
+        return await self._client.ask(method, f"/v1/pools/{self.name}/{what}", body)
+
     async def picture(self) -> Picture:
-        found: Picture = await self._client.ask("GET", f"/v1/pools/{self.name}/who")
-        return found
+        return await self._ask("GET", "who")  # type: ignore[no-any-return]
+
+    async def set_permits(
+        self, permits: int | list[str] | tuple[str, ...], *, timeout: float | None = None
+    ) -> int:
+        asked = await self._ask("POST", "permits", permits=permits, timeout=timeout)
+        return asked["permits"]  # type: ignore[no-any-return]
+
+    async def change_members(
+        self, *, add: str | None = None, remove: str | None = None, timeout: float | None = None
+    ) -> list[str]:
+        asked = await self._ask("POST", "members", add=add, remove=remove, timeout=timeout)
+        return asked["members"]  # type: ignore[no-any-return]
+
+    async def reset(self) -> int:
+        return (await self._ask("POST", "reset"))["permits"]  # type: ignore[no-any-return]
 
     async def served(self, request: Acquire) -> Grant:
         return await self._client.acquire(self, request)

@@ -17,7 +17,7 @@ from meshlock.errors import Refused
 from meshlock.live.interfaces.node import Node
 from meshlock.live.machine import limits
 from meshlock.live.pools.grants import Acquire, AnyBlockingPool, BlockingGrant, Grant, Source
-from meshlock.live.pools.picture import Picture
+from meshlock.live.pools.status import Picture, Status
 
 Owner = TypeVar("Owner")
 Result = TypeVar("Result")
@@ -96,9 +96,10 @@ class BlockingPool(AnyBlockingPool):
 
     @property
     def permits(self) -> int | None:
+        """See :attr:`meshlock.Pool.permits`."""
         return self._pool.permits
 
-    def wait_for(
+    def _acquired(
         self,
         want: int,
         priority: int,
@@ -121,6 +122,7 @@ class BlockingPool(AnyBlockingPool):
     def change(
         self, request: str, *, priority: int | None = None, deadline: float | None = None
     ) -> bool:
+        """Of the request of this name, which waits. See :meth:`Acquire.change`."""
         asked = self._requests.get(request)
         if asked is None:
             return False
@@ -156,8 +158,25 @@ class BlockingPool(AnyBlockingPool):
         grant.release()
 
     def picture(self) -> Picture:
-        """Who holds the permits of this pool and who waits for them, in the whole mesh."""
+        """See :meth:`meshlock.Pool.picture`."""
         return self._node.call(self._pool.picture())
+
+    def set_permits(
+        self, permits: int | list[str] | tuple[str, ...], *, timeout: float | None = None
+    ) -> int:
+        """See :meth:`meshlock.Pool.set_permits`."""
+        return self._node.call(self._pool.set_permits(permits, timeout=timeout))
+
+    def change_members(
+        self, *, add: str | None = None, remove: str | None = None, timeout: float | None = None
+    ) -> list[str]:
+        """See :meth:`meshlock.Pool.change_members`."""
+        changing = self._pool.change_members(add=add, remove=remove, timeout=timeout)
+        return self._node.call(changing)
+
+    def reset(self) -> int:
+        """See :meth:`meshlock.Pool.reset`."""
+        return self._node.call(self._pool.reset())
 
 
 class BlockingNode:
@@ -203,6 +222,7 @@ class BlockingNode:
             raise
 
     def start(self) -> None:
+        """See :meth:`meshlock.Node.start`; ``with`` does it."""
         self._thread.start()
         try:
             self.call(self._node.start())
@@ -211,6 +231,7 @@ class BlockingNode:
             raise
 
     def close(self) -> None:
+        """See :meth:`meshlock.Node.close`."""
         try:
             self.call(self._node.close())
         finally:
@@ -229,6 +250,7 @@ class BlockingNode:
 
     @property
     def address(self) -> str:
+        """Where others can link to this node: host:port."""
         return self._node.address
 
     @with_arguments_of(Node.pool)
@@ -240,13 +262,15 @@ class BlockingNode:
         return self._node.pools[self._node.pool(*arguments, **settings).name]
 
     def connect(self, address: str) -> None:
+        """See :meth:`meshlock.Node.connect`."""
         self.call(self._connect(address))
 
     async def _connect(self, address: str) -> None:
         self._node.connect(address)
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Status:
+        """See :meth:`meshlock.Node.status`."""
         return self.call(self._status())
 
-    async def _status(self) -> dict[str, Any]:
+    async def _status(self) -> Status:
         return self._node.status()

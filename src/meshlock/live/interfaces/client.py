@@ -29,6 +29,7 @@ from meshlock.live.interfaces.agent_connection import (
     acquire_body,
     change_body,
     default_socket,
+    json_body,
     pool_name,
     refusal,
     understood,
@@ -40,6 +41,8 @@ from meshlock.live.pools.grants import AnyBlockingPool, BlockingGrant, part
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from meshlock.live.pools.status import Picture, Status
 
 PATIENCE = 30.0
 """Seconds for which a request goes on asking for an agent that went away."""
@@ -133,9 +136,9 @@ class BlockingClient:
         """The pool of this name."""
         return BlockingClientPool(self, pool_name(name))
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Status:
         """What the agent knows, as ``meshlock status --json`` shows it."""
-        found: dict[str, Any] = self.ask("GET", "/v1/status")
+        found: Status = self.ask("GET", "/v1/status")
         return found
 
     def close(self) -> None:
@@ -229,11 +232,11 @@ class BlockingClient:
                 return
             self.drop(line)
 
-    def ask(self, method: str, path: str) -> Any:
+    def ask(self, method: str, path: str, body: str = "") -> Any:
         """The answer; the agent is asked again if it was restarted since the last time."""
         for last in (False, True):
             try:
-                status, said = self.call(method, path)
+                status, said = self.call(method, path, body)
                 break
             except AgentGone as error:
                 self.gone()
@@ -334,7 +337,7 @@ class BlockingClientPool(AnyBlockingPool):
         status = self._client.ask("GET", f"/v1/pools/{self.name}")["status"]
         return status.get("permits")  # type: ignore[no-any-return]
 
-    def wait_for(
+    def _acquired(
         self,
         want: int,
         priority: int,
@@ -349,6 +352,27 @@ class BlockingClientPool(AnyBlockingPool):
         )
         return ClientGrant(self._client, session, given)
 
+    def _ask(self, method: str, what: str, **asked: object) -> Any:
+        body = json_body(**asked) if asked else ""
+        return self._client.ask(method, f"/v1/pools/{self.name}/{what}", body)
+
+    def picture(self) -> Picture:
+        return self._ask("GET", "who")  # type: ignore[no-any-return]
+
+    def set_permits(
+        self, permits: int | list[str] | tuple[str, ...], *, timeout: float | None = None
+    ) -> int:
+        return self._ask("POST", "permits", permits=permits, timeout=timeout)["permits"]  # type: ignore[no-any-return]
+
+    def change_members(
+        self, *, add: str | None = None, remove: str | None = None, timeout: float | None = None
+    ) -> list[str]:
+        asked = self._ask("POST", "members", add=add, remove=remove, timeout=timeout)
+        return asked["members"]  # type: ignore[no-any-return]
+
+    def reset(self) -> int:
+        return self._ask("POST", "reset")["permits"]  # type: ignore[no-any-return]
+
     def change(
         self, request: str, *, priority: int | None = None, deadline: float | None = None
     ) -> bool:
@@ -362,10 +386,6 @@ class BlockingClientPool(AnyBlockingPool):
         if status in (200, 404):
             return status == 200
         raise refusal(status, said)
-
-    def picture(self) -> dict[str, Any]:
-        """Who holds the permits of this pool and who waits for them, in the whole mesh."""
-        return self._client.ask("GET", f"/v1/pools/{self.name}/who")  # type: ignore[no-any-return]
 
 
 class ClientGrant(BlockingGrant):

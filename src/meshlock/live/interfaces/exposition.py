@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
-from typing import Any
 
 from meshlock import __version__
 from meshlock.errors import Refused
 from meshlock.live.interfaces.node import Node
 from meshlock.live.machine.loop import LAGS
 from meshlock.live.pools.measures import BOUNDS, Measures
+from meshlock.live.pools.status import PoolStatus, Status
 
 try:
     from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -28,9 +28,6 @@ except ImportError:
     raise Refused(
         "Metrics need the package 'prometheus-client': pip install 'meshlock[web]'."
     ) from None
-
-Status = dict[str, Any]
-"""What :meth:`.Node.status` says, or of it one pool."""
 
 OF_NODE: dict[str, tuple[str, Callable[[Status], float]]] = {
     "meshlock_links_up": (
@@ -48,7 +45,7 @@ OF_NODE: dict[str, tuple[str, Callable[[Status], float]]] = {
     "meshlock_refused_total": ("Connections and messages refused.", lambda s: s["refused"]),
 }
 
-OF_POOL: dict[str, tuple[str, Callable[[Status, Measures], float | None]]] = {
+OF_POOL: dict[str, tuple[str, Callable[[PoolStatus, Measures], float | None]]] = {
     "meshlock_permits": ("Permits of the pool.", lambda pool, _: pool["permits"]),
     "meshlock_token_here": ("1 if the token is at this node.", lambda pool, _: pool["token_here"]),
     "meshlock_token_unseen_seconds": (
@@ -104,7 +101,7 @@ OF_POOL: dict[str, tuple[str, Callable[[Status, Measures], float | None]]] = {
 }
 
 
-def unseen(pool: Status, measures: Measures) -> float | None:
+def unseen(pool: PoolStatus, measures: Measures) -> float | None:
     if pool["token_here"]:
         return 0.0
     return None if measures.token_seen is None else monotonic() - measures.token_seen
@@ -152,7 +149,7 @@ class Figures:
         yield late
         yield from self.of_pools(status["pools"])
 
-    def of_pools(self, known: dict[str, Status]) -> Iterator[Metric]:
+    def of_pools(self, known: dict[str, PoolStatus]) -> Iterator[Metric]:
         pools = [
             (name, pool, self.node.pools[name].measures)
             for name, pool in sorted(known.items())

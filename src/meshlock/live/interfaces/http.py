@@ -45,8 +45,8 @@ from meshlock.live.links.mesh import split
 from meshlock.live.machine import limits
 from meshlock.live.machine.error_text import error_text
 from meshlock.live.pools.grants import Acquire, Grant, moment, time_left
-from meshlock.live.pools.picture import Picture
 from meshlock.live.pools.pool import LocalPool
+from meshlock.live.pools.status import Picture, PoolStatus, Status
 
 Kind = TypeVar("Kind")
 
@@ -198,7 +198,7 @@ class Interface:
             ),
             Operation(
                 *("GET", "/v1/status", self.status, "Return everything that the agent knows."),
-                {200: messages.Status},
+                {200: Status},
             ),
             Operation(
                 *(
@@ -606,7 +606,7 @@ def impossible(error: Refused) -> HTTPError:
     return HTTPError(404 if isinstance(error, NoSuchPool) else 409, str(error))
 
 
-def unready(pool: dict[str, Any]) -> str:
+def unready(pool: PoolStatus) -> str:
     """Why no permits of this pool can be had here; nothing, if they can."""
     if not pool["known"] or pool["conflict"]:
         return str(pool["why"] if not pool["known"] else pool["conflict"])

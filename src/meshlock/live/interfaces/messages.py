@@ -11,6 +11,7 @@ import msgspec
 
 from meshlock.live.machine import limits
 from meshlock.live.machine.limits import Deadline, Name, Priority, Timeout, Ttl, Want
+from meshlock.live.pools.status import PoolStatus
 
 TTL = 30.0
 
@@ -174,76 +175,7 @@ class Removed(msgspec.Struct):
     removed: str
 
 
-class Holder(msgspec.Struct):
-    want: int
-    priority: int
-    met: bool | None
-    fence: int | None
-    lease: float | None
-    slots: list[str]
-    label: str
-    seconds: float
-
-
-class Waiter(msgspec.Struct):
-    """``deadline``: seconds until it, below 0 if it has passed; null if there is none."""
-
-    want: int
-    priority: int
-    deadline: float | None
-    label: str
-    seconds: float
-
-
-class PoolStatus(msgspec.Struct):
-    """Of a pool that is not known yet only ``known`` and ``why`` are said."""
-
-    known: bool
-    permits: int | msgspec.UnsetType = msgspec.UNSET
-    slots: list[str] | msgspec.UnsetType = msgspec.UNSET
-    algorithm: str | msgspec.UnsetType = msgspec.UNSET
-    token_here: bool | msgspec.UnsetType = msgspec.UNSET
-    free_here: int | msgspec.UnsetType = msgspec.UNSET
-    holding: list[Holder] | msgspec.UnsetType = msgspec.UNSET
-    waiting: list[Waiter] | msgspec.UnsetType = msgspec.UNSET
-    queued: int | msgspec.UnsetType = msgspec.UNSET
-    entries: int | msgspec.UnsetType = msgspec.UNSET
-    deadlines_met: int | msgspec.UnsetType = msgspec.UNSET
-    deadlines_missed: int | msgspec.UnsetType = msgspec.UNSET
-    conflict: str | msgspec.UnsetType = msgspec.UNSET
-    members: list[str] | msgspec.UnsetType = msgspec.UNSET
-    members_reachable: int | msgspec.UnsetType = msgspec.UNSET
-    quorum: int | msgspec.UnsetType = msgspec.UNSET
-    why: str | msgspec.UnsetType = msgspec.UNSET
-    lease: float | msgspec.UnsetType = msgspec.UNSET
-    recovery: str | msgspec.UnsetType = msgspec.UNSET
-
-
 class PoolShown(msgspec.Struct):
     pool: str
     version: str
     status: PoolStatus
-
-
-class LinkStatus(msgspec.Struct):
-    up: bool
-    left: bool
-    address: str | None
-    unacknowledged: int
-
-
-class NodeStatus(msgspec.Struct):
-    links: list[str]
-    distance: int | None
-    unreachable_for: float | None
-    left: bool
-    only_way: bool
-
-
-class Status(msgspec.Struct):
-    node: str
-    address: str | None
-    protected: bool
-    links: dict[str, LinkStatus]
-    map: dict[str, NodeStatus]
-    pools: dict[str, PoolStatus]

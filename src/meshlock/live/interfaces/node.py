@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from meshlock.errors import NoSuchPool, Refused
 from meshlock.live.interfaces.configuration import Settings, secret
@@ -35,6 +35,7 @@ from meshlock.live.pools.pool_configuration import (
 )
 from meshlock.live.pools.promises import Promises, default_folder
 from meshlock.live.pools.recording import Recording
+from meshlock.live.pools.status import Status
 from meshlock.live.pools.views import Views, unseen
 
 FIRST_CONTACT = 1.0
@@ -166,6 +167,7 @@ class Node:
     # -- life --------------------------------------------------------------------------
 
     async def start(self) -> None:
+        """Listen, and dial the peers; ``async with`` does it."""
         loop = asyncio.get_running_loop()
         security = await loop.run_in_executor(None, self.security)
         self._mesh = Mesh(
@@ -586,12 +588,12 @@ class Node:
         named = name not in self._visits and name not in self._told_of
         return named or self.pools[name].configuration is not None
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Status:
         """Everything a person or a program may want to know, as plain values."""
         mesh = self._mesh
         met = [] if mesh is None else [s.peer for s in mesh.sessions.values() if s.generation]
         links = {} if mesh is None else {peer: mesh.describe(peer) for peer in met}
-        return {
+        found: Any = {
             "node": self.name,
             "address": mesh.address if mesh else None,
             "protected": mesh is not None and mesh.security.server is not None,
@@ -603,3 +605,4 @@ class Node:
                 name: pool.describe() for name, pool in self.pools.items() if self.owns(name)
             },
         }
+        return cast(Status, found)

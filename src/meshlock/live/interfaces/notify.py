@@ -11,11 +11,11 @@ import os
 import socket
 from collections.abc import Mapping
 from logging import WARNING
-from typing import Any
 
 from meshlock.live.interfaces.node import Node
 from meshlock.live.machine.error_text import error_text
 from meshlock.live.machine.logs import log_event
+from meshlock.live.pools.status import Status
 
 EVERY = 5.0
 """Seconds between two looks at the status, if systemd asks for no watchdog."""
@@ -94,7 +94,7 @@ def watchdog(environment: Mapping[str, str]) -> float | None:
     return int(microseconds) / 1e6 if microseconds.isdecimal() and int(microseconds) else None
 
 
-def summary(status: dict[str, Any]) -> str:
+def summary(status: Status) -> str:
     """The status of a node in one sentence, for ``systemctl status``."""
     up = sum(link["up"] for link in status["links"].values())
     pools = [pool for pool in status["pools"].values() if pool["known"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -14,6 +15,7 @@ from meshlock.live.interfaces import messages
 from meshlock.live.interfaces.http import Operation
 from meshlock.live.interfaces.server import EVENTS, JSON
 from meshlock.live.machine.limits import Name
+from meshlock.live.pools import status
 
 TEMPLATE = "#/components/schemas/{name}"
 PARAMETERS: dict[str, Any] = {"pool": Name, "request": Name, "grant": str, "session": str}
@@ -25,10 +27,16 @@ def description(operations: Sequence[Operation], token: bool) -> dict[str, Any]:
     kinds = [kind for one in operations for kind in (*one.answers.values(), one.body)]
     structs = [kind for kind in dict.fromkeys(kinds) if isinstance(kind, type)]
     schemas = msgspec.json.schema_components(structs, ref_template=TEMPLATE)[1]
+    for name, found in schemas.items():
+        if name in vars(status):  # msgspec sorts the keys of a TypedDict and leaves out its text
+            kind = vars(status)[name]
+            found["properties"] = {key: found["properties"][key] for key in kind.__annotations__}
+            if kind.__doc__:
+                found["description"] = inspect.cleandoc(kind.__doc__)
     paths: dict[str, Any] = {}
     for one in operations:
         paths.setdefault(one.path, {})[one.method.lower()] = described(one, token)
-    found: dict[str, Any] = {
+    whole: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
             "title": "meshlock agent",
@@ -39,9 +47,9 @@ def description(operations: Sequence[Operation], token: bool) -> dict[str, Any]:
         "components": {"schemas": schemas},
     }
     if token:
-        found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        found["security"] = [{"token": []}]
-    return portable(found)  # type: ignore[no-any-return]
+        whole["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        whole["security"] = [{"token": []}]
+    return portable(whole)  # type: ignore[no-any-return]
 
 
 def described(one: Operation, token: bool) -> dict[str, Any]:
@@ -55,7 +63,7 @@ def described(one: Operation, token: bool) -> dict[str, Any]:
         "summary": one.summary,
         "parameters": parameters(one),
         "responses": {
-            str(status): response(status, kind, one.streams) for status, kind in answers.items()
+            str(code): response(code, kind, one.streams) for code, kind in answers.items()
         },
     }
     if one.links:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from meshlock.live.pools.picture import Picture
+    from meshlock.live.pools.status import Picture
 
 
 class Grant:
@@ -525,14 +525,14 @@ class AnyBlockingPool:
         """Wait for ``want`` permits; :class:`~meshlock.NotInTime` if there are none in time.
 
         Another thread can :meth:`change` it by the name that is given as ``request``."""
-        return self.wait_for(want, priority, timeout, label, moment(deadline), request)
+        return self._acquired(want, priority, timeout, label, moment(deadline), request)
 
     def try_acquire(
         self, want: int = 1, *, priority: int = 0, label: str | None = None
     ) -> BlockingGrant | None:
         """The permits if they can be had at once, else None."""
         try:
-            return self.wait_for(want, priority, 0.0, label)
+            return self._acquired(want, priority, 0.0, label)
         except NotInTime:
             return None
 
@@ -542,7 +542,32 @@ class AnyBlockingPool:
         """Of the request of this name, which waits. See :meth:`Acquire.change`."""
         raise NotImplementedError
 
-    def wait_for(
+    @property
+    def permits(self) -> int | None:
+        """See :attr:`Pool.permits`."""
+        raise NotImplementedError
+
+    def picture(self) -> Picture:
+        """See :meth:`Pool.picture`."""
+        raise NotImplementedError
+
+    def set_permits(
+        self, permits: int | list[str] | tuple[str, ...], *, timeout: float | None = None
+    ) -> int:
+        """See :meth:`Pool.set_permits`."""
+        raise NotImplementedError
+
+    def change_members(
+        self, *, add: str | None = None, remove: str | None = None, timeout: float | None = None
+    ) -> list[str]:
+        """See :meth:`Pool.change_members`."""
+        raise NotImplementedError
+
+    def reset(self) -> int:
+        """See :meth:`Pool.reset`."""
+        raise NotImplementedError
+
+    def _acquired(
         self,
         want: int,
         priority: int,

@@ -8,50 +8,11 @@ moments; what cannot be true together is left out, the oldest first.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypedDict
 
 import msgspec
 
+from meshlock.live.pools.status import Asker, Owner, Picture
 from meshlock.live.pools.views import Out, View, Waits, place, shown_place
-
-
-class Owner(TypedDict):
-    """Who holds permits, wherever it is; ``lapsing``: its node is lost, and they come back soon."""
-
-    node: str
-    label: str
-    want: int
-    slots: list[str]
-    fence: str | None
-    seconds: float
-    lapsing: bool
-
-
-class Asker(TypedDict):
-    """Who waits; ``deadline``: seconds until it, below 0 if it has passed."""
-
-    node: str
-    label: str
-    want: int
-    priority: int
-    deadline: float | None
-    seconds: float
-
-
-class Picture(TypedDict):
-    """``free`` and ``held`` are never more than ``permits``; None if unknown, and ``why`` says why.
-    ``surplus``: permits held beyond these, since the pool was made smaller. Of many holders and
-    waiting requests the first are listed; ``queued``: how many wait."""
-
-    permits: int
-    token: str | None
-    free: int | None
-    held: int | None
-    surplus: int
-    holding: list[Owner]
-    waiting: list[Asker]
-    queued: int
-    why: str
 
 
 def picture(views: Mapping[str, View]) -> Picture:

@@ -25,7 +25,7 @@ from meshlock.live.pools.grants import Acquire, Grant, Source, Waiter
 from meshlock.live.pools.holder_query import LOOK, PATIENCE, SEEN, WITHIN, HolderQuery
 from meshlock.live.pools.members import Members
 from meshlock.live.pools.peers import CONFIGURATION, Peers
-from meshlock.live.pools.picture import Picture, ahead, picture
+from meshlock.live.pools.picture import ahead, picture
 from meshlock.live.pools.pool_configuration import (
     PoolConfiguration,
     made,
@@ -35,6 +35,7 @@ from meshlock.live.pools.pool_configuration import (
 from meshlock.live.pools.promises import Promises
 from meshlock.live.pools.recording import Recording
 from meshlock.live.pools.shapes import shapes
+from meshlock.live.pools.status import Picture
 from meshlock.live.pools.urgency import Rises, urgency
 from meshlock.live.pools.views import View, Views
 

@@ -1,0 +1,127 @@
+"""What a node and its pools say of themselves, as plain values with known keys.
+
+Python and HTTP answer the same. More keys than these may be there, and may change; these stay.
+"""
+
+from __future__ import annotations
+
+from typing import Required, TypedDict
+
+
+class Owner(TypedDict):
+    """Who holds permits, wherever it is; ``lapsing``: its node is lost, and they come back soon."""
+
+    node: str
+    label: str
+    want: int
+    slots: list[str]
+    fence: str | None
+    seconds: float
+    lapsing: bool
+
+
+class Asker(TypedDict):
+    """Who waits; ``deadline``: seconds until it, below 0 if it has passed."""
+
+    node: str
+    label: str
+    want: int
+    priority: int
+    deadline: float | None
+    seconds: float
+
+
+class Picture(TypedDict):
+    """``free`` and ``held`` are never more than ``permits``; None if unknown, and ``why`` says why.
+    ``surplus``: permits held beyond these, since the pool was made smaller. Of many holders and
+    waiting requests the first are listed; ``queued``: how many wait."""
+
+    permits: int
+    token: str | None
+    free: int | None
+    held: int | None
+    surplus: int
+    holding: list[Owner]
+    waiting: list[Asker]
+    queued: int
+    why: str
+
+
+class Holder(TypedDict):
+    """A grant of a client of this node; ``seconds``: since it was granted."""
+
+    want: int
+    priority: int
+    met: bool | None
+    fence: int | None
+    lease: float | None
+    slots: list[str]
+    label: str
+    seconds: float
+
+
+class Waiting(TypedDict):
+    """A request of a client of this node; ``deadline``: seconds until it, below 0 if it has passed;
+    null if there is none."""
+
+    want: int
+    priority: int
+    deadline: float | None
+    label: str
+    seconds: float
+
+
+class PoolStatus(TypedDict, total=False):
+    """Of a pool that is not known yet only ``known`` and ``why`` are said."""
+
+    known: Required[bool]
+    permits: int
+    slots: list[str]
+    algorithm: str
+    founder: str
+    neighbours: list[str]
+    token_here: bool
+    free_here: int
+    holding: list[Holder]
+    waiting: list[Waiting]
+    queued: int
+    entries: int
+    deadlines_met: int
+    deadlines_missed: int
+    conflict: str
+    members: list[str]
+    members_reachable: int
+    quorum: int
+    epoch: int | None
+    unreachable: list[str]
+    why: str
+    lease: float
+    recovery: str
+
+
+class LinkStatus(TypedDict):
+    up: bool
+    left: bool
+    address: str | None
+    unacknowledged: int
+
+
+class NodeStatus(TypedDict):
+    links: list[str]
+    distance: int | None
+    unreachable_for: float | None
+    left: bool
+    only_way: bool
+
+
+class Status(TypedDict):
+    """``links`` are those of this node; ``map``: all nodes that it knows of."""
+
+    node: str
+    address: str | None
+    protected: bool
+    refused: int
+    in_doubt: int
+    links: dict[str, LinkStatus]
+    map: dict[str, NodeStatus]
+    pools: dict[str, PoolStatus]
