@@ -31,10 +31,11 @@ def meshlock(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 class Agent:
-    def __init__(self, folder: Path, name: str, *arguments: str) -> None:
+    def __init__(self, folder: Path, name: str, *arguments: str, protected: bool = True) -> None:
         self.socket = str(folder / f"{name}.sock")
         self.log = folder / f"{name}.log"
-        given = ["--name", name, "--socket", self.socket, "--certificates", str(folder / "certs")]
+        given = ["--name", name, "--socket", self.socket]
+        given += ["--certificates", str(folder / "certs")] if protected else []
         with self.log.open("w") as errors:
             self.process = subprocess.Popen(
                 [*PROGRAM, "agent", *given, *arguments], stderr=errors, cwd=folder

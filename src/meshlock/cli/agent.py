@@ -40,6 +40,10 @@ def agent(
             "with names. NAME alone joins a pool. May be repeated."
         ),
     ] = None,
+    create: Annotated[
+        bool,
+        Option("--create", help="Make the pools at once: this node is the first of them."),
+    ] = False,
     socket: Annotated[
         str | None, Option(help="Listen at this Unix socket for programs of this machine.")
     ] = None,
@@ -170,6 +174,7 @@ def agent(
         "secret_file": secret_file,
         "certificates": certificates,
         "discover": discover or None,
+        "create": create or None,
         "socket": socket,
         "http": http,
         "http_token_file": http_token_file,

@@ -24,6 +24,9 @@ GRACE = 10.0
 IN_TIME = 1 / 3
 """The part of a lease that is left for the command to end when it is not renewed any more."""
 
+SILENT = 1.0
+"""Seconds after which a command that waits for a pool nobody has made says so."""
+
 LAST_MOMENT = 0.05
 """Seconds before the end of the lease when the command is killed."""
 
@@ -70,6 +73,8 @@ def execute(
 
     Example: meshlock exec --pool docks --want 2 --priority 9 --timeout 30 -- ./unload.sh
     """
+    from threading import Timer
+
     from meshlock.errors import Refused
     from meshlock.live.interfaces.agent_connection import Connection, json_body
     from meshlock.live.interfaces.client import Session
@@ -91,16 +96,34 @@ def execute(
     variables = ["MESHLOCK_SLOTS"] if slots_to is None else ["MESHLOCK_SLOTS", slots_to]
     session, line = Session(socket, leases=True), Connection(socket)
     body = json_body(**wanted, session=session.name)
+    said = Timer(SILENT, say_why, (pool, socket))
+    said.daemon = True
+    said.start()
     try:
         grant = line.ask("POST", f"/v1/pools/{pool}/acquire", body, timeout)
     except TimeoutError as error:
         click.echo(f"meshlock: {error}", err=True)
         sys.exit(NOT_IN_TIME)
+    finally:
+        said.cancel()
     if grant["met"] is False:
         click.echo(f"meshlock: the permits came after the deadline of {deadline:g} s.", err=True)
     code = run(command, pool, grant, session, variables)
     session.line.hang_up()
     sys.exit(code)
+
+
+def say_why(pool: str, socket: str | None) -> None:
+    """Whoever waits for a pool that nobody has made yet is told for whom."""
+    import contextlib
+
+    from meshlock.errors import Refused
+    from meshlock.live.interfaces.agent_connection import Connection
+
+    with contextlib.suppress(Refused, OSError):
+        said = Connection(socket).ask("GET", f"/v1/pools/{pool}", timeout=0.0)["status"]
+        if not said["known"]:
+            click.echo(f"meshlock: {pool}: {said['why']}", err=True)
 
 
 def run(

@@ -19,6 +19,7 @@ pool = Commands(
     {
         "list": "pool:list_",
         "show": "pool:show",
+        "create": "pool:create",
         "set": "pool:set_",
         "members": "pool:members",
         "reset": "pool:reset",
@@ -104,6 +105,37 @@ def text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "-" if value is None or value == "" else str(value)
+
+
+def create(
+    name: Annotated[str, Argument(help="Make this pool.")],
+    permits: Annotated[
+        int | None, Option(help="Set the number of permits. Default: as the agent was started.")
+    ] = None,
+    slots: Annotated[
+        str | None,
+        Option(help="Set the names of the permits, separated by commas.", metavar="NAMES"),
+    ] = None,
+    socket: Socket = None,
+    json: Json = False,
+) -> None:
+    """Make a pool at the agent of this machine, for which it waits for other nodes.
+
+    Do this once, at one node, if the nodes for which it waits have never had the pool.
+
+    Example: meshlock pool create docks
+    """
+    from meshlock.errors import Refused
+    from meshlock.live.machine import limits
+
+    limits.name(name)
+    if permits is not None and slots is not None:
+        raise Refused("Give --permits NUMBER or --slots NAMES, not both.")
+    wanted = permits if slots is None else slots.split(",")
+    if wanted is not None:
+        limits.named_permits(wanted, "--permits" if slots is None else "--slots")
+    there = ask(connected(socket), name, "create", {"permits": wanted})["permits"]
+    report(json, {"pool": name, "permits": there}, f"{name}: {there} permits")
 
 
 def set_(

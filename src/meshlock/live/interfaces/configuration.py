@@ -133,6 +133,9 @@ class Settings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
             "host or host:port that is announced to other nodes, if they cannot see it themselves"
         ),
     ] = None
+    create: Annotated[
+        bool, said("make the pools at once, unless a node that is reached knows them")
+    ] = False
     member: Annotated[bool, said("whether this node may become a member of pools by itself")] = True
     zenoh: Annotated[
         dict[str, Any] | None, said("settings of a Zenoh network to join, as JSON")

@@ -248,6 +248,11 @@ class Interface:
                 body=messages.ChangePermits,
             ),
             Operation(
+                *("POST", f"{pool}/create", self.create_pool, "Make a pool that no node has."),
+                {200: messages.Permits, 400: why, 409: not_now, 413: why},
+                body=messages.Create,
+            ),
+            Operation(
                 *("POST", f"{pool}/reset", self.reset_pool, "Reset a pool."),
                 {200: messages.Permits, 400: why, 404: why, 409: not_now, 413: why},
             ),
@@ -382,6 +387,14 @@ class Interface:
         with self.changing(request, body.timeout) as pool:
             permits = await pool.set_permits(body.permits, timeout=body.timeout)
         return answer(messages.Permits(permits))
+
+    async def create_pool(self, request: Request) -> Response:
+        body = limits.decoded(request.body or b"{}", messages.Create)
+        name = limits.name(request.parameters["pool"])
+        try:
+            return answer(messages.Permits(await self.node.create_pool(name, body.permits)))
+        except Refused as error:
+            raise impossible(error) from None
 
     async def reset_pool(self, request: Request) -> Response:
         with self.changing(request, None) as pool:

@@ -67,6 +67,12 @@ class ChangePermits(Asked):
     timeout: Timeout | None = 30.0
 
 
+class Create(Asked):
+    """A pool of so many permits; None: as the agent was told to make it."""
+
+    permits: limits.Permits | list[str] | None = None
+
+
 class OfPool(Asked):
     """With the ``version`` of an earlier answer: wait up to ``wait`` seconds for another."""
 

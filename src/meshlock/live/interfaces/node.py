@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from logging import WARNING
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +21,8 @@ from meshlock.live.links.mesh import ZENOH, Mesh, split
 from meshlock.live.links.reach import advertised
 from meshlock.live.links.security import Security, by_certificate, by_secret, unprotected
 from meshlock.live.machine import limits
+from meshlock.live.machine.logs import log_event
+from meshlock.live.pools.birth import FIRST_CONTACT, Expected
 from meshlock.live.pools.grants import Pool
 from meshlock.live.pools.pool import LocalPool
 from meshlock.live.pools.pool_configuration import (
@@ -37,9 +40,6 @@ from meshlock.live.pools.promises import Promises, default_folder
 from meshlock.live.pools.recording import Recording
 from meshlock.live.pools.status import Status
 from meshlock.live.pools.views import Views, unseen
-
-FIRST_CONTACT = 1.0
-"""Seconds a founder gives its peers to say that the pool exists already."""
 
 LEASE = 3.0
 """Seconds, unless whoever makes the pool says otherwise."""
@@ -71,6 +71,9 @@ class Node:
     dials its ``peers`` only. ``advertise``, a host or host:port, is where others can dial us, if
     that is not where their neighbours see us.
     ``member``: may this node become a member of pools by itself? Say no if it will leave soon.
+    ``create``: this node is the first, and makes its pools unless a node that it reaches has them.
+    Else a node makes a pool alone only if it names no peers and others cannot link to it from
+    elsewhere, or with the votes of a majority of its peers and itself; until then it waits.
     ``zenoh`` are settings of a Zenoh network to join; peers there are called ``zenoh/NAME``.
     ``clock_rate`` makes the clock of leases run fast or slow, for tests; leave it alone.
 
@@ -98,6 +101,7 @@ class Node:
         trace_limit: int = 10**9,
         state: str | Path | None = AUTO,
         member: bool = True,
+        create: bool = False,
         min_links: int = MIN_LINKS,
         advertise: str | None = None,
         zenoh: Mapping[str, Any] | None = None,
@@ -113,6 +117,7 @@ class Node:
         self.trace = Path(trace) if trace is not None else None
         self.trace_limit = trace_limit
         self.member = member
+        self.create = create
         self.min_links = limits.whole(limits.MIN_LINKS, min_links, "min-links")
         self.advertise = advertise if advertise is None else advertised(advertise)
         self.zenoh = zenoh
@@ -158,6 +163,7 @@ class Node:
             trace_limit=settings.trace_limit,
             state=None if settings.state == "none" else settings.state,
             member=settings.member,
+            create=settings.create,
             min_links=settings.min_links,
             advertise=settings.advertise,
             zenoh=settings.zenoh,
@@ -342,13 +348,38 @@ class Node:
         if permits is None:
             return Pool(pool)
         pool.asked_permits = permits
-        if pool.configuration is None and pool.name not in self._foundings:
+        under_way = pool.birth.wanted is not None or pool.name in self._foundings
+        if pool.configuration is None and not under_way:
             rules = (most_members, promote_after, replace_after)
-            self.found(
-                pool,
-                made_now(name, self.name, permits, algorithm, options or {}, lasting, rules, names),
+            configuration = made_now(
+                *(name, self.name, permits, algorithm, options or {}, lasting, rules, names)
             )
+            self.found(pool, configuration, self.create)
         return Pool(pool)
+
+    async def create_pool(
+        self, name: str, permits: int | list[str] | tuple[str, ...] | None = None
+    ) -> int:
+        """Make a pool on purpose, unless a node that can be reached has it: whoever else expects
+        to make it waits no more. Without ``permits`` it is made as this node was told before. The
+        result is how many permits it has."""
+        before = self.pools.get(limits.name(name))
+        wanted = before.birth.wanted if before is not None else None
+        if before is not None and before.configuration is not None:
+            raise Refused(f"There is a pool {name} already: use it, or remove it first.")
+        if permits is not None:
+            count, names = limits.named_permits(permits)
+            rules = (DEFAULT_MEMBERS, PROMOTE_AFTER, REPLACE_AFTER)
+            wanted = made_now(name, self.name, count, None, {}, LEASE, rules, names)
+        if wanted is None:
+            raise Refused(f"This node was not told to make {name}: say how many permits it has.")
+        pool = self.known(name)
+        pool.asked_permits = wanted.permits
+        log_event(WARNING, "pool made on purpose", pool=name, node=self.name)
+        pool.birth.wanted = wanted
+        self.found(pool, wanted, on_purpose=True)
+        await pool.introduced()
+        return pool.permits or 0
 
     def plain_pool(
         self,
@@ -375,14 +406,18 @@ class Node:
                 name, self.name, permits, algorithm, options or {}, members, links
             )
             pool = self.known(name)
-            self.found(pool, configuration)
+            self.found(pool, configuration, on_purpose=True)
         pool = self.known(name)
         if permits is not None:
             pool.asked_permits = permits
         return pool
 
-    def found(self, pool: LocalPool, configuration: PoolConfiguration) -> None:
-        if self.peers or self.discovering:
+    def found(self, pool: LocalPool, configuration: PoolConfiguration, on_purpose: bool) -> None:
+        """Make the pool, or have it made: on purpose unless a neighbour knows it, else if this node
+        may (:mod:`~meshlock.live.pools.birth`)."""
+        if not on_purpose:
+            pool.birth.want(configuration)
+        elif self.peers or self.discovering:
             task = asyncio.get_running_loop().create_task(self.found_later(pool, configuration))
             self.mesh.failures.mind("pool", task)
             self._foundings[pool.name] = task
@@ -409,6 +444,36 @@ class Node:
                     await asyncio.sleep(self.heartbeat / 10)
         pool.ready.set()
 
+    def expected(self) -> Expected:
+        """The nodes that this one names; if it names nobody, and others can call it from elsewhere,
+        whoever calls."""
+        mesh = self.mesh
+        at = {address: mesh.at.get(address) or self.listening_at(address) for address in self.peers}
+        names = {name for name in at.values() if name} - {self.name}
+        unknown = [address for address, name in at.items() if not name]
+        if names or unknown:
+            away = [address for address, name in at.items() if name in names - mesh.linked]
+            needs = (1 + len(names) + len(unknown)) // 2 + 1
+            linked = frozenset(names & mesh.linked)
+            return Expected(needs, frozenset(names), linked, (*unknown, *away))
+        if not (self.discovering or self.is_exposed()):
+            return Expected(1)
+        callers = frozenset(mesh.linked)
+        return Expected(2, callers, callers, calls_at=mesh.address)
+
+    def listening_at(self, address: str) -> str:
+        """Who says so of itself, and is linked to us, though we cannot dial it."""
+        records = self.mesh.link_map.records
+        found = [name for name in self.mesh.linked if name in records]
+        return next((name for name in found if address in records[name].addresses), "")
+
+    def is_exposed(self) -> bool:
+        """Can nodes of other machines link to this one?"""
+        if self.listen is None:
+            return self.zenoh is not None
+        host = split(self.listen)[0]
+        return not (host.startswith("127.") or host in ("::1", "localhost"))
+
     def known(self, name: str) -> LocalPool:
         """A program here uses this pool."""
         pool = self.pools.get(name)
@@ -434,6 +499,7 @@ class Node:
             *(name, self.name, self._mesh, self.views, recording, self.promises, self.member)
         )
         pool.unknown = self.unknown
+        pool.birth.expected = self.expected
         pool.everywhere = partial(unseen, self.views)
         self.pools[name] = self._mesh.receivers[name] = pool
         return pool
@@ -444,7 +510,9 @@ class Node:
         mesh = self.mesh
         settled = mesh.time() - self._linked_at >= FIRST_CONTACT
         hoping = (self.peers or self.discovering) and not mesh.linked
-        if not settled or self._foundings or hoping:
+        pool = self.pools.get(name)
+        wanted = pool is not None and pool.birth.wanted is not None
+        if not settled or wanted or name in self._foundings or hoping:
             return None
         known = self.known_pools()
         return None if name in known else NoSuchPool(name, known)
@@ -469,7 +537,7 @@ class Node:
                 self._visits[name] -= 1
                 if pool.configuration is not None:
                     del self._visits[name]
-                elif not self._visits[name]:
+                elif not self._visits[name] and pool.is_empty():
                     self.forget(name)
 
     def remove(self, name: str) -> None:
@@ -504,8 +572,8 @@ class Node:
         custody stays: its sender believes that it has arrived."""
         for name, teller in list(self._told_of.items()):
             pool = self.pools[name]
-            empty = pool.configuration is None and not pool.peers.custody()
-            if empty and teller not in self.mesh.linked and not self.mesh.link_map.reaches(teller):
+            gone = teller not in self.mesh.linked and not self.mesh.link_map.reaches(teller)
+            if pool.is_empty() and gone:
                 self.forget(name)
 
     # -- links -------------------------------------------------------------------------
@@ -518,13 +586,15 @@ class Node:
 
     def connect(self, address: str) -> None:
         """Link to the node at this address too, and keep the link."""
-        assert self._mesh is not None
-        self._mesh.dial(address)
+        self.mesh.dial(address)
+        if address not in self.peers:
+            self.peers.append(address)
 
     def up(self, peer: str) -> None:
         self._linked_at = self.mesh.time()
         for pool in self.pools.values():
             self.mesh.failures.run("pool", pool.peers.up, peer)
+            self.mesh.failures.run("pool", pool.birth.up, peer)
 
     def down(self, peer: str) -> None:
         self._linked_at = self.mesh.time()
@@ -564,7 +634,7 @@ class Node:
             return False
         for name, teller in list(self._told_of.items()):
             pool = self.pools[name]
-            if teller == most and pool.configuration is None and not pool.peers.custody():
+            if teller == most and pool.is_empty():
                 self.forget(name)
                 return True
         return False

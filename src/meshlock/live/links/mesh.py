@@ -108,6 +108,7 @@ class Mesh:
         self.dirty: list[Connection] = []
         self.diallers: dict[str, asyncio.Task[None]] = {}
         self.tried: dict[str, asyncio.Event] = {}  # address: set after the first attempt
+        self.at: dict[str, str] = {}  # address that we dial: who is there, ourselves included
         self.cuts: dict[str, float] = {}  # links that are cut on purpose: until when
         self.in_doubt = 0  # messages with permits that a restarted peer may have taken along
         self.refusals = Refusals()
@@ -477,14 +478,15 @@ class Mesh:
             if connection is None:
                 try:
                     connection = await connect()
-                    peer = connection.peer
+                    peer = self.at[address] = connection.peer
                     wait, said = FIRST_RETRY, ""
                 except (OSError, ssl.SSLError, Refused, NotLinked) as error:
                     reason = error_text(error)
                     ending = error.ending if isinstance(error, NotLinked) else Ending.BROKEN
                     if isinstance(error, NotLinked) and ending is Ending.MUTUAL:
-                        peer = error.peer
+                        peer = self.at[address] = error.peer
                     if ending is Ending.OURSELVES:
+                        self.at[address] = self.name
                         self.tried[address].set()
                         return
                     if reason != said and ending is not Ending.MUTUAL:

@@ -20,6 +20,7 @@ from meshlock.live.links.mesh import Mesh
 from meshlock.live.machine import clock, labels, limits
 from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.adapter import Adapter
+from meshlock.live.pools.birth import BIRTH, Birth
 from meshlock.live.pools.change_requests import CHANGE, CHANGED, ChangeRequests
 from meshlock.live.pools.grants import Acquire, Grant, Source, Waiter
 from meshlock.live.pools.holder_query import LOOK, PATIENCE, SEEN, WITHIN, HolderQuery
@@ -93,6 +94,7 @@ class LocalPool(Adapter, Source):
         self.since = 0.0  # when the pool became known here
         self.watching: asyncio.TimerHandle | None = None  # the token of a pool without leases
         self.peers = Peers(self)
+        self.birth = Birth(self)
         self.holder_query = HolderQuery(self)
         self.change_requests = ChangeRequests(self)
         self.rises = Rises(self)
@@ -207,7 +209,10 @@ class LocalPool(Adapter, Source):
             unknown = self.unknown(self.name)
             if unknown is not None:
                 raise unknown
-            raise NotInTime(f"No node has announced a pool '{self.name}' yet.")
+            if self.birth.wanted is not None:
+                raise NotInTime(f"No permits of {self.name} at once: {self.birth.why()}.")
+            cut_off = self.birth.cut_off()
+            raise NotInTime(f"No node has announced a pool '{self.name}' yet{cut_off}.")
         waiter: Waiter | None = None
         want, end = request.want, self.mesh.loop.time() + WITHIN
         try:
@@ -288,8 +293,11 @@ class LocalPool(Adapter, Source):
     async def why(self, want: int, waiter: Waiter | None, timeout: float) -> str:
         """In a sentence, why a request was not served in time."""
         waited = f"No permits of {self.name} within {timeout:g} s"
+        if waiter is None and self.birth.wanted is not None:
+            return f"{waited}: {self.birth.why()}."
         if waiter is None:
-            return f"No node announced a pool '{self.name}' within {timeout:g} s."
+            cut_off = self.birth.cut_off()
+            return f"No node announced a pool '{self.name}' within {timeout:g} s{cut_off}."
         obstacle = self.obstacle()
         if obstacle:
             return f"{waited}: {obstacle}."
@@ -530,6 +538,11 @@ class LocalPool(Adapter, Source):
             self.ask_anew()
         self.mesh.flush()
 
+    def is_empty(self) -> bool:
+        """Is nothing known of it but its name?"""
+        early = self.peers.custody() or self.birth.matters()
+        return self.configuration is None and not early
+
     def ask_anew(self) -> None:
         """The pool in which they waited was withdrawn; who holds anything of it has lost it."""
         waiting, self.clients = self.clients, {}
@@ -589,6 +602,8 @@ class LocalPool(Adapter, Source):
         ours = frame.identity == self.identity
         if frame.kind == CONFIGURATION and isinstance(frame, Carry):
             self.peers.receive(sender, frame.payload)
+        elif frame.kind == BIRTH and isinstance(frame, Carry):
+            self.birth.receive(sender, frame.payload)
         elif self.core is None:
             self.peers.wait(sender, frame)
         elif frame.kind == PULL:
@@ -608,7 +623,7 @@ class LocalPool(Adapter, Source):
     def describe(self) -> dict[str, Any]:
         configuration, core = self.configuration, self.core
         if configuration is None or core is None:
-            return {"known": False, "why": "no neighbour has announced it yet"}
+            return {"known": False, "why": self.birth.why()}
         self.settle()
         recovery = self.members.describe() if self.members is not None else {}
         clients = self.clients.values()

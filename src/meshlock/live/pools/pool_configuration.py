@@ -192,6 +192,11 @@ def made_now(
     )
 
 
+def under_another_identity(configuration: PoolConfiguration) -> PoolConfiguration:
+    """What was not made, and may not be any more, to be made all the same."""
+    return msgspec.structs.replace(configuration, identity=secrets.randbits(48))
+
+
 def reset(
     before: PoolConfiguration, me: str, permits: int, names: tuple[str, ...]
 ) -> PoolConfiguration:

@@ -11,7 +11,7 @@ import os
 import sys
 from logging import ERROR
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 import msgspec
 
@@ -20,12 +20,23 @@ from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.fields import Config, Epoch
 from meshlock.live.pools.pool_configuration import PoolConfiguration
 
+Kind = TypeVar("Kind")
+
 
 class Promised(msgspec.Struct):
     promised: Epoch
     config: Config
     names: dict[int, str]  # of the members: the configuration has their numbers
     pool: PoolConfiguration
+
+
+class Voted(msgspec.Struct):
+    """For whom this node voted to make the pool (0: for nobody), and which candidates were
+    withdrawn."""
+
+    identity: int
+    founder: str
+    withdrawn: tuple[int, ...]
 
 
 def default_folder(node: str) -> Path:
@@ -47,8 +58,8 @@ class Promises:
         self.lock: IO[bytes] | None = None
         self.muted = False
 
-    def path(self, pool: str) -> Path:
-        return self.folder / f"{pool}.promised"
+    def path(self, pool: str, what: str = "promised") -> Path:
+        return self.folder / f"{pool}.{what}"
 
     def open(self) -> None:
         """Be the only process with this folder."""
@@ -82,7 +93,9 @@ class Promises:
 
     def read(self, pool: str) -> Promised | None:
         """What the last life of this node promised; None if there is no memory of one."""
-        path = self.path(pool)
+        return self.decoded(self.path(pool), Promised)
+
+    def decoded(self, path: Path, kind: type[Kind]) -> Kind | None:
         try:
             path.stat()
         except FileNotFoundError:
@@ -91,7 +104,7 @@ class Promises:
             pass  # of what else is wrong, the next lines say
         self.open()
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Promised)
+            return msgspec.json.decode(path.read_bytes(), type=kind)
         except (OSError, msgspec.MsgspecError) as error:
             raise Refused(
                 f"Cannot read {path} ({error}). If the disk failed, remove the file: the "
@@ -100,11 +113,13 @@ class Promises:
 
     def write(self, promised: Promised) -> bool:
         """False if the disk does not take it: then nothing that rests on it may be said."""
-        path = self.path(promised.pool.pool)
-        draft = path.with_suffix(".draft")
+        return self.store(self.path(promised.pool.pool), promised)
+
+    def store(self, path: Path, value: Promised | Voted) -> bool:
+        draft = path.with_name(f"{path.name}.draft")
         try:
             with draft.open("wb") as file:
-                file.write(msgspec.json.encode(promised))
+                file.write(msgspec.json.encode(value))
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(path)
@@ -117,11 +132,18 @@ class Promises:
         self.muted = False
         return True
 
+    def read_vote(self, pool: str) -> Voted | None:
+        return self.decoded(self.path(pool, "vote"), Voted)
+
+    def write_vote(self, pool: str, voted: Voted) -> bool:
+        return self.store(self.path(pool, "vote"), voted)
+
     def forget(self, pool: str) -> None:
         """A pool that nobody else has been in, and that is no more. The disk is not waited for: if
         it loses this, that is as if we had stopped before."""
         try:
             self.path(pool).unlink(missing_ok=True)
+            self.path(pool, "vote").unlink(missing_ok=True)
         except OSError as error:
             log_event(ERROR, "pool file not removed", pool=pool, reason=str(error))
 
