@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from meshlock.algorithms.interface import Effect, Enter, Message
-from meshlock.algorithms.mutants.mutant import Make
+from collections.abc import Callable
+
+from meshlock.algorithms.interface import Effect, Enter, Message, Network, Node
 from meshlock.algorithms.registry import find, settle
 from meshlock.topology.specification import network
+
+Make = Callable[[Network, int, dict[str, str], list[Effect]], list[Node]]
 
 
 class Scene:

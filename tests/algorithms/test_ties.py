@@ -11,13 +11,12 @@ from itertools import permutations
 from random import Random
 
 import pytest
-from prompt import Scene
+from prompt import Make, Scene
 
 from meshlock.algorithms.direct import Ahead, DirectNode
 from meshlock.algorithms.jiang import JiangNode, Token, Update
 from meshlock.algorithms.mutants import direct as direct_mutants
 from meshlock.algorithms.mutants import jiang as jiang_mutants
-from meshlock.algorithms.mutants.mutant import Make
 
 KEPT = {"line": (16, 40), "tree": (16, 60), "star": (24, 120), "complete": (24, 120)}
 """Of all orders in which four or five nodes can ask: those that a queue per node keeps."""

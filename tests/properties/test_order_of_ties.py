@@ -11,7 +11,7 @@ from meshlock.algorithms.direct import DirectNode
 from meshlock.algorithms.interface import NIL, Node
 from meshlock.algorithms.jiang import JiangNode
 from meshlock.algorithms.mutants import direct, jiang
-from meshlock.algorithms.mutants.mutant import Case, Mutant
+from meshlock.algorithms.mutants.made import Case, Mutant
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import ALL_KNOWN, FIRST_KNOWN, Promises, promises
 from meshlock.simulate.player import play

@@ -30,29 +30,31 @@ from meshlock.algorithms.interface import Algorithm, Effect, Node
 from meshlock.errors import Refused, setting
 
 MODULES = [
-    jiang.ALGORITHMS,
-    general_scheme.ALGORITHMS,
-    naimi_trehel.ALGORITHMS,
-    jiang_printed.ALGORITHMS,
-    reverse_link.ALGORITHMS,
-    singhal.ALGORITHMS,
-    suzuki_kasami.ALGORITHMS,
-    goscinski.ALGORITHMS,
-    mueller.ALGORITHMS,
-    neilsen_mizuno.ALGORITHMS,
-    lelann.ALGORITHMS,
-    lamport.ALGORITHMS,
-    ricart_agrawala.ALGORITHMS,
-    singhal_dynamic.ALGORITHMS,
-    raynal.ALGORITHMS,
-    maekawa.ALGORITHMS,
-    arbiter.ALGORITHMS,
-    sanders.ALGORITHMS,
-    chandy_misra.ALGORITHMS,
-    direct.ALGORITHMS,
+    jiang,
+    general_scheme,
+    naimi_trehel,
+    jiang_printed,
+    reverse_link,
+    singhal,
+    suzuki_kasami,
+    goscinski,
+    mueller,
+    neilsen_mizuno,
+    lelann,
+    lamport,
+    ricart_agrawala,
+    singhal_dynamic,
+    raynal,
+    maekawa,
+    arbiter,
+    sanders,
+    chandy_misra,
+    direct,
 ]
 
-ALGORITHMS: dict[str, Algorithm] = {entry.name: entry for part in MODULES for entry in part}
+ALGORITHMS: dict[str, Algorithm] = {
+    entry.name: entry for module in MODULES for entry in module.ALGORITHMS
+}
 
 
 def find(name: str) -> Algorithm:

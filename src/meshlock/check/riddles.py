@@ -8,7 +8,7 @@ is. Steps are runs of handlers, counted in the same way for both.
 from __future__ import annotations
 
 from collections import Counter
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +18,7 @@ from meshlock.algorithms.mutants.jiang_without import PREFIX
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.check.arguments import judged
 from meshlock.check.mutants import setup_of
+from meshlock.check.setup import SetUp
 from meshlock.check.story import pages, write_trace
 from meshlock.check.system import System
 from meshlock.check.verdict import checking
@@ -49,13 +50,20 @@ class Riddle:
         self.number = number
         self.mutant = mutant
         self.algorithm = mutant.origin.name
-        self.setup = setup_of(mutant, mutant.algorithm)
-        # what clients may ask for, as actions, each once; what may become of links, in this order
-        self.requests = [
+        # what may become of links, in this order
+        self.changes = [f"link {change}" for change in mutant.case.changes]
+
+    @cached_property
+    def setup(self) -> SetUp:
+        return setup_of(self.mutant, self.mutant.algorithm)
+
+    @property
+    def requests(self) -> list[str]:
+        """What clients may ask for, as actions, each once."""
+        return [
             f"request {request.node} want {request.want} priority {request.priority}"
             for request in self.setup.requests
         ]
-        self.changes = [f"link {change}" for change in mutant.case.changes]
 
     def script(self) -> str:
         """The set-up as a scenario, with what may be done as comments."""
@@ -79,7 +87,7 @@ class Riddle:
 
     @property
     def ordered(self) -> bool:
-        return self.mutant.algorithm.needs_fifo
+        return self.mutant.origin.needs_fifo and not self.mutant.unordered
 
     def hidden(self, text: str) -> str:
         """The mutant's name would tell its mistake."""
@@ -182,7 +190,7 @@ def solvable(mutant: Mutant) -> bool:
     simple = not (case.faults or case.repeat or case.lead or case.stay or mutant.large)
     simple = simple and not (case.raises or case.release_parts)
     known = mutant.breaks in NAMES and case.failures == "drain"
-    return simple and known and not mutant.algorithm.restless and PREFIX not in mutant.name
+    return simple and known and not mutant.origin.restless and PREFIX not in mutant.name
 
 
 @cache

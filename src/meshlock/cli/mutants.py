@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from meshlock.cli import completion
-from meshlock.cli.flags import Option
+from meshlock.cli.flags import Argument, Option
 
 Mutant = Annotated[
     str | None,
@@ -24,32 +24,40 @@ Without = Annotated[
 
 
 def mutants(
-    json: Annotated[bool, Option("--json", help="Print one JSON list.")] = False,
+    name: Annotated[
+        str | None,
+        Argument(help="Print the diff of this mutant.", complete=completion.mutants),
+    ] = None,
+    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the mutants: algorithms with one mistake each, and what the mistake breaks.
 
-    Example: meshlock mutants
+    Example: meshlock mutants raymond/keeps-and-sends
     """
-    from meshlock.algorithms.mutants.catalogue import MUTANTS
+    from meshlock.algorithms.mutants import catalogue
     from meshlock.cli.output import print_columns, print_json
 
+    every = catalogue.MUTANTS.values()
     if json:
-        print_json(
-            [
-                {
-                    "name": mutant.name,
-                    "algorithm": mutant.origin.name,
-                    "sentence": mutant.mistake,
-                    "property": mutant.breaks or None,
-                    "steps": mutant.steps or None,
-                    "check": mutant.command(),
-                }
-                for mutant in MUTANTS.values()
-            ]
-        )
+        listed = [
+            {
+                "name": mutant.name,
+                "algorithm": mutant.origin.name,
+                "sentence": mutant.mistake,
+                "property": mutant.breaks or None,
+                "steps": mutant.steps or None,
+                "check": mutant.command(),
+            }
+            for mutant in (every if name is None else [catalogue.mutant(name)])
+        ]
+        print_json(listed if name is None else {**listed[0], "diff": catalogue.mutant(name).diff()})
+        return
+    if name is not None:
+        one = catalogue.mutant(name)
+        print(f"{one.mistake}\n\n{one.command()}\n\n{one.diff()}", end="")
         return
     rows = [("name", "breaks", "in steps", "mistake")]
-    for mutant in MUTANTS.values():
+    for mutant in every:
         steps = str(mutant.steps) if mutant.steps else ""
         rows.append((mutant.name, mutant.breaks or "nothing", steps, mutant.mistake))
     print_columns(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import linecache
 import sys
 from pathlib import Path
 from typing import Any
@@ -54,19 +55,22 @@ class Method:
 
 
 def source(module: str) -> tuple[Path, list[str]] | None:
-    """The text of a module; a compiled one has it beside itself."""
+    """The text of a module; a compiled one has it beside itself, a patched one in the cache."""
     place = getattr(sys.modules.get(module), "__file__", None)
     if not place:
         return None
-    path = Path(place).with_name(Path(place).name.partition(".")[0] + ".py")
-    try:
-        return path, path.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
+    path = Path(place)
+    if path.suffix == ".so":
+        path = path.with_name(path.name.partition(".")[0] + ".py")
+    linecache.checkcache(str(path))
+    lines = linecache.getlines(str(path))
+    return (path, [line.rstrip("\n") for line in lines]) if lines else None
 
 
-LAYER: list[type] = [*reversed(Layer.__mro__), Pace]
-"""Of a node under the recovery layer, around that of its algorithm."""
+def layer_classes(algorithm: Algorithm) -> list[type]:
+    """Of a node under the recovery layer, around that of its algorithm."""
+    kind: Any = algorithm.layer or Layer
+    return [*reversed(kind.__mro__), Pace]
 
 
 def classes(algorithm: Algorithm) -> list[type]:
@@ -112,7 +116,7 @@ def handlers(name: str, leased: bool = False) -> dict[str, list[dict[str, Any]]]
         return {}
     shown = run_by(methods(classes(algorithm)), algorithm.kinds)
     if leased:
-        for cause, parts in run_by(methods(LAYER), tuple(KINDS)).items():
+        for cause, parts in run_by(methods(layer_classes(algorithm)), tuple(KINDS)).items():
             shown[cause] = [*parts, *shown.get(cause, [])]
     return shown
 

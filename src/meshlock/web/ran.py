@@ -17,7 +17,7 @@ from meshlock.algorithms.interface import Node
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from meshlock.simulate.rerun import Rerun
-from meshlock.web.handlers import LAYER, Method, classes, source
+from meshlock.web.handlers import Method, classes, layer_classes, source
 from meshlock.web.index import Index
 
 FARTHEST = 5_000
@@ -42,10 +42,11 @@ class Ran:
 
     def kinds(self) -> list[type]:
         try:
-            kinds = classes(find(str(self.index.setup.get("algorithm"))))
+            algorithm = find(str(self.index.setup.get("algorithm")))
         except Refused:
             return []
-        kinds += LAYER if "recovery" in self.index.setup else []
+        kinds = classes(algorithm)
+        kinds += layer_classes(algorithm) if "recovery" in self.index.setup else []
         return [kind for kind in kinds if kind not in (object, Node)]
 
     def step(self, step: int) -> list[dict[str, Any]]:

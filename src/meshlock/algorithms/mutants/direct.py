@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from meshlock.algorithms.direct import Ahead, DirectNode, Grant, Request, Token
 from meshlock.algorithms.interface import NIL, Effect, Network, Node
-from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
+from meshlock.algorithms.mutants.made import Case, Make, Mutant
 from meshlock.algorithms.registry import find
 
 

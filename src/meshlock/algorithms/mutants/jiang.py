@@ -12,7 +12,7 @@ from meshlock.algorithms.jiang import (
     Token,
     Update,
 )
-from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
+from meshlock.algorithms.mutants.made import Case, Make, Mutant
 from meshlock.algorithms.queues import FRESH, Entry
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.reverse_link import Height, first_heights

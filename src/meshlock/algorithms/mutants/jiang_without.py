@@ -22,7 +22,7 @@ from meshlock.algorithms.jiang import (
     Update,
 )
 from meshlock.algorithms.mutants.jiang import nodes_of
-from meshlock.algorithms.mutants.mutant import Case, Make, Mutant
+from meshlock.algorithms.mutants.made import Case, Make, Mutant
 from meshlock.algorithms.queues import Entry
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.reverse_link import Height

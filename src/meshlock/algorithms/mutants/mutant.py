@@ -1,11 +1,14 @@
-"""What a mutant is: an algorithm, one mistake, and a small set-up in which it shows."""
+"""What a mutant is: a patch of an algorithm, and a small set-up in which the mistake shows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from difflib import unified_diff
+from functools import cached_property
 from typing import Any
 
-from meshlock.algorithms.interface import Algorithm, Effect, Leased, Network, Node
+from meshlock.algorithms.interface import Algorithm
+from meshlock.algorithms.mutants.patches import PACKAGE, Patched, applied, text_of
+from meshlock.algorithms.registry import MODULES, find
 
 FLAGS = {
     "proposers": "proposer",
@@ -14,8 +17,6 @@ FLAGS = {
     "wall_clock": "no-wall-clock",
 }
 """Where the flag has another name than the word."""
-
-Make = Callable[[Network, int, dict[str, str], list[Effect]], list[Node]]
 
 
 class Case:
@@ -33,7 +34,7 @@ class Case:
         self,
         nodes: int,
         topology: str,
-        requests: str,
+        requests: str = "",
         *,
         permits: int = 1,
         changes: list[str] | None = None,
@@ -89,64 +90,67 @@ class Case:
 
 
 class Mutant:
-    """An algorithm with a mistake in it.
+    """An algorithm with a mistake in it: the ``origin`` with a patch.
 
-    ``algorithm`` is the ``origin`` in everything but its name and its nodes; on links that
-    are ``unordered`` because the mistake is to think that their order does not matter. In its
-    ``case`` the checker finds that the property ``breaks`` is violated, in so many ``steps`` and
-    no fewer; nothing is violated where that is empty. A ``large`` case takes it minutes. With a
-    ``layer`` the mistake is in what makes nodes recover, not in the algorithm inside. A step of the
-    ``lead`` may be what the original ``prevents``.
+    In its ``case`` the checker finds that the property ``breaks`` is violated, in so many ``steps``
+    and no fewer; nothing is violated where that is empty. A ``large`` case takes it minutes. A step
+    of the ``lead`` may be what the original ``prevents``. It is ``unordered`` if the mistake is to
+    think that links need not keep the order. Mistakes of ``recovery/`` are in what is around the
+    nodes of an ``algorithm``.
     """
 
     def __init__(
         self,
-        origin: Algorithm,
         name: str,
         mistake: str,
-        make: Make,
+        patch: str,
         case: Case,
         *,
-        breaks: str,
-        steps: int,
+        algorithm: str = "",
+        breaks: str = "",
+        steps: int = 0,
         unordered: bool = False,
         large: bool = False,
-        layer: Callable[..., Leased] | None = None,
         prevents: str = "",
     ) -> None:
-        self.name = f"{origin.name}/{name}" if layer is None else f"recovery/{name}"
-        self.origin = origin
+        self.name = name
+        self.origin = find(algorithm or name.partition("/")[0])
         self.mistake = mistake
+        self.patch = patch
         self.case = case
         self.breaks = breaks
         self.steps = steps
+        self.unordered = unordered
         self.large = large
         self.prevents = prevents
-        self.algorithm = Algorithm(
-            self.name,
-            f"{origin.title}; mistake: {mistake}",
-            origin.source,
-            origin.problem,
-            make,
-            origin.kinds,
-            priorities=origin.priorities,
-            changing_links=origin.changing_links,
-            needs_fifo=origin.needs_fifo and not unordered,
-            needs_complete_graph=origin.needs_complete_graph,
-            routed=origin.routed,
-            token=origin.token,
-            many_clients=origin.many_clients,
-            restless=origin.restless,
-            structure=origin.structure,
-            options=origin.options,
-            join=origin.join if layer is not None else None,
-            late=origin.late if layer is not None else None,
-            layer=layer,
-        )
+
+    @cached_property
+    def algorithm(self) -> Algorithm:
+        """The origin with the patch, which is run now."""
+        patched = Patched(self.name, self.patch)
+        (home,) = [module for module in MODULES if self.origin in module.ALGORITHMS]
+        entries: list[Algorithm] = patched.module(home.__name__, "ALGORITHMS").ALGORITHMS
+        (found,) = [entry for entry in entries if entry.name == self.origin.name]
+        found.name = self.name
+        found.title = f"{self.origin.title}; mistake: {self.mistake}"
+        if self.name.startswith("recovery/"):
+            found.layer = patched.module(f"{PACKAGE}.recovery.layer").Layer
+        else:
+            found.join = found.late = None
+        return found
+
+    def diff(self) -> str:
+        """What the patch changes, for people."""
+        lines: list[str] = []
+        for module, text in applied(self.name, self.patch).items():
+            file = f"{module.replace('.', '/')}.py"
+            before, after = text_of(module).splitlines(True), text.splitlines(True)
+            lines += unified_diff(before, after, file, f"{file} ({self.name})")
+        return "".join(lines)
 
     def command(self) -> str:
         """The command that shows what the mistake breaks, its set-up in full."""
         flags = self.case.flags()
-        if not self.algorithm.needs_fifo and not self.case.faults:
+        if (self.unordered or not self.origin.needs_fifo) and not self.case.faults:
             flags += " --links unordered"
         return f"meshlock check --mutant {self.name} {flags}"

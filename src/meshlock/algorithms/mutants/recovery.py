@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from meshlock.algorithms.interface import Effect, Keep, Message
-from meshlock.algorithms.mutants.mutant import Case, Mutant
+from meshlock.algorithms.mutants.made import Case, Mutant
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Confirm, Copy, Return, Suggest
 from meshlock.algorithms.recovery.records import (
