@@ -11,6 +11,7 @@ import pytest
 
 from meshlock.errors import Refused
 from meshlock.live.interfaces import server
+from meshlock.live.interfaces.places import Owner
 from meshlock.live.interfaces.server import HTTPError, Request, Response, Route, Site, answer
 from waiting import eventually, run
 
@@ -49,6 +50,7 @@ def body(request: Request) -> Response:
     return Response(request.body, "text/plain")
 
 
+LARGE = 100_000
 ROUTES = [
     Route("GET", "/", lambda _: answer("start")),
     Route("POST", "/body", body),
@@ -57,6 +59,8 @@ ROUTES = [
     Route("GET", "/slow", slow),
     Route("GET", "/soon", soon),
     Route("GET", "/parts", lambda _: Response(kind="text/plain", stream=parts())),
+    Route("GET", "/large", lambda _: Response(b"x" * LARGE, "text/plain")),
+    Route("GET", "/always", lambda _: answer("here"), always=True),
     Route("GET", "/broken", broken),
     Route("GET", "/refusing", refusing),
     Route("DELETE", "/refusing", lambda _: Response(status=204)),
@@ -64,11 +68,11 @@ ROUTES = [
 
 
 @asynccontextmanager
-async def served() -> AsyncIterator[int]:
+async def served(most: int = 1000) -> AsyncIterator[int]:
     site = Site(ROUTES)
     found = await server.serve_port(site, "127.0.0.1", 0)
-    assert isinstance(found.server, asyncio.Server)
-    yield found.server.sockets[0].getsockname()[1]
+    found.places.most = most
+    yield found.listeners[0].getsockname()[1]
     await found.close()
 
 
@@ -261,17 +265,61 @@ def test_whoever_is_slow_or_asleep_is_hung_up_on(monkeypatch: pytest.MonkeyPatch
     run(story)
 
 
-def test_more_connections_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MOST_CONNECTIONS", 2)
-
+def test_many_requests_at_once_do_not_keep_others_waiting() -> None:
     async def story() -> None:
-        async with served() as port:
+        found = server.Server(Site(ROUTES), None)
+        pipes = [Pipe() for _ in range(3)]
+        owners = [Owner(1, 1), Owner(1, 2), Owner(2, 1)]
+        greedy, *others = (server.Connection(found, owner) for owner in owners)
+        for connection, pipe in zip([greedy, *others], pipes, strict=True):
+            connection.connection_made(cast(asyncio.Transport, pipe))
+        asked = get("/", last=False)
+        greedy.receive(asked * 100)
+        for connection in others:
+            connection.receive(asked)
+        count = [b"".join(pipe.writes).count(b" 200 OK") for pipe in pipes]
+        assert count == [server.AT_ONCE, 0, 0], "the loop has its turn first"
+        await asyncio.sleep(0)
+        count = [b"".join(pipe.writes).count(b" 200 OK") for pipe in pipes]
+        assert count[0] < 100 and count[1:] == [1, 1]
+        await eventually(lambda: b"".join(pipes[0].writes).count(b" 200 OK") == 100)
+        found.sweeping.cancel()
+
+    run(story)
+
+
+def test_whoever_reads_no_answers_gets_no_more_of_them() -> None:
+    async def story() -> None:
+        found = await server.serve_port(Site(ROUTES), "127.0.0.1", 0)
+        port = found.listeners[0].getsockname()[1]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1000)
+        asked = get("/large", last=False) * 1000
+        writer.write(asked)
+        await eventually(lambda: found.connections)
+        (connection,) = found.connections
+        await eventually(lambda: not connection.writable.is_set())
+        size = connection.transport.get_write_buffer_size()
+        assert size + len(connection.unsent) < 3 * LARGE + server.MOST_UNSENT
+        assert len(connection.data) <= len(asked)
+        writer.write(get("/"))
+        answers = (await reader.read()).count(b"HTTP/1.1 200 OK")
+        assert answers == 1001
+        writer.close()
+        await found.close()
+
+    run(story)
+
+
+def test_more_connections_than_there_may_be() -> None:
+    async def story() -> None:
+        async with served(most=2) as port:
             two = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
             for _, writer in two:
                 writer.write(get("/", last=False))
             for reader, _ in two:
                 assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
-            assert (await said(port)).startswith(b"HTTP/1.1 503 ")
+            assert (await said(port, get("/"))).startswith(b"HTTP/1.1 503 ")
+            assert b" 200 " in await said(port, get("/always", last=False))
             for _, writer in two:
                 writer.close()
 

@@ -76,31 +76,30 @@ def execute(
     from threading import Timer
 
     from meshlock.errors import Refused
-    from meshlock.live.interfaces.agent_connection import Connection, json_body
-    from meshlock.live.interfaces.client import Session
+    from meshlock.live.interfaces.client import BlockingClient
     from meshlock.live.machine import labels, limits
+    from meshlock.live.pools.grants import moment
+
+    class Client(BlockingClient):
+        _leases = True
 
     limits.name(pool)
-    wanted = {
-        "want": limits.want(want, "--want"),
-        "priority": limits.priority(priority, "--priority"),
-        "deadline": None if deadline is None else limits.deadline(deadline, "--deadline"),
-        "timeout": limits.timeout(timeout, "--timeout"),
-        "label": labels.of_command(command) if label is None else label,
-    }
+    wanted = (limits.want(want, "--want"), limits.priority(priority, "--priority"))
+    limits.timeout(timeout, "--timeout")
+    due = moment(None if deadline is None else limits.deadline(deadline, "--deadline"))
+    known_as = labels.of_command(command) if label is None else label
     if slots_to is not None and not slots_to.isidentifier():
         raise Refused(
             f"--slots-to takes the name of a variable, such as CUDA_VISIBLE_DEVICES, not "
             f"{limits.shown(slots_to)}."
         )
     variables = ["MESHLOCK_SLOTS"] if slots_to is None else ["MESHLOCK_SLOTS", slots_to]
-    session, line = Session(socket, leases=True), Connection(socket)
-    body = json_body(**wanted, session=session.name)
+    client = Client(socket)
     said = Timer(SILENT, say_why, (pool, socket))
     said.daemon = True
     said.start()
     try:
-        grant = line.ask("POST", f"/v1/pools/{pool}/acquire", body, timeout)
+        session, grant = client.acquire(pool, *wanted, timeout, known_as, due)
     except TimeoutError as error:
         click.echo(f"meshlock: {error}", err=True)
         sys.exit(NOT_IN_TIME)
@@ -109,7 +108,7 @@ def execute(
     if grant["met"] is False:
         click.echo(f"meshlock: the permits came after the deadline of {deadline:g} s.", err=True)
     code = run(command, pool, grant, session, variables)
-    session.line.hang_up()
+    client.close()
     sys.exit(code)
 
 

@@ -39,7 +39,7 @@ SILENT = "The agent at {place} did not answer in time."
 
 
 class NoAgent(Refused):
-    """Nobody answers at the socket."""
+    """Nobody answers at the socket, or whoever does has no place for us or is leaving."""
 
 
 class AgentGone(Exception):
@@ -155,18 +155,42 @@ def split_head(data: bytes) -> tuple[int, int, int] | None:
     return status, end + 4, end + 4 if status == 204 else -1
 
 
+def closes(data: bytes, begin: int) -> bool:
+    """Is this answer, whose body begins there, the last on its connection?"""
+    return data.find(b"\r\nConnection: close\r\n", 0, begin) >= 0
+
+
+class Unreleased:
+    """Permits of a grant that the agent may not know to be released."""
+
+    __slots__ = ("grant", "left")
+
+    def __init__(self, grant: str, left: int) -> None:
+        self.grant = grant
+        self.left = left  # of its permits, so many are not released
+
+    def path(self, held: int) -> str:
+        """What releases them, if so many are held."""
+        some = f"?permits={held - self.left}" if self.left else ""
+        return f"/v1/grants/{self.grant}{some}"
+
+
 class Connection:
     """One connection to the agent: a question, an answer, and so on; or in the end a stream."""
 
-    __slots__ = ("chunks", "owed", "place", "socket", "text")
+    __slots__ = ("chunks", "last", "owed", "place", "socket", "text")
 
     def __init__(self, place: str | None = None, among: set[Connection] | None = None) -> None:
         """It is ``among`` those which their owner knows from before it can be used."""
         self.place = place or default_socket()
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        except OSError as error:  # this program has too many files open
+            raise no_agent(self.place, error) from None
         if among is not None:
             among.add(self)
-        self.owed = 0  # answers that nobody waited for
+        self.owed: list[Unreleased] = []  # whose answers nobody waits for
+        self.last = False  # the agent answers no more on it
         self.chunks = b""  # of a stream: what was received and not read
         self.text = b""
         try:
@@ -218,7 +242,7 @@ class Connection:
                     if not data.startswith(b"HTTP/1.1 "[: len(data)]):
                         raise Refused(TOO_OLD.format(place=self.place))
                 elif self.owed:
-                    self.owed -= 1
+                    del self.owed[0]
                     data = data[head[2] :]
                 else:
                     break
@@ -228,6 +252,7 @@ class Connection:
         except OSError:
             raise AgentGone("The agent closed the connection.") from None
         status, begin, end = head
+        self.last = closes(data, begin)
         if end < 0:
             self.chunks, end = data[begin:], begin
         return status, data[begin:end]
@@ -241,8 +266,7 @@ class Connection:
         except AgentGone as error:
             raise Refused(str(error)) from None
         if status >= 400:
-            why = refusal(status, said)
-            raise Refused(str(why)) if isinstance(why, RuntimeError) else why
+            raise refusal(status, said)
         return understood(said) if said else {}
 
     # -- streams -----------------------------------------------------------------------
@@ -257,8 +281,9 @@ class Connection:
         """Those that have come, or come within so many seconds (None: whenever that is). They
         may be none although there is more to come. :class:`AgentGone` at the end."""
         if not self.chunks:
-            ready = select.select([self.socket], [], [], seconds)[0]
-            if not ready:
+            poll = select.poll()  # select knows the first 1,024 files of a process only
+            poll.register(self.socket, select.POLLIN)
+            if not poll.poll(None if seconds is None else seconds * 1000):
                 return []
             try:
                 data = self.socket.recv(65536)
@@ -312,4 +337,4 @@ def refusal(status: int, said: bytes) -> Exception:
         answer, why = {}, f"The agent answered {status}."
     if answer.get("timed_out"):
         return NotInTime(why)
-    return RuntimeError(why) if status >= 500 else Refused(why)
+    return NoAgent(why) if status == 503 else Refused(why)

@@ -23,8 +23,10 @@ from meshlock.live.interfaces.agent_connection import (
     TOO_OLD,
     AgentGone,
     NoAgent,
+    Unreleased,
     acquire_body,
     change_body,
+    closes,
     default_socket,
     json_body,
     no_agent,
@@ -34,7 +36,14 @@ from meshlock.live.interfaces.agent_connection import (
     split_head,
     understood,
 )
-from meshlock.live.interfaces.client import CLOSED, NO_END, PATIENCE, RETRY, third
+from meshlock.live.interfaces.client import (
+    CLOSED,
+    NO_END,
+    PATIENCE,
+    RETRY,
+    SLOWEST_RETRY,
+    third,
+)
 from meshlock.live.machine import clock, limits
 from meshlock.live.machine.labels import default as default_label
 from meshlock.live.pools.grants import Acquire, Grant, Pool, Source
@@ -76,11 +85,14 @@ class Line(asyncio.BufferedProtocol):
         self.transport: asyncio.Transport
         self.buffer = bytearray(BUFFER)  # else the loop makes a large one whenever data comes
         self.data = b""
-        self.answers: deque[asyncio.Future[tuple[int, bytes]] | None] = deque()
-        """To come; None: nobody waits for it."""
+        self.answers: deque[asyncio.Future[tuple[int, bytes]] | Unreleased] = deque()
+        """To come; nobody waits for those to a release."""
+        self.lost: Callable[[list[Unreleased]], None] = lambda _: None
+        """Called with the releases that the agent may not have received."""
         self.told: Callable[[dict[str, Any]], None] | None = None  # reads the stream
         self.ended: Callable[[], None] | None = None
         self.over = False
+        self.last = False  # the agent answers no more on it
 
     async def open(self) -> Line:
         self.loop = asyncio.get_running_loop()
@@ -112,10 +124,11 @@ class Line(asyncio.BufferedProtocol):
                     self.transport.abort()
                 return
             status, begin, end = head
+            self.last = closes(self.data, begin)
             end = max(begin, end)
             body, self.data = self.data[begin:end], self.data[end:]
             answer = self.answers.popleft()
-            if answer is not None and not answer.done():
+            if not isinstance(answer, Unreleased) and not answer.done():
                 answer.set_result((status, body))
         self.read_stream()
 
@@ -135,10 +148,13 @@ class Line(asyncio.BufferedProtocol):
             self.transport.abort()
 
     def fail(self, error: Exception) -> None:
+        unsure = [one for one in self.answers if isinstance(one, Unreleased)]
         for answer in self.answers:
-            if answer is not None and not answer.done():
+            if not isinstance(answer, Unreleased) and not answer.done():
                 answer.set_exception(error)
         self.answers.clear()
+        if unsure:
+            self.lost(unsure)
 
     def ask(
         self, method: str, path: str, body: str = "", more: str = ""
@@ -148,10 +164,15 @@ class Line(asyncio.BufferedProtocol):
         self.transport.write(request(method, path, body, more))
         return answer
 
-    def say(self, method: str, path: str) -> None:
-        """Ask for something whose answer does not matter. It comes with the next one."""
-        self.answers.append(None)
-        self.transport.write(request(method, path, more=LATER))
+    def release(self, what: Unreleased, held: int) -> None:
+        """Say so without waiting for the answer: that comes with the next one."""
+        self.answers.append(what)
+        self.transport.write(request("DELETE", what.path(held), more=LATER))
+
+    @property
+    def awaited(self) -> bool:
+        """Does anybody wait for an answer?"""
+        return any(not isinstance(one, Unreleased) for one in self.answers)
 
 
 class Holding:
@@ -273,7 +294,7 @@ class Client:
         if self._session is not None:
             self._session.end()
         for line in list(self._lines):
-            if any(line.answers):  # somebody waits
+            if line.awaited:
                 line.drop()
             elif not line.over:
                 line.transport.close()
@@ -310,6 +331,7 @@ class Client:
 
     async def line(self) -> Line:
         line = await Line(self.place).open()
+        line.lost = self.release_again
         self._lines.add(line)
         if self.closed:
             line.drop()
@@ -333,16 +355,19 @@ class Client:
             if isinstance(error, TimeoutError):
                 raise NotInTime(SILENT.format(place=self.place)) from None
             raise
-        self._idle.append(line)
+        if line.last:
+            line.drop()
+        else:
+            self._idle.append(line)
         return found
 
     async def ask(self, method: str, path: str, body: str = "") -> Any:
-        for last in (False, True):
+        for left in reversed(range(len(self._idle) + 2)):  # all that are idle may have ended
             try:
                 status, said = await self.call(method, path, body)
                 break
             except AgentGone as error:
-                if last:
+                if not left:
                     raise Refused(str(error)) from None
         if status >= 400:
             raise refusal(status, said)
@@ -361,14 +386,16 @@ class Client:
         timeout = request.timeout
         end = None if timeout is None else loop.time() + timeout
         lost: float | None = None  # the agent, since when
+        before, pause = self._session, RETRY
         label = default_label() if request.label is None else request.label
+        left = timeout
         while True:
-            left = None if end is None else max(0.0, end - loop.time())
             try:
                 session = self._session
                 if session is None or session.over:
                     session = await self.session()
-                lost = None
+                if session is not before:
+                    before, lost, pause = session, None, RETRY
                 self._last_request += 1
                 name = self._waiting[request] = f"r{self._last_request}-{session.name}"
                 asked, due = (request.want, request.priority), request.due
@@ -384,12 +411,15 @@ class Client:
                     raise NotInTime(str(error)) from None
                 if now - lost > PATIENCE:
                     raise Refused(str(error)) from None
-                await asyncio.sleep(RETRY)
+                await asyncio.sleep(pause if end is None else min(pause, end - now))
+                pause = min(2 * pause, SLOWEST_RETRY)
+                left = None if end is None else max(0.0, end - loop.time())
                 continue
             if status == 200:
                 return self.granted(pool, session, understood(said))
             if not session.over:
                 raise refusal(status, said)
+            left = None if end is None else max(0.0, end - loop.time())
 
     def change_priority(self, request: Acquire) -> None:
         """Tell the agent, if it knows of the request; one task for all changes of one request."""
@@ -467,20 +497,16 @@ class Client:
         """An agent that does not answer before the lease is over cannot renew it either."""
         path = f"/v1/grants/{holding.name}"
         while not holding.grant.ended and holding.left() <= holding.third:
-            status, said = 200, b""
-            try:
+            status, said = 0, b""
+            with suppress(TimeoutError, AgentGone, NoAgent):  # if the session ends, it says so
                 async with asyncio.timeout(holding.third):
                     status, said = await self.call("GET", path)
-            except TimeoutError:
-                pass
-            except (AgentGone, NoAgent):
-                status = 404
-            if status == 200 and said:
+            if status == 200:
                 holding.until = understood(said)["until"]
-            if not holding.grant.ended and (status != 200 or holding.left() <= 0):
+            if not holding.grant.ended and (status == 404 or holding.left() <= 0):
                 holding.session.holding.pop(holding.name, None)
                 holding.grant.revoke()
-                self.say(path)  # whatever the agent thinks of it
+                self.give_back(holding)  # whatever the agent thinks of it
             await asyncio.sleep(holding.third / 8)
         holding.asked = False
         if holding.session.timer is None and not holding.session.over:
@@ -491,18 +517,19 @@ class Client:
         holding = self.holding[number]
         if holding.session.holding.pop(holding.name, None) is None:
             return
-        self.say(f"/v1/grants/{holding.name}")
+        self.give_back(holding)
 
     def release_some(self, number: int, permits: int) -> None:
-        self.say(f"/v1/grants/{self.holding[number].name}?permits={permits}")
+        holding = self.holding[number]
+        self.give_back(holding, holding.grant.want, permits)
 
-    def say(self, path: str) -> None:
-        """Release what is there."""
+    def give_back(self, holding: Holding, left: int = 0, permits: int = 0) -> None:
+        what = Unreleased(holding.name, left)
         line = self.idle()
         if line is None:
-            self.begin(self.give_back(path))
+            self.release_again([what])
         else:
-            line.say("DELETE", path)
+            line.release(what, left + permits)
             self._idle.append(line)
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
@@ -510,9 +537,27 @@ class Client:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def give_back(self, path: str) -> None:
-        with suppress(AgentGone, NoAgent):  # what was held went with it
-            await self.call("DELETE", path)
+    def release_again(self, unsure: list[Unreleased]) -> None:
+        """What the agent does not know of, or may not, because a connection ended."""
+        if not self.closed:
+            for what in unsure:
+                self.begin(self.release_surely(what))
+
+    async def release_surely(self, what: Unreleased) -> None:
+        """Until the agent has it; with a session its grants end, too."""
+        path, pause = f"/v1/grants/{what.grant}", RETRY
+        while not self.closed and self._session is not None and not self._session.over:
+            with suppress(AgentGone, NoAgent, TimeoutError):
+                status, held = 200, 1
+                if what.left:  # a part, which must be released once
+                    status, said = await self.call("GET", path, timeout=0.0)
+                    held = understood(said)["want"] if status == 200 else 0
+                if held > what.left:
+                    status, _ = await self.call("DELETE", what.path(held), timeout=0.0)
+                if status < 500:
+                    return
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, SLOWEST_RETRY)
 
     def forked(self) -> None:
         """We are in a child process, where the loop of the parent is of no use: let go of its

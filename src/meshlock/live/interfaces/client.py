@@ -26,6 +26,7 @@ from meshlock.live.interfaces.agent_connection import (
     AgentGone,
     Connection,
     NoAgent,
+    Unreleased,
     acquire_body,
     change_body,
     default_socket,
@@ -49,6 +50,9 @@ PATIENCE = 30.0
 
 CLOSED = "This client is closed."
 RETRY = 0.05
+SLOWEST_RETRY = 0.5
+"""Seconds between two requests to an agent that is not there, or has no place for us."""
+
 MOST_OWED = 32
 
 
@@ -119,6 +123,9 @@ class BlockingClient:
     If the agent is restarted, what was held is lost, and whoever waits asks again.
     """
 
+    _leases = False
+    """Does the session say how far the leases of its grants were renewed?"""
+
     def __init__(self, socket: str | None = None) -> None:
         self.place = socket or default_socket()
         self.start_anew()
@@ -131,6 +138,7 @@ class BlockingClient:
         self._session: Session | None = None
         self._idle: list[Connection] = []
         self._lines: set[Connection] = set()  # all that are open, also those in use
+        self._unreleased: dict[str, Unreleased] = {}  # by grant
 
     def pool(self, name: str) -> BlockingClientPool:
         """The pool of this name."""
@@ -171,7 +179,8 @@ class BlockingClient:
                 if session is None or session.over:
                     if session is not None:
                         self._lines.discard(session.line)
-                    session = self._session = Session(self.place, among=self._lines)
+                    session = Session(self.place, self._leases, self._lines)
+                    self._session = session
         return session
 
     def call(
@@ -190,23 +199,50 @@ class BlockingClient:
         except BaseException:
             self.drop(line)
             raise
-        self._idle.append(line)
+        if line.last:
+            self.drop(line)
+        else:
+            self._idle.append(line)
         return found
 
-    def say(self, method: str, path: str) -> None:
-        """Ask for something whose answer does not matter. It comes with that to the next question
-        on the same connection."""
-        line = self.idle()
+    def release(self, what: Unreleased, held: int) -> None:
+        """Say so without waiting for the answer: that comes with the next one on the same
+        connection."""
+        line = None
         try:
-            if line.owed < MOST_OWED:
-                line.send(method, path, more=LATER)
-                line.owed += 1
+            line = self.idle()
+            if len(line.owed) >= MOST_OWED:
+                line.call("GET", f"/v1/grants/{what.grant}")
+            line.owed.append(what)
+            line.send("DELETE", what.path(held), more=LATER)
+        except (AgentGone, NoAgent):
+            if line is None:
+                self._unreleased[what.grant] = what
             else:
-                line.call(method, path)
+                self.drop(line)
+            self.gone()
+            return
         except BaseException:
-            self.drop(line)
+            if line is not None:
+                self.drop(line)
             raise
         self._idle.append(line)
+
+    def release_again(self) -> None:
+        """What the agent may not know of, because it closed the connection over which it was said;
+        it may have closed that one only."""
+        try:
+            for name, what in list(self._unreleased.items()):
+                status, held = 200, 1
+                if what.left:  # a part, which must be released once
+                    status, said = self.call("GET", f"/v1/grants/{name}", timeout=0.0)
+                    held = understood(said)["want"] if status == 200 else 0
+                if held > what.left:
+                    status, _ = self.call("DELETE", what.path(held), timeout=0.0)
+                if status < 500:
+                    self._unreleased.pop(name, None)
+        except (AgentGone, NoAgent, TimeoutError):
+            pass  # it is done before we next ask for anything
 
     def idle(self) -> Connection:
         try:
@@ -220,6 +256,7 @@ class BlockingClient:
 
     def drop(self, line: Connection) -> None:
         """Also if another process has a copy of it, as a child may for a moment."""
+        self._unreleased.update((what.grant, what) for what in line.owed)
         line.hang_up()
         line.close()
         self._lines.discard(line)
@@ -234,24 +271,29 @@ class BlockingClient:
 
     def ask(self, method: str, path: str, body: str = "") -> Any:
         """The answer; the agent is asked again if it was restarted since the last time."""
-        for last in (False, True):
+        for left in reversed(range(len(self._idle) + 2)):  # all that are idle may have ended
             try:
                 status, said = self.call(method, path, body)
                 break
             except AgentGone as error:
                 self.gone()
-                if last:
+                if not left:
                     raise Refused(str(error)) from None
         if status >= 400:
             raise refusal(status, said)
         return understood(said) if said else None
 
     def gone(self) -> None:
-        """The agent closed the connection, for all of us."""
-        self.drop_idle()
+        """The agent closed a connection: that one only, or it went away. As long as it is there,
+        the others stay: with them go grants whose answers it believes to be unread."""
         session = self._session
         if session is not None:
             session.receive()
+        if session is None or session.over:
+            self.drop_idle()
+            self._unreleased.clear()
+        else:
+            self.release_again()
 
     def acquire(
         self,
@@ -266,12 +308,16 @@ class BlockingClient:
         """Whatever becomes of the agent meanwhile, as long as there is one again soon."""
         end = None if timeout is None else time.monotonic() + real_number(timeout)
         lost: float | None = None  # the agent, since when
+        before, pause = self._session, RETRY
         name = default_label() if label is None else label
+        if self._unreleased:
+            self.release_again()
+        left = timeout
         while True:
-            left = None if end is None else max(0.0, end - time.monotonic())
             try:
                 session = self.session()
-                lost = None
+                if session is not before:
+                    before, lost, pause = session, None, RETRY
                 body = acquire_body(want, priority, left, name, session.name, request, due)
                 status, said = self.call("POST", f"/v1/pools/{pool}/acquire", body, left)
                 if status == 503:
@@ -284,7 +330,9 @@ class BlockingClient:
                     raise NotInTime(str(error)) from None
                 if now - lost > PATIENCE:
                     raise Refused(str(error)) from None
-                time.sleep(RETRY)
+                time.sleep(pause if end is None else min(pause, end - now))
+                pause = min(2 * pause, SLOWEST_RETRY)
+                left = None if end is None else max(0.0, end - time.monotonic())
                 continue
             if status == 200:
                 return session, understood(said)
@@ -292,6 +340,7 @@ class BlockingClient:
                 session.receive()
             if not session.over:
                 raise refusal(status, said)
+            left = None if end is None else max(0.0, end - time.monotonic())
 
     def forked(self) -> None:
         """We are in a child process, and what the parent holds is not ours. Its connections are
@@ -442,17 +491,16 @@ class ClientGrant(BlockingGrant):
     def ask_until(self) -> None:
         """An agent that does not answer before the lease is over cannot renew it either."""
         path = f"/v1/grants/{self._name}"
-        status, said = 200, b""
+        status, said = 0, b""
         try:
             status, said = self._client.call("GET", path, timeout=self._third, grace=0.0)
         except TimeoutError:
             pass
-        except (AgentGone, NoAgent):
+        except (AgentGone, NoAgent):  # this connection only, unless the session has ended as well
             self._client.gone()
-            status = 404
-        if status == 200 and said:
+        if status == 200:
             self._until = understood(said)["until"]
-        if self._held and (status != 200 or self.left() <= 0):
+        if self._held and (status == 404 or self.left() <= 0):
             self.end(lost=True)
             self._session.grants.pop(self._name, None)
             self.give_back()  # whatever the agent thinks of it
@@ -471,7 +519,7 @@ class ClientGrant(BlockingGrant):
         if self._held and permits is not None and part(permits, self.want):
             self.want -= permits
             self.slots = self.slots[: self.want]
-            self.give_back(f"?permits={permits}")
+            self.give_back(self.want, permits)
         elif self._held:
             self._held = False
             self._session.grants.pop(self._name, None)
@@ -481,11 +529,8 @@ class ClientGrant(BlockingGrant):
                 self.give_back()
                 raise
 
-    def give_back(self, some: str = "") -> None:
-        try:
-            self._client.say("DELETE", f"/v1/grants/{self._name}{some}")
-        except (AgentGone, NoAgent):  # what was held went with it
-            self._client.gone()
+    def give_back(self, left: int = 0, permits: int = 0) -> None:
+        self._client.release(Unreleased(self._name, left), left + permits)
 
 
 def third(lease: float | None) -> float:

@@ -95,8 +95,10 @@ class Operation(NamedTuple):
 class Session:
     """What one connection holds, and what it should know of that."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, sessions: dict[str, Session]) -> None:
         self.name = name
+        self.sessions = sessions  # all there are
+        sessions[name] = self
         self.grants: dict[str, Grant] = {}
         self.last_grant = 0
         self.events: list[messages.Event] = []
@@ -142,7 +144,13 @@ class Session:
                 told[name] = until
                 self.notify("lease", name, until)
 
-    def end(self) -> None:
+    @property
+    def held(self) -> bool:
+        return bool(self.grants)
+
+    def release(self) -> None:
+        """It ends, and so do its grants."""
+        del self.sessions[self.name]
         self.over = True
         for grant in list(self.grants.values()):
             grant.release()
@@ -496,7 +504,7 @@ class Interface:
             session.last_grant += 1
             name = f"{session.name}-{session.last_grant}"
             session.grants[name] = grant
-            request.connection.unread = grant.release
+            request.connection.unread = grant
         self.grants[name] = grant
         grant.at_end(lambda: self.ended(name, session))
         until = grant.until
@@ -568,14 +576,8 @@ class Interface:
     # -- sessions ----------------------------------------------------------------------
 
     def open_session(self, request: Request) -> Response:
-        session = Session(secrets.token_urlsafe(9))
-        self.sessions[session.name] = session
-
-        def end() -> None:
-            self.sessions.pop(session.name)
-            session.end()
-
-        request.connection.at_end.append(end)
+        session = Session(secrets.token_urlsafe(9), self.sessions)
+        request.connection.owned.append(session)
         return answer(messages.Opened(session.name, self.node.name, __version__), 201)
 
     def session(self, name: str) -> Session:
@@ -722,7 +724,8 @@ def routes(operations: Sequence[Operation], access: Access | None) -> list[Route
     found = [Route("GET", "/openapi.json", lambda _: Response(described))]
     for one in operations:
         handler = one.handler if access is None or one.open else access.guarded(one.handler)
-        found.append(Route(one.method, one.path, handler))
+        always = one.open or one.path.startswith("/v1/grants/")
+        found.append(Route(one.method, one.path, handler, always))
     return found
 
 
@@ -748,13 +751,13 @@ async def serving_socket(interface: Interface, place: str) -> AsyncIterator[None
                 f"use {setting('socket')}."
             )
         path.unlink()  # of an agent that was killed
-    failed = interface.node.mesh.failures.note
-    site = Site(routes(interface.operations(), None), failed=lambda: failed("agent"))
+    failed, refused = interface.node.mesh.failures.note, interface.node.mesh.refusals.note
+    found = routes(interface.operations(), None)
+    site = Site(found, failed=lambda: failed("agent"), refused=refused)
     try:
         server = await serve_unix(site, place)
     except OSError as error:
         raise Refused(f"Cannot listen at {place}: {error_text(error)}.") from None
-    path.chmod(0o660)
     try:
         yield
     finally:
@@ -777,7 +780,7 @@ async def serving_port(
     access = Access(host, names, token)
     failed = interface.node.mesh.failures.note
     found = routes(interface.operations(), access) + more(interface, access)
-    site = Site(found, access.admit, lambda: failed("http"))
+    site = Site(found, access.admit, lambda: failed("http"), interface.node.mesh.refusals.note)
     try:
         server = await serve_port(site, host, port)
     except OSError as error:

@@ -2,26 +2,35 @@
 
 One request of a connection is answered at a time; what comes meanwhile waits. Whatever is
 malformed, too long or too slow costs its sender the connection. A handler whose client disconnects
-is cancelled.
+is cancelled. How many may be connected, and who must leave, is decided by :mod:`.places`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from email.utils import formatdate
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
 from time import time
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
 from meshlock.errors import Refused
+from meshlock.live.interfaces.places import (
+    NOBODY,
+    Owner,
+    Places,
+    Turns,
+    owner_of,
+    room_for_clients,
+)
 from meshlock.live.machine import limits
 
 LONGEST_HEAD = 16 * 1024
@@ -34,7 +43,8 @@ SLOW = 10.0
 """Seconds that a request may take to arrive."""
 
 LINGER = 1.0
-"""Seconds for which a client that was refused may go on sending, unread."""
+"""Seconds for which a client that was refused may go on sending, unread, and for which one without
+a place may ask."""
 
 IDLE = 120.0
 """Seconds for which a connection to a port may rest between two requests."""
@@ -46,7 +56,16 @@ LATER = "answer-later"
 """What a client says in a header ``Prefer`` if it does not wait for the answer: that leaves with
 the next one on the same connection, and wakes nobody."""
 
-MOST_CONNECTIONS = 1000
+BACKLOG = 4096
+"""Connections that the kernel keeps until we accept them."""
+
+AT_ONCE = 16
+"""So many connections are accepted in one turn of the loop, and so many requests answered."""
+
+PAUSE = 0.1
+"""Seconds without accepting when there are no files left."""
+
+TOO_MANY = "too many connections"
 NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 REASONS = {status.value: status.phrase for status in HTTPStatus}
 JSON = "application/json"
@@ -126,6 +145,8 @@ class Route(NamedTuple):
     """As in OpenAPI: ``/v1/pools/{pool}``."""
 
     handler: Handler
+    always: bool = False
+    """Also to those who have no place among the connections."""
 
 
 class Branch:
@@ -136,7 +157,7 @@ class Branch:
     def __init__(self) -> None:
         self.below: dict[str, Branch] = {}
         self.any: Branch | None = None  # whatever the next part is
-        self.methods: dict[str, tuple[Handler, list[str]]] = {}
+        self.methods: dict[str, tuple[Route, list[str]]] = {}
 
 
 class Site:
@@ -147,8 +168,10 @@ class Site:
         routes: Sequence[Route],
         admit: Callable[[Request], None] = lambda _: None,
         failed: Callable[[], object] = lambda: None,
+        refused: Callable[[str, str], object] = lambda *_: None,
     ) -> None:
         self.admit = admit
+        self.refused = refused  # called with who was, and why
         self.failed = failed  # called while an exception is handled that nobody expected
         self.root = Branch()
         for route in routes:
@@ -161,10 +184,10 @@ class Site:
                     branch = branch.any
                 else:
                     branch = branch.below.setdefault(part, Branch())
-            branch.methods[route.method] = (route.handler, names)
+            branch.methods[route.method] = (route, names)
 
-    def find(self, request: Request) -> Handler:
-        """The handler; the request learns what its path says."""
+    def find(self, request: Request) -> Route:
+        """The request learns what its path says."""
         branch: Branch | None = self.root
         given = []
         for part in request.path:
@@ -184,9 +207,9 @@ class Site:
             allowed = sorted({*methods, *(["HEAD"] if "GET" in methods else [])})
             why = f"{limits.shown(request.method)} is not allowed at this path: use {allowed[0]}."
             raise HTTPError(405, why, {"Allow": ", ".join(allowed)})
-        handler, names = found
+        route, names = found
         request.parameters = dict(zip(names, given, strict=True))
-        return handler
+        return route
 
     def refusal(self, error: BaseException) -> Response:
         """What went wrong, as an answer."""
@@ -204,10 +227,21 @@ class Site:
         return answer({"why": why}, 500)
 
 
+class Held(Protocol):
+    """What ends with a connection."""
+
+    @property
+    def held(self) -> bool:
+        """Are there permits in it?"""
+
+    def release(self) -> None: ...
+
+
 class Connection(asyncio.BufferedProtocol):
     """One client of a site."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, owner: Owner = NOBODY) -> None:
+        self.owner = owner
         self.server = server
         self.site = server.site
         self.loop = server.loop
@@ -223,10 +257,13 @@ class Connection(asyncio.BufferedProtocol):
         self.paused = False
         self.since = self.loop.time()  # the last thing that a connection waits for began then
         self.writable = asyncio.Event()
-        self.at_end: list[Callable[[], object]] = []
-        self.unread: Callable[[], object] | None = None
-        """What to do if the client disconnects before it has asked again: it may never have read
-        the last answer."""
+        self.queued = False  # for its turn to be answered
+        self.spare = False  # it has no place
+        self.streaming = False
+        self.owned: list[Held] = []
+        self.unread: Held | None = None
+        """What to release if the client disconnects before it has asked again: it may never have
+        read the last answer."""
 
     # -- life --------------------------------------------------------------------------
 
@@ -234,19 +271,62 @@ class Connection(asyncio.BufferedProtocol):
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
         self.writable.set()
         self.server.connections.add(self)
-        if len(self.server.connections) > MOST_CONNECTIONS:
-            self.refuse(HTTPError(503, "Too many connections: try again later."))
+        victim = self.server.places.enter(self)
+        if victim is not None:
+            victim.leave_place()
+
+    @property
+    def holds(self) -> bool:
+        """Are permits released when it ends?"""
+        return any(one.held for one in self.owned) or (self.unread is not None and self.unread.held)
+
+    def leave_place(self) -> None:
+        """There is none for it: it may still ask for what is always answered, for a moment."""
+        if self.streaming:
+            self.close_unasked()
+        elif self.task is not None:
+            self.task.cancel()
+            self.turn_away()
+        else:
+            self.spare = True
+            self.loop.call_later(LINGER, self.close_spare)
+            victim = self.server.spare.enter(self)
+            if victim is not None:
+                victim.close_unasked()
+
+    def close_spare(self) -> None:
+        if self.spare and not self.refused and not self.closed:
+            self.close_unasked()
+
+    def close_unasked(self) -> None:
+        self.site.refused(str(self.owner), TOO_MANY)
+        self.transport.close()
+
+    def take_place(self) -> bool:
+        """Is there one by now?"""
+        places = self.server.places
+        if self.spare and places.count < places.most:
+            self.server.spare.leave(self)
+            places.enter(self)
+            self.spare = False
+        return not self.spare
+
+    def turn_away(self) -> None:
+        self.site.refused(str(self.owner), TOO_MANY)
+        self.refuse(self.server.full())
 
     def connection_lost(self, error: Exception | None) -> None:
         self.closed = True
         self.server.connections.discard(self)
+        if not self.server.places.leave(self):
+            self.server.spare.leave(self)
         if self.task is not None:
             self.task.cancel()
         if self.unread is not None:
-            self.at_end.append(self.unread)
-        for work in self.at_end:
+            self.owned.append(self.unread)
+        for one in self.owned:
             try:
-                work()
+                one.release()
             except Exception:
                 self.site.failed()
         self.writable.set()
@@ -255,7 +335,10 @@ class Connection(asyncio.BufferedProtocol):
         self.writable.clear()
 
     def resume_writing(self) -> None:
+        """Whoever does not read its answers gets no more of them."""
         self.writable.set()
+        if self.task is None and not self.queued:
+            self.read_on()
 
     # -- reading -----------------------------------------------------------------------
 
@@ -271,15 +354,21 @@ class Connection(asyncio.BufferedProtocol):
         if not self.data and self.request is None:
             self.since = self.loop.time()
         self.data = self.data + data if self.data else data
-        if self.task is None:
+        if self.task is None and self.writable.is_set() and not self.queued:
             self.read()
-        elif len(self.data) > MOST_AHEAD:
+        elif len(self.data) > MOST_AHEAD and not self.paused:
             self.paused = True
             self.transport.pause_reading()
 
     def read(self) -> None:
         """Answer the requests that have come, as far as they can be answered at once."""
         while self.data and self.task is None and not self.closed and not self.refused:
+            if len(self.unsent) > MOST_UNSENT:
+                self.flush()
+            if not self.writable.is_set():
+                return
+            if not self.server.has_time(self):
+                break
             try:
                 request = self.next_request()
             except HTTPError as error:
@@ -292,6 +381,13 @@ class Connection(asyncio.BufferedProtocol):
             self.serve(request)
         if self.awaited or len(self.unsent) > MOST_UNSENT:
             self.flush()
+
+    def read_on(self) -> None:
+        """What came while nothing more could be answered."""
+        if self.paused and not self.closed:
+            self.paused = False
+            self.transport.resume_reading()
+        self.read()
 
     def next_request(self) -> Request | None:
         data = self.data
@@ -333,7 +429,13 @@ class Connection(asyncio.BufferedProtocol):
     def serve(self, request: Request) -> None:
         try:
             self.site.admit(request)
-            found = self.site.find(request)(request)
+            route = self.site.find(request)
+            if not self.take_place():
+                if not route.always:
+                    self.turn_away()
+                    return
+                request.safe = False
+            found = route.handler(request)
         except Exception as error:
             self.reply(request, self.site.refusal(error))
             return
@@ -355,10 +457,7 @@ class Connection(asyncio.BufferedProtocol):
         finally:
             self.task = None
         self.since = self.loop.time()
-        if self.paused and not self.closed:
-            self.paused = False
-            self.transport.resume_reading()
-        self.read()
+        self.read_on()
 
     def reply(self, request: Request, response: Response) -> None:
         """It leaves with the next :meth:`flush`."""
@@ -397,6 +496,7 @@ class Connection(asyncio.BufferedProtocol):
         if request.method == "HEAD":
             self.reply(request, response)
             return
+        self.streaming = True
         self.unsent += self.head(request, response) + b"Transfer-Encoding: chunked\r\n\r\n"
         self.flush()
         async with aclosing(parts):
@@ -407,6 +507,7 @@ class Connection(asyncio.BufferedProtocol):
                 if self.closed:
                     return
         self.transport.write(b"0\r\n\r\n")
+        self.streaming = False
         if not request.safe:
             self.transport.close()
 
@@ -415,6 +516,7 @@ class Connection(asyncio.BufferedProtocol):
         client still sends, the client would never see why."""
         self.refused = True
         self.data = b""
+        error.headers = {**error.headers, "Connection": "close"}
         self.reply(Request("GET", [], "", {}), self.site.refusal(error))
         self.flush()
         self.transport.write_eof()
@@ -422,10 +524,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def sweep(self, now: float, idle: float | None) -> None:
         """Too slow, or asleep for too long?"""
-        if self.task is None:
+        if self.task is None and not self.queued:
             half = self.request is not None or bool(self.data)
             limit = SLOW if half else idle
-            if limit is not None and now - self.since > limit and not self.at_end:
+            if limit is not None and now - self.since > limit and not self.owned:
                 self.transport.close()
 
 
@@ -547,13 +649,21 @@ def unchunked(data: bytes) -> tuple[bytes, int] | None:
 class Server:
     """A site, served at one place until it is closed."""
 
-    def __init__(self, site: Site, idle: float | None) -> None:
+    def __init__(self, site: Site, idle: float | None, at_socket: bool = False) -> None:
+        room = room_for_clients(at_socket)
         self.site = site
+        self.places: Places[Connection] = Places(room.places)
+        self.spare: Places[Connection] = Places(room.spare, waits=False)
         self.idle = idle  # seconds for which a connection may rest
         self.loop = asyncio.get_running_loop()
         self.buffer = memoryview(bytearray(BUFFER))  # else the loop makes one whenever data comes
         self.connections: set[Connection] = set()
-        self.server: asyncio.AbstractServer | None = None
+        self.listeners: list[socket.socket] = []
+        self.opening: set[asyncio.Task[object]] = set()
+        self.turns: Turns[Connection] = Turns()  # those whose requests have come
+        self.turn: Connection | None = None  # whose turn it is
+        self.taking_turns = False
+        self.answered = 0  # since the last turn of the loop of which we know
         self.dated = 0
         self.heads: dict[tuple[int, str], bytes] = {}  # how answers of this second begin
         self.sweeping = self.loop.call_later(SLOW / 2, self.sweep)
@@ -573,6 +683,80 @@ class Server:
             found = self.heads[status, kind] = text.encode("latin-1")
         return found
 
+    def listen(self, listener: socket.socket) -> None:
+        listener.setblocking(False)
+        listener.listen(BACKLOG)
+        self.listeners.append(listener)
+        self.loop.add_reader(listener, self.accept, listener)
+
+    def accept(self, listener: socket.socket) -> None:
+        """Few in one turn: those who must leave for them need a turn as well, and no file may be
+        missing meanwhile."""
+        for _ in range(AT_ONCE):
+            try:
+                accepted, _ = listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:  # there are no files left
+                self.loop.remove_reader(listener)
+                self.loop.call_later(PAUSE, self.resume, listener)
+                return
+            try:
+                owner = owner_of(accepted)
+            except OSError:  # it has gone already
+                accepted.close()
+                continue
+            accepted.setblocking(False)
+            connection = Connection(self, owner)
+            task: asyncio.Task[object] = self.loop.create_task(
+                self.loop.connect_accepted_socket(partial(same, connection), accepted)
+            )
+            self.opening.add(task)
+            task.add_done_callback(self.opened)
+
+    def opened(self, task: asyncio.Task[object]) -> None:
+        self.opening.discard(task)
+        if not task.cancelled():
+            task.exception()  # the connection ended at once
+
+    def resume(self, listener: socket.socket) -> None:
+        if listener in self.listeners:
+            self.loop.add_reader(listener, self.accept, listener)
+
+    def has_time(self, connection: Connection) -> bool:
+        """To answer it in this turn of the loop; else it is answered in its own turn. So nobody
+        keeps the loop from its timers, and others from being heard."""
+        mine, self.turn = self.turn is connection, None
+        if self.answered < AT_ONCE and (mine or not self.turns.users):
+            self.answered += 1
+            return True
+        connection.queued = True
+        self.turns.add(connection)
+        if not self.taking_turns:
+            self.taking_turns = True
+            self.loop.call_soon(self.take_turns)
+        return False
+
+    def take_turns(self) -> None:
+        self.answered = 0
+        while self.turns.users and self.answered < AT_ONCE:
+            self.turn = connection = self.turns.next()
+            connection.queued = False
+            connection.read_on()
+        self.turn = None
+        self.taking_turns = bool(self.turns.users)
+        if self.taking_turns:
+            self.loop.call_soon(self.take_turns)
+
+    def full(self) -> HTTPError:
+        """Why a connection has no place."""
+        most = self.places.largest(NOBODY)
+        return HTTPError(
+            503,
+            f"The agent has too many connections ({self.places.count:,}, most of them {most}): "
+            "close some of these.",
+        )
+
     def sweep(self) -> None:
         self.sweeping = self.loop.call_later(SLOW / 2, self.sweep)
         now = self.loop.time()
@@ -582,8 +766,12 @@ class Server:
     async def close(self) -> None:
         """Close all connections; what handlers do at the end of a connection is done then."""
         self.sweeping.cancel()
-        if self.server is not None:
-            self.server.close()
+        for listener in self.listeners:
+            self.loop.remove_reader(listener)
+            listener.close()
+        self.listeners.clear()
+        if self.opening:
+            await asyncio.wait(self.opening)
         working = [one.task for one in self.connections if one.task is not None]
         for connection in list(self.connections):
             connection.transport.close()
@@ -594,19 +782,46 @@ class Server:
         await asyncio.sleep(0)
 
 
+def same(connection: Connection) -> Connection:
+    return connection
+
+
 async def serve_port(site: Site, host: str, port: int) -> Server:
     server = Server(site, IDLE)
-    server.server = await server.loop.create_server(lambda: Connection(server), host, port)
+    try:
+        for family, kind, _, _, where in await server.loop.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        ):
+            server.listen(bound(socket.socket(family, kind), where))
+    except OSError:
+        await server.close()
+        raise
     return server
+
+
+def bound(listener: socket.socket, where: object) -> socket.socket:
+    try:
+        if listener.family != socket.AF_UNIX:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if listener.family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(where)  # type: ignore[arg-type]
+    except BaseException:
+        listener.close()
+        raise
+    return listener
 
 
 async def serve_listener(site: Site, listener: socket.socket) -> Server:
     server = Server(site, IDLE)
-    server.server = await server.loop.create_server(lambda: Connection(server), sock=listener)
+    server.listen(listener)
     return server
 
 
 async def serve_unix(site: Site, place: str) -> Server:
-    server = Server(site, None)
-    server.server = await server.loop.create_unix_server(lambda: Connection(server), place)
+    """Whoever may write to the socket may ask: its owner and its group."""
+    listener = bound(socket.socket(socket.AF_UNIX), place)
+    os.chmod(place, 0o660)  # noqa: PTH101
+    server = Server(site, None, at_socket=True)
+    server.listen(listener)
     return server

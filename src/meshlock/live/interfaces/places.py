@@ -1,0 +1,210 @@
+"""Who may be connected: no program keeps the others out, however many connections it opens.
+
+As long as there are places, everybody gets one. When there are none, whoever has the most makes
+room: the user with the most connections, of its processes the one with the most, of these the
+newest connection that holds no permits. That may be the newcomer itself. At a port, where users and
+processes are not known, an address counts as a user.
+
+Requests that come faster than they can be answered are taken in turns: one of each user, of its
+processes one after the other.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections import deque
+from collections.abc import Hashable
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from meshlock.live.links.admission import site
+
+MOST_FILES = 160_000
+"""Of all that the agent may open, no more are asked for and shared out."""
+
+AT_SOCKET, AT_PORT, SPARE = 5 / 8, 1 / 8, 1 / 32
+"""Shares of these files. The rest are for links, state and traces."""
+
+MOST_AT_PORT = 1000
+MOST_SPARE = 256
+
+CREDENTIALS = struct.Struct("iII")
+"""Process, user and group, as Linux says them."""
+
+
+class Owner(NamedTuple):
+    user: Hashable
+    process: Hashable = 0
+
+    def __str__(self) -> str:
+        if isinstance(self.user, str):
+            return f"from {self.user}"
+        return f"of user {self.user}, process {self.process}"
+
+
+NOBODY = Owner("")
+
+
+def owner_of(connected: socket.socket) -> Owner:
+    """Who opened this connection, as the kernel knows it."""
+    if connected.family != socket.AF_UNIX:
+        return Owner(site(connected.getpeername()[0]))
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return Owner("this machine")
+    process, user, _ = CREDENTIALS.unpack(
+        connected.getsockopt(socket.SOL_SOCKET, option, CREDENTIALS.size)
+    )
+    return Owner(user, process)
+
+
+class Room(NamedTuple):
+    places: int
+    spare: int
+    """For those who have no place: they may ask how the agent is, and for a grant."""
+
+
+def room_for_clients(at_socket: bool) -> Room:
+    """As much as the files that this process may open allow."""
+    files = files_of_process(ask=at_socket)
+    spare = max(1, min(MOST_SPARE, int(files * SPARE)))
+    return Room(
+        int(files * AT_SOCKET) if at_socket else min(MOST_AT_PORT, int(files * AT_PORT)), spare
+    )
+
+
+def files_of_process(ask: bool) -> int:
+    """How many it may open; ``ask`` for as many as it may have."""
+    import resource
+
+    soft, hard = (
+        MOST_FILES if limit == resource.RLIM_INFINITY else min(limit, MOST_FILES)
+        for limit in resource.getrlimit(resource.RLIMIT_NOFILE)
+    )
+    if ask and soft < hard:
+        try:
+            resource.setrlimit(
+                resource.RLIMIT_NOFILE, (hard, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+            )
+            soft = hard
+        except (OSError, ValueError):
+            pass  # as under our systemd unit, which has raised it before
+    return soft
+
+
+class Guest(Protocol):
+    owner: Owner
+
+    @property
+    def holds(self) -> bool:
+        """Are permits lost if it leaves?"""
+
+
+Kind = TypeVar("Kind", bound=Guest)
+
+
+class Tally:
+    """How many each has, and who has the most; every step takes the same time."""
+
+    def __init__(self) -> None:
+        self.counts: dict[Hashable, int] = {}
+        self.having: dict[int, dict[Hashable, None]] = {}  # who has so many
+        self.most = 0
+
+    def change(self, who: Hashable, by: int) -> None:
+        """By one, up or down."""
+        before = self.counts.pop(who, 0)
+        if before:
+            del self.having[before][who]
+        count = before + by
+        if count:
+            self.counts[who] = count
+            self.having.setdefault(count, {})[who] = None
+        self.most = max(self.most, count)
+        if before and not self.having[before]:
+            del self.having[before]
+            if before == self.most:
+                self.most = count
+
+    def largest(self, rather: Hashable) -> Hashable:
+        """One that has the most; ``rather`` this one, if it has as many."""
+        having = self.having[self.most]
+        return rather if rather in having else next(iter(having))
+
+
+class Places(Generic[Kind]):
+    """``waits``: whoever came first stays. Else it is the first who leaves, for it has had its
+    time."""
+
+    def __init__(self, most: int, waits: bool = True) -> None:
+        self.most = most
+        self.waits = waits
+        self.count = 0
+        self.users = Tally()
+        self.processes: dict[Hashable, Tally] = {}
+        self.guests: dict[Owner, dict[Kind, None]] = {}
+
+    def enter(self, guest: Kind) -> Kind | None:
+        """The result must leave."""
+        owner = guest.owner
+        self.guests.setdefault(owner, {})[guest] = None
+        self.tally(owner, 1)
+        if self.count <= self.most:
+            return None
+        victim = self.victim(guest)
+        self.leave(victim)
+        return victim
+
+    def leave(self, guest: Kind) -> bool:
+        """Was it here?"""
+        owner = guest.owner
+        guests = self.guests.get(owner, {})
+        if guest not in guests:
+            return False
+        del guests[guest]
+        if not guests:
+            del self.guests[owner]
+        self.tally(owner, -1)
+        return True
+
+    def tally(self, owner: Owner, by: int) -> None:
+        self.count += by
+        self.users.change(owner.user, by)
+        processes = self.processes.setdefault(owner.user, Tally())
+        processes.change(owner.process, by)
+        if not processes.counts:
+            del self.processes[owner.user]
+
+    def victim(self, newcomer: Kind) -> Kind:
+        guests = self.guests[self.largest(newcomer.owner)]
+        for guest in reversed(guests) if self.waits else guests:
+            if not guest.holds:
+                return guest
+        return newcomer
+
+    def largest(self, rather: Owner) -> Owner:
+        user = self.users.largest(rather.user)
+        return Owner(user, self.processes[user].largest(rather.process))
+
+
+class Turns(Generic[Kind]):
+    """Who is next, of those who wait."""
+
+    def __init__(self) -> None:
+        self.users: dict[Hashable, dict[Hashable, deque[Kind]]] = {}
+
+    def add(self, guest: Kind) -> None:
+        processes = self.users.setdefault(guest.owner.user, {})
+        processes.setdefault(guest.owner.process, deque()).append(guest)
+
+    def next(self) -> Kind:
+        """Whoever had a turn goes to the end of the line."""
+        user, processes = next(iter(self.users.items()))
+        process, guests = next(iter(processes.items()))
+        del self.users[user], processes[process]
+        guest = guests.popleft()
+        if guests:
+            processes[process] = guests
+        if processes:
+            self.users[user] = processes
+        return guest
