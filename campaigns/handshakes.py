@@ -16,7 +16,6 @@ from typing import Any
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.mutants.mutant import Mutant
-from meshlock.algorithms.registry import find
 from meshlock.check.arguments import judged, setup
 from meshlock.check.mutants import words_of
 from meshlock.check.setup import SetUp
@@ -31,20 +30,10 @@ def setup_around(mutant: Mutant, inside: str, handshakes: str) -> SetUp:
     words: dict[str, Any] = words_of(mutant, mutant.algorithm) | {"handshakes": handshakes}
     if not inside:
         return setup(**words)
-    origin = find(inside)
     words.pop("lead", None)
     what = setup(**words | {"algorithm": inside, "links": "fifo"})
-    name = mutant.name.partition("/")[2]
-    what.algorithm = Mutant(
-        origin,
-        name,
-        mutant.mistake,
-        origin.make,
-        mutant.case,
-        breaks=mutant.breaks,
-        steps=0,
-        layer=mutant.algorithm.layer,
-    ).algorithm
+    around = Mutant(mutant.name, mutant.mistake, mutant.patch, mutant.case, algorithm=inside)
+    what.algorithm = around.algorithm
     return what
 
 
@@ -69,7 +58,7 @@ def main() -> None:
     print("| mutant | at once | late | CPU s |\n|---|---|---|---|")
     for mutant in MUTANTS.values():
         name = mutant.name.partition("/")[2]
-        if mutant.algorithm.layer is None or (asked.only and name not in asked.only):
+        if not mutant.in_recovery or (asked.only and name not in asked.only):
             continue
         began = process_time()
         lead = 0 if asked.inside else len(mutant.case.lead)

@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 from member_epochs import MemberEpochs
 
-from meshlock.algorithms.mutants.recovery import ChangesUnconfirmed
+from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.recovery.records import Change, majority
 from meshlock.algorithms.recovery.reports import changed_members
 
@@ -66,5 +66,6 @@ def test_they_do_not_if_a_token_is_reported_twice(nodes: int, members: int, epoc
 
 @pytest.mark.parametrize(("nodes", "members", "epochs"), [(3, 2, 2), (4, 4, 2), (3, 3, 3)])
 def test_nor_if_members_change_without_the_token(nodes: int, members: int, epochs: int) -> None:
-    _, wrong = MemberEpochs(nodes, members, epochs, ChangesUnconfirmed).explore()
+    unconfirmed = MUTANTS["recovery/changes-unconfirmed"].algorithm.layer
+    _, wrong = MemberEpochs(nodes, members, epochs, unconfirmed).explore()
     assert "does not know" in wrong

@@ -17,6 +17,7 @@ import msgspec
 
 from meshlock.algorithms.interface import Effect, Keep, Lost
 from meshlock.algorithms.mutants.catalogue import MUTANTS
+from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.recovery import layer, pace, quorum, reports
 from meshlock.algorithms.recovery.autopilot import Autopilot
 from meshlock.algorithms.recovery.messages import Renew, Suggest
@@ -57,6 +58,8 @@ def sabotaged(sabotage: Sabotage) -> Iterator[None]:
     assert sabotage.possible(), "it would replace something in a compiled module"
     with ExitStack() as stack:
         for place, name, instead in sabotage.patches:
+            if isinstance(instead, Mutant):
+                instead = instead.algorithm.layer
             stack.enter_context(mock.patch.object(place, name, instead))
         yield
 
@@ -478,8 +481,8 @@ ADAPTERS = [
 
 
 RECOVERY = [
-    Sabotage(mutant.name, mutant.mistake, [(members, "Layer", mutant.algorithm.layer)])
+    Sabotage(mutant.name, mutant.mistake, [(members, "Layer", mutant)])
     for mutant in MUTANTS.values()
-    if mutant.algorithm.layer is not None
+    if mutant.in_recovery
 ]
 SABOTAGES = {sabotage.name: sabotage for sabotage in ADAPTERS + RECOVERY}

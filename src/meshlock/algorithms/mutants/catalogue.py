@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from meshlock.algorithms.mutants import direct, jiang, jiang_without, recovery
+from meshlock.algorithms.mutants import direct, jiang, jiang_without
 from meshlock.algorithms.mutants.mutant import Case, Mutant
 from meshlock.errors import Refused
 
@@ -48,7 +48,7 @@ PARTS: list[Sequence[Mutant]] = [
     direct.MUTANTS,
     jiang.MUTANTS,
     jiang_without.MUTANTS,
-    recovery.MUTANTS,
+    read("recovery"),
 ]
 
 

@@ -47,6 +47,7 @@ class Mutant(Patch):
         self.prevents = prevents
         self.unordered = unordered
         self.patch = ""
+        self.in_recovery = False
         self.algorithm = Algorithm(
             self.name,
             f"{origin.title}; mistake: {mistake}",

@@ -96,7 +96,7 @@ class Mutant:
     and no fewer; nothing is violated where that is empty. A ``large`` case takes it minutes. A step
     of the ``lead`` may be what the original ``prevents``. It is ``unordered`` if the mistake is to
     think that links need not keep the order. Mistakes of ``recovery/`` are in what is around the
-    nodes of an ``algorithm``.
+    nodes of an ``algorithm``, direct if none is named.
     """
 
     def __init__(
@@ -114,7 +114,9 @@ class Mutant:
         prevents: str = "",
     ) -> None:
         self.name = name
-        self.origin = find(algorithm or name.partition("/")[0])
+        family = name.partition("/")[0]
+        self.in_recovery = family == "recovery"
+        self.origin = find(algorithm or ("direct" if self.in_recovery else family))
         self.mistake = mistake
         self.patch = patch
         self.case = case
@@ -133,7 +135,7 @@ class Mutant:
         (found,) = [entry for entry in entries if entry.name == self.origin.name]
         found.name = self.name
         found.title = f"{self.origin.title}; mistake: {self.mistake}"
-        if self.name.startswith("recovery/"):
+        if self.in_recovery:
             found.layer = patched.module(f"{PACKAGE}.recovery.layer").Layer
         else:
             found.join = found.late = None
