@@ -73,11 +73,19 @@ def test_members_grow_by_two_up_to_five() -> None:
         assert all(members(here, node) == members(here) for node in members(here))
 
 
-def test_nobody_becomes_a_member_before_it_has_stayed() -> None:
+def test_a_pool_has_three_members_two_leases_after_three_have_met() -> None:
     here = world(3, rules=Rules(5, 10 * LEASE, 30 * LEASE))
-    here.run(9 * LEASE)
+    here.run(LEASE // 2)
     assert len(members(here)) == 1
-    until(here, 3)
+    here.run(LEASE * 3 // 2)
+    assert len(members(here)) == 3
+
+
+def test_of_more_nobody_becomes_a_member_before_it_has_stayed() -> None:
+    here = world(5, rules=Rules(5, 10 * LEASE, 30 * LEASE))
+    here.run(9 * LEASE)
+    assert len(members(here)) == 3
+    until(here, 5)
 
 
 def test_who_is_not_willing_is_not_promoted() -> None:

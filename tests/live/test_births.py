@@ -257,6 +257,31 @@ def test_a_candidate_that_restarts_begins_anew() -> None:
     run(story)
 
 
+def test_the_maker_may_die_six_seconds_after_two_others_have_joined() -> None:
+    """The tutorial's own step, done quickly."""
+
+    async def story(network: virtual.Network) -> None:
+        loop = network.loop
+        async with AsyncExitStack() as stack:
+            nodes: list[Node] = []
+            for name in ("north", "south", "west"):
+                peers = [node.address for node in nodes[:1]]
+                nodes.append(await stack.enter_async_context(Node(name, peers=peers)))
+                nodes[-1].pool("docks", 3)
+            await eventually(lambda: all(identity(node) for node in nodes))
+            await a_while(6.0)
+            assert [len(members(node)) for node in nodes] == [3, 3, 3]
+            await nodes[0].vanish()
+            network.kill(nodes[0].mesh)
+            began = loop.time()
+            for node in nodes[1:]:
+                async with node.pool("docks", 3).acquire(3, timeout=20):
+                    pass
+            assert loop.time() - began < 5.0
+
+    run(story)
+
+
 # -- real processes ------------------------------------------------------------------------------
 
 

@@ -1,11 +1,15 @@
 """Who should be a member of a pool whose members choose themselves.
 
 Nothing here can make anything unsafe: what it wants is made by the same change of members, one at
-a time, as if somebody had asked for it. Four rules, for an odd number of members:
+a time, as if somebody had asked for it. Five rules, for an odd number of members:
 
 **Who stays may be promoted.** A node that is no member, wants to be one and has taken part for
 ``promote_after`` offers itself to the members (OFFER), for as long as there is use for it. One that
 restarts or cannot reach a quorum begins anew; short-lived nodes are not ``willing``.
+
+**The first minute.** A pool that has one member stops with it. So while it has, two
+others become members as soon as their words count, which is a lease after they came. Patience is
+for those that are replaced.
 
 **Growth by two.** Two members survive no more crashes than one, so the first of two is only
 added when both have offered themselves; the even number in between is passed through, and if there
@@ -20,8 +24,8 @@ come back, and then count again.
 
 **No haste.** After a change nothing begins for ``promote_after``, but what was begun is ended.
 
-One member decides, the lowest-numbered that is reachable, and only with a quorum. It proposes an
-epoch, and the change is made if the token is reported to it.
+One member decides, the one that has the token, or else the lowest-numbered that is reachable; and
+only with a quorum. It proposes an epoch, and the change is made if the token is reported to it.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ from meshlock.algorithms.recovery.records import Change, majority
 
 if TYPE_CHECKING:
     from meshlock.algorithms.recovery.layer import Layer
+    from meshlock.algorithms.recovery.state import Rules
 
 OFFERS_LAST = 3
 """Leases; an offer is made anew every lease."""
@@ -51,6 +56,7 @@ class Autopilot:
         if node.members != self.members:
             self.members = node.members
             self.changed_at = now
+            self.offered_at = now - node.terms.lease  # another may decide now
         if node.inner is None or node.quiet() or not self.quorum_reached():
             self.part_since = -1
         elif self.part_since < 0:
@@ -65,13 +71,17 @@ class Autopilot:
     def quorum_reached(self) -> bool:
         return len(self.reached()) >= majority(self.node.members)
 
+    def patience(self, rules: Rules) -> int:
+        """For how long a node must have taken part, and nothing have changed."""
+        return 0 if len(self.node.members) < 3 else rules.promote_after
+
     # -- who is no member ----------------------------------------------------------------------
 
     def offer(self, now: int) -> None:
         node, rules = self.node, self.rules
         if rules is None or node.member or not node.willing or self.part_since < 0:
             return
-        if now - self.part_since < rules.promote_after or not self.is_wanted():
+        if now - self.part_since < self.patience(rules) or not self.is_wanted():
             return
         if now - self.offered_at >= node.terms.lease:
             self.offered_at = now
@@ -90,7 +100,9 @@ class Autopilot:
     def change(self, now: int, gone_since: dict[int, int]) -> Change | None:
         """The one to be made now, if it is for us to make it."""
         node, rules, reached = self.node, self.rules, self.reached()
-        if rules is None or not node.votes() or not self.quorum_reached() or reached[0] != node.me:
+        if rules is None or not node.votes() or not self.quorum_reached():
+            return None
+        if reached[0] != node.me and not node.usable():
             return None
         members = node.members
         offers = [one for one in node.offers if one not in members and one not in node.unreachable]
@@ -102,7 +114,7 @@ class Autopilot:
                 return Change(remove=dead[0])
             if now - self.changed_at >= rules.replace_after:
                 return Change(remove=max([one for one in members if one != node.me]))
-        elif now - self.changed_at >= rules.promote_after:
+        elif now - self.changed_at >= self.patience(rules):
             if len(dead) > 0 and len(offers) > 0:
                 return Change(remove=dead[0])
             if len(members) + 2 <= rules.most and len(offers) > 1:

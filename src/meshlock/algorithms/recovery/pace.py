@@ -203,6 +203,9 @@ class Pace:
             self.adopted_at = now
             self.minted_at = -1
             self.tries = 0
+            if self.wanted is not None and self.change is None:
+                # by this epoch a new node has learned the members: the next may make it one
+                self.due = min(self.due, now + self.lease // 6)
         if self.minted_at < 0 and (
             node.holder_hop >= 0 or now - self.adopted_at >= node.terms.wait
         ):
