@@ -1,10 +1,9 @@
-"""How much more often the node with the resting token enters, and whether moving on would help.
+"""How much more often the node with the token enters if the token rests, and if it moves on.
 
     python benchmarks/fairness.py            # print the table of docs/operate/guarantees.md
     python benchmarks/fairness.py --write    # and put it there
 
 Eight saturated nodes share three permits by direct on a complete graph; a message takes 0.6 to 1.4.
-*Moves on* is direct with a token that goes along with every 64th grant although permits are out.
 """
 
 from __future__ import annotations
@@ -12,94 +11,62 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from meshlock.algorithms import direct
-from meshlock.algorithms.interface import Effect, Message, Network, Node
-from meshlock.algorithms.registry import find
 from meshlock.simulate.settings import Settings, simulation
 
 PAGE = Path(__file__).parents[1] / "docs" / "operate" / "guarantees.md"
 BEGIN, END = "<!-- fairness: begin -->", "<!-- fairness: end -->"
 HOLDS = (0.25, 0.5, 1, 2, 4, 8)
-REST = 64
+ENTRIES = 20_000
+NEVER = "1000000"
 
 
-class Moving(direct.DirectNode):
-    """RELEASE follows the token; what overtakes it waits there."""
+class Measured:
+    """From the moment when every node has entered once."""
 
-    rested = 0
-
-    def grant(self) -> None:
-        self.rested += 1
-        if self.rested < REST:
-            super().grant()
-        else:
-            self.rested = 0
-            self.give(self.queue[0][0])
-
-    def receive(self, message: Message) -> None:
-        ahead = isinstance(message, direct.Release) and getattr(message, "hop", 0) > self.hop
-        if isinstance(message, direct.Release) and ahead and not self.holder:
-            self.free += message.count
-        else:
-            super().receive(message)
-
-    def send(self, message: Message) -> None:
-        if isinstance(message, direct.Release):
-            message.hop = self.hop  # type: ignore[attr-defined]
-        super().send(message)
-
-
-def moving(
-    network: Network, permits: int, options: dict[str, str], out: list[Effect]
-) -> list[Node]:
-    return [Moving(me, out, permits, direct.aged(options)) for me in range(network.size)]
-
-
-def measured(hold: float) -> tuple[float, float, float]:
-    """Fewest over most entries, messages per entry, mean wait."""
-    run = simulation(
-        Settings(
-            {
-                "algorithm": "direct",
-                "nodes": 8,
-                "topology": "complete",
-                "permits": 3,
-                "workload": "saturated",
-                "requests": 20_000,
-                "delay": "uniform:0.6,1.4",
-                "hold": str(hold),
-            }
-        ),
-        None,
-    )
-    run.start()
-    while run.run(100_000):
-        pass
-    run.finish()
-    assert not run.monitor.violated, run.monitor.violated
-    measures = run.measures
-    shares = measures.entries_by_node
-    sent = sum(measures.messages.values())
-    waited = sum(measures.waits) / measures.entries
-    return min(shares) / max(shares), sent / measures.entries, waited
+    def __init__(self, hold: float, **more: str) -> None:
+        settings: dict[str, str | int] = {
+            "algorithm": "direct",
+            "nodes": 8,
+            "topology": "complete",
+            "permits": 3,
+            "workload": "saturated",
+            "requests": ENTRIES,
+            "delay": "uniform:0.6,1.4",
+            "hold": str(hold),
+            **more,
+        }
+        run = simulation(Settings(settings), None)
+        run.start()
+        measures = run.measures
+        while min(measures.entries_by_node) == 0:
+            run.run(1)
+        before, began = list(measures.entries_by_node), run.now
+        while run.run(100_000):
+            pass
+        run.finish()
+        assert not run.monitor.violated, run.monitor.violated
+        entries = [
+            all_of - some for all_of, some in zip(measures.entries_by_node, before, strict=True)
+        ]
+        self.share = min(entries) / max(entries)
+        self.messages = sum(measures.messages.values()) / measures.entries
+        self.rate = sum(entries) / (run.now - began)
 
 
 def table() -> str:
-    algorithm = find("direct")
-    made = algorithm.make
     lines = [
-        "| held for | entries, fewest / most: rests | moves on | messages: rests | moves on |",
-        "|---|---|---|---|---|",
+        "| held for | entries, fewest / most: rests | moves on | with leases "
+        "| messages: rests | moves on | entries: rests | moves on | with leases |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for hold in HOLDS:
-        algorithm.make = made
-        rests = measured(hold)
-        algorithm.make = moving
-        moves = measured(hold)
+        rests, moves = Measured(hold, rest=NEVER), Measured(hold)
+        leases = Measured(hold, members="3", lease="1000")
         lines.append(
-            f"| {hold:g} | {rests[0]:.2f} | {moves[0]:.2f} | {rests[1]:.2f} | {moves[1]:.2f} |"
+            f"| {hold:g} | {rests.share:.2f} | {moves.share:.2f} | {leases.share:.2f} "
+            f"| {rests.messages:.2f} | {moves.messages:.2f} "
+            f"| {rests.rate:.2f} | {moves.rate:.2f} | {leases.rate:.2f} |"
         )
-    algorithm.make = made
     return "\n".join(lines) + "\n"
 
 

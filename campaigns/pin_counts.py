@@ -193,6 +193,16 @@ def setups() -> list[dict[str, Any]]:
             options = {"moves": moves}
             add("jiang", "complete", 3, **giving_up, options=options)
             add("jiang", "line", 3, **giving_up, flips=1, options=options)
+    # direct's token moves on while permits are out, which come after it or ahead of it.
+    for rest in ("1", "2"):
+        moving = {"permits": 2, "links": "unordered", "options": {"rest": rest}}
+        add("direct", "complete", 3, requests=requests_of(3, 2), **moving)
+        add("direct", "complete", 3, requests=["0", "1", "1", "2"], **moving, clients=2)
+        add("direct", "complete", 3, requests=["0", "1", "2:2"], **moving, withdrawals=True)
+    moving = {"permits": 3, "links": "unordered", "options": {"rest": "3"}}
+    add("direct", "complete", 3, requests=["0:3@1", "1:1@3", "2:2@2"], **moving, parts=True)
+    asked = ["0:1@1", "1:1@3", "1:1@1", "2:2@2"]
+    add("direct", "complete", 3, requests=asked, **moving, clients=2, raises=["2:5"])
     # Several clients of a node in direct's queue: as many as permits can come free at once.
     urgent = ["0:1@1", "0:2@1", "1:1@1", "2:1@9", "2:1@9"]
     add("direct", "complete", 3, permits=3, clients=2, requests=urgent)
@@ -343,6 +353,15 @@ def crashing() -> list[dict[str, Any]]:
     direct(2, ["0", "1"], permits=2, proposals=1, slots=True)
     direct(2, ["1", "0", "0"], permits=2, members="1", proposals=1, slots=True, stay=[1])
     direct(2, ["1", "0"], permits=2, proposals=1, proposers=[0], crashes=1, slots=True)
+    # The token moves on while a grant is out, but not while it is under way.
+    moving = {"permits": 3, "options": {"rest": "3"}}
+    direct(2, ["0", "1"], permits=2, options={"rest": "2"}, crashes=1)
+    direct(2, ["0", "1", "1"], **moving, clients=2, crashes=1)
+    lead = ["request 0", "request 1", "deliver REQUEST 1>0", "request 2", "deliver REQUEST 2>0"]
+    lead += ["deliver GRANT 0>1", "tick", "deliver RECEIVED 1>0"]
+    direct(3, ["0", "1", "2"], **moving, crashes=1, crashing=[0], lead=lead)
+    lead = [*lead, "deliver TOKEN 0>2"]
+    direct(3, ["0", "1", "2"], **moving, proposals=1, proposers=[1], ticks=1, lead=lead)
     # Permits given back one by one, over an epoch, to a founder that may hear of it twice.
     direct(2, ["0:2", "1:2"], permits=3, proposals=1, slots=True, parts=True)
     direct(2, ["1:3"], permits=3, members="1", proposals=1, doubles=1, slots=True, parts=True)

@@ -73,6 +73,9 @@ class Story:
         self.deadlines = more is not None and more.random() < 0.3
         self.mortal = more is not None and more.random() < 0.4
         extras = extras_of(more) if more is not None else {}
+        options = {}
+        if more is not None and "rest" in entry.options:  # the token moves on, soon or late
+            options["rest"] = Random(f"{seed} rest").choice(["1", "2", "3", "7", "61"])
         self.world = World(
             entry,
             size,
@@ -87,6 +90,7 @@ class Story:
             blind=draw.choice([0.0, 0.0, 0.8]),
             twins=draw.choice([0.0, 0.0, 0.1]),
             make=make,
+            options=options,
             rules=rules,
             **extras,
         )

@@ -340,9 +340,10 @@ async def world(
     algorithm: str = "jiang",
     members: str = "abc",
     permits: int = 1,
+    options: dict[str, str] | None = None,
 ) -> AsyncIterator[World]:
     """a - b - c, and m is linked to a and c. The members are by name, or choose themselves."""
-    rules: dict[str, Any] = {"members": list(members)}
+    rules: dict[str, Any] = {"members": list(members), "options": options or {}}
     if auto:
         rules = {"promote_after": 0.5, "most_members": 3}
     async with AsyncExitStack() as stack:
@@ -698,7 +699,7 @@ def test_it_cannot_release_what_others_hold(how: str, algorithm: str, certificat
             [entry] = layer.token.ledger
             assert entry.lapsing == (how == "lapsing")
             refusals, free = refused(at), layer.token.free
-            fields = (layer.inner.altitude(), 9, 2) if algorithm == "jiang" else (2,)
+            fields = (layer.inner.altitude(), 9, 2) if algorithm == "jiang" else (2, 0)
             for proofs in ((), (bytes(16),), (b"",)):
                 sealed = (layer.adopted, at.boot, None, 0, ((entry.fence, 0, 2),), None, proofs)
                 payload = msgspec.msgpack.encode((sealed, *fields))
@@ -713,6 +714,47 @@ def test_it_cannot_release_what_others_hold(how: str, algorithm: str, certificat
                 assert grant.held
                 grant.release()
             await w.serves()
+
+    virtual.run(story)
+
+
+def test_it_cannot_release_what_others_hold_when_the_token_has_moved_on(
+    certificates: Path,
+) -> None:
+    """c lends a permit to a; then the token moves on to b with the next grant. m says that the
+    permit comes back. Then a releases it, and it goes by way of c, which has no token any more."""
+
+    async def story(network: virtual.Network) -> None:
+        moving = {"options": {"rest": "2"}, "algorithm": "direct", "permits": 3}
+        async with world(certificates, **moving) as w:
+            a, b, c = w.honest
+            mine = await c.pool("docks").acquire(timeout=LIMIT)
+            while w.layer(c).token.grants % 2 == 1:  # the next but one takes the token along
+                mine.release()
+                mine = await c.pool("docks").acquire(timeout=LIMIT)
+            before, refusals = w.layer(a).adopted, w.refused()
+            grant = await a.pool("docks").acquire(timeout=LIMIT, label="of a")
+            assert w.layer(c).token is not None
+            other = await b.pool("docks").acquire(timeout=LIMIT)
+            layer, docks = w.layer(b), w.m.pools["docks"]
+            assert layer.token is not None and len(layer.token.ledger) == 3
+            [entry] = [one for one in layer.token.ledger if one.node == w.number("a")]
+            assert labels.read(entry.label)[2] == "of a"
+            for proofs in ((), (bytes(16),), (b"",)):
+                sealed = (layer.adopted, b.boot, None, 0, ((entry.fence, 0, 1),), None, proofs)
+                payload = msgspec.msgpack.encode((sealed, 1, 0))
+                what = Content("docks", docks.identity, "RELEASE", payload)
+                w.m.mesh.router.send(b.name, what)
+                w.m.mesh.flush()
+            await eventually(lambda: w.refused() == refusals + 3)
+            assert grant.held and entry in layer.token.ledger
+            assert w.layer(a).inner.pointer == w.number("c")
+            grant.release()
+            await eventually(lambda: entry not in layer.token.ledger)
+            mine.release()
+            other.release()
+            await w.serves()
+            assert w.layer(a).adopted == before and w.refused() == refusals + 3
 
     virtual.run(story)
 
@@ -885,7 +927,7 @@ def acknowledged(what: str, w: World, fence: Fence) -> Received:
     received = {
         "of another node": ((fence, note),),
         "too many": tuple([(Fence(epoch, 50 + one), note) for one in range(10)]),
-        "with a commitment": ((Fence(epoch, 50), labels.committed(note, "1.abcd")),),
+        "with a short commitment": ((Fence(epoch, 50), labels.committed(note, "1.abcd")),),
         "with no label": ((Fence(epoch, 50), ""),),
         "with a huge client": ((Fence(epoch, 50), f"{10**60} 1 - x"),),
         "with a line of its own": ((Fence(epoch, 50), labels.note(3, "m\x1b[2J\nwas here")),),
@@ -896,7 +938,7 @@ def acknowledged(what: str, w: World, fence: Fence) -> Received:
 @pytest.mark.parametrize(
     "what",
     [
-        *("of another node", "too many", "with a commitment", "with no label"),
+        *("of another node", "too many", "with a short commitment", "with no label"),
         *("with a huge client", "with a line of its own"),
     ],
 )

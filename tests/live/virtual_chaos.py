@@ -49,6 +49,10 @@ class Chaos:
         self.random = random = Random(seed)
         self.permits = random.choice([1, 2, 2, 3])
         self.algorithm = random.choice(INSIDE if self.permits == 1 else INSIDE[:2])
+        rest = Random(f"{seed}:rest").choice(
+            ["2", "3", "7", "61"]
+        )  # so often direct's token moves on
+        self.options = {"rest": rest} if self.algorithm == "direct" else {}
         names = tuple(f"dock-{place}" for place in range(self.permits))
         self.names = names if random.random() < 0.3 else ()
         self.auto = random.random() < 0.4  # do members choose themselves?
@@ -96,6 +100,7 @@ class Chaos:
             "docks",
             list(self.names) or self.permits,
             algorithm=self.algorithm,
+            options=self.options,
             members="auto" if self.auto else self.members,
             lease=LEASE,
             most_members=self.most,

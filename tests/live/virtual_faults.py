@@ -301,7 +301,7 @@ class Faults:
         token = message.seal is not None and message.seal.state is not None
         ends = [pool.me, pool.names.get(message.receiver, pool.me)]
         faster = message.kind == "CONFIRM" and run.rates[ends[0]] > run.rates[ends[1]]
-        holds = faster and any(one.pool.me == ends[1] for one in run.judge.valid)
+        holds = faster and any(one._source.me == ends[1] for one in run.judge.valid)
         if holds and random.random() < 0.1:
             self.aimed_at = now + random.expovariate(1 / self.calm)
             self.begin(self.squeeze(ends[1], pool, run.network.slowest))

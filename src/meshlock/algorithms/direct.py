@@ -17,6 +17,10 @@ serves its front: if all permits are with the token, token and queue go to where
 while some are out the token stays, so that they find it where they were granted, and the front gets
 its permits by GRANT.
 
+A client of the node with the token needs no message, so the token does not stay for ever: with one
+GRANT in REST the token goes along, whatever is out. What is released then follows it as requests
+do. Where grants are acknowledged, it waits until all have arrived.
+
 A node has k *lines*, but no more than LINES, and an entry in the queue for each: its most urgent
 clients are there, so that whatever comes free at once finds whom it is for. Entries have a number,
 and its remainder by the number of lines is the line; in a line a newer entry takes the place of an
@@ -51,6 +55,9 @@ from meshlock.algorithms.subclassing import mypyc_attr
 
 LINES = 8
 """So many clients of a node are in the queue at most, the most urgent ones."""
+
+REST = 61
+"""Grants. A prime, so that it is not always the turn of the same node when the token moves on."""
 
 LATER = 24
 """Bits by which a hop is shifted: of so many requests that a former life made, and of which the
@@ -130,11 +137,12 @@ class Grant(Message):
 
 
 class Release(Message):
-    """RELEASE: so many permits back to the token, which has not moved since they were granted."""
+    """RELEASE: so many permits back to the token; ``hop``: of the pointer that it followed."""
 
-    def __init__(self, receiver: int, count: int) -> None:
+    def __init__(self, receiver: int, count: int, hop: int) -> None:
         super().__init__(receiver)
         self.count = count
+        self.hop = hop
 
     def permits(self) -> int:
         return self.count
@@ -142,7 +150,7 @@ class Release(Message):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DirectNode(Node):
-    no_state: ClassVar = ("step", "weight", "permits", "lines")
+    no_state: ClassVar = ("step", "weight", "permits", "lines", "rest", "unsure")
 
     def __init__(
         self,
@@ -154,6 +162,7 @@ class DirectNode(Node):
         hop: int = -1,
         number: int = -1,
         unit: int = 1,
+        rest: int = REST,
     ) -> None:
         super().__init__(me, out)
         self.step = patience  # grants that one step of priority is worth; 0: requests do not age
@@ -162,6 +171,8 @@ class DirectNode(Node):
         self.hop = max(0, hop)  # of the token if here, else of the latest that we know of ...
         self.pointer = holder  # ... and where that one went
         self.permits = permits
+        self.rest = rest
+        self.unsure = NIL  # grants not known to have arrived, where that is acknowledged
         self.lines = max(1, min(permits, LINES))
         self.free = permits if me == holder else 0
         self.grants = 0  # when we had the token last
@@ -230,12 +241,11 @@ class DirectNode(Node):
         self.returns(permits)
 
     def returns(self, permits: int) -> None:
-        """While they are out the token stays where they were granted, and that is our pointer."""
         if self.holder:
             self.free += permits
             self.decide()
         else:
-            self.send(Release(self.pointer, permits))
+            self.send(Release(self.pointer, permits, self.hop))
 
     # -- the lines ------------------------------------------------------------------------
 
@@ -320,7 +330,10 @@ class DirectNode(Node):
         elif isinstance(message, Grant):
             self.receive_grant(message)
         elif isinstance(message, Release):
-            self.returns(message.count)
+            if message.hop > self.hop:  # it came ahead of the token
+                self.free += message.count
+            else:
+                self.returns(message.count)
 
     def receive_request(self, m: Request) -> None:
         if m.asker == self.me:
@@ -445,10 +458,14 @@ class DirectNode(Node):
 
     def ask_again(self) -> None:
         """Where it has been heard, the same number says nothing new."""
+        self.decide()
         if not self.holder:
             for line in range(self.lines):
                 if self.placed[line] != NIL:
                     self.send_request(line)
+
+    def unacknowledged(self, grants: int) -> None:
+        self.unsure = grants
 
     # -- the queue --------------------------------------------------------------------------
 
@@ -506,10 +523,16 @@ class DirectNode(Node):
             node = self.queue[0][0]
             if node == self.me:
                 self.let_in()
-            elif self.free == self.permits:
+            elif self.free == self.permits or self.moves_on():
+                if self.unsure > 0:
+                    break  # what is under way must not get lost with us
                 self.give(node)
             else:
                 self.grant()
+
+    def moves_on(self) -> bool:
+        """The token, with the next grant."""
+        return (self.grants + 1) % self.rest == 0
 
     def let_in(self) -> None:
         client = self.placed[self.queue[0][1] % self.lines]
@@ -529,6 +552,8 @@ class DirectNode(Node):
         node, number, want = self.queue[0][:3]
         self.free -= want
         self.grants += 1
+        if self.unsure != NIL:
+            self.unsure += 1
         self.send(Grant(node, number, want, self.grants, self.hop))
         del self.queue[0]
         self.queue.append((node, number, 0, 0, 0, 0))
@@ -574,16 +599,24 @@ def late(
     options: dict[str, str],
     out: list[Effect],
 ) -> Node:
-    return DirectNode(me, out, permits, aged(options), holder, hop, number, units(options))
+    patience, unit, rest = aged(options), units(options), rests(options)
+    node = DirectNode(me, out, permits, patience, holder, hop, number, unit, rest)
+    node.unsure = 0
+    return node
 
 
 def make(network: Network, permits: int, options: dict[str, str], out: list[Effect]) -> list[Node]:
-    patience, unit = aged(options), units(options)
-    return [DirectNode(me, out, permits, patience, unit=unit) for me in range(network.size)]
+    patience, unit, rest = aged(options), units(options), rests(options)
+    nodes = range(network.size)
+    return [DirectNode(me, out, permits, patience, unit=unit, rest=rest) for me in nodes]
 
 
 def aged(options: dict[str, str]) -> int:
     return int(options["patience"]) if options["ageing"] == "stamped" else 0
+
+
+def rests(options: dict[str, str]) -> int:
+    return int(options.get("rest", str(REST)))
 
 
 ALGORITHMS: list[Algorithm] = [
@@ -598,6 +631,10 @@ ALGORITHMS: list[Algorithm] = [
         routed=True,
         many_clients=True,
         late=late,
-        options={"ageing": ("stamped", "none"), "patience": ("100", "<number>")},
+        options={
+            "ageing": ("stamped", "none"),
+            "patience": ("100", "<number>"),
+            "rest": (str(REST), "<number>"),
+        },
     )
 ]

@@ -257,6 +257,9 @@ class Node:
     def ask_again(self) -> None:
         """What this node asked for may be lost with a node that crashed."""
 
+    def unacknowledged(self, grants: int) -> None:
+        """Of the grants that this node lent, so many are not known to have arrived."""
+
     # -- influences from outside the algorithm ----------------------------------
 
     def choices(self) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from meshlock.algorithms.direct import Ahead, DirectNode, Grant, Request, Token
-from meshlock.algorithms.interface import NIL, Effect, Network, Node
+from meshlock.algorithms.direct import Ahead, DirectNode, Grant, Release, Request, Token, rests
+from meshlock.algorithms.interface import NIL, Effect, Message, Network, Node
 from meshlock.algorithms.mutants.made import Case, Make, Mutant
 from meshlock.algorithms.registry import find
 
@@ -102,12 +102,39 @@ class AsksAnewWhenItChanges(DirectNode):
         return True
 
 
+class KeepsWhatIsReleased(DirectNode):
+    """RELEASE stays where the token was."""
+
+    def receive(self, message: Message) -> None:
+        if isinstance(message, Release) and not self.holder:
+            self.free += message.count
+        else:
+            super().receive(message)
+
+
+class ForgetsPermitsThatCameAhead(DirectNode):
+    def receive_token(self, token: Token) -> None:
+        self.free = 0
+        super().receive_token(token)
+
+
+class MovesOnWithWhatIsOut(DirectNode):
+    """It takes for granted that all permits are with the token."""
+
+    def give(self, node: int) -> None:
+        self.free = self.permits
+        super().give(node)
+
+
 def nodes_of(kind: type[DirectNode]) -> Make:
     def make(
         network: Network, permits: int, options: dict[str, str], out: list[Effect]
     ) -> list[Node]:
         patience = int(options["patience"]) if options["ageing"] == "stamped" else 0
-        return [kind(me, out, permits, patience) for me in range(network.size)]
+        nodes = [kind(me, out, permits, patience) for me in range(network.size)]
+        for node in nodes:
+            node.rest = rests(options)
+        return list[Node](nodes)
 
     return make
 
@@ -213,5 +240,32 @@ MUTANTS: list[Mutant] = [
         Case(3, "complete", "0:2@9 1:2@5 2:1@3", permits=3, raises=["1:9"]),
         breaks="order",
         steps=7,
+    ),
+    Mutant(
+        DIRECT,
+        "keeps-what-is-released",
+        "permits that are released to where the token was do not follow it",
+        nodes_of(KeepsWhatIsReleased),
+        Case(3, "complete", "0:1@1 1:1@1 2:1@1 2:3@1", permits=3, options={"rest": "3"}),
+        breaks="served",
+        steps=12,
+    ),
+    Mutant(
+        DIRECT,
+        "forgets-permits-that-came-ahead",
+        "permits that were released ahead of the token are forgotten when it arrives",
+        nodes_of(ForgetsPermitsThatCameAhead),
+        Case(3, "complete", "0:1@1 1:1@1 2:1@1", permits=2, options={"rest": "2"}),
+        breaks="conservation",
+        steps=6,
+    ),
+    Mutant(
+        DIRECT,
+        "moves-on-with-what-is-out",
+        "a token that moves on counts permits as free that are out",
+        nodes_of(MovesOnWithWhatIsOut),
+        Case(2, "complete", "0:1@1 1:1@1", permits=2, options={"rest": "2"}),
+        breaks="conservation",
+        steps=3,
     ),
 ]

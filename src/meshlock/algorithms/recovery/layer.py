@@ -108,8 +108,8 @@ taken for a later one.
     in the ledger before the message leaves, and the grant is good for what was left of the token's
     lease then, less the time under way; from then on its node renews it like any other. Each is
     accepted once, and none that was made before the holder told a node that comes late what is out.
-    The receiver acknowledges it, or returns it. If it does neither, or if its lease had ended when
-    it came, that is a reason to propose.
+    The receiver acknowledges it, or returns it, and the token does not leave before. If it does
+    neither, or if its lease had ended when it came, that is a reason to propose.
 """
 
 from __future__ import annotations
@@ -326,7 +326,8 @@ class Layer(Quorum):
         fence = part.fence
         owner, left = token.strike(part)
         self.is_struck(fence, left)
-        self.lent.pop(fence, None)
+        if left == 0 and self.lent.pop(fence, None) is not None:
+            self.count_lent()
         if owner not in (NIL, self.me):
             self.struck[owner] = (*self.struck.get(owner, ()), (fence, left))
 
@@ -468,6 +469,12 @@ class Layer(Quorum):
         self.lent[fence] = self.now
         message.seal = Seal(self.adopted, ANY_BOOT, None, token.until - self.now, (), entry)
         self.out.append(message)
+
+    def count_lent(self) -> None:
+        """Rule 17: the token does not leave while a grant may be under way."""
+        if self.inner is not None:
+            waiting = [one for one in self.withheld if isinstance(one, Message) and one.lends() > 0]
+            self.inner.unacknowledged(len(self.lent) + len(waiting))
 
     def is_lent_to_us(self, seal: Seal, lent: Entry) -> bool:
         """Rule 17: a grant whose lease runs, and that was not here before."""
@@ -923,7 +930,9 @@ class Layer(Quorum):
             if grant is None or self.now - since >= self.terms.lease:
                 del self.borrowed[fence]
             elif again or not told:
-                received[sender] = (*received.get(sender, ()), (fence, grant.label))
+                ours = new_entry(self.me, fence, grant.permits, grant.slots, grant.label)
+                label = self.handed((ours,))[0].label
+                received[sender] = (*received.get(sender, ()), (fence, label))
                 self.borrowed[fence] = (sender, since, True)
         for sender, fences in received.items():
             self.send(Received(sender, self.adopted, fences))
@@ -933,6 +942,8 @@ class Layer(Quorum):
             for fence, label in message.received:
                 if self.token.name(fence, message.sender, label):
                     self.lent.pop(fence, None)
+            self.count_lent()
+            self.ask_again()
 
     # -- nodes that come and go -----------------------------------------------------------------
 

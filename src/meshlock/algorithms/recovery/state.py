@@ -254,6 +254,7 @@ VARIABLES = (
     "near",
     "hellos",
     "linked",
+    "lent",
 )
 """In the order in which they freeze; ``floor`` with what the disk knew, and forgot."""
 
@@ -270,6 +271,12 @@ class State(Leased):
         self.fixed = not terms.algorithm.changing_links
         self.open = self.fixed and terms.algorithm.late is not None
         self.closed = self.fixed and not self.open
+        # Does the token move on after so few grants that a checker sees it? Then acknowledgements
+        # are state: else no handler reads them.
+        self.moves_early = terms.options.get("rest", "") not in (
+            "",
+            *terms.algorithm.options.get("rest", ())[:1],
+        )
         self.floor = 0  # of epochs' counters: the wall clock, where there is no disk
         self.remembered = NO_EPOCH  # the epoch that the disk knew when this life began
         self.forgot = False  # who the members are, and perhaps that we were one
@@ -419,7 +426,16 @@ class State(Leased):
             tuple(sorted(self.near)),
             tuple(sorted(self.hellos.items())),
             tuple(sorted(self.linked)),
+            self.frozen_receipts() if self.moves_early else (),
         )
+
+    def frozen_receipts(self) -> Frozen:
+        """Grants that are not acknowledged here, and those that we shall acknowledge."""
+        untold = [(fence, one[0]) for fence, one in self.borrowed.items() if not one[2]]
+        return (tuple(sorted(self.lent)), tuple(sorted(untold)))
+
+    def count_lent(self) -> None:
+        raise NotImplementedError
 
     def thaw(self, state: Frozen) -> None:
         """Become the node that :meth:`freeze` described, at time 0."""
@@ -498,8 +514,12 @@ class State(Leased):
         self.near = set(cast(tuple[int, ...], state[31]))
         self.hellos = dict(cast(tuple[tuple[int, tuple[Epoch, int, bool]], ...], state[32]))
         self.linked = set(cast(tuple[int, ...], state[33]))
-        self.lent = {}
-        self.borrowed = {}
+        lent, borrowed = cast(
+            tuple[tuple[Fence, ...], tuple[tuple[Fence, int], ...]], state[34] or ((), ())
+        )
+        self.lent = dict.fromkeys(lent, 0)
+        self.borrowed = {fence: (sender, 0, False) for fence, sender in borrowed}
+        self.count_lent()
         self.unreachable = set()
         self.heard_of = NIL
         self.heard_at = NEVER

@@ -54,6 +54,8 @@ NONE_YET = "-"
 
 DIGITS = 16
 """Of a number in a note."""
+VALUE = 32
+"""Digits of the value in a commitment."""
 
 
 def note(client: int, label: str) -> str:
@@ -70,12 +72,19 @@ def read(note: str) -> tuple[int, int, str]:
         return 0, 0, note
 
 
-def is_uncommitted(note: str) -> bool:
-    """Is it as :func:`note` writes it?"""
+def is_note(note: str) -> bool:
+    """Is it as :func:`note` writes it, or :func:`committed`?"""
     words = note.split(" ", 3)
-    if len(words) != 4 or words[2] != NONE_YET or words[3] != fitting(words[3]):
+    if len(words) != 4 or words[3] != fitting(words[3]) or not is_commitment(words[2]):
         return False
     return all(one.isascii() and one.isdecimal() and len(one) <= DIGITS for one in words[:2])
+
+
+def is_commitment(word: str) -> bool:
+    """Is it none yet, or a number of permits and a value in hexadecimal digits?"""
+    number, _, value = word.partition(".")
+    digits = number.isdecimal() and len(number) <= DIGITS and len(value) == VALUE
+    return word == NONE_YET or (word.isascii() and digits and value.isalnum())
 
 
 def commitment(note: str) -> str:

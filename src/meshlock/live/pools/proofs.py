@@ -7,7 +7,8 @@ means telling a value that is so much nearer to the first one. Nobody else knows
 meets the token can check it, and it is good for nothing but this.
 
 Whoever has a grant commits itself when the token leaves: before, nobody else can strike it out.
-What was lent, and comes back while the token is still here, its owner brings itself.
+What was lent, and comes back while the token is still here, its owner brings itself; it commits
+itself when it acknowledges the grant, which is before the token leaves.
 What stands in the first ledger of an epoch comes back by way of the founder, to whom its owner says
 so itself: the founder commits itself when it mints the token.
 """

@@ -54,7 +54,7 @@ from meshlock.algorithms.recovery.records import (
     TokenState,
     same,
 )
-from meshlock.live.machine.labels import is_uncommitted
+from meshlock.live.machine.labels import is_note
 from meshlock.live.machine.limits import EPOCH_AHEAD, MOST_NODES
 from meshlock.live.pools.pool_configuration import ERA
 
@@ -366,7 +366,7 @@ class Validation:
 
     def is_elsewhere(self, message: Message) -> bool:
         """Is the token here, or with somebody else, at the same hop or since? It does not move
-        while a grant is out. That it has moved since we heard of it may be true or not."""
+        while a grant is under way. That it has moved since we heard of it may be true or not."""
         node = self.node
         if node.inner is not None and node.inner.tokens() > 0:
             return True
@@ -398,7 +398,7 @@ class Validation:
             return ""  # it is not looked at
         if len(message.received) > self.most_out():
             return "it acknowledges more grants than there are permits"
-        if not all(is_uncommitted(label) for _, label in message.received):
+        if not all(is_note(label) for _, label in message.received):
             return "what it says of a grant is unreadable"
         ledger = node.token.ledger if node.token is not None else ()
         others = {entry.fence for entry in ledger if entry.node != sender}
