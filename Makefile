@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test coverage wheel test-compiled bench studies reference docs clean
+.PHONY: demo test coverage wheel test-compiled test-install bench studies reference docs clean
 
 demo: $(VENV)/base
 	$(BIN)/meshlock demo
@@ -21,6 +21,7 @@ coverage: $(VENV)/dev
 	$(BIN)/coverage report --skip-covered --sort=cover
 
 $(VENV)/base: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("meshlock needs Python 3.11 or newer, and this is " + sys.version.split()[0] + ": make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[live]'
 	touch $@
@@ -58,6 +59,19 @@ dist/compiled: $(VENV)/build pyproject.toml README.md LICENSE $(shell git ls-fil
 test-compiled: .venv-compiled/done
 	.venv-compiled/bin/meshlock --version
 	.venv-compiled/bin/python -m pytest
+
+# The compiled build as README and install.md print it, in an environment that has nothing yet.
+test-install:
+	rm -rf build/install && mkdir -p build/install
+	cp -r src pyproject.toml README.md LICENSE build/install/
+	find build/install -name '*.so' -delete
+	grep -h -o "HATCH_BUILD_HOOK_ENABLE_MYPYC=1 pip install '[^']*'" README.md docs/start/install.md | sort -u > build/install/printed
+	test $$(wc -l < build/install/printed) -eq 1
+	$(PYTHON) -m venv build/install/venv
+	cd build/install && . venv/bin/activate && . ./printed
+	build/install/venv/bin/meshlock --version | grep '(compiled,'
+	cd build/install && venv/bin/meshlock demo
+	rm -rf build/install
 
 bench: $(VENV)/dev .venv-compiled/done
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check simpy

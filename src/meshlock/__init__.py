@@ -4,6 +4,11 @@ The same algorithm source is simulated (:mod:`meshlock.simulate`), model-checked
 (:mod:`meshlock.check`) and run on real machines (:mod:`meshlock.live`).
 """
 
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036  # from a clone, without pip
+    raise ImportError(f"meshlock needs Python 3.11 or newer, and this is {sys.version.split()[0]}.")
+
 TYPE_CHECKING = False  # as in typing, which takes as long to import as all else that a client needs
 
 __version__ = "0.2.0"

@@ -148,6 +148,22 @@ def test_a_violation_is_exit_1(tmp_path):
     assert meshlock("audit", str(trace)).returncode == 1
 
 
+def test_who_is_cut_off_from_the_token_at_the_end_is_not_held_against_the_algorithm(tmp_path):
+    """The checker does not either. Where the same network is whole at the end, all are served."""
+    line = ["--nodes", "4", "--topology", "line", "--mobility", "flips:0.3", "--requests", "60"]
+    line += ["--workload", "poisson:0.5", "--changes-until", "30", "--seed", "1"]
+    trace = str(tmp_path / "run.jsonl")
+    parted = meshlock("simulate", *line, "--partitions", "allowed", "--json", "--trace", trace)
+    found = json.loads(parted.stdout)
+    assert (parted.returncode, found["violated"]) == (0, [])
+    assert found["unserved"] == found["excused"] == 1
+    assert meshlock("audit", trace).returncode == 0
+    said = meshlock("simulate", *line, "--partitions", "allowed").stdout
+    assert "1 request waits in a part of the network" in " ".join(said.split())
+    whole = json.loads(meshlock("simulate", *line, "--partitions", "healed", "--json").stdout)
+    assert whole["unserved"] == whole["excused"] == 0
+
+
 def test_determinism_is_verified_across_hash_seeds():
     result = answer(*UNORDERED.split())
     assert result["deterministic"] is True

@@ -109,3 +109,21 @@ def test_workers_of_a_study_load_the_file_too(mended: Path) -> None:
         cost = line["figures"]["messages_per_entry"]
         costs.setdefault(line["values"]["nodes"], set()).add(cost)
     assert [len(found) for found in costs.values()] == [1, 1]
+
+
+def test_a_handler_that_raises_is_shown_with_its_line(broken: Path, tmp_path: Path) -> None:
+    text = (broken / "mine.py").read_text(encoding="utf-8")
+    place = "    def give(self, node):\n"
+    text = text.replace(place, f"{place}        self.waiting.append(node)\n")
+    (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+    number = text[: text.index("self.waiting.append")].count("\n") + 1
+    found = meshlock(tmp_path, "check", "--algorithm", "mine.py", "--nodes", "2")
+    assert f"mine.py, line {number})" in found.stdout and "AttributeError: 'int'" in found.stdout
+
+
+def test_an_unknown_structure_is_refused(broken: Path, tmp_path: Path) -> None:
+    text = (broken / "mine.py").read_text(encoding="utf-8")
+    text = text.replace("routed=True", 'routed=True, structure=("downhil",)')
+    (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+    found = meshlock(tmp_path, "check", "--algorithm", "mine.py", "--nodes", "2")
+    assert found.returncode == 2 and "mine claims 'downhil'; a structure is one of" in found.stderr

@@ -87,6 +87,28 @@ def test_a_screen_of_usual_width() -> None:
     ]
 
 
+def test_members_that_are_reachable_are_counted_once() -> None:
+    """The status and the holders are asked one after the other, and meanwhile things change."""
+    leased = {"lease": 3.0, "epoch": 7, "members": ["north"], "members_reachable": 1, "quorum": 1}
+    leased |= {"unreachable": [], "why": "", "recovery": "north is the only member"}
+    lost = "quorum lost: 0 of 1 members reachable"
+    unknown = pool(**leased)
+    unknown["who"] |= {"why": lost, "held": None, "free": None}
+    unknown["why"] = ""
+    shown = drawn(answer(docks=unknown))
+    assert [line for line in shown if "of 1" in line] == [f"docks: holders unknown: {lost}"]
+    unknown["who"] |= {"why": "", "held": 0, "free": 3}
+    assert "1 of 1 members reachable" in " ".join(drawn(answer(docks=unknown)))
+
+
+def test_a_node_that_is_gone_is_no_alarm() -> None:
+    found = answer(docks=pool())
+    found["map"]["attic"]["gone"] = True
+    found["links"]["south"] |= {"up": False, "gone": True, "unacknowledged": 0}
+    shown = drawn(found)
+    assert "attic        gone" in shown and any(line.startswith("south  gone") for line in shown)
+
+
 def test_a_narrow_screen_loses_columns_and_no_figure() -> None:
     narrow = drawn(answer(docks=pool()), width=44, rates={"docks": 3.25})
     assert narrow[3:5] == [

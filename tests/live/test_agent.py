@@ -202,6 +202,7 @@ def test_status_for_machines_and_for_people(agents: tuple[Agent, Agent]) -> None
         "distance": 1,
         "unreachable_for": None,
         "left": False,
+        "gone": False,
         "only_way": False,
     }
     assert "links away" in text and "here" in text
@@ -261,7 +262,6 @@ def test_metrics_on_the_socket(agents: tuple[Agent, Agent]) -> None:
             ["--want", "9", "--", "true"],
             "Cannot grant 9 permits: pool docks has 3. Use want 3 or less.",
         ),
-        (["--", "/no/such/command"], "Cannot run /no/such/command: No such file or directory."),
     ],
 )
 def test_wrong_requests_are_exit_2_and_one_sentence(

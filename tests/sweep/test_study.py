@@ -7,7 +7,8 @@ import pytest
 from meshlock.algorithms.registry import ALGORITHMS
 from meshlock.errors import Refused
 from meshlock.sweep.formula import Formula, harmonic, tree_distance
-from meshlock.sweep.measures import estimate, measured, student
+from meshlock.sweep.measures import UNLIKE, estimate, measured, refuse_unknown, student
+from meshlock.sweep.runs import line_of, read_line
 from meshlock.sweep.study import study
 from meshlock.topology.specification import network
 
@@ -160,3 +161,48 @@ def test_measures_by_path():
     assert measured(figures, "messages.CALL / entries") == 0.0
     assert measured(figures, "recovery.idle_share") is None
     assert measured({"entries": 0, "messages": {}}, "messages.LINK / entries") is None
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"measures": ["waitin.mean"]},
+        {"measures": ["waiting.p96"]},
+        {"measures": ["messages.LINK / entris"]},
+        {"laws": {"waiting.men": {}}},
+        {"plot": [{"measures": ["recovery.served_share.men"]}]},
+    ],
+)
+def test_an_unknown_measure_is_refused(table):
+    with pytest.raises(Refused, match="There is no measure '"):
+        study({"nodes": [3, 4], **table}, "s")
+
+
+LINES = [
+    {
+        "nodes": 3,
+        "requests": 30,
+        "raise": "0.1",
+        "priority": "1-9",
+        "release-part": "0.1",
+        "permits": 2,
+        "want": "2",
+    },
+    {"nodes": 4, "requests": 30, "members": "all", "crashes": "300", "workload": "poisson:0.05"},
+    {"nodes": 4, "requests": 30, "mobility": "flips:0.05", "workload": "poisson:0.5"},
+]
+
+
+@pytest.mark.parametrize("values", LINES)
+def test_every_number_of_a_run_is_a_measure(values):
+    line = read_line(line_of(values, 0))
+    assert line is not None and line.figures is not None, line
+
+    def walk(path, value):
+        if isinstance(value, dict) and path != "options":
+            for key, part in value.items():
+                walk(f"{path}.{key}".strip("."), part)
+        elif isinstance(value, int | float) and path not in ("seed", *UNLIKE):
+            refuse_unknown(path)
+
+    walk("", line.figures)

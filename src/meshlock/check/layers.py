@@ -375,7 +375,7 @@ class Layers:
                 node.restart(place.boot + 1, kept, subject)
         except Exception as error:
             self.nodes[node.me] = self.make(node.me)  # this one may have stopped half-way
-            return f"{type(error).__name__}: {error}"
+            return sentences.raised(error)
         return ""
 
     # -- telling what happened -----------------------------------------------------------------

@@ -21,6 +21,7 @@ from meshlock.check.links import Pair, parts
 from meshlock.check.model import AT_REST, Fault
 from meshlock.check.system import copy
 from meshlock.check.world import World
+from meshlock.properties.sentences import raised
 
 LONGEST: Final = 60
 """Ticks within which all must be served."""
@@ -154,7 +155,7 @@ class Sample:
             try:
                 ticks = ticks_to_serve(self.model, self.model.world(self.explorer.state(number)))
             except Exception as error:  # a mutant may do anything
-                text = f"when faults stop here, a handler fails: {type(error).__name__}: {error}"
+                text = f"when faults stop here, a handler fails: {raised(error)}"
             else:
                 self.tried += 1
                 self.worst = max(self.worst, ticks)

@@ -10,6 +10,7 @@ from typing import Final
 
 from meshlock.algorithms.interface import Algorithm
 from meshlock.check.links import Pair
+from meshlock.errors import Refused
 from meshlock.properties.downhill import DOWNHILL, Downhill
 from meshlock.properties.scheme import PROPERTIES as SCHEME
 from meshlock.properties.scheme import Scheme
@@ -21,6 +22,10 @@ MOST_SOUND: Final = 1 << 16
 
 def structure(algorithm: Algorithm, judged: set[str]) -> Structure | None:
     """What is to be judged of every state of this algorithm, if anything."""
+    for name in algorithm.structure:
+        if name not in NAMES:
+            known = ", ".join(NAMES)
+            raise Refused(f"{algorithm.name} claims '{name}'; a structure is one of {known}.")
     names = judged & set(algorithm.structure)
     if not names:
         return None

@@ -514,7 +514,7 @@ class System(Model):
             else:
                 node.undelivered(copy(self.messages[subject]))
         except Exception as error:
-            return f"{type(error).__name__}: {error}"
+            return sentences.raised(error)
         return ""
 
     # -- the steps of a place -----------------------------------------------------------

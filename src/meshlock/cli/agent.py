@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from meshlock.cli.flags import Argument, Option
 
@@ -260,6 +260,7 @@ async def serve(settings: Settings) -> None:
                 replace_after=pool.replace_after,
             )
         interface = Interface(node)
+        places: dict[str, Any] = {"socket": place}
         await stack.enter_async_context(serving_socket(interface, place))
         if settings.http:
             from meshlock.web.live import LivePage
@@ -269,8 +270,8 @@ async def serve(settings: Settings) -> None:
             at_port = serving_port(
                 interface, settings.http, token, page.routes, settings.http_names
             )
-            await stack.enter_async_context(at_port)
-        log_event(INFO, "ready", node=node.name, address=node.address, socket=place)
+            places["http"] = await stack.enter_async_context(at_port)
+        log_event(INFO, "ready", node=node.name, address=node.address, **places)
         service.ready(node)
         await stop.wait()
         service.stopping()

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 NOT_IN_TIME = 75
 """Exit code when there were no permits in time (EX_TEMPFAIL: try again later)."""
 
+NOT_FOUND, NOT_RUN = 127, 126
+"""Exit codes when there is no such command, or it cannot be run, as a shell has them."""
+
 GRACE = 10.0
 """Seconds between SIGTERM and SIGKILL when the permits are lost under the command."""
 
@@ -65,9 +68,10 @@ def execute(
 ) -> None:
     """Run a command while holding permits, which are released when it ends, however it ends.
 
-    The exit code is the command's (128 + N if signal N ended it), or 75 if there were no
-    permits in time. If the lease of the permits is not renewed, the command gets SIGTERM while a
-    third of the lease is left, and SIGKILL before the lease ends. Its environment has
+    The exit code is the command's (128 + N if signal N ended it), 75 if there were no permits
+    in time, 127 if there is no such command, 126 if it cannot be run. If the lease of the permits
+    is not renewed, the command gets SIGTERM while a third of the lease is left, and SIGKILL before
+    the lease ends. Its environment has
     MESHLOCK_POOL, MESHLOCK_WANT, MESHLOCK_FENCE and MESHLOCK_SLOTS. A command whose deadline has
     passed runs all the same, with a warning.
 
@@ -76,6 +80,7 @@ def execute(
     from threading import Timer
 
     from meshlock.errors import Refused
+    from meshlock.live.interfaces.agent_connection import understood
     from meshlock.live.interfaces.client import BlockingClient
     from meshlock.live.machine import labels, limits
     from meshlock.live.pools.grants import moment
@@ -95,6 +100,10 @@ def execute(
         )
     variables = ["MESHLOCK_SLOTS"] if slots_to is None else ["MESHLOCK_SLOTS", slots_to]
     client = Client(socket)
+    if slots_to is not None:
+        status, answer = client.call("GET", f"/v1/pools/{pool}")
+        if status == 200 and understood(answer)["status"].get("slots") == []:
+            raise Refused(nameless(pool, slots_to))
     said = Timer(SILENT, say_why, (pool, socket))
     said.daemon = True
     said.start()
@@ -105,6 +114,8 @@ def execute(
         sys.exit(NOT_IN_TIME)
     finally:
         said.cancel()
+    if slots_to is not None and not grant["slots"]:
+        raise Refused(nameless(pool, slots_to))
     if grant["met"] is False:
         click.echo(f"meshlock: the permits came after the deadline of {deadline:g} s.", err=True)
     code = run(command, pool, grant, session, variables)
@@ -125,6 +136,13 @@ def say_why(pool: str, socket: str | None) -> None:
             click.echo(f"meshlock: {pool}: {said['why']}", err=True)
 
 
+def nameless(pool: str, variable: str) -> str:
+    return (
+        f"The permits of {pool} have no names, so {variable} would be empty: leave out --slots-to, "
+        f"or make a pool whose permits have names, such as --pool {pool}=0,1."
+    )
+
+
 def run(
     command: list[str],
     pool: str,
@@ -137,8 +155,6 @@ def run(
     import subprocess
     import threading
 
-    from meshlock.errors import Refused
-
     environment = {
         **os.environ,
         "MESHLOCK_POOL": pool,
@@ -149,7 +165,8 @@ def run(
     try:
         child = subprocess.Popen(command, env=environment, preexec_fn=die_with_parent())
     except OSError as error:
-        raise Refused(f"Cannot run {command[0]}: {error.strerror}.") from None
+        click.echo(f"meshlock: cannot run {command[0]}: {error.strerror}.", err=True)
+        return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUN
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal signals the command itself
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, _: child.send_signal(received))

@@ -162,8 +162,10 @@ def set_(
     from meshlock.live.machine import limits
 
     limits.timeout(timeout, "--timeout")
-    if (permits is None) == (slots is None):
-        raise Refused("Nothing to set: give --permits NUMBER or --slots NAMES, one of them.")
+    if permits is not None and slots is not None:
+        raise Refused("Leave out --permits: the names of --slots say how many there are.")
+    if permits is None and slots is None:
+        raise Refused("Nothing to set: give --permits NUMBER or --slots NAMES.")
     wanted: int | list[str]
     if slots is not None:
         wanted = slots.split(",")

@@ -99,8 +99,8 @@ def links(known: dict[str, Any]) -> RenderableType:
     rows: Rows = []
     for peer, link in sorted(known.items()):
         state = Text("up", style="green") if link["up"] else Text("down", style="red")
-        if link["left"]:
-            state = Text("left", style="dim")
+        if link["left"] or link.get("gone"):
+            state = Text("left" if link["left"] else "gone", style="dim")
         rows.append([peer, state, link["address"] or "", str(link["unacknowledged"] or "")])
     return Narrowing(["link", "state", "address", "unacknowledged>"], rows)
 
@@ -143,7 +143,7 @@ def pools(found: dict[str, Any], rates: dict[str, float] | None) -> list[Rendera
         if pool["conflict"]:
             remarks.append(Text(f"{name}: {pool['conflict']}", style="red"))
         if pool.get("lease"):
-            remarks.append(leases(name, pool))
+            remarks.append(leases(name, pool, known=not who["why"]))
         elif pool["recovery"]:
             remarks.append(Text(f"{name}: {pool['recovery']}"))
         if not pool.get("lease") and pool.get("why"):
@@ -151,20 +151,22 @@ def pools(found: dict[str, Any], rates: dict[str, float] | None) -> list[Rendera
     return [Narrowing([*names, *([] if rates is None else ["per s>"])], rows), *remarks]
 
 
-def leases(name: str, pool: dict[str, Any]) -> RenderableType:
-    """Of a pool that survives crashes: how it is, and why one waits."""
+def leases(name: str, pool: dict[str, Any], known: bool) -> RenderableType:
+    """Of a pool that survives crashes: how it is, and why one waits. If its holders are not
+    ``known``, that was asked later and says why, so nothing older is said of it."""
     from rich.text import Text
 
     epoch = "no epoch yet" if pool["epoch"] is None else f"epoch {pool['epoch']}"
     members, reached = len(pool["members"]), pool["members_reachable"]
     quorum = f"{reached} of {members} members reachable (quorum: {pool['quorum']})"
-    text = Text(f"{name}: {epoch}, leases of {pool['lease']:g} s, ")
-    text.append(quorum if members else "members not known yet")
+    text = Text(f"{name}: {epoch}, leases of {pool['lease']:g} s")
+    if known:
+        text.append(f", {quorum}" if members else ", members not known yet")
     if pool["unreachable"]:
         text.append(f"; unreachable: {', '.join(pool['unreachable'])}", style="red")
     if members == 1:
         text.append(f"\n{name}: {pool['recovery']}")
-    if pool["why"]:
+    if pool["why"] and known:
         text.append(f"\n{name}: requests wait: {pool['why']}", style="yellow")
     return text
 
@@ -243,8 +245,8 @@ def chart(me: str, known: dict[str, Any]) -> RenderableType:
     nodes = table(["node", "links away>", "linked to"])
     for name in sorted(known, key=place):
         distance, links = known[name]["distance"], " ".join(known[name]["links"])
-        if known[name]["left"]:
-            nodes.add_row(name, Text("left", style="dim"))
+        if known[name]["left"] or known[name].get("gone"):
+            nodes.add_row(name, Text("left" if known[name]["left"] else "gone", style="dim"))
         elif distance is None:
             nodes.add_row(name, Text("unreachable", style="red"), Text(links, style="dim"))
         else:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Final
+
+OUR_OWN: Final = (str(Path(__file__).parents[1]), "src/meshlock/")
+"""How the names of our own files begin; the second where they were compiled."""
+
 
 def overuse(node: int, want: int, held: int, permits: int) -> str:
     return f"node {node} enters with {want}, so {held} permits are in use, but there are {permits}"
@@ -78,7 +84,18 @@ def failed(node: int, failure: str) -> str:
 
 
 def broken_off(failure: Exception) -> str:
-    return f"the algorithm cannot go on: {type(failure).__name__} {failure}"
+    return f"the algorithm cannot go on: {raised(failure)}"
+
+
+def raised(failure: Exception) -> str:
+    """What a handler raised, and in which line of a file that is not ours."""
+    where, place = "", failure.__traceback__
+    while place is not None:
+        file = place.tb_frame.f_code.co_filename
+        if not file.startswith(OUR_OWN):
+            where = f" ({file}, line {place.tb_lineno})"
+        place = place.tb_next
+    return f"{type(failure).__name__}: {failure}{where}"
 
 
 def falling_fence(node: int, fence: object, before: object) -> str:

@@ -57,6 +57,7 @@ class Simulation(Steps):
     __slots__ = (
         *("network", "measures", "events", "agenda", "serial_number", "restless"),
         *("delay", "routed", "keep_order", "orders", "hold_time", "workload", "planned", "active"),
+        "excused",
     )
 
     def __init__(self, setup: RunSetup, layered: LayeredNodes | None = None) -> None:
@@ -88,6 +89,7 @@ class Simulation(Steps):
         self.workload = workload
         self.planned = 0  # requests that have been made or put on the agenda
         self.active = 0  # clients that wait or hold
+        self.excused = 0  # clients that wait at the end, and rightly: see :mod:`.link_changes`
         self.restless = setup.algorithm.restless  # do not wait for silence
 
     # -- clients --------------------------------------------------------------------

@@ -184,6 +184,32 @@ class MobileSimulation(Simulation):
             time += self.now - self.connected_since
         return time / self.now
 
+    def judge_end(self) -> None:
+        """Where the network is partitioned, only those must be served who can reach the token and
+        all permits, as in the checker. Without a token, one must reach everybody."""
+        if self.graph.components > 1:
+            part = self.parts_of_nodes()
+            tokens = {part[node] for node, one in enumerate(self.nodes) if one.tokens() > 0}
+            permits = {part[node] for node, one in enumerate(self.nodes) if one.free_permits() > 0}
+            complete = tokens & permits if len(permits) == 1 and self.balanced else set[int]()
+            free = sum([node.free_permits() for node in self.nodes])
+            for client in self.present.values():
+                if part[client.node] not in complete or free < self.permits:
+                    self.excused += 1
+        self.monitor.ends(self.now, self.measures.waiting - self.excused)
+
+    def parts_of_nodes(self) -> list[int]:
+        """By node: the lowest node of its part."""
+        part = [-1] * self.graph.size
+        for root in range(self.graph.size):
+            level = [root] if part[root] < 0 else []
+            while level:
+                node = level.pop()
+                if part[node] < 0:
+                    part[node] = root
+                    level.extend(self.graph.neighbours(node))
+        return part
+
     def finish(self) -> None:
         if self.trace is not None:
             for place in self.changes.places(self.now):

@@ -84,6 +84,7 @@ def figures(run: Simulation, seed: int, cpu: float) -> dict[str, Any]:
     }
     if isinstance(run, MobileSimulation) and not isinstance(run, RecoverySimulation):
         result["link_changes"] = {"up": run.ups, "down": run.downs}
+        result["excused"] = run.excused
         result["undelivered"] = {
             "returned": run.returned,
             "lost": run.dropped,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from math import fsum, sqrt
 from typing import Any
 
@@ -50,8 +51,29 @@ UNLIKE = ("cpu_s", "messages_per_cpu_s")
 """Figures that are not the same wherever a run is made."""
 
 
+SPREAD = r"(mean|p50|p95|p99|max)"
+PATHS = re.compile(
+    "|".join(
+        [
+            r"nodes|permits|requested|entries|excused|messages\.[A-Z_]+",
+            rf"waiting\.{SPREAD}|waiting_by_(priority|want)\.-?\d+\.{SPREAD}",
+            r"link_changes\.(up|down)|undelivered\.(returned|lost|late)",
+            r"recovery\.(epochs|permits|crashes|partitions|member_changes|birth|majority_share)",
+            r"recovery\.(orphaned_grants|lost_requests|\w+_with_path|long_enough\.(recover|queue))",
+            r"recovery\.(outages|time_to_recover)\.(count|median|worst)",
+            r"recovery\.served_share\.best",
+        ]
+    )
+)
+"""Numbers in the JSON of a run that have no name in print."""
+
+
 def refuse_unknown(measure: str) -> None:
     for path in measure.split(" / "):
+        if path not in NAMES and path not in UNLIKE and not PATHS.fullmatch(path):
+            close = get_close_matches(path, NAMES, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else "the JSON of simulate has all."
+            raise Refused(f"There is no measure '{path}': {hint}")
         if path in UNLIKE:
             raise Refused(
                 f"'{path}' differs from machine to machine and is no measure of a study; "

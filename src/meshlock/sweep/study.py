@@ -312,6 +312,8 @@ def chosen_laws(table: Any) -> dict[str, dict[str, Formula]]:
     """``[laws.MEASURE]`` with a formula of the settings for each label that has a law."""
     if not isinstance(table, dict) or not all(isinstance(one, dict) for one in table.values()):
         raise Refused('Laws are written as [laws.MEASURE], with LABEL = "FORMULA" below.')
+    for measure in table:
+        refuse_unknown(measure)
     return {
         measure: {label: Formula(str(text)) for label, text in laws.items()}
         for measure, laws in table.items()

@@ -96,7 +96,8 @@ class Audit:
         if self.leases is not None:
             self.leases.ends(self.now)
         else:
-            self.monitor.ends(self.now, len(self.clients) - len(self.inside))
+            waiting = len(self.clients) - len(self.inside) if self.monitor.connected else 0
+            self.monitor.ends(self.now, waiting)
 
     def event(self, event: dict[str, Any]) -> None:
         self.events += 1

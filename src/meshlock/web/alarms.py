@@ -30,7 +30,7 @@ def of_pool(shown: dict[str, Any]) -> Iterator[str]:
             f"Quorum lost: {listed(few)} cannot reach {views[few[0]]['quorum']} of "
             f"the {views[few[0]]['members']} members, and no permits are granted there."
         )
-    left = {name for name, node in shown["nodes"].items() if node["left"]}
+    left = {name for name, node in shown["nodes"].items() if node["left"] or node["gone"]}
     unreachable = sorted({name for view in views.values() for name in view["unreachable"]} - left)
     if unreachable:
         yield f"{listed(unreachable)} unreachable in this pool."
@@ -46,15 +46,15 @@ def of_pool(shown: dict[str, Any]) -> Iterator[str]:
 
 
 def of_nodes(shown: dict[str, Any]) -> Iterator[str]:
-    gone = [
+    missed = [
         name
         for name, node in shown["nodes"].items()
-        if node["distance"] is None and not node["left"]
+        if node["distance"] is None and not node["left"] and not node["gone"]
     ]
-    if gone:
-        longest = max(shown["nodes"][name]["unreachable_for"] or 0.0 for name in gone)
-        since = f"for {longest:.0f} s" if len(gone) == 1 else f"for up to {longest:.0f} s"
-        yield f"{listed(gone)} unreachable ({since})."
+    if missed:
+        longest = max(shown["nodes"][name]["unreachable_for"] or 0.0 for name in missed)
+        since = f"for {longest:.0f} s" if len(missed) == 1 else f"for up to {longest:.0f} s"
+        yield f"{listed(missed)} unreachable ({since})."
     only = [name for name, node in shown["nodes"].items() if node["only_way"]]
     for name in sorted(only):
         yield (
@@ -74,7 +74,7 @@ def of_links(shown: dict[str, Any]) -> Iterator[str]:
     for peer, link in shown["links"].items():
         if link["cut_for"] is not None:
             yield (f"The link to {peer} is cut on purpose for another {link['cut_for']:.0f} s.")
-        elif not link["up"] and (link["unacknowledged"] or not link["left"]):
+        elif not link["up"] and not link["gone"] and (link["unacknowledged"] or not link["left"]):
             owed = link["unacknowledged"]
             carried = "a message" if owed == 1 else f"{owed} messages"
             rest = (

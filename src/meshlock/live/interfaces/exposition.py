@@ -112,7 +112,7 @@ def unreachable(status: Status) -> dict[str, float]:
     return {
         name: node["unreachable_for"] or 0.0
         for name, node in status["map"].items()
-        if node["distance"] is None and not node["left"]
+        if node["distance"] is None and not node["left"] and not node["gone"]
     }
 
 

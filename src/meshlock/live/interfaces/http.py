@@ -772,8 +772,8 @@ async def serving_port(
     token: str | None,
     more: Callable[[Interface, Access], list[Route]] = lambda *_: [],
     names: Sequence[str] = (),
-) -> AsyncIterator[None]:
-    """Answer at this port, too, and with ``more`` routes: those of a page."""
+) -> AsyncIterator[str]:
+    """Answer at this port, too, and with ``more`` routes: those of a page. Yields where that is."""
     host, port = split(address)
     if token is None and not host.startswith("127."):
         raise Refused(f"HTTP at {address} needs a bearer token: use {setting('http-token-file')}.")
@@ -786,6 +786,6 @@ async def serving_port(
     except OSError as error:
         raise Refused(f"Cannot listen at {address}: {error_text(error)}.") from None
     try:
-        yield
+        yield f"{host}:{server.port()}"
     finally:
         await server.close()

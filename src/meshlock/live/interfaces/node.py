@@ -38,7 +38,7 @@ from meshlock.live.pools.pool_configuration import (
 )
 from meshlock.live.pools.promises import Promises, default_folder
 from meshlock.live.pools.recording import Recording
-from meshlock.live.pools.status import Status
+from meshlock.live.pools.status import Status, mark_gone
 from meshlock.live.pools.views import Views, unseen
 
 LEASE = 3.0
@@ -663,6 +663,9 @@ class Node:
         mesh = self._mesh
         met = [] if mesh is None else [s.peer for s in mesh.sessions.values() if s.generation]
         links = {} if mesh is None else {peer: mesh.describe(peer) for peer in met}
+        known = {} if mesh is None else mesh.link_map.describe()
+        pools = {name: pool.describe() for name, pool in self.pools.items() if self.owns(name)}
+        mark_gone(known, links, pools)
         found: Any = {
             "node": self.name,
             "address": mesh.address if mesh else None,
@@ -670,9 +673,7 @@ class Node:
             "refused": mesh.refusals.total if mesh else 0,
             "in_doubt": mesh.in_doubt if mesh else 0,
             "links": links,
-            "map": {} if mesh is None else mesh.link_map.describe(),
-            "pools": {
-                name: pool.describe() for name, pool in self.pools.items() if self.owns(name)
-            },
+            "map": known,
+            "pools": pools,
         }
         return cast(Status, found)

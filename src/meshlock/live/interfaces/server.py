@@ -668,6 +668,9 @@ class Server:
         self.heads: dict[tuple[int, str], bytes] = {}  # how answers of this second begin
         self.sweeping = self.loop.call_later(SLOW / 2, self.sweep)
 
+    def port(self) -> int:
+        return int(self.listeners[0].getsockname()[1])
+
     def head(self, status: int, kind: str) -> bytes:
         """How an answer of this kind begins."""
         now = int(time())

@@ -22,6 +22,7 @@ import hashlib
 import hmac
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -51,8 +52,8 @@ REMEMBERED = 2 * MOST_NODES
 PURPOSE = b"meshlock routed"
 HASHED = ec.ECDSA(hashes.SHA256())
 
-Signing = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
-Verifying = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey
+Signing: TypeAlias = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
+Verifying: TypeAlias = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey
 
 _encode = msgspec.msgpack.Encoder().encode
 

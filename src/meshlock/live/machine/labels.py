@@ -60,14 +60,14 @@ VALUE = 32
 
 def note(client: int, label: str) -> str:
     """Of a grant that is made now; its commitment follows when the token leaves."""
-    return f"{client} {int(time.time())} {NONE_YET} {label}"
+    return f"{client} {int(time.time() * 1000)} {NONE_YET} {label}"
 
 
-def read(note: str) -> tuple[int, int, str]:
+def read(note: str) -> tuple[int, float, str]:
     """Client, seconds of the wall clock, label; of a node that wrote something else, that."""
     try:
         client, since, _, label = note.split(" ", 3)
-        return int(client), int(since), label
+        return int(client), int(since) / 1000, label
     except ValueError:
         return 0, 0, note
 

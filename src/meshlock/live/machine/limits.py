@@ -334,6 +334,9 @@ def in_words(error: Exception, *kinds: type) -> str:
         fields = [name for kind in kinds for name in getattr(kind, "__struct_encode_fields__", ())]
         close = get_close_matches(unknown[1], fields, 1)
         hint = f"did you mean '{close[0]}'" if close else f"there are {', '.join(fields)}"
+        if unknown[1] in fields:  # of the other kind
+            hint = f"write it {'at the top of the file' if place else 'below [pools.NAME]'}"
+            return f"'{unknown[1]}' is in the wrong place: {hint}"
         return f"there is no '{unknown[1][:SHOWN]}'; {hint}"
     missing = re.fullmatch("Object missing required field `(.*)`", what)
     if missing:

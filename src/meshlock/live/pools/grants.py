@@ -270,7 +270,7 @@ class Acquire:
     """
 
     __slots__ = (
-        *("_priority", "_source", "due", "grant", "label", "over"),
+        *("_awaited", "_priority", "_source", "due", "grant", "label", "over"),
         *("timeout", "waiter", "want"),
     )
 
@@ -292,6 +292,7 @@ class Acquire:
         self.grant: Grant | None = None
         self.waiter: Waiter | None = None  # of a pool on this node, while it waits
         self.over = False  # of a client of the agent: it waits no more
+        self._awaited = True  # or nobody has to
 
     @property
     def priority(self) -> int:
@@ -320,7 +321,15 @@ class Acquire:
         return await self._source.change(self, priority, moment(deadline))
 
     def __await__(self) -> Generator[Any, None, Grant]:
+        self._awaited = True
         return self._source.served(self).__await__()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_awaited", True):
+            from warnings import warn
+
+            text = f"acquire of {self._source.name} was never awaited: nothing was requested"
+            warn(text, RuntimeWarning, source=self, stacklevel=2)
 
     async def __aenter__(self) -> Grant:
         self.grant = await self
@@ -443,7 +452,9 @@ class Pool:
             from meshlock.live.machine import limits  # blocking clients start without it
 
             timeout = limits.timeout(timeout)
-        return Acquire(self._source, want, priority, timeout, label, moment(deadline))
+        request = Acquire(self._source, want, priority, timeout, label, moment(deadline))
+        request._awaited = False
+        return request
 
     async def try_acquire(
         self, want: int = 1, *, priority: int = 0, label: str | None = None

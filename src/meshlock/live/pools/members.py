@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
+from logging import INFO
 from random import random
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from meshlock.algorithms.steps import in_grants
 from meshlock.errors import Refused
 from meshlock.live.links.mesh import DRIFT
 from meshlock.live.machine.labels import note
+from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.disk import Disk
 from meshlock.live.pools.pool_configuration import ERA, PoolConfiguration
 from meshlock.live.pools.promises import Promises
@@ -49,6 +51,8 @@ class Members:
         self.disk = Disk(self, promises)
         self.closed = False
         self.lends = any(kind.lends is not Message.lends for kind in algorithm.kinds)
+        self.adopted = self.promised = NO_EPOCH  # after the last call of the node
+        self.recovering_since: float | None = None
         self.quorum_at = self.mesh.time()  # when there was one last, or our life began
         members = tuple([pool.meet(name) for name in configuration.members])
         self.terms = Terms(
@@ -124,11 +128,35 @@ class Members:
             before, self.config = self.config, node.config
             if before.permits != node.config.permits or before.epoch == NO_EPOCH:
                 self.pool.resized()
+        if node.promised is not self.promised:
+            self.promised = node.promised
+            if self.adopted != NO_EPOCH and self.recovering_since is None:
+                self.recovering_since = self.mesh.time()
+        self.adopted = node.adopted
+        if self.recovering_since is not None and node.holder_hop >= 0:
+            self.log_epoch(self.recovering_since)
         due = node.pace.wake_at()
         if due < self.waking_at:
             self.waking.cancel()
             self.waking_at = due
             self.sleep()
+
+    def log_epoch(self, since: float) -> None:
+        """One that came after another, when it has a token."""
+        epoch, first = self.node.adopted, self.node.first
+        if epoch != self.promised or first is None:
+            return
+        self.recovering_since = None
+        log_event(
+            INFO,
+            "new epoch",
+            pool=self.pool.name,
+            node=self.pool.me,
+            epoch=epoch.counter,
+            proposer=self.name(epoch.proposer),
+            token="new" if first.before == NO_EPOCH else "kept",
+            seconds=round(self.mesh.time() - since, 2),
+        )
 
     def knows_permits(self) -> bool:
         """What a pool was made with may have been changed since, if we come to it later."""

@@ -5,7 +5,10 @@ Python and HTTP answer the same. More keys than these may be there, and may chan
 
 from __future__ import annotations
 
-from typing import Required, TypedDict
+from typing import Any, Required, TypedDict
+
+GONE = 30.0
+"""Seconds after which a node that is unreachable, and a member of no pool, is not missed."""
 
 
 class Owner(TypedDict):
@@ -100,17 +103,23 @@ class PoolStatus(TypedDict, total=False):
 
 
 class LinkStatus(TypedDict):
+    """``gone``: as in NodeStatus, and no message is queued for it."""
+
     up: bool
     left: bool
+    gone: bool
     address: str | None
     unacknowledged: int
 
 
 class NodeStatus(TypedDict):
+    """``gone``: unreachable for half a minute, and not missed: it is a member of no pool."""
+
     links: list[str]
     distance: int | None
     unreachable_for: float | None
     left: bool
+    gone: bool
     only_way: bool
 
 
@@ -125,3 +134,20 @@ class Status(TypedDict):
     links: dict[str, LinkStatus]
     map: dict[str, NodeStatus]
     pools: dict[str, PoolStatus]
+
+
+def mark_gone(known: dict[str, Any], links: dict[str, Any], pools: dict[str, Any]) -> None:
+    """Nodes that are unreachable stand in the map for minutes. Nobody has to do anything about
+    those that are not missed."""
+    members = {name for pool in pools.values() for name in pool.get("members", ())}
+    for name, one in known.items():
+        one["gone"] = name not in members and (one["unreachable_for"] or 0.0) >= GONE
+    for peer, link in links.items():
+        gone = peer not in known or known[peer]["gone"]
+        link["gone"] = gone and not link["up"] and not link["unacknowledged"]
+    for pool in pools.values():
+        if "unreachable" in pool:
+            away = [name for name in pool["unreachable"] if name in members or name in known]
+            pool["unreachable"] = [
+                name for name in away if name not in known or not known[name]["gone"]
+            ]
