@@ -66,7 +66,6 @@ def test_whoever_cannot_prove_itself_is_never_read(
     authority.save(tmp_path / "ca")
     for name in ("a", "b"):
         authority.issue(name).save(tmp_path / name)
-    foreign.issue("b").save(tmp_path / "forged")
 
     async def story() -> None:
         if kind == "other secret":
@@ -74,9 +73,16 @@ def test_whoever_cannot_prove_itself_is_never_read(
             security = by_secret("some other secret altogether", "b")
         else:
             protection = {"certificates": tmp_path}
+            forged = tmp_path / "forged"
+            foreign.save(forged)  # its ca.crt, where no node looks for it
+            authority_file = forged.with_suffix(".ca")
+            forged.with_suffix(".crt").rename(authority_file)
+            foreign.issue("b").save(forged)
             security = by_certificate(
-                tmp_path / "ca.crt", tmp_path / "forged.crt", tmp_path / "forged.key"
+                authority_file, forged.with_suffix(".crt"), forged.with_suffix(".key")
             )
+            assert security.client is not None
+            security.client.load_verify_locations(tmp_path / "ca.crt")
         if kind == "no certificate":
             bare = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             bare.check_hostname = False

@@ -132,7 +132,11 @@ class End(asyncio.Transport):
         if name == "socket":
             return SimpleNamespace(setsockopt=lambda *_: None)
         if name == "peercert":  # what TLS would have proved
-            return {"subject": ((("commonName", getattr(owner(self.other), "name", "")),),)}
+            return {
+                "subject": ((("commonName", getattr(owner(self.other), "name", "")),),),
+                "notBefore": "Jan  1 00:00:00 1970 GMT",
+                "notAfter": "Dec 31 23:59:59 9999 GMT",
+            }
         return self.address if name == "peername" else default
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:

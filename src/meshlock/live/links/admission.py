@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from meshlock.live.links.link import Connection
 from meshlock.live.links.rate_limit import RateLimit
-from meshlock.live.machine.error_text import TLS, error_text
+from meshlock.live.machine.error_text import STRANGER, TLS, error_text
 from meshlock.live.machine.limits import MOST_NODES
 
 if TYPE_CHECKING:
@@ -281,7 +281,14 @@ class Admission:
                 arrival.standing = Standing.PROVED
         except (OSError, ssl.SSLError) as error:
             what = "TLS handshake failed" if self.tls is not None else "connection failed"
-            self.drop(arrival, f"{what}: {error_text(error)}")
+            why = error_text(error)
+            if self.tls and isinstance(error, ConnectionError) and self.is_stranger(arrival):
+                why = STRANGER
+            self.drop(arrival, f"{what}: {why}")
+
+    def is_stranger(self, arrival: Arrival) -> bool:
+        """Did it not even ask for the host name that nodes of this mesh know?"""
+        return arrival.standing < Standing.KNOCKED
 
     def over(self, arrival: Arrival, linked: bool) -> None:
         self.begun.discard(arrival)

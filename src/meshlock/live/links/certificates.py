@@ -21,6 +21,9 @@ except ImportError:
 
 AUTHORITY = "meshlock private authority"
 YEARS = 10
+ALWAYS = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC))
+"""When certificates from a secret are valid: it is the same secret, whatever a clock says."""
+
 CURVE = ec.SECP256R1()
 GROUP_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 
@@ -48,9 +51,12 @@ class Issued:
 
 
 class Authority(Issued):
+    valid: tuple[datetime, datetime] | None = None
+    """When its certificates are; None: from yesterday on, for clocks differ, for ten years."""
+
     @classmethod
     def new(cls) -> Authority:
-        return cls.of(ec.generate_private_key(CURVE))
+        return cls.of(ec.generate_private_key(CURVE), None)
 
     @classmethod
     def derived(cls, secret: str) -> Authority:
@@ -62,16 +68,21 @@ class Authority(Issued):
         seed = hashlib.scrypt(
             secret.encode(), salt=b"meshlock join secret", n=2**16, r=8, p=1, maxmem=2**27, dklen=48
         )
-        return cls.of(ec.derive_private_key(int.from_bytes(seed) % (GROUP_ORDER - 1) + 1, CURVE))
+        number = int.from_bytes(seed) % (GROUP_ORDER - 1) + 1
+        return cls.of(ec.derive_private_key(number, CURVE), ALWAYS)
 
     @classmethod
-    def of(cls, key: ec.EllipticCurvePrivateKey) -> Authority:
-        builder = named(AUTHORITY, key.public_key())
+    def of(
+        cls, key: ec.EllipticCurvePrivateKey, valid: tuple[datetime, datetime] | None
+    ) -> Authority:
+        builder = named(AUTHORITY, key.public_key(), valid)
         builder = builder.add_extension(
             x509.BasicConstraints(ca=True, path_length=0), critical=True
         )
         builder = builder.add_extension(usage(signs_certificates=True), critical=True)
-        return cls(key, builder.sign(key, hashes.SHA256()))
+        made = cls(key, builder.sign(key, hashes.SHA256()))
+        made.valid = valid
+        return made
 
     @classmethod
     def load(cls, stem: Path) -> Authority:
@@ -93,7 +104,7 @@ class Authority(Issued):
         """A certificate that says: the holder of this key is the node of this name."""
         key = ec.generate_private_key(CURVE)
         both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-        builder = named(name, key.public_key())
+        builder = named(name, key.public_key(), self.valid)
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
         builder = builder.add_extension(usage(signs_certificates=False), critical=True)
         builder = builder.add_extension(x509.ExtendedKeyUsage(both), critical=False)
@@ -102,15 +113,18 @@ class Authority(Issued):
         return Issued(key, builder.sign(self.key, hashes.SHA256()))
 
 
-def named(name: str, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def named(
+    name: str, key: ec.EllipticCurvePublicKey, valid: tuple[datetime, datetime] | None
+) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
+    since, until = valid or (now - timedelta(days=1), now + timedelta(days=365 * YEARS))
     return x509.CertificateBuilder(
         subject_name=x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]),
         issuer_name=x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, AUTHORITY)]),
         public_key=key,
         serial_number=x509.random_serial_number(),
-        not_valid_before=now - timedelta(days=1),  # clocks differ
-        not_valid_after=now + timedelta(days=365 * YEARS),
+        not_valid_before=since,
+        not_valid_after=until,
     ).add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
 
 

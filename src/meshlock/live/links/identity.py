@@ -90,7 +90,15 @@ class Identity:
                 f"{key} is a key that nodes cannot sign with: use one of an elliptic curve or "
                 f"Ed25519, as 'meshlock certs' makes them."
             )
-        return cls(authorities, own, private)
+        for path, one in ((authority, authorities[0]), (certificate, own)):
+            refuse_by_date(str(path), one)
+        made = cls(authorities, own, private)
+        if made.issuer(own) is None:
+            raise Refused(
+                f"{certificate} was not issued by the authority in {authority}: use the ca.crt "
+                "of the authority that issued it."
+            )
+        return made
 
     # -- records of the link map ---------------------------------------------------------
 
@@ -127,14 +135,7 @@ class Identity:
         """What a certificate says that we have not seen before; raises if no authority of ours has
         issued it."""
         found = x509.load_der_x509_certificate(record.certificate)
-        for authority in self.authorities:
-            if found.issuer == authority.subject:
-                try:
-                    found.verify_directly_issued_by(authority)
-                except InvalidSignature:
-                    continue
-                break
-        else:
+        if self.issuer(found) is None:
             raise ValueError("it was issued by another authority")
         if datetime.now(UTC) < found.not_valid_before_utc:
             raise ValueError("it is not valid yet")
@@ -147,6 +148,17 @@ class Identity:
             del self.vouched[next(iter(self.vouched))]
         checked = self.vouched[record.certificate] = (name, key, found.not_valid_after_utc)
         return checked
+
+    def issuer(self, found: x509.Certificate) -> x509.Certificate | None:
+        """The authority of ours that has issued it."""
+        for authority in self.authorities:
+            if found.issuer == authority.subject:
+                try:
+                    found.verify_directly_issued_by(authority)
+                except InvalidSignature:
+                    continue
+                return authority
+        return None
 
     # -- routed messages -----------------------------------------------------------------
 
@@ -170,6 +182,20 @@ class Identity:
             del self.keys[next(iter(self.keys))]
         key = self.keys[public] = hashlib.blake2b(shared, person=PURPOSE, digest_size=32).digest()
         return key
+
+
+def refuse_by_date(path: str, certificate: x509.Certificate) -> None:
+    now, since = datetime.now(UTC), certificate.not_valid_before_utc
+    if now < since:
+        raise Refused(
+            f"{path} is not valid yet: it is from {since:%Y-%m-%d} on, and the clock of this "
+            f"machine says {now:%Y-%m-%d}. Set the clock."
+        )
+    if now > certificate.not_valid_after_utc:
+        raise Refused(
+            f"{path} has expired on {certificate.not_valid_after_utc:%Y-%m-%d}: make a new one "
+            "with 'meshlock certs', or set the clock of this machine."
+        )
 
 
 def stated(record: Links) -> bytes:

@@ -19,6 +19,7 @@ import re
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol, cast
 
+from meshlock.errors import Refused
 from meshlock.live.links.frames import (
     FRAME_LIMIT,
     HANDSHAKE_LIMIT,
@@ -270,7 +271,12 @@ class Connection(asyncio.BufferedProtocol):
     def recognise(self, version: int, name: str) -> None:
         """Is this somebody we can talk to, and who it has proved to be?"""
         assert self.transport is not None
-        proved = self.keeper.proved(self.transport)
+        self.peer = name
+        try:
+            proved = self.keeper.proved(self.transport)
+        except Refused as error:
+            self.refuse(Refuse(str(error)))
+            return
         if version != VERSION:
             self.refuse(Refuse(f"protocol version {version}, expected {VERSION}"))
         elif proved is not None and proved != name:
@@ -283,7 +289,6 @@ class Connection(asyncio.BufferedProtocol):
             self.refuse(Refuse(f"it has this node's name, {name!r}; names must differ"))
         elif self.keeper.barred(name):
             self.refuse(Refuse("the link is cut on purpose for a while"))
-        self.peer = name
 
     def open(self, session: Session, resumed: bool, received: int, ended: bool) -> None:
         self.splitter.limit = FRAME_LIMIT

@@ -16,6 +16,7 @@ import ssl
 import tempfile
 from asyncio import BaseTransport
 from pathlib import Path
+from time import gmtime, strftime, time
 from typing import TYPE_CHECKING
 
 from meshlock.errors import Refused
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from meshlock.live.links.identity import Identity
 
 SHORTEST_SECRET = 16
+NO_CHECK_TIME = 0x200000
+"""Of OpenSSL: dates are checked by :meth:`Security.vouched`."""
 
 
 class Security:
@@ -51,15 +54,34 @@ class Security:
         self.knock = hashlib.sha256(b"meshlock knock" + knows).hexdigest()[:40].encode()
 
     def vouched(self, transport: BaseTransport) -> str | None:
-        """The name that the other side has proved; None where nothing is proved."""
+        """The name that the other side has proved; None where nothing is proved. A certificate that
+        is not valid now is refused here, and not by TLS, so that both sides can say why."""
         if self.server is None:
             return None
         certificate = transport.get_extra_info("peercert") or {}
+        name = ""
         for part in certificate.get("subject", ()):
             for key, value in part:
                 if key == "commonName":
-                    return str(value)
-        return ""
+                    name = str(value)
+        refuse_by_date(name, certificate)
+        return name
+
+
+def refuse_by_date(name: str, certificate: dict[str, str]) -> None:
+    now = time()
+    since, until = (
+        ssl.cert_time_to_seconds(certificate[field]) for field in ("notBefore", "notAfter")
+    )
+    if not since <= now <= until:
+        when = f"is valid only from {day(since)}" if now < since else f"expired on {day(until)}"
+        raise Refused(
+            f"the certificate of {name[:64]} {when}, and the clock of its peer says {day(now)}"
+        )
+
+
+def day(seconds: float) -> str:
+    return strftime("%Y-%m-%d", gmtime(seconds))
 
 
 def unprotected() -> Security:
@@ -83,6 +105,7 @@ def by_certificate(
     for context in (server, client):
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.verify_mode = ssl.CERT_REQUIRED
+        context.verify_flags |= NO_CHECK_TIME
         try:
             context.load_verify_locations(str(authority))
             context.load_cert_chain(str(certificate), str(key))
