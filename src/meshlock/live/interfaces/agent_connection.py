@@ -11,6 +11,7 @@ import re
 import select
 import socket
 import stat
+import sys
 from json.encoder import encode_basestring_ascii as quoted
 
 from meshlock.errors import NotInTime, Refused, setting
@@ -51,8 +52,32 @@ def default_socket() -> str:
     given = os.environ.get("MESHLOCK_SOCKET")
     if given:
         return given
-    folder = os.environ.get("XDG_RUNTIME_DIR") or ("/run" if os.geteuid() == 0 else "/tmp")
-    return f"{folder}/meshlock.sock"
+    return f"{own_folder()}/meshlock.sock"
+
+
+def own_folder() -> str:
+    """Where the socket of this user's agent is, unless another place is given."""
+    user = os.geteuid()
+    return os.environ.get("XDG_RUNTIME_DIR") or (f"/tmp/meshlock-{user}" if user else "/run")
+
+
+def refuse_stranger(line: socket.socket, place: str) -> None:
+    """An agent that another user put there could grant anything. We use our own, that of root, and
+    where a place was chosen, one in a folder in which only root and the agent's user can write."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return
+    known = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    user = int.from_bytes(known[4:8], sys.byteorder)
+    if user in (0, os.geteuid()):
+        return
+    folder = place.rpartition("/")[0] or "."
+    found = os.stat(folder)  # noqa: PTH116  # pathlib takes long to import
+    if folder != own_folder() and found.st_uid in (0, user) and not found.st_mode & 0o022:
+        return
+    raise Refused(
+        f"The agent at {place} is of user {user}, and in {folder} it could be of anybody: use a "
+        "socket in a folder in which only root or the agent's user can write."
+    )
 
 
 def no_agent(place: str, error: OSError) -> Refused:
@@ -195,11 +220,12 @@ class Connection:
         self.text = b""
         try:
             self.socket.connect(self.place)
-        except OSError as error:
+            refuse_stranger(self.socket, self.place)
+        except (OSError, Refused) as error:
             self.socket.close()
             if among is not None:
                 among.discard(self)
-            raise no_agent(self.place, error) from None
+            raise (no_agent(self.place, error) if isinstance(error, OSError) else error) from None
 
     def call(
         self,

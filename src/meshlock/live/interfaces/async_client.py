@@ -32,6 +32,7 @@ from meshlock.live.interfaces.agent_connection import (
     no_agent,
     pool_name,
     refusal,
+    refuse_stranger,
     request,
     split_head,
     understood,
@@ -98,8 +99,12 @@ class Line(asyncio.BufferedProtocol):
         self.loop = asyncio.get_running_loop()
         try:
             await self.loop.create_unix_connection(lambda: self, self.place)
+            refuse_stranger(self.transport.get_extra_info("socket"), self.place)
         except OSError as error:
             raise no_agent(self.place, error) from None
+        except Refused:
+            self.transport.abort()
+            raise
         return self
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -24,7 +24,9 @@ A pool of the papers, for nodes that do not fail::
 from __future__ import annotations
 
 import os
+import sys
 import tomllib
+from logging import WARNING
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -43,6 +45,7 @@ from meshlock.live.machine.limits import (
     TRACE_LIMIT,
     Permits,
 )
+from meshlock.live.machine.logs import log_event
 
 
 def said(text: str) -> msgspec.Meta:
@@ -212,6 +215,17 @@ def secret(path: str | None) -> str | None:
     if path is None:
         return os.environ.get("MESHLOCK_SECRET")
     try:
+        warn_if_others_read(path)
         return Path(path).read_text().strip()
     except OSError as error:
         raise Refused(f"Cannot read the secret in {path}: {error.strerror}.") from None
+
+
+def warn_if_others_read(path: str | Path) -> None:
+    """A file whose content lets its readers in. Containers mount secrets so, so it is no error."""
+    try:
+        mode = Path(path).stat().st_mode & 0o777
+    except OSError:
+        return  # whoever reads it says why
+    if sys.platform != "win32" and mode & 0o007:
+        log_event(WARNING, "secret readable by others", file=str(path), mode=f"{mode:o}")

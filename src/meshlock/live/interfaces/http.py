@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import secrets
 import stat
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -738,10 +739,25 @@ def is_socket(path: Path) -> bool:
         raise Refused(f"Cannot listen at {path}: {error_text(error)}.") from None
 
 
+def make_private(folder: Path) -> None:
+    """Of this user alone: in /tmp anybody can have made it before."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise Refused(f"Cannot listen in {folder}: {error_text(error)}.") from None
+    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077 or folder.is_symlink():
+        raise Refused(
+            f"{folder} is not a folder of this user alone: remove it, or use {setting('socket')}."
+        )
+
+
 @contextlib.asynccontextmanager
 async def serving_socket(interface: Interface, place: str) -> AsyncIterator[None]:
     """Answer at this socket; whoever may write to it may use the agent."""
     path = Path(place)
+    if path.parent == Path(f"/tmp/meshlock-{os.geteuid()}"):  # the default, of no other use
+        make_private(path.parent)
     if is_socket(path):
         with contextlib.suppress(OSError):
             _, writer = await asyncio.open_unix_connection(place)
@@ -750,7 +766,10 @@ async def serving_socket(interface: Interface, place: str) -> AsyncIterator[None
                 f"Socket already in use by another agent ({place}): stop that agent, or "
                 f"use {setting('socket')}."
             )
-        path.unlink()  # of an agent that was killed
+        try:
+            path.unlink()  # of an agent that was killed
+        except OSError as error:
+            raise Refused(f"Cannot listen at {place}: {error_text(error)}.") from None
     failed, refused = interface.node.mesh.failures.note, interface.node.mesh.refusals.note
     found = routes(interface.operations(), None)
     site = Site(found, failed=lambda: failed("agent"), refused=refused)

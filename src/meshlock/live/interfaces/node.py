@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from meshlock.errors import NoSuchPool, Refused
-from meshlock.live.interfaces.configuration import Settings, secret
+from meshlock.live.interfaces.configuration import Settings, secret, warn_if_others_read
 from meshlock.live.links.frames import BadFrame
 from meshlock.live.links.mesh import ZENOH, Mesh, split
 from meshlock.live.links.reach import advertised
@@ -194,6 +194,7 @@ class Node:
     def security(self) -> Security:
         if self._certificates is not None:
             folder, name = self._certificates, self.name
+            warn_if_others_read(folder / f"{name}.key")
             return by_certificate(folder / "ca.crt", folder / f"{name}.crt", folder / f"{name}.key")
         if self._secret is not None:
             return by_secret(self._secret, self.name)

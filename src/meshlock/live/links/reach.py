@@ -284,7 +284,8 @@ class Reach:
         """What cannot be written is not remembered: it is a help, no promise."""
         draft = path.with_suffix(".draft")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(0o700, parents=True, exist_ok=True)
+            draft.touch(0o600)
             draft.write_bytes(msgspec.json.encode(known))
             draft.replace(path)
         except OSError as error:

@@ -66,7 +66,8 @@ class Promises:
         if self.lock is not None:
             return
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(0o700, parents=True, exist_ok=True)
+            (self.folder / "lock").touch(0o600)
             lock = (self.folder / "lock").open("wb")
         except OSError as error:
             raise Refused(
@@ -118,6 +119,7 @@ class Promises:
     def store(self, path: Path, value: Promised | Voted) -> bool:
         draft = path.with_name(f"{path.name}.draft")
         try:
+            draft.touch(0o600)
             with draft.open("wb") as file:
                 file.write(msgspec.json.encode(value))
                 file.flush()
