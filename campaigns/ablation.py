@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from meshlock.algorithms.mutants.jiang_without import MUTANTS
+from meshlock.algorithms.mutants.catalogue import REPAIRS
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.check.arguments import judged
 from meshlock.check.mutants import setup_of
@@ -86,7 +86,7 @@ def table(large: bool = False) -> str:
         "|---|---|---|---|---|---|\n",
         f"| all in place | | nothing | {usual} | |\n",
     ]
-    return "".join([*lines, *[row(mutant, large) for mutant in MUTANTS]])
+    return "".join([*lines, *[row(mutant, large) for mutant in REPAIRS.values()]])
 
 
 def written(page: str, made: str) -> str:

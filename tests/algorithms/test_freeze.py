@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from meshlock.algorithms.interface import Algorithm, Effect, Enter, Frozen, Message, Node
-from meshlock.algorithms.mutants import jiang_without
+from meshlock.algorithms.mutants.catalogue import REPAIRS
 from meshlock.algorithms.registry import ALGORITHMS, find, settle
 from meshlock.topology.graphs import Complete
 
@@ -115,7 +115,7 @@ def variants() -> list[tuple[str, dict[str, str]]]:
         found.append((name, {}))
         for option, values in algorithm.options.items():
             found += [(name, {option: value}) for value in values[1:] if value[0] != "<"]
-    return found + [(mutant.name, {}) for mutant in jiang_without.MUTANTS]
+    return found + [(mutant.name, {}) for mutant in REPAIRS.values()]
 
 
 @pytest.mark.parametrize(("name", "given"), variants())

@@ -7,14 +7,14 @@ from itertools import combinations
 import pytest
 from random_walk import walk
 
-from meshlock.algorithms.mutants.jiang_without import UNDONE
+from meshlock.algorithms.mutants.catalogue import REPAIRS
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 
-PAIRS = ["+".join(pair) for pair in combinations(UNDONE, 2)]
+PAIRS = ["+".join(pair) for pair in combinations(REPAIRS, 2)]
 
 
-@pytest.mark.parametrize("rules", [*UNDONE, *PAIRS, "+".join(UNDONE)])
+@pytest.mark.parametrize("rules", [*REPAIRS, *PAIRS, "+".join(REPAIRS)])
 def test_whatever_is_undone_no_handler_fails_and_never_are_too_many_inside(rules):
     for seed in range(3):
         director = walk(f"jiang/without-{rules}", seed, changes=6)

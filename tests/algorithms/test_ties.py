@@ -13,10 +13,7 @@ from random import Random
 import pytest
 from prompt import Make, Scene
 
-from meshlock.algorithms.direct import Ahead, DirectNode
-from meshlock.algorithms.jiang import JiangNode, Token, Update
-from meshlock.algorithms.mutants import direct as direct_mutants
-from meshlock.algorithms.mutants import jiang as jiang_mutants
+from meshlock.algorithms.mutants.mutant import Case, Mutant
 
 KEPT = {"line": (16, 40), "tree": (16, 60), "star": (24, 120), "complete": (24, 120)}
 """Of all orders in which four or five nodes can ask: those that a queue per node keeps."""
@@ -100,35 +97,34 @@ def test_whoever_has_asked_before_goes_first_whatever_they_want(algorithm: str, 
 # -- with a rule undone ---------------------------------------------------------------------
 
 
-class AgesWhatStoodBehind(JiangNode):
-    """The request that the token was sent for has the holder's stamp, those behind it an older
-    one."""
+AGES_WHAT_STOOD_BEHIND = """@@ jiang.py
+         self.grants = token.grants
++        for entry in list(self.queue.fresh):
++            if entry.priority == token.priority:
++                self.queue.stamp(entry, token.given)
++                break
+"""
+"""The request that the token was sent for has the holder's stamp, those behind it an older one."""
 
-    def settle(self, token: Token) -> None:
-        for entry in list(self.queue.fresh):
-            if entry.priority == token.priority:
-                self.queue.stamp(entry, token.given)
-                break
-        super().settle(token)
+TAKES_AN_UPDATE_FOR_ANOTHER = """@@ jiang.py
+-        same = isinstance(asking, Update) and asking.same
++        same = False
+"""
+"""A request that has changed gets another stamp, and comes behind its equals."""
+
+TAKES_A_CHANGE_FOR_ANOTHER = """@@ direct.py
+         node, number, since, want, priority, rank, fresh = one
++        since = number
+"""
+"""A request that has changed gets another stamp and another turn."""
 
 
-class TakesAnUpdateForAnother(JiangNode):
-    """A request that has changed gets another stamp, and comes behind its equals."""
-
-    def receive_update(self, update: Update) -> None:
-        update.same = False
-        super().receive_update(update)
-
-
-class TakesAChangeForAnother(DirectNode):
-    """A request that has changed gets another stamp and another turn."""
-
-    def hear(self, one: Ahead) -> None:
-        super().hear((*one[:2], one[1], *one[3:]))
+def undone(algorithm: str, patch: str) -> Make:
+    return Mutant(f"{algorithm}/mistaken", "", patch, Case(1, "")).algorithm.make
 
 
 def test_what_stood_behind_another_does_not_count_as_older() -> None:
-    make = jiang_mutants.nodes_of(AgesWhatStoodBehind)
+    make = undone("jiang", AGES_WHAT_STOOD_BEHIND)
     assert served("jiang", "line", (0, 1, 2), make) == [0, 2, 1]
 
 
@@ -145,10 +141,10 @@ def after_a_change(algorithm: str, make: Make | None) -> list[int]:
 
 def test_a_request_that_changes_keeps_its_place_among_equals() -> None:
     assert after_a_change("jiang", None) == after_a_change("direct", None) == [11]
-    undone = jiang_mutants.nodes_of(TakesAnUpdateForAnother)
-    assert after_a_change("jiang", undone) == [12]
-    undone = direct_mutants.nodes_of(TakesAChangeForAnother)
-    assert after_a_change("direct", undone) == [12]
+    make = undone("jiang", TAKES_AN_UPDATE_FOR_ANOTHER)
+    assert after_a_change("jiang", make) == [12]
+    make = undone("direct", TAKES_A_CHANGE_FOR_ANOTHER)
+    assert after_a_change("direct", make) == [12]
 
 
 def test_what_the_holder_has_ranked_is_not_ranked_anew() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from meshlock.algorithms.interface import Message
 from meshlock.algorithms.jiang import Call
-from meshlock.algorithms.mutants.jiang_without import MUTANTS
+from meshlock.algorithms.mutants.catalogue import REPAIRS
 from meshlock.algorithms.registry import ALGORITHMS, find, settle
 from meshlock.topology.graphs import Complete
 
@@ -36,7 +36,7 @@ def test_variables_stand_in_the_order_of_the_constructor(name: str) -> None:
         assert len(node.freeze()) == len(node.variables)
 
 
-@pytest.mark.parametrize("name", [*ALGORITHMS, *[mutant.name for mutant in MUTANTS]])
+@pytest.mark.parametrize("name", [*ALGORITHMS, *[mutant.name for mutant in REPAIRS.values()]])
 def test_whatever_is_said_of_variables_and_fields_is_said_of_some_that_exist(name: str) -> None:
     algorithm = find(name)
     node = algorithm.make(Complete(3), 1, settle(algorithm, {}), [])[0]

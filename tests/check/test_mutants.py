@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from checks import ask, explore
 
-from meshlock.algorithms.mutants import jiang_without
-from meshlock.algorithms.mutants.catalogue import MUTANTS
+from meshlock.algorithms.mutants.catalogue import MUTANTS, REPAIRS
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.registry import ALGORITHMS
 from meshlock.check.arguments import judged
@@ -20,7 +19,7 @@ LIST = Path(__file__).parents[2] / "docs" / "how-it-works" / "mutants.md"
 
 SMALL = [mutant for mutant in MUTANTS.values() if not mutant.large]
 DEADLY = [mutant for mutant in SMALL if mutant.breaks]
-LISTED = [mutant for mutant in MUTANTS.values() if mutant not in jiang_without.MUTANTS]
+LISTED = [mutant for mutant in MUTANTS.values() if mutant not in REPAIRS.values()]
 
 
 def named(mutants: list[Mutant]) -> list[str]:

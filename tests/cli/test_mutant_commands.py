@@ -104,7 +104,7 @@ def test_a_trace_names_what_ran_so_it_is_replayed_audited_and_shown(tmp_path):
     assert meshlock(f"audit {trace}").returncode == 1
     assert with_states(json.loads(setup), steps) is not None
     (shown,) = handlers("jiang/without-R4")["request"]
-    assert shown["file"] == "jiang.py"
+    assert shown["file"] == "jiang.py jiang:without-R4"
 
 
 @pytest.mark.parametrize(

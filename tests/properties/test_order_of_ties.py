@@ -7,11 +7,8 @@ import msgspec
 import pytest
 
 from meshlock.algorithms import registry
-from meshlock.algorithms.direct import DirectNode
-from meshlock.algorithms.interface import NIL, Node
-from meshlock.algorithms.jiang import JiangNode
-from meshlock.algorithms.mutants import direct, jiang
-from meshlock.algorithms.mutants.made import Case, Mutant
+from meshlock.algorithms.interface import Node
+from meshlock.algorithms.mutants.mutant import Case, Mutant
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import ALL_KNOWN, FIRST_KNOWN, Promises, promises
 from meshlock.simulate.player import play
@@ -234,49 +231,45 @@ def test_ties_and_changes_in_runs_of_jiang_and_direct(name, options, seed):
 # -- mistakes -------------------------------------------------------------------------------
 
 
-class AsksAnewInDirect(DirectNode):
-    def change_priority(self, client, want, priority):
-        return self.withdraw(client) and (self.request(client, want, priority) or True)
-
-
-class AsksAnewInJiang(JiangNode):
-    def change_priority(self, client, want, priority):
-        return self.withdraw(client) and (self.request(client, want, priority) or True)
-
-
-class LastComeFirst(DirectNode):
-    def line_up(self, asked):
-        """Of one rank, the newest is first."""
-        super().line_up(asked if asked[5] != NIL else (*asked[:5], -len(self.queue) - 1))
-
-
-class Forgetful(JiangNode):
-    def put(self, j, asking):
-        """A neighbour's request comes before its equals, whenever it changes."""
-        super().put(j, asking)
-        entry = self.asking[j]
-        self.queue.take_out(entry)
-        entry.arrival = -self.queue.arrivals
-        self.queue.insert(entry)
-
+ASKS_ANEW_IN_DIRECT = '''@@ direct.py
+         """The request waits on, and keeps its age. It may get a line, or lose it."""
++        if self.withdraw(client):
++            self.request(client, want, priority)
++            return True
+'''
+ASKS_ANEW_IN_JIANG = '''@@ jiang.py
+         """One UPDATE per hop, at most: the request waits on, and keeps its age."""
++        if self.withdraw(client):
++            self.request(client, want, priority)
++            return True
+'''
+LAST_COME_FIRST = """@@ direct.py
+-            turn = 1 + max([other[5] for other in queue], default=0)
++            turn = -len(queue) - 1
+"""
+FORGETFUL = """@@ jiang.py
+-        self.asking[j] = entry
++        self.asking[j] = entry
++        self.queue.take_out(entry)
++        entry.arrival = -self.queue.arrivals
++        self.queue.insert(entry)
+"""
 
 RAISING = {"raise": "0.5", "priority": "1-9", "want": "1-3", "nodes": 2, "clients": 3}
 EQUAL = {"priority": "5", "ageing": "none", "nodes": 6}
 MISTAKES = {
-    "direct/asks-anew": (AsksAnewInDirect, RAISING),
-    "jiang/asks-anew": (AsksAnewInJiang, RAISING),
-    "direct/last-come-first": (LastComeFirst, EQUAL),
-    "jiang/forgetful": (Forgetful, EQUAL),
+    "direct/asks-anew": (ASKS_ANEW_IN_DIRECT, RAISING),
+    "jiang/asks-anew": (ASKS_ANEW_IN_JIANG, RAISING),
+    "direct/last-come-first": (LAST_COME_FIRST, EQUAL),
+    "jiang/forgetful": (FORGETFUL, EQUAL),
 }
 
 
 @pytest.fixture(params=MISTAKES)
 def mistaken(request, monkeypatch):
     """The name of an algorithm with a mistake, and settings in which it shows."""
-    kind, given = MISTAKES[request.param]
-    origin, name = request.param.split("/")
-    make = (direct if origin == "direct" else jiang).nodes_of(kind)
-    entry = Mutant(registry.find(origin), name, "", make, Case(1, "", ""), breaks="", steps=0)
+    patch, given = MISTAKES[request.param]
+    entry = Mutant(request.param, "", patch, Case(1, ""))
     monkeypatch.setitem(registry.ALGORITHMS, request.param, entry.algorithm)
     return request.param, given
 

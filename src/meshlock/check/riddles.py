@@ -13,8 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from meshlock import __version__
-from meshlock.algorithms.mutants.catalogue import MUTANTS
-from meshlock.algorithms.mutants.jiang_without import PREFIX
+from meshlock.algorithms.mutants.catalogue import MUTANTS, PREFIX
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.check.arguments import judged
 from meshlock.check.mutants import setup_of

@@ -70,7 +70,6 @@ def chosen(algorithm: str | None, mutant: str | None, without: list[str] | None)
 
         return algorithm if algorithm is None else load(algorithm)
     from meshlock.algorithms.mutants import catalogue
-    from meshlock.algorithms.mutants.jiang_without import PREFIX
     from meshlock.errors import Refused
 
     if mutant is not None and without is not None:
@@ -89,4 +88,4 @@ def chosen(algorithm: str | None, mutant: str | None, without: list[str] | None)
             f"--algorithm jiang, or leave out --without."
         )
     rules = [rule.strip().upper() for text in without or [] for rule in text.split(",")]
-    return catalogue.mutant(PREFIX + "+".join(rules)).name
+    return catalogue.mutant(catalogue.PREFIX + "+".join(rules)).name

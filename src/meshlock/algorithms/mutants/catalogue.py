@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from meshlock.algorithms.mutants import direct, jiang, jiang_without
 from meshlock.algorithms.mutants.mutant import Case, Mutant
 from meshlock.errors import Refused
 
+FILES = (
+    "general_scheme",
+    "naimi_trehel",
+    "singhal",
+    "suzuki_kasami",
+    "goscinski",
+    "mueller",
+    "neilsen_mizuno",
+    "lelann",
+    "lamport",
+    "ricart_agrawala",
+    "singhal_dynamic",
+    "raynal",
+    "maekawa",
+    "arbiter",
+    "sanders",
+    "chandy_misra",
+    "reverse_link",
+    "direct",
+    "jiang",
+    "jiang_without",
+    "recovery",
+)
 
-def read(name: str) -> list[Mutant]:
-    """Those of a file; what all ``cases`` of a mistake have in common is said once."""
-    path = Path(__file__).with_name(f"{name}.toml")
+PREFIX = "jiang/without-"
+
+
+def read(file: str) -> list[Mutant]:
+    """Those of a file. One patch may have several ``cases``, each with a name of its own."""
+    path = Path(__file__).with_name(f"{file}.toml")
     entries: list[dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))["mutants"]
     found: list[Mutant] = []
     for entry in entries:
@@ -24,47 +48,45 @@ def read(name: str) -> list[Mutant]:
             lead = given.pop("lead", "")
             case = Case(lead=lead.split(", ") if lead else [], **given.pop("case"))
             found.append(Mutant(case=case, **given))
-    return found
+    families = [mutant.family for mutant in found]
+    return sorted(found, key=lambda mutant: families.index(mutant.family))
 
 
-PARTS: list[Sequence[Mutant]] = [
-    read("general_scheme"),
-    read("naimi_trehel"),
-    read("singhal"),
-    read("suzuki_kasami"),
-    read("goscinski"),
-    read("mueller"),
-    read("neilsen_mizuno"),
-    read("lelann"),
-    read("lamport"),
-    read("ricart_agrawala"),
-    read("singhal_dynamic"),
-    read("raynal"),
-    read("maekawa"),
-    read("arbiter"),
-    read("sanders"),
-    read("chandy_misra"),
-    read("reverse_link"),
-    direct.MUTANTS,
-    jiang.MUTANTS,
-    jiang_without.MUTANTS,
-    read("recovery"),
-]
+MUTANTS: dict[str, Mutant] = {mutant.name: mutant for file in FILES for mutant in read(file)}
 
-
-MUTANTS: dict[str, Mutant] = {}
-for one in [mutant for part in PARTS for mutant in part]:
-    MUTANTS[one.name] = one
-origins = list(dict.fromkeys([name.partition("/")[0] for name in MUTANTS]))
-MUTANTS = dict(sorted(MUTANTS.items(), key=lambda item: origins.index(item[0].partition("/")[0])))
+REPAIRS: dict[str, Mutant] = {
+    name.removeprefix(PREFIX): mutant for name, mutant in MUTANTS.items() if name.startswith(PREFIX)
+}
+"""Of jiang, R1 and so on: what undoes each."""
 
 
 def mutant(name: str) -> Mutant:
     """The mutant of this name; ``jiang/without-R4+R10`` undoes several repairs at once."""
     if name in MUTANTS:
         return MUTANTS[name]
-    if name.startswith(jiang_without.PREFIX):
-        return jiang_without.without(name.removeprefix(jiang_without.PREFIX).split("+"))
+    if name.startswith(PREFIX):
+        return without(name.removeprefix(PREFIX).split("+"))
     close = get_close_matches(name, MUTANTS, n=1)
     hint = f"did you mean '{close[0]}'?" if close else "meshlock mutants lists them all."
     raise Refused(f"There is no mutant '{name}': {hint}")
+
+
+def without(rules: list[str]) -> Mutant:
+    """Several repairs undone at once, in the set-up of the first of them."""
+    known = list(REPAIRS)
+    for rule in rules:
+        if rule not in REPAIRS:
+            raise Refused(
+                f"There is no repair '{rule}' of jiang to be undone: choose among "
+                f"{known[0]} to {known[-1]}."
+            )
+    chosen = [rule for rule in known if rule in rules]
+    undone = [REPAIRS[rule] for rule in chosen]
+    if len(undone) == 1:
+        return undone[0]
+    return Mutant(
+        PREFIX + "+".join(chosen),
+        "; ".join([one.mistake for one in undone]),
+        "".join([one.patch for one in undone]),
+        undone[0].case,
+    )

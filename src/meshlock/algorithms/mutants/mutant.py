@@ -114,9 +114,9 @@ class Mutant:
         prevents: str = "",
     ) -> None:
         self.name = name
-        family = name.partition("/")[0]
-        self.in_recovery = family == "recovery"
-        self.origin = find(algorithm or ("direct" if self.in_recovery else family))
+        self.family = name.partition("/")[0]
+        self.in_recovery = self.family == "recovery"
+        self.origin = find(algorithm or ("direct" if self.in_recovery else self.family))
         self.mistake = mistake
         self.patch = patch
         self.case = case
