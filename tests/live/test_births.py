@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 import virtual
+from birth_stories import PERMITS, birth
 from test_agent import Agent, meshlock
 from test_new_pools import docks, identity, logged
 
 from meshlock import Node, NotInTime
 from meshlock.errors import setting
 from meshlock.live.interfaces.agent_connection import Connection
+from meshlock.live.pools.birth import Expected
 from meshlock.live.pools.promises import default_folder
 from ports import free_port
 from waiting import LIMIT, a_while, eventually
@@ -275,11 +277,26 @@ def test_the_maker_may_die_six_seconds_after_two_others_have_joined() -> None:
             network.kill(nodes[0].mesh)
             began = loop.time()
             for node in nodes[1:]:
-                async with node.pool("docks", 3).acquire(3, timeout=20):
+                async with node.pool("docks", 3).acquire(3, timeout=LIMIT):
                     pass
             assert loop.time() - began < 5.0
 
     run(story)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_births_under_faults(seed: int, tmp_path: Path) -> None:
+    """A slice of campaigns/births.py."""
+    outcome = birth(seed, tmp_path)
+    assert outcome.most == PERMITS and outcome.pools == 1 and outcome.served, outcome
+
+
+def test_births_notice_a_node_that_asks_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if every node named nobody: the rule undone."""
+    monkeypatch.setattr(Node, "expected", lambda _: Expected(1))
+    assert any(birth(seed, tmp_path / str(seed)).most > PERMITS for seed in range(8))
 
 
 # -- real processes ------------------------------------------------------------------------------

@@ -39,6 +39,8 @@ BIRTH = "birth"
 MOST_CANDIDATES, MOST_VOTES, MOST_WITHDRAWN = 64, 256, 256
 """What is kept, and passed on, of one pool."""
 
+MAKE = -1
+
 FIRST_CONTACT = 1.0
 """Seconds until it is worth a line in the log that a pool is waited for."""
 
@@ -144,8 +146,21 @@ class Election:
             tuple(self.withdrawn),
         )
 
+    def decide(self, expected: Expected, own: int, reaches: Callable[[str], bool]) -> int:
+        """What this node does now: it makes the pool (:data:`MAKE`), votes for that candidate, or
+        does nothing (0). ``own`` is the candidate that it would be itself, 0 if none."""
+        if not expected.are_reached():
+            return 0
+        if self.choice:
+            names = tuple(sorted(expected.names))
+            self.count(self.choice, Vote(self.me, expected.needs, names))
+            if self.is_elected():
+                return MAKE
+        choice = self.to_choose(own, reaches)
+        return choice if choice != self.choice else 0
+
     def to_choose(self, own: int, reaches: Callable[[str], bool]) -> int:
-        """For whom this node should vote; ``own`` is its own candidate, 0 if it has none."""
+        """For whom this node should vote, or has voted."""
         choice = self.choice
         if choice and self.founders[choice] != self.me:
             return choice  # it may have made the pool
@@ -272,20 +287,13 @@ class Birth:
         if self.is_over():
             return
         self.look_again_later()
-        expected, election = self.expected(), self.election
-        if self.writing or not expected.are_reached():
-            self.tell()
-            return
-        if election.choice:
-            vote = Vote(self.pool.me, expected.needs, tuple(sorted(expected.names)))
-            election.count(election.choice, vote)
-            if election.is_elected():
-                self.make()
-                return
         own = self.wanted.identity if self.wanted is not None else 0
-        choice = election.to_choose(own, self.reaches)
-        if choice != election.choice:
-            self.write_vote(choice, election.founders.get(choice, self.pool.me))
+        what = 0 if self.writing else self.election.decide(self.expected(), own, self.reaches)
+        if what == MAKE:
+            self.make()
+            return
+        if what:
+            self.write_vote(what, self.election.founders.get(what, self.pool.me))
         self.tell()
 
     def write_vote(self, identity: int, founder: str) -> None:

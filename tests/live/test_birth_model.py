@@ -1,0 +1,209 @@
+"""The rule by which pools are born, in every order in which links come up, nodes vote, tell each
+other, restart and make the pool: there is never more than one.
+
+The election is the one of live nodes. Disks, links and the news that there is a pool are here.
+Mistakes that one could make in it are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from itertools import combinations
+
+import pytest
+
+from meshlock.live.pools.birth import MAKE, Election, Expected
+from meshlock.live.pools.promises import Voted
+
+CALLERS = "callers"
+"""A node that names nobody, and that others can call."""
+
+Names = dict[str, tuple[str, ...] | str]
+
+ALL: Names = {"a": ("b", "c"), "b": ("a", "c"), "c": ("a", "b")}
+STAR: Names = {"a": CALLERS, "b": ("a",), "c": ("a",)}
+LINE: Names = {"a": CALLERS, "b": ("a",), "c": ("b",)}
+LONE: Names = {"a": (), "b": ("a",), "c": ("a",)}
+TAIL: Names = {"a": (), "b": ("c",), "c": ("a",)}
+RING: Names = {"a": ("b",), "b": ("c",), "c": ("a",)}
+
+
+class World:
+    """Three nodes, of which two want to make the pool."""
+
+    def __init__(self, names: Names, make: type[Election], restarts: int) -> None:
+        self.names = names
+        self.nodes = {name: make(name) for name in names}
+        self.own = {"a": 2, "b": 1, "c": 0}
+        self.disks: dict[str, Voted | None] = dict.fromkeys(names)
+        self.links: frozenset[frozenset[str]] = frozenset()
+        self.pool = dict.fromkeys(names, 0)  # what each of them knows
+        self.made: frozenset[int] = frozenset()
+        self.restarts = restarts
+
+    def state(self) -> object:
+        return (
+            tuple([(node.choice, node.ballot()) for node in self.nodes.values()]),
+            tuple(self.own.values()),
+            tuple(
+                [(disk.identity, disk.withdrawn) if disk else None for disk in self.disks.values()]
+            ),
+            self.links,
+            tuple(self.pool.values()),
+            self.made,
+            self.restarts,
+        )
+
+    def copied(self) -> World:
+        other = copy(self)
+        other.nodes = {name: copied(node) for name, node in self.nodes.items()}
+        other.own, other.disks, other.pool = dict(self.own), dict(self.disks), dict(self.pool)
+        return other
+
+    def linked(self, name: str) -> frozenset[str]:
+        return frozenset(other for link in self.links if name in link for other in link - {name})
+
+    def expected(self, name: str) -> Expected:
+        named, linked = self.names[name], self.linked(name)
+        if isinstance(named, str):
+            return Expected(2, linked, linked)
+        return Expected((len(named) + 1) // 2 + 1, frozenset(named), linked & frozenset(named))
+
+    def steps(self) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+        """A link comes up, or a node restarts, or one acts on what some neighbours tell it."""
+        for one, other in combinations(self.nodes, 2):
+            if frozenset((one, other)) not in self.links:
+                yield "link", one, (other,)
+        for name in self.nodes:
+            if not self.pool[name]:
+                near = sorted(self.linked(name))
+                for size in range(len(near) + 1):
+                    for some in combinations(near, size):
+                        yield "act", name, some
+        if self.restarts:
+            yield "restart", "c", ()
+
+    def take(self, what: str, name: str, others: tuple[str, ...]) -> None:
+        if what == "link":
+            self.links |= {frozenset((name, *others))}
+        elif what == "restart":
+            self.restart(name)
+        else:
+            self.act(name, others)
+
+    def act(self, name: str, others: tuple[str, ...]) -> None:
+        """A vote is on disk before anybody is told."""
+        node = self.nodes[name]
+        for other in others:
+            if self.pool[other]:
+                self.pool[name] = self.pool[other]
+                return
+            node.learn(self.nodes[other].ballot())
+        what = node.decide(self.expected(name), self.own[name], self.linked(name).__contains__)
+        if what == MAKE:
+            self.made |= {node.choice}
+            self.pool[name] = node.choice
+        elif what:
+            if node.choice:
+                self.own[name] += 10
+            node.vote(what, node.founders.get(what, name))
+            self.disks[name] = Voted(what, node.founders[what], tuple(node.withdrawn))
+
+    def restart(self, name: str) -> None:
+        """With its disk; its links are gone, and come back. It is the one that only votes."""
+        self.restarts -= 1
+        self.links = frozenset(link for link in self.links if name not in link)
+        disk = self.disks[name]
+        self.nodes[name] = type(self.nodes[name])(name)
+        self.own[name] += 100 if self.own[name] else 0
+        if disk is not None and not self.pool[name]:
+            self.nodes[name].remember(disk)
+
+
+def copied(node: Election) -> Election:
+    other = copy(node)
+    other.founders, other.withdrawn = dict(node.founders), dict(node.withdrawn)
+    other.votes = {identity: dict(votes) for identity, votes in node.votes.items()}
+    return other
+
+
+def most_pools(
+    names: Names, restarts: int, make: type[Election] = Election
+) -> tuple[int, int, int]:
+    """Over all orders: how many pools were made at most, in how many states any, and all states."""
+    born, seen = 0, set[object]()
+    waiting = [World(names, make, restarts)]
+    while waiting:
+        world = waiting.pop()
+        for step in world.steps():
+            after = world.copied()
+            after.take(*step)
+            state = after.state()
+            if state not in seen:
+                seen.add(state)
+                waiting.append(after)
+                born += len(after.made) > 0
+                if len(after.made) > 1:
+                    return len(after.made), born, len(seen)
+    return int(born > 0), born, len(seen)
+
+
+@pytest.mark.parametrize(
+    ("names", "restarts"), [(ALL, 1), (STAR, 0), (LINE, 0), (LONE, 1), (TAIL, 0), (RING, 0)]
+)
+def test_one_pool_is_born_in_every_order(names: Names, restarts: int) -> None:
+    most, born, states = most_pools(names, restarts)
+    assert most == 1 and born > 0, states
+
+
+class Fickle(Election):
+    """Votes for another when its maker cannot be reached."""
+
+    def to_choose(self, own: int, reaches: Callable[[str], bool]) -> int:
+        before = self.choice
+        self.choice = 0
+        found = super().to_choose(own, reaches)
+        self.choice = before
+        return found or before
+
+    def vote(self, identity: int, founder: str) -> None:
+        self.add(identity, founder)
+        self.choice = identity
+
+
+class Forgetful(Election):
+    """Does not read its vote."""
+
+    def remember(self, voted: Voted) -> None:
+        pass
+
+
+class Content(Election):
+    """Its own majority is enough, whomever the others expect."""
+
+    def is_elected(self) -> bool:
+        votes = self.votes[self.choice]
+        alike = votes.keys() & {self.me, *votes[self.me].names}
+        return self.founders.get(self.choice) == self.me and len(alike) >= votes[self.me].needs
+
+
+class Lonely(Election):
+    """Its own vote is enough."""
+
+    def is_elected(self) -> bool:
+        return self.founders.get(self.choice) == self.me
+
+
+@pytest.mark.parametrize(
+    ("make", "names", "restarts"),
+    [(Fickle, ALL, 0), (Forgetful, ALL, 1), (Content, TAIL, 0), (Lonely, ALL, 0)],
+)
+def test_a_mistake_makes_two_pools(make: type[Election], names: Names, restarts: int) -> None:
+    assert most_pools(names, restarts, make)[0] > 1
+
+
+@pytest.mark.parametrize("names", [{"a": (), "b": (), "c": ("a", "b")}])
+def test_two_that_name_nobody_are_two_makers(names: Names) -> None:
+    """As guarantees.md says: by the word of whoever started them."""
+    assert most_pools(names, 0)[0] == 2
