@@ -399,6 +399,29 @@ def test_what_a_node_that_was_struck_out_asks_for_again_counts() -> None:
 # -- changed priorities ---------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("ahead", [False, True])
+def test_what_was_changed_and_struck_out_counts_when_it_is_asked_for_again(ahead: bool) -> None:
+    """It has another number than at first, and was taken for one that had been granted."""
+    out: list[Effect] = []
+    holder, gone = busy_holder(out), DirectNode(1, out, 1, 10)
+    first = asking(out, gone, 7)
+    assert gone.change_priority(7, 1, 9)
+    changed = out.pop()
+    assert isinstance(changed, Request)
+    there = DirectNode(2, out, 1, 10) if ahead else holder
+    first.hop = changed.hop = 1 if ahead else 0
+    there.receive(first)
+    there.receive(changed)
+    assert there.forget(1)
+    if ahead:
+        there.receive(Token(2, 1, 0, 1, ()))
+    gone.ask_again()
+    again = out.pop()
+    assert isinstance(again, Request)
+    there.receive(again)
+    assert there.queue[0][:4] == (1, changed.number, 1, 9)
+
+
 def test_a_grant_that_crosses_a_change_is_for_the_same_request() -> None:
     out: list[Effect] = []
     holder, node = DirectNode(0, out, 2, 10), DirectNode(1, out, 2, 10)

@@ -63,6 +63,9 @@ LATER = 24
 """Bits by which a hop is shifted: of so many requests that a former life made, and of which the
 holder knows none, those of the next are above all."""
 
+STRUCK_OUT = 1
+"""The turn of a place that wants nothing because its node was unreachable."""
+
 Asked = tuple[int, int, int, int, int, int]
 """Node, the number of its request, want, priority, rank, and turn, which decides between equals."""
 
@@ -441,15 +444,16 @@ class DirectNode(Node):
 
     def forget(self, node: int) -> bool:
         """Its numbers stay, each one lower: what it asked for last counts if it is asked for again,
-        and what a former life asked for before that does not."""
+        and what a former life asked for before that does not. The turn tells it from a place that
+        wants nothing because it was granted."""
         gone = [asked for asked in self.queue if asked[0] == node and asked[2] > 0]
         waiting = [one for one in self.ahead if one[0] == node and one[3] > 0]
         self.queue = [asked for asked in self.queue if asked not in gone]
-        self.queue += [(node, asked[1] - self.lines, 0, 0, 0, 0) for asked in gone]
+        self.queue += [(node, asked[1] - self.lines, 0, 0, 0, STRUCK_OUT) for asked in gone]
         self.ahead = [one for one in self.ahead if one not in waiting]
         for one in waiting:
             number = one[1] - self.lines
-            self.wait_ahead((node, number, number, 0, 0, 0, False))
+            self.wait_ahead((node, number, number, 0, 0, 0, True))
         self.decide()
         return len(gone) + len(waiting) > 0
 
@@ -487,13 +491,14 @@ class DirectNode(Node):
         """
         node, number, since, want, priority, rank, fresh = one
         turn = NIL
+        struck_out = fresh and want == 0
         if fresh:
             rank -= self.grants
         for place, other in enumerate(self.queue):
             if other[0] == node and (other[1] - number) % self.lines == 0:
                 if other[1] >= number:
                     return
-                if other[1] >= since:
+                if other[1] >= since and (other[2] > 0 or other[5] != STRUCK_OUT):
                     rank = other[4] + self.gain(other[3], priority)
                     want = min(want, other[2])  # nothing, if it has been granted
                     turn = other[5]
@@ -502,7 +507,7 @@ class DirectNode(Node):
         if want > 0:
             self.line_up((node, number, want, priority, rank, turn))
         else:
-            self.queue.append((node, number, 0, 0, 0, 0))
+            self.queue.append((node, number, 0, 0, 0, STRUCK_OUT if struck_out else 0))
 
     def line_up(self, asked: Asked) -> None:
         """In order of rank; ties: first come, first served."""
