@@ -15,6 +15,8 @@ from unittest import mock
 
 import msgspec
 
+from meshlock.algorithms import direct
+from meshlock.algorithms.direct import Asked, DirectNode
 from meshlock.algorithms.interface import Effect, Keep, Lost
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.mutants.mutant import Mutant
@@ -22,12 +24,16 @@ from meshlock.algorithms.recovery import layer, pace, quorum, reports
 from meshlock.algorithms.recovery.autopilot import Autopilot
 from meshlock.algorithms.recovery.messages import Renew, Suggest
 from meshlock.algorithms.recovery.quorum import Quorum
-from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Part
+from meshlock.algorithms.recovery.records import NEVER, NO_EPOCH, Change, Part
 from meshlock.algorithms.recovery.reports import Conclusions
+from meshlock.algorithms.recovery.state import Proposal
+from meshlock.live.interfaces import http
+from meshlock.live.interfaces.node import Node
 from meshlock.live.links.frames import Carry
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.links.session import Session
 from meshlock.live.pools import adapter, members, urgency
+from meshlock.live.pools.birth import Expected
 from meshlock.live.pools.disk import Disk
 from meshlock.live.pools.measures import Measures
 from meshlock.live.pools.members import Members
@@ -273,6 +279,114 @@ def strike_by_amount(self: layer.Layer, part: Part) -> None:
     honest_strike(self, part._replace(left=left))
 
 
+def lease_by_two(self: Quorum) -> int:
+    """Our own vote and one answer are enough, but for a new epoch."""
+    if self.proposal is not None and not self.proposal.confirmed:
+        return honest_leased_until(self)
+    stamps = [self.heard[member] for member in self.members if member in self.heard]
+    return max(stamps, default=NEVER - self.terms.lease) + self.terms.lease
+
+
+def wait_out_half(self: layer.Layer, proposal: Proposal) -> bool:
+    return self.now >= proposal.closed_at + self.terms.wait // 2
+
+
+def speak_at_once(self: Quorum, boot: int, kept: Keep | None, floor: int = 0) -> None:
+    honest_restart(self, boot, kept, floor)
+    if kept is not None:
+        self.quiet_until = self.now
+
+
+def line_up_in_front(self: DirectNode, asked: Asked) -> None:
+    """Before its equals."""
+    place = 0
+    while place < len(self.queue) and self.queue[place][2] > 0 and self.queue[place][4] > asked[4]:
+        place += 1
+    self.queue.insert(place, (*asked[:5], 0))
+
+
+def forget_as_granted(self: DirectNode, node: int) -> bool:
+    found = honest_forget(self, node)
+    self.queue = [(*asked[:5], asked[5] if asked[2] > 0 else 0) for asked in self.queue]
+    self.ahead = [(*one[:6], one[6] and one[3] > 0) for one in self.ahead]
+    return found
+
+
+honest_forget = DirectNode.forget
+honest_leased_until = Quorum.leased_until
+honest_restart = Quorum.restart
+
+# -- agents --------------------------------------------------------------------------------------
+
+
+def end_without_release(self: http.Session) -> None:
+    del self.sessions[self.name]
+    self.over = True
+    self.news.set()
+
+
+def notify_of_leases_only(
+    self: http.Session, event: str, grant: str, until: float | None = None
+) -> None:
+    if event != "lost":
+        honest_notify(self, event, grant, until)
+
+
+honest_notify = http.Session.notify
+
+AGENTS = [
+    Sabotage(
+        "one-answer-renews",
+        "one answer renews a lease, so a minority renews forever",
+        [(Quorum, "leased_until", lease_by_two)],
+    ),
+    Sabotage(
+        "half-the-wait",
+        "a new token is made after half the wait",
+        [(layer.Layer, "waited_out", wait_out_half)],
+    ),
+    Sabotage(
+        "last-come-first-served",
+        "of equal requests the last one goes first, and none becomes more urgent with time",
+        [(direct, "aged", lambda options: 0), (DirectNode, "line_up", line_up_in_front)],
+    ),
+    Sabotage(
+        "strikes-out-as-granted",
+        "a request whose priority changed counts as granted after its node was unreachable",
+        [(DirectNode, "forget", forget_as_granted)],
+        "algorithms/test_direct.py::test_what_was_changed_and_struck_out_counts_when_it_is_asked_for_again",
+    ),
+    Sabotage(
+        "no-quiet-with-a-disk",
+        "a restarted node that has its disk has no quiet period",
+        [(Quorum, "restart", speak_at_once)],
+    ),
+    Sabotage(
+        "keeps-for-the-dead",
+        "an agent keeps the permits of a client that died",
+        [(http.Session, "release", end_without_release)],
+        "live/test_http.py::test_a_session_that_ends_releases_what_its_client_was_seen_to_have",
+    ),
+    Sabotage(
+        "tells-no-session",
+        "an agent does not notify its client that a grant is lost",
+        [(http.Session, "notify", notify_of_leases_only)],
+        "live/test_http.py::test_a_session_hears_of_its_losses_by_long_poll",
+    ),
+    Sabotage(
+        "founds-alone",
+        "a node makes the pool though it reaches none of its peers",
+        [(Node, "expected", lambda self: Expected(1))],
+        "live/test_births.py::test_who_reaches_nobody_that_it_names_grants_nothing",
+    ),
+    Sabotage(
+        "always-ready",
+        "an agent says that it is ready whatever happens",
+        [(http, "unready", lambda pool: "")],
+        "live/test_http.py::test_healthy_and_ready",
+    ),
+]
+
 ADAPTERS = [
     Sabotage(
         "tells-no-client",
@@ -485,4 +599,4 @@ RECOVERY = [
     for mutant in MUTANTS.values()
     if mutant.in_recovery
 ]
-SABOTAGES = {sabotage.name: sabotage for sabotage in ADAPTERS + RECOVERY}
+SABOTAGES = {sabotage.name: sabotage for sabotage in AGENTS + ADAPTERS + RECOVERY}

@@ -34,6 +34,7 @@ from meshlock.live.chaos.record import (
     Lost,
     NotServed,
     Quiet,
+    Ready,
     Released,
     ReleasedSome,
     Renewed,
@@ -42,6 +43,7 @@ from meshlock.live.chaos.record import (
     Settled,
     SetUp,
     Stopped,
+    Untold,
     Up,
     Writer,
     Wrote,
@@ -90,17 +92,20 @@ def test_a_majority_is_left_alone_whoever_the_holder_is(seed: int, nodes: int):
     silence = plan.lease * 1.03
 
     def over(event: plans.Event) -> float:
-        killed = event.fault in ("kill-holder", "kill-agent", "kill-node", "leave")
+        kills = ("kill-holder", "kill-agent", "kill-node", "leave", "birth")
+        killed = event.fault in kills
         return event.at + event.seconds + (silence if killed else 0.0)
 
     for event in plan.events:
+        if event.fault == "restart":
+            continue  # some are paused meanwhile
         if event.fault == "no-majority":
             left = [node for node in plan.nodes if node not in event.nodes]
             whole = set(plan.links) - set(across(plan.links, event.sides or [plan.nodes]))
             assert not able(plan.nodes, left, whole)
             continue
         now = [e for e in plan.events if e.at <= event.at < over(e)]
-        assert all(e.fault != "no-majority" for e in now)
+        assert all(e.fault not in ("no-majority", "restart") for e in now)
         named = {node for e in now for node in e.nodes}
         unknown = sum(e.fault in ("kill-holder", "pause-holder") for e in now)
         cut = {link for e in now if e.sides for link in across(plan.links, e.sides)}
@@ -109,6 +114,20 @@ def test_a_majority_is_left_alone_whoever_the_holder_is(seed: int, nodes: int):
         for holders in combinations(set(plan.nodes) - named, unknown):
             left = [node for node in plan.nodes if node not in named | set(holders)]
             assert able(plan.nodes, left, whole), event
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_minority_that_is_cut_off_is_connected_and_nothing_disturbs_a_crowd(seed: int):
+    plan = plans.make(seed, seconds=3600)
+    for event in plan.events:
+        if event.fault == "strand":
+            assert tuple(sorted(event.sides[1])) in plan.links
+            assert event.seconds >= 2 * plan.lease
+        if event.fault == "crowd":
+            end = event.at + event.seconds
+            assert not [e for e in plan.events if e is not event and event.at <= e.at < end]
+    # some last so long that whoever is cut off must not call itself ready
+    assert max(e.seconds for e in plan.events if e.fault in ("strand", "no-majority")) > 30
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -508,30 +527,42 @@ def passed(times: int, *between: AnyLine, priority: int = 0) -> list[AnyLine]:
     """One waits with priority 5 from 5 on; so many others of this priority ask and are served."""
     lines: list[AnyLine] = [Asked(5.0, "urgent", 1, "n0", 1, 5), *between]
     for number in range(times):
-        t = 20.0 + number
+        t = 20.0 + number * 4 / times
         lines.append(Asked(t, "other", number + 1, "n1", 1, priority))
-        lines.append(Granted(t + 0.1, "other", number + 1, 1, 100 + number, t + 4))
-        lines.append(Released(t + 0.2, "other", number + 1))
-    lines.append(Granted(40.0, "urgent", 1, 1, 200, 44.0))
+        lines.append(Granted(t + 0.001, "other", number + 1, 1, 100 + number, t + 4))
+        lines.append(Released(t + 0.002, "other", number + 1))
+    lines.append(Granted(40.0, "urgent", 1, 1, 9000, 44.0))
     lines.append(Released(41.0, "urgent", 1))
     return lines
 
 
-def test_whoever_is_passed_by_later_and_less_urgent_requests_is_noticed():
-    assert "order" in story(*passed(4)).violated
+def test_whoever_is_passed_by_later_requests_that_are_not_more_urgent_is_noticed():
+    verdict = story(*passed(1))
+    assert [one.sentence for one in verdict.violations if one.property == "order"] == [
+        "urgent waits with priority 5 and is overtaken by who asked later at n1"
+    ]
+    assert "order" in story(*passed(1, priority=5)).violated  # first come, first served
     raised = passed(4, Changed(10.0, "urgent", 1, 7), priority=6)
     assert "order" in story(*raised).violated
     assert "order" not in story(*passed(4, priority=6)).violated
 
 
+def test_whoever_waits_becomes_more_urgent():
+    """A hundred grants count for a step, and as many are allowed for what nobody can know."""
+    assert "order" not in story(*passed(200, priority=6)).violated
+    assert "order" in story(*passed(202, priority=6)).violated
+    assert "order" not in story(*passed(202, priority=7)).violated
+    grant = Granted(40.0, "urgent", 1, 1, 99, 44.0)  # made before all of those, and told late
+    assert "order" not in story(*passed(202, priority=6)[:-2], grant).violated
+
+
 @pytest.mark.parametrize(
     "good",
     [
-        passed(3),  # what is told late
-        passed(9, priority=5),
+        passed(9, priority=6),
         passed(4, Fault(19.0, "kill")),
         passed(4, Cut(15.0, [("n0", "n1"), ("n0", "n2")])),  # it cannot be reached
-        passed(4, Changed(10.0, "urgent", 1, 0)),  # it is not any more
+        passed(4, Changed(10.0, "urgent", 1, 0), priority=1),  # it is not any more
         passed(4, Changed(18.0, "urgent", 1, 7)),  # nobody need know that yet
         passed(4, Resizing(6.0, 1)),  # there may be too few for it
         passed(4, Changing(6.0)),
@@ -539,3 +570,41 @@ def test_whoever_is_passed_by_later_and_less_urgent_requests_is_noticed():
 )
 def test_what_excuses_that(good: list[AnyLine]):
     assert "order" not in story(*good).violated
+
+
+def expired(*between: AnyLine) -> list[AnyLine]:
+    """Its lease ends at 5, and it hears nothing of that until 8."""
+    end = [Expired(t=5.0, c="a", n=1), Untold(t=8.0, c="a", n=1)]
+    return [*granted("a", 1, 2, until=5), *end, *between]
+
+
+def test_an_agent_that_does_not_say_that_a_lease_is_over_is_noticed():
+    verdict = story(*expired())
+    assert [one.sentence for one in verdict.violations] == [
+        "a/1 was not told that its lease is over"
+    ]
+    for who in ("n0", "a"):  # either may have been asleep when the other spoke
+        assert story(*expired(Stopped(t=3.0, who=who), Continued(t=6.0, who=who))).violated == []
+    assert story(*expired(Down(t=4.0, node="n0"), Up(t=6.0, node="n0"))).violated == []
+    assert story(*expired(Stopped(t=2.5, who="n1"))).violated == ["told"]
+
+
+def unserved(ready: bool, *between: AnyLine, last: float = 45.0) -> Verdict:
+    """At n2, which is cut off, one asks every 5 s from 10 on, and gives up each time."""
+    lines: list[AnyLine] = [Cut(t=9.0, links=LINKS[1:])]
+    for number, t in enumerate(range(10, 60, 5)):
+        lines.append(Asked(t=t, c="a", n=number, node="n2", want=1, priority=0))
+        lines.append(NotServed(t=t + 4.5, c="a", n=number, why="timeout"))
+    return story(*lines, Ready(t=last, node="n2", ready=ready), *between)
+
+
+def test_an_agent_that_calls_itself_ready_and_serves_nobody_is_noticed():
+    verdict = unserved(True)
+    assert [one.sentence for one in verdict.violations] == [
+        "n2 says that it is, and served nobody for 35 s"
+    ]
+    assert unserved(False).violated == []
+    assert unserved(True, last=39.0).violated == []  # not yet for 30 s
+    assert unserved(True, *use("b", 20, 20.5, 21, 1, node="n2")).violated == []
+    assert unserved(True, *use("b", 20, 20.5, 41, 1, node="n1", want=2)).violated == []  # all taken
+    assert unserved(True, Down(t=30, node="n2"), Up(t=31, node="n2")).violated == []

@@ -42,7 +42,7 @@ def alive(pid: int) -> bool:
 
 def test_two_minutes_of_chaos_break_no_promise(tmp_path: Path):
     keep = tmp_path / "kept"
-    arguments = ["--seconds", "100", "--seed", "4", "--lease", str(LEASE), "--keep", str(keep)]
+    arguments = ["--seconds", "100", "--seed", "44", "--lease", str(LEASE), "--keep", str(keep)]
     arguments += ["--within", str(WITHIN)]
     run = subprocess.run([*PROGRAM, *arguments, "--json"], capture_output=True, text=True)
     assert run.returncode in (0, 1), run.stderr
@@ -52,10 +52,10 @@ def test_two_minutes_of_chaos_break_no_promise(tmp_path: Path):
     assert run.stderr == ""
 
     # it was chaos, and there was work going on
-    assert found["kills"] >= 6 and found["pauses"] >= 4 and found["partitions"] >= 2
-    assert found["restarts"] >= 6 and found["restarts_without_memory"] >= 1
-    assert found["faults"]["agent left"] >= 1
-    assert found["faults"]["resized"] >= 1 and found["faults"]["members changed"] >= 1
+    assert found["kills"] >= 2 and found["pauses"] >= 2 and found["restarts"] >= 5
+    struck = {"agent left", "agent restarted", "crowd", "disk lost", "members changed"}
+    assert struck | {"minority cut off", "partition", "resized"} <= set(found["faults"])
+    assert found["restarts_without_memory"] >= 1
     assert found["grants"] > 200
     assert found["most_permits"] == found["permits"] == 3
 
@@ -67,7 +67,7 @@ def test_two_minutes_of_chaos_break_no_promise(tmp_path: Path):
     assert any(use.parts for use in verdict.uses)
     assert verdict.violated == []
     assert {slot for use in verdict.uses for slot in use.slots} == {"slot0", "slot1", "slot2"}
-    assert plans.load(keep / "plan.json") == plans.make(4, lease=LEASE, seconds=100, within=WITHIN)
+    assert plans.load(keep / "plan.json") == plans.make(44, lease=LEASE, seconds=100, within=WITHIN)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="children end with us on Linux")

@@ -248,6 +248,25 @@ def test_a_session_hears_of_its_losses_by_long_poll(tmp_path: Path) -> None:
     run(story)
 
 
+def test_a_session_that_ends_releases_what_its_client_was_seen_to_have(tmp_path: Path) -> None:
+    """Not only an answer that nobody may have read: the client has asked again since."""
+
+    async def story() -> None:
+        place = str(tmp_path / "socket")
+        async with Node("a") as a, serving_socket(Interface(a), place):
+            docks = a.pool("docks", permits=1)
+            holds, asks = await Line(place).open(), await Line(place).open()
+            name = json.loads((await holds.ask("POST", "/v1/sessions"))[1])["session"]
+            body = json.dumps({"session": name})
+            grant = json.loads((await asks.ask("POST", "/v1/pools/docks/acquire", body))[1])
+            assert (await asks.ask("GET", f"/v1/grants/{grant['grant']}"))[0] == 200
+            holds.transport.close()
+            asks.transport.close()
+            (await docks.acquire(1, timeout=LIMIT)).release()
+
+    run(story)
+
+
 def test_a_session_is_told_of_renewals_and_not_of_what_the_answer_said(tmp_path: Path) -> None:
     async def story() -> None:
         place = str(tmp_path / "socket")

@@ -62,17 +62,16 @@ class Chaos:
         self.clinging = random.choice([0.1, 0.1, 0.5])
         self.moods = Random(f"{seed}:moods")
         self.think = 1.0
+        self.keeping: set[str] = set()  # nodes whose clients use a grant until it is lost
         self.nodes: dict[str, Node] = {}
         self.clients: dict[str, list[asyncio.Task[None]]] = {}
         self.wires: dict[tuple[str, str], Wire] = {}
         self.log: Log = []
         self.ports = {name: 5001 + place for place, name in enumerate(NAMES)}
         self.wrong: asyncio.Future[None] = network.loop.create_future()
-        slack = 2 * LEASE if self.algorithm in INSIDE[:2] else None
-        self.judge = Judge(self.wrong, self.permits, self.names, slack)
-        self.faults = Faults(self)
-        if self.judge.order is not None:  # who comes to an epoch writes a few times
-            self.judge.order.slack += 4 * max(self.faults.disks)
+        self.judge = Judge(self.wrong, self.permits, self.names)
+        self.faults = Faults(self)  # who comes to an epoch writes a few times
+        self.judge.set_order(self.algorithm, 2 * LEASE + 4 * max(self.faults.disks))
 
     def note(self, what: str, of: object) -> None:
         self.log.append((clock.seconds(), what, of))
@@ -175,7 +174,7 @@ class Chaos:
             patience, priority = random.uniform(0.1, PATIENCE), random.randint(0, 9)
             deadline = self.moods.uniform(0.0, PATIENCE) if self.moods.random() < 0.2 else None
             priority = priority if deadline is None else 0  # as urgent as any of that priority
-            request = judge.asks(NAMES.index(node.name), priority)
+            request = judge.asks(NAMES.index(node.name), priority, deadline is not None)
             asking = Pool(pool).acquire(
                 want, priority=priority, deadline=deadline, timeout=patience
             )
@@ -210,7 +209,8 @@ class Chaos:
             grant.release(self.random.randint(1, grant.want - 1))
         while not grant.lost:
             now, until = clock.seconds(), self.judge.seen(grant)
-            if now >= end:
+            keeps = grant._source.me in self.keeping and not self.faults.over
+            if now >= end and not keeps:
                 grant.release()
                 return
             if now > until + MOMENT:
@@ -218,7 +218,8 @@ class Chaos:
                 self.judge.blame("told", sentence)
                 return
             try:
-                async with asyncio.timeout(max(MOMENT, min(until + 2 * MOMENT, end) - now)):
+                soon = now + LEASE / 20 if keeps else end
+                async with asyncio.timeout(max(MOMENT, min(until + 2 * MOMENT, soon) - now)):
                     await grant.wait_lost()
             except TimeoutError:
                 pass

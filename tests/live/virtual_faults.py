@@ -6,8 +6,11 @@ members and permits change, members also in two places at once. A node takes all
 failed, and they are back before anybody else does. Members renew, propose and close epochs when
 they should not, for nothing of that can be wrong: only unwise. Most faults are aimed at protocol
 moments: a token under way, a promise, a ledger, an answer that prolongs a lease, a restart, a
-change. Two are made of several:
+change. Some are made of several:
 
+``strand``   a minority is cut off for long, and its clients use what they have until it is lost
+``restart``  a node whose clients go on to the end of their lease is killed, and back at once; then
+             another begins an epoch
 ``squeeze``  whoever was just answered is cut off, and the one that answered begins another epoch
              at once, as if it had known: then all that keeps two from having one permit is the
              margin for clocks that run at different rates, and that of the first is slower
@@ -44,6 +47,7 @@ AIMED_AT = {"TOKEN", "PROMISE", "LEDGER", "PRIVILEGE", "RETURN"}
 """Kinds of messages whose sending may bring a fault; and every message with a token."""
 RANDOM = ["kill", "kill", "wipe", "leave", "away", "cut", "deafen", "reset", "part", "part"]
 RANDOM += ["slow", "propose", "duel", "change", "change", "resize", "resize", "full", "swap"]
+RANDOM += ["strand", "strand", "restart", "restart", "restart"]
 AT_MOMENTS = ["kill", "kill", "wipe", "part", "part", "slow", "reset", "propose", "full", "renew"]
 
 
@@ -151,6 +155,17 @@ class Faults:
             await self.part({name, *random.sample(list(run.ports), random.randint(0, 1))}, heal)
         elif kind == "swap":
             await self.swap(name, heal)
+        elif kind == "strand":
+            await self.strand({name, random.choice(list(run.ports))})
+        elif kind == "restart":
+            await self.keeps({name})
+            run.keeping.discard(name)
+            if name in run.nodes:
+                await run.kill(name)
+                await run.start(name)
+                for _ in range(2):
+                    other = random.choice(list(run.ports))
+                    self.soon("duel", other, random.uniform(0, LEASE / 2), 0.0)
         elif kind in ("cut", "deafen", "reset", "slow"):
             pairs = [pair for pair in sorted(run.wires) if name in pair]
             wire = run.wires[random.choice(pairs)]
@@ -170,10 +185,13 @@ class Faults:
         else:
             await run.kill(name)
         alive = [member for member in run.members if member in run.nodes]
-        if kind == "wipe" and self.forgetting and len(alive) * 2 > len(run.members):
+        wiped = kind == "wipe" and self.forgetting and len(alive) * 2 > len(run.members)
+        if wiped:
             run.note("wipe", name)
             shutil.rmtree(run.state / name, ignore_errors=True)
         await asyncio.sleep(heal)
+        if wiped and self.random.random() < 0.5:  # it is back, and reaches nobody
+            self.begin(self.part({name}, self.random.uniform(0.5, 2.5) * LEASE))
         await run.start(name)
         if self.random.random() < 0.3:  # right after its restart
             kinds = ["kill", "part", "propose", "full", "slow"]
@@ -255,6 +273,19 @@ class Faults:
             self.unsure = True
         finally:
             self.resizing = False
+
+    async def keeps(self, names: set[str]) -> None:
+        """Clients of these nodes keep what they have; until one has something."""
+        run, end = self.run, clock.seconds() + LEASE
+        run.keeping |= names
+        while clock.seconds() < end and not any(one._source.me in names for one in run.judge.valid):
+            await asyncio.sleep(LEASE / 100)
+
+    async def strand(self, side: set[str]) -> None:
+        """See above."""
+        await self.keeps(side)
+        await self.part(side, self.random.uniform(2, 5) * LEASE)
+        self.run.keeping -= side
 
     async def swap(self, name: str, heal: float) -> None:
         """See above."""

@@ -10,7 +10,9 @@ resized   who asks after the permits were changed is let in by the new number
 slots     where permits have names, no two valid grants have one in common
 fences    none comes twice; and a grant asked for while another was held has a higher one
 order     where nothing was done for two leases (and four writes, where disks are slow), nobody who
-          waits there is passed more than three times by who asked later and is less urgent
+          waits there is passed more than three times by who asked later and is less urgent; where
+          the holder of the token knows everybody, not once, nor by an equal, nor by a more urgent
+          one if it has waited for so many grants that its age counts for more
 told      a client whose deadline passes has been told that its grant is lost, and not before
 served    soon after the last fault everybody is given all permits, one after the other
 members   where they choose themselves there are as many as there should be, and one that stays
@@ -25,7 +27,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from meshlock.algorithms.recovery.records import FENCE_BITS
+from meshlock.algorithms.recovery.records import FENCE_BITS, MOST_GRANTS
+from meshlock.algorithms.steps import step
 from meshlock.live.machine import clock
 from meshlock.live.pools.grants import Grant
 from meshlock.properties.overtaking import Overtaking
@@ -52,7 +55,6 @@ class Judge:
         wrong: asyncio.Future[None],
         permits: int,
         names: tuple[str, ...],
-        slack: float | None,
     ) -> None:
         self.wrong = wrong
         self.names = names
@@ -60,8 +62,14 @@ class Judge:
         self.orphans: list[tuple[float, Valid]] = []  # of clients whose node is gone
         self.fences: set[int] = set()
         self.permits: dict[int, float] = {permits: FOREVER}  # that may be in force, until when
-        self.order = Overtaking(slack) if slack is not None else None
+        self.order: Overtaking | None = None
         self.requests = 0
+
+    def set_order(self, algorithm: str, slack: float) -> None:
+        if algorithm == "direct":
+            self.order = Overtaking(slack, min(self.permits), 0, step({}))
+        elif algorithm == "jiang":
+            self.order = Overtaking(slack)
 
     def blame(self, rule: str, sentence: str) -> None:
         if not self.wrong.done():
@@ -69,11 +77,12 @@ class Judge:
 
     # -- requests --------------------------------------------------------------------------------
 
-    def asks(self, node: int, priority: int) -> int:
-        """The number of the request."""
+    def asks(self, node: int, priority: int, due: bool) -> int:
+        """The number of the request. One with a deadline is up to a step more urgent."""
         self.requests += 1
         if self.order is not None:
             self.order.asks(clock.seconds(), self.requests, node, priority)
+            self.order.waiting[self.requests].highest += due
         return self.requests
 
     def changes(self, request: int, priority: int) -> None:
@@ -132,10 +141,17 @@ class Judge:
         if self.permits.get(grant.permits, 0.0) < asked:
             known = sorted(one for one, until in self.permits.items() if until >= asked)
             self.blame("resized", f"{grant} goes by {grant.permits} permits, there are {known}")
-        if self.order is not None:
-            self.order.goes_by(now, fence >> FENCE_BITS)
-            for _, priority in self.order.enters(request, set(reached())):
-                self.blame("order", f"one with priority {priority} waits, and is overtaken again")
+        if self.order is None:
+            return
+        epoch, reach = fence >> FENCE_BITS, set(reached())
+        self.order.goes_by(now, epoch)
+        if self.order.most:
+            passed = [priority for _, priority in self.order.enters(request, reach)]
+        else:
+            number = ((epoch, 0, 0), fence & MOST_GRANTS)
+            passed = [one.priority for one in self.order.granted(now, request, reach, number)]
+        for priority in passed:
+            self.blame("order", f"one with priority {priority} waits, and is overtaken again")
 
     def count(self, now: float) -> None:
         """A grant may become known late, so they are added up in the order in which they were
@@ -155,7 +171,14 @@ class Judge:
     # -- the number of permits -------------------------------------------------------------------
 
     def may_become(self, permits: int) -> None:
+        """Where there are fewer, a node has fewer lines."""
         self.permits[permits] = FOREVER
+        order = self.order
+        if order is not None and permits < order.lines:
+            order.lines = permits
+            for node, waiting in order.here.items():
+                if waiting > permits:
+                    order.crowded[node] = order.requests
 
     def has_become(self, permits: int, settled: float) -> None:
         """Whoever asks after ``settled`` goes by it."""

@@ -24,8 +24,8 @@ def chaos(
     members: Annotated[
         str,
         Option(
-            help="Choose the members: all (by name), or auto (the first agent makes the "
-            "pool, others become members)."
+            help="Choose the members: all (by name), or auto (a majority makes the pool, and "
+            "all become members)."
         ),
     ] = "all",
     permits: Annotated[int, Option(help="Set the number of permits of the pool.")] = 3,
@@ -35,12 +35,12 @@ def chaos(
     ] = 120,
     seed: Annotated[int, Option(help="Set the seed of the plan and of the workload.")] = 1,
     topology: Annotated[
-        str,
+        str | None,
         Option(
             help="Link the agents as chords (a ring with links across), or as in "
-            "'meshlock simulate'."
+            "'meshlock simulate'. Default: chords; complete with --members auto."
         ),
-    ] = "chords",
+    ] = None,
     clients_per_node: Annotated[
         int, Option(help="Run this many programs that use the permits.")
     ] = 2,

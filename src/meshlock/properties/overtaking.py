@@ -6,7 +6,9 @@ be known there. From then on whoever asks later with a lower priority ranks belo
 both age alike. The same holds for equal priorities where first come, first served is promised, as
 long as no more clients of a node wait than the node may have in the queue (``lines``). A request
 that has changed its priority is known by the new one after ``slack``; until then, and if it is the
-one that enters, the highest that it has had counts.
+one that enters, the highest that it has had counts. Where so many grants (``patience``) count for a
+step of priority, a request that has been known for that many, and as many again, goes before one
+that is a step more urgent and is made then: a request begins with less than ``patience``.
 
 A client may enter some time after it was granted its permits: fences say in which order grants were
 made. So a request that is passed is judged when it enters itself, or after ``slack`` if it does
@@ -16,6 +18,7 @@ token may let others in on its way, or where there are no fences.
 
 from __future__ import annotations
 
+from bisect import bisect
 from typing import NamedTuple
 
 Fence = tuple[tuple[int, int, int], int]
@@ -46,12 +49,16 @@ class Waiting:
 
 
 class Overtaking:
-    """``lines``: how many clients of a node are served in turn if they are equal; 0: none."""
+    """``lines``: how many clients of a node are served in turn if they are equal; 0: none.
+    ``patience``: grants that count for a step of priority, where clients with a line age; 0: none
+    do."""
 
-    def __init__(self, slack: float, lines: int = 0, most: int = MOST) -> None:
+    def __init__(self, slack: float, lines: int = 0, most: int = MOST, patience: int = 0) -> None:
         self.slack = slack
         self.lines = lines
         self.most = most
+        self.patience = patience
+        self.made: list[float] = []  # when grants were, since the last disturbance
         self.waiting: dict[int, Waiting] = {}  # by client
         self.here: dict[int, int] = {}  # node: how many wait there
         self.crowded: dict[int, int] = {}  # node: the latest request that found its lines taken
@@ -62,6 +69,7 @@ class Overtaking:
     def disturbed(self, time: float) -> None:
         """A node or a link comes or goes: everything begins anew."""
         self.disturbed_at = time
+        self.made = []
         for one in self.waiting.values():
             one.passed = 0
             one.passes = []
@@ -117,6 +125,7 @@ class Overtaking:
     def granted(self, time: float, client: int, reached: set[int], fence: Fence) -> list[Pass]:
         """A client enters with this fence. The result: who was passed, as is known by now."""
         entry = self.stops(client)
+        self.made.append(time)
         if entry is None:
             return []
         for other in self.passed_by(entry, reached):
@@ -146,9 +155,18 @@ class Overtaking:
         ]
 
     def is_before(self, one: Waiting, entry: Waiting) -> bool:
-        if one.priority != entry.highest:
-            return one.priority > entry.highest
-        return self.has_line(one) and self.has_line(entry)
+        steps = entry.highest - one.priority
+        if steps < 0:
+            return True
+        if not self.has_line(one) or not self.has_line(entry):
+            return False
+        enough = (steps + 1) * self.patience
+        return steps == 0 or (self.patience > 0 and self.age(one, entry) >= enough)
+
+    def age(self, one: Waiting, entry: Waiting) -> int:
+        """How many grants were made after the one was known and before the other was asked for."""
+        known = max(one.time, self.disturbed_at) + self.slack
+        return bisect(self.made, entry.asked) - bisect(self.made, known)
 
     def has_line(self, one: Waiting) -> bool:
         return self.crowded.get(one.node, 0) < one.number

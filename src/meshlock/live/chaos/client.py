@@ -5,8 +5,9 @@ of meshlock than the agent's socket. It stops when it is told that its grant is 
 the machine's clock when the lease ends, whatever becomes of the agent. If the agent dies it works
 on until then: that is what permits under a lease are.
 
-Run as ``python -m meshlock.live.chaos.client`` with its orders as the argument; it takes no
-new work once its standard input ends.
+Run as ``python -m meshlock.live.chaos.client`` with its orders as the argument. Its standard input
+says how it works: as it likes, in a hurry, or keeping what it has; it takes no new work once that
+ends.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from meshlock.live.chaos.record import (
     Released,
     ReleasedSome,
     Renewed,
+    Untold,
     Writer,
     Wrote,
     now,
@@ -45,6 +47,14 @@ PARTING = 0.3
 
 FICKLE = 0.2
 """Share of requests that become more or less urgent while they wait."""
+
+AGAIN = 0.5
+"""Share of grants whose client asks more on the connection that has brought it. Then the agent
+knows that it was read, and only the end of the session can release it."""
+
+AT_EASE, KEEP, HURRY = b"e", b"k", b"h"
+"""How to work: as usual; use a grant until it is lost; or ask at once, with one of two priorities,
+so that many wait and many are equal."""
 
 BETWEEN_WRITES = 0.02
 RETRY = 0.1
@@ -82,6 +92,7 @@ class Client:
         self.line: Connection | None = None
         self.other: Connection | None = None  # while the first one waits for permits
         self.finishing = False
+        self.mood = AT_EASE
         self.number = 0
 
     def work(self) -> None:
@@ -96,7 +107,7 @@ class Client:
                 continue
             if self.orders.take_all and served:
                 return
-            if self.random.random() < 0.6:
+            if self.mood != HURRY and self.random.random() < 0.6:
                 self.sleep(self.random.expovariate(5.0))
 
     # -- one request -----------------------------------------------------------------------
@@ -106,7 +117,7 @@ class Client:
         self.number += 1
         n = self.number
         want = self.orders.permits if self.orders.take_all else self.want()
-        priority = self.random.randint(0, 9)
+        priority = self.random.randint(0, 1 if self.mood == HURRY else 9)
         patient = self.orders.take_all or self.random.random() < 0.3
         timeout = None if patient else round(self.random.uniform(1.0, 6.0) * lease, 3)
         self.record.write(
@@ -204,8 +215,9 @@ class Client:
                 sources.append(sys.stdin)
             left = None if end is None else max(0.0, end - time.monotonic())
             ready = select.select(sources, [], [], left)[0]
-            if sys.stdin in ready and not os.read(sys.stdin.fileno(), 1):
-                self.finishing = True
+            if sys.stdin in ready:
+                self.mood = os.read(sys.stdin.fileno(), 1)
+                self.finishing = not self.mood
             if agent in ready:
                 return True
             if not ready or (agent is None and self.finishing):
@@ -231,9 +243,12 @@ class Holding:
     def hold(self) -> None:
         client = self.client
         end = now() + self.length()
-        agent_gone = self.want > 1 and client.random.random() < PARTING and not self.part()
+        agent_gone = self.asks_again() and not self.show()
+        if self.want > 1 and client.mood != KEEP and client.random.random() < PARTING:
+            agent_gone = agent_gone or not self.part()
         while True:
-            pause = min(BETWEEN_WRITES, max(0.0, end - now()))
+            left = end - now()
+            pause = left if 0.0 < left < BETWEEN_WRITES else BETWEEN_WRITES
             if agent_gone:
                 client.sleep(pause)
             else:
@@ -250,14 +265,39 @@ class Holding:
             if self.until is not None and t >= self.until:
                 client.record.write(Expired(t=self.until, c=self.c, n=self.n))
                 self.once_more()
+                agent_gone = agent_gone or not self.wait_for_word()
                 break
-            if t >= end:
+            if t >= end and client.mood != KEEP:
                 client.record.write(Released(t=now(), c=self.c, n=self.n))
                 break
             self.write(late=False)
         if agent_gone:
             raise AgentGone
         client.ask("DELETE", f"/v1/grants/{self.grant}")
+
+    def asks_again(self) -> bool:
+        return self.client.mood == KEEP or self.client.random.random() < AGAIN
+
+    def show(self) -> bool:
+        """Ask for the grant; False if the agent is gone."""
+        try:
+            self.client.ask("GET", f"/v1/grants/{self.grant}")
+        except AgentGone:
+            return False
+        return True
+
+    def wait_for_word(self) -> bool:
+        """The lease is over: the agent says so, soon; False if it is gone."""
+        client = self.client
+        end = now() + client.orders.lease
+        try:
+            while now() < end:
+                if any(one.get("grant") == self.grant for one in client.heard(end - now())):
+                    return True
+        except AgentGone:
+            return False
+        client.record.write(Untold(t=now(), c=self.c, n=self.n))
+        return True
 
     def part(self) -> bool:
         """Release some; False if the agent is gone."""

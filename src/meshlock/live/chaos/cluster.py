@@ -10,6 +10,7 @@ import asyncio
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from meshlock.live.chaos.client import Orders
@@ -41,6 +42,8 @@ from meshlock.live.links.relay import Relay
 Link = tuple[str, str]
 
 LONGEST_FAREWELL = 10.0
+LEFT_WITH_IT = "left without handing over the token"
+"""What an agent logs of that."""
 
 GROWTH = 20
 """Leases within which all nodes become members."""
@@ -58,15 +61,13 @@ class Cluster:
         (folder / "secret").write_text(secrets.token_urlsafe(24) + "\n")
         self.agents = {name: Agent(name, folder, sockets) for name in plan.nodes}
         given: dict[str, Any] = {"permits": plan.slots, "lease": plan.lease}
+        most = {"most-members": len(plan.nodes), "promote-after": plan.lease / 10}
         for agent in self.agents.values():
-            agent.pool = {} if plan.auto else {**given, "members": plan.nodes}
-        if plan.auto:
-            most = {"most-members": len(plan.nodes), "promote-after": plan.lease / 10}
-            self.agents[plan.nodes[0]].pool = {**given, **most}
+            agent.pool = {**given, **(most if plan.auto else {"members": plan.nodes})}
         self.slots = [
             ClientSlot(node, place) for node in plan.nodes for place in range(plan.clients_per_node)
         ]
-        self.relays: dict[Link, Relay] = {}
+        self.relays: dict[Link, Relay] = {}  # of a link (a, b) to a, and of (b, a) to b
         self.paused: set[str] = set()  # agents and clients
         self.cuts: dict[Link, int] = {}  # how often it is cut just now
         self.up_since: dict[str, float] = {}
@@ -77,37 +78,47 @@ class Cluster:
     # -- beginning and end -----------------------------------------------------------------
 
     async def start(self) -> None:
-        for link in self.plan.links:
-            self.relays[link] = await Relay("127.0.0.1", 9).start()
-            self.agents[link[1]].peers.append(self.relays[link].address)
-        for link in self.plan.links:
-            self.relays[link].cut()  # nobody listens behind them yet
+        """Nobody reaches anybody at first, and all clients ask. Then links come up one by one, so
+        that the pool is made while some see others and not all."""
+        for one, other in self.plan.links:
+            for link in ((one, other), (other, one)):
+                self.relays[link] = await Relay("127.0.0.1", 9).start()
+                self.relays[link].cut()
+                self.agents[link[1]].peers.append(self.relays[link].address)
         await asyncio.gather(*[self.start_agent(name) for name in self.plan.nodes])
-        for relay in self.relays.values():
-            relay.heal()
-        if self.plan.auto:
-            await self.grow()
         for slot in self.slots:
             self.start_client(slot)
+        self.record.write(Cut(t=now(), links=self.plan.links))
+        late = Random(f"{self.plan.seed}:links")
+        for link in late.sample(self.plan.links, len(self.plan.links)):
+            await asyncio.sleep(late.uniform(0.0, self.plan.lease / len(self.plan.links)))
+            for relay in self.of_link(link):
+                relay.heal()
+            self.record.write(Healed(t=now(), links=[link]))
+        if self.plan.auto:
+            await self.grow()
+
+    def of_link(self, link: Link) -> list[Relay]:
+        return [self.relays[link], self.relays[link[1], link[0]]]
 
     async def grow(self) -> None:
-        """Until all are members. Who restarts only joins: the pool was made once."""
-        founder = self.agents[self.plan.nodes[0]]
+        """Until all are members."""
+        first = self.agents[self.plan.nodes[0]]
         end = now() + GROWTH * self.plan.lease
         while now() < end:
-            status = await founder.status()
+            status = await first.status()
             if status is not None and len(status.get("members", ())) == len(self.plan.nodes):
                 break
             await asyncio.sleep(self.plan.lease / 10)
-        founder.pool = {}
 
     async def close(self) -> None:
         for slot in self.slots:
             if slot.child is not None:
                 slot.child.kill()
         for agent in self.agents.values():
-            if agent.child is not None:
-                agent.child.kill()
+            for child in (agent.child, agent.successor):
+                if child is not None:
+                    child.kill()
         await asyncio.gather(*[relay.close() for relay in self.relays.values()])
         self.follower.close()
         self.record.close()
@@ -137,15 +148,19 @@ class Cluster:
         return t
 
     async def dismiss_agent(self, name: str) -> float:
-        """SIGTERM: it leaves in good order, if it can in time."""
+        """SIGTERM: it leaves in good order, if it can in time; it cannot where it is cut off."""
         child = self.agents[name].child
         assert child is not None
         t = now()
+        alone = name not in self.served()
         del self.up_since[name]
         self.record.write(Down(t=t, node=name))
         child.ask_to_end()
         while child.running and now() < t + LONGEST_FAREWELL:
             await asyncio.sleep(0.01)
+            alone = alone or name not in self.served([name])
+        if alone:
+            self.agents[name].forgiven.add(LEFT_WITH_IT)
         child.kill()
         self.agents[name].child = None
         return t
@@ -181,9 +196,9 @@ class Cluster:
         whole = [link for link in self.whole_links() if link not in cut]
         return bool(able(self.plan.nodes, left, whole, self.silent()))
 
-    def served(self) -> set[str]:
+    def served(self, leaving: Iterable[str] = ()) -> set[str]:
         """The nodes that can reach a majority."""
-        return able(self.plan.nodes, self.awake(), self.whole_links())
+        return able(self.plan.nodes, [*self.awake(), *leaving], self.whole_links())
 
     async def holders(self) -> list[str]:
         """Agents that say they have the token."""
@@ -238,6 +253,12 @@ class Cluster:
             self.paused.discard(slot.name)
             self.record.write(Continued(t=now(), who=slot.name))
 
+    def say(self, slots: Iterable[ClientSlot], mood: bytes) -> None:
+        """How they are to work, those that run."""
+        for slot in slots:
+            if slot.child is not None and slot.running:
+                slot.child.say(mood)
+
     def look(self) -> None:
         """Read on in the record: who holds what."""
         for line in self.follower.news():
@@ -250,6 +271,9 @@ class Cluster:
                 self.holding[line.c] = line.left
             elif isinstance(line, Released | Lost | Expired | Died):
                 self.holding.pop(line.c, None)
+
+    def neighbours(self, name: str) -> list[str]:
+        return [two if one == name else one for one, two in self.plan.links if name in (one, two)]
 
     def nodes_with_permits(self) -> set[str]:
         self.look()
@@ -265,12 +289,13 @@ class Cluster:
         fresh = [link for link in links if not self.cuts.get(link)]
         for link in links:
             self.cuts[link] = self.cuts.get(link, 0) + 1
-            if one_way:
-                self.relays[link].deafen()
-            else:
-                self.relays[link].cut()
-            if not silent:
-                self.relays[link].reset()
+            for relay in self.of_link(link):
+                if one_way:
+                    relay.deafen()
+                else:
+                    relay.cut()
+                if not silent:
+                    relay.reset()
         self.record.write(Cut(t=t, links=fresh, silent=silent))
         return t
 
@@ -279,6 +304,7 @@ class Cluster:
         for link in links:
             self.cuts[link] -= 1
             if not self.cuts[link]:
-                self.relays[link].heal()
+                for relay in self.of_link(link):
+                    relay.heal()
                 whole.append(link)
         self.record.write(Healed(t=now(), links=whole))

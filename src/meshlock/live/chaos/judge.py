@@ -17,8 +17,13 @@ resource  fences of exclusive writes never fall, in the order in which the resou
 resumed   while a majority of the members was awake and connected, and nothing new was done
           to it, no more than ``within`` seconds passed without a grant although somebody
           there waited and everything that was asked for was free
-order     where nothing was done for two leases, nobody who waits there is passed more than three
-          times by who asked later and is less urgent; a priority that changes counts from then on
+order     where nothing was done for two leases, nobody who waits there is passed by who asked
+          two leases later and is not more urgent; nor by who is, if while the one waited so many
+          grants were made that its age counts for more; a priority that changes counts from then on
+told      whoever comes to the end of its lease is told so by its agent within another, if that was
+          awake all the while
+ready     where somebody waited for 30 s, nobody was served and permits were free, the agent does
+          not say that it is ready
 served    in the quiet at the end nobody who waited was left out
 returned  in the end a client on every node was given all k permits
 agents    no process ended or failed except by plan
@@ -31,12 +36,15 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from meshlock.algorithms.recovery.records import FENCE_BITS
+from meshlock.algorithms.recovery.records import FENCE_BITS, MOST_GRANTS
+from meshlock.algorithms.steps import step
 from meshlock.live.chaos.record import (
     AnyLine,
     Asked,
     Changed,
+    Continued,
     Died,
+    Down,
     End,
     Expired,
     Failed,
@@ -45,11 +53,15 @@ from meshlock.live.chaos.record import (
     Lost,
     NotServed,
     Quiet,
+    Ready,
     Released,
     ReleasedSome,
     Renewed,
     Resizing,
     SetUp,
+    Stopped,
+    Untold,
+    Up,
     Wrote,
 )
 from meshlock.live.chaos.resource import REFUSED
@@ -57,9 +69,12 @@ from meshlock.live.chaos.stalls import CHANGES, Stall, State, moments, stalls
 from meshlock.properties.overtaking import Overtaking
 
 PROPERTIES = (
-    *("permits", "slots", "fences", "resource", "resumed", "order", "served", "returned"),
-    "agents",
+    *("permits", "slots", "fences", "resource", "resumed", "order", "told", "ready", "served"),
+    *("returned", "agents"),
 )
+
+UNREADY_AFTER = 30.0
+"""Seconds in which nobody was served: then an agent does not call itself ready."""
 
 
 class Violation(msgspec.Struct):
@@ -164,6 +179,8 @@ def judge(record: Sequence[AnyLine]) -> Verdict:
         *resource_wrong(record, all_uses),
         *too_long(found_stalls, set_up.within),
         *overtaken(record, set_up),
+        *not_told(record, set_up),
+        *wrongly_ready(record, set_up),
         *left_out(record, all_uses, set_up.within),
         *not_returned(record, set_up.nodes),
         *failures(record),
@@ -175,7 +192,7 @@ def judge(record: Sequence[AnyLine]) -> Verdict:
 
 def overtaken(record: Sequence[AnyLine], set_up: SetUp) -> Iterator[Violation]:
     state = State(set_up)
-    order = Overtaking(2 * set_up.lease)
+    order = Overtaking(2 * set_up.lease, set_up.permits, 0, step({}))
     clients: dict[str, int] = {}
     places = {node: place for place, node in enumerate(set_up.nodes)}
     for time, line in moments(record, set_up.silence):
@@ -192,17 +209,68 @@ def overtaken(record: Sequence[AnyLine], set_up: SetUp) -> Iterator[Violation]:
             number = clients.setdefault(line.c, len(clients))
             order.asks(time, number, places[line.node], line.priority)
         elif isinstance(line, Granted):
-            order.goes_by(time, (line.fence or 0) >> FENCE_BITS)
+            number = line.fence or 0
+            epoch, grant = number >> FENCE_BITS, number & MOST_GRANTS
+            order.goes_by(time, epoch)
             reached = {places[node] for node in state.part}
-            for number, priority in order.enters(clients[line.c], reached):
-                name = [client for client, one in clients.items() if one == number]
+            fence = ((epoch, 0, 0), grant)
+            for passed in order.granted(time, clients[line.c], reached, fence):
+                names = list(clients)
+                waits = f"{names[passed.client]} waits with priority {passed.priority:g}"
                 yield Violation(
                     "order",
-                    time,
-                    f"{name[0]} waits with priority {priority} and is overtaken again",
+                    passed.time,
+                    f"{waits} and is overtaken by who asked later at {set_up.nodes[passed.node]}",
                 )
         elif isinstance(line, Released | Lost | Expired | NotServed | Died) and line.c in clients:
             order.stops(clients[line.c])
+
+
+def not_told(record: Sequence[AnyLine], set_up: SetUp) -> Iterator[Violation]:
+    asleep: dict[str, float] = {}  # agents and clients: until when they were stopped, or down
+    nodes: dict[str, str] = {}
+    for line in record:
+        if isinstance(line, Asked):
+            nodes[line.c] = line.node
+        elif isinstance(line, Stopped):
+            asleep[line.who] = float("inf")
+        elif isinstance(line, Down):
+            asleep[line.node] = float("inf")
+        elif isinstance(line, Continued):
+            asleep[line.who] = line.t
+        elif isinstance(line, Up):
+            asleep[line.node] = line.t
+        elif isinstance(line, Untold):
+            since = max(asleep.get(one, 0.0) for one in (line.c, nodes[line.c]))
+            if since < line.t - set_up.lease:
+                sentence = f"{line.c}/{line.n} was not told that its lease is over"
+                yield Violation("told", line.t, sentence)
+
+
+def wrongly_ready(record: Sequence[AnyLine], set_up: SetUp) -> Iterator[Violation]:
+    """Somebody waits at a node if that is so but for gaps of less than a lease."""
+    state = State(set_up)
+    since = dict.fromkeys(set_up.nodes, set_up.t)  # from then on somebody waited and nobody entered
+    waited = dict.fromkeys(set_up.nodes, set_up.t)  # for the last time
+    before = set_up.t
+    for line in record:
+        free = min(state.sizes) - sum(state.open.values())
+        awake = [one for one in state.pending.values() if one.c not in state.stopped]
+        for node in {one.node for one in awake if one.want <= free}:
+            if before - waited[node] > set_up.lease:
+                since[node] = before
+            waited[node] = line.t
+        before = line.t
+        if isinstance(line, Granted):
+            since[state.pending[line.c].node] = line.t
+        elif isinstance(line, Up):
+            since[line.node] = line.t
+        elif isinstance(line, Ready) and line.ready and waited[line.node] == line.t:
+            unserved = line.t - since[line.node]
+            if unserved > UNREADY_AFTER:
+                sentence = f"{line.node} says that it is, and served nobody for {unserved:.0f} s"
+                yield Violation("ready", line.t, sentence)
+        state.take(line)
 
 
 def too_many(all_uses: list[Use], permits: int) -> Iterator[Violation]:

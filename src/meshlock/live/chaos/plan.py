@@ -26,23 +26,29 @@ from meshlock.topology.specification import network
 Link = tuple[str, str]
 
 DECK = {
-    "kill-holder": 4,
-    "kill-agent": 2,
-    "kill-node": 2,
-    "kill-client": 4,
-    "leave": 2,
-    "pause-holder": 2,
-    "pause-agent": 2,
-    "pause-node": 2,
-    "pause-client": 2,
-    "partition": 4,
+    "kill-holder": 3,
+    "kill-agent": 1,
+    "kill-node": 1,
+    "kill-client": 2,
+    "restart": 3,
+    "leave": 1,
+    "pause-holder": 1,
+    "pause-agent": 1,
+    "pause-node": 1,
+    "pause-client": 1,
+    "partition": 2,
+    "strand": 3,
+    "birth": 2,
     "cut-link": 1,
     "break-link": 1,
     "no-majority": 1,
+    "crowd": 1,
     "resize": 2,
     "rivals": 2,
 }
 """How often each kind comes among so many; the deck is shuffled, dealt out, and shuffled again."""
+
+SHARPEST = (*("strand", "restart", "kill-holder") * 2, "birth")
 
 CHANGES = ("resize", "rivals")
 """Of permits; of members, from two places at once."""
@@ -52,8 +58,7 @@ FEWEST = 5
 """Nodes, of which two can be removed from the members."""
 
 OF_HOLDER = ("kill-holder", "pause-holder")
-OF_CLIENT = ("kill-client", "pause-client")
-KILLS = ("kill-holder", "kill-agent", "kill-node", "leave")
+KILLS = ("kill-holder", "kill-agent", "kill-node", "leave", "restart", "birth")
 PAUSES = ("pause-holder", "pause-agent", "pause-node")
 
 START_UP = 2.0
@@ -68,6 +73,16 @@ RATE_BOUND = 0.01
 WIPED = 0.25
 """Share of restarts with an empty state directory, where the plan allows one."""
 
+
+ALONE = ("no-majority", "restart", "crowd")
+"""Come when nothing else is out of order, and nothing else does meanwhile."""
+
+CROWD = 5
+"""Leases for which all clients ask in a hurry, and nothing is done to them."""
+
+ENDLESS = 12
+"""Leases of some cuts of long runs: so long that nobody who is cut off may call itself ready."""
+LONG_RUN = 600.0
 
 TRIES = 150
 """So often a fault is put off by a tenth of a lease before it is given up."""
@@ -97,7 +112,7 @@ class Plan(msgspec.Struct):
     clients_per_node: int
     within: float  # service must resume within so many seconds
     events: list[Event]
-    auto: bool = False  # the first node makes the pool, and all become members by themselves
+    auto: bool = False  # who links first makes the pool, and all become members by themselves
 
     @property
     def slots(self) -> list[str]:
@@ -139,7 +154,7 @@ def make(
     permits: int = 3,
     lease: float = 3.0,
     seconds: float = 120.0,
-    topology: str = "chords",
+    topology: str | None = None,
     clients_per_node: int = 2,
     within: float | None = None,
     auto: bool = False,
@@ -164,7 +179,7 @@ def make(
             f"{setting('members')} all."
         )
     names = [f"n{number}" for number in range(nodes)]
-    links = linked(topology, nodes, seed)
+    links = linked(topology or ("complete" if auto else "chords"), nodes, seed)
     plan = Plan(
         seed,
         names,
@@ -204,12 +219,14 @@ def load(path: Path) -> Plan:
 
 
 class Trouble(msgspec.Struct):
-    """What is out of order for a while. ``anybody``: one node more, we do not know which."""
+    """What is out of order for a while. ``anybody``: one node more, we do not know which.
+    ``spared``: nodes that are cut off, and to which nothing else may be done."""
 
     until: float
     nodes: Collection[str] = ()
     cut: Collection[Link] = ()
     anybody: bool = False
+    spared: Collection[str] = ()
 
 
 class Drawing:
@@ -236,11 +253,13 @@ class Drawing:
             impossible = 0
             self.troubles.append(trouble)
             yield event
-            time = trouble.until if fault == "no-majority" else event.at
-            soon = self.random.random() < 0.4
+            time = trouble.until if fault in ALONE else event.at
+            soon = self.random.random() < 0.6
             time += lease * (self.random.uniform(0.1, 0.8) if soon else self.random.uniform(1, 3))
 
     def dealt(self) -> Iterator[str]:
+        """A short run has the sharpest first."""
+        yield from self.random.sample(SHARPEST, len(SHARPEST))
         while True:
             deck = [fault for fault, count in DECK.items() for _ in range(count)]
             self.random.shuffle(deck)
@@ -251,21 +270,27 @@ class Drawing:
         as the killing of a holder in a star, who may be the hub."""
         if fault in CHANGES and not self.may_change(fault, time):
             return None
+        if fault == "birth":
+            time = max(time, self.wiped_until)
         for _ in range(TRIES):
             standing = [trouble for trouble in self.troubles if trouble.until > time]
             event, trouble = self.draw(fault, time)
-            if fault == "no-majority":
+            if fault in ALONE:
                 if not standing:
                     return event, trouble
             elif self.allowed([*standing, trouble]):
                 event.wiped = self.may_forget(event, trouble)
-                return event, trouble
+                return (event, trouble) if event.wiped or fault != "birth" else None
             time += 0.1 * self.plan.lease
         return None
 
     def allowed(self, troubles: list[Trouble]) -> bool:
         plan = self.plan
         out = {node for trouble in troubles for node in trouble.nodes}
+        spared = {node for trouble in troubles for node in trouble.spared}
+        if out & spared:
+            return False
+        out |= spared
         cut = {link for trouble in troubles for link in trouble.cut}
         links = [link for link in plan.links if link not in cut]
         unknown = sum(trouble.anybody for trouble in troubles)
@@ -288,9 +313,11 @@ class Drawing:
     def may_forget(self, event: Event, trouble: Trouble) -> bool:
         """Two that forget within two leases are more than is promised."""
         back = event.at + event.seconds
-        if event.fault not in KILLS or back < self.wiped_until or self.random.random() > WIPED:
+        if event.fault not in KILLS or event.fault == "restart":
             return False
-        if back > self.plan.seconds / 2:
+        if not self.wiped_until <= back <= self.plan.seconds / 2:
+            return False
+        if event.fault != "birth" and self.random.random() > WIPED:
             return False
         self.wiped_until = trouble.until + 2 * self.plan.lease
         return True
@@ -304,10 +331,17 @@ class Drawing:
         trouble = Trouble(at + seconds + SETTLE)
         if fault in KILLS:
             trouble.until += START_UP + self.plan.silence
+        if fault in ("restart", "crowd"):
+            return event, trouble
         if fault in OF_HOLDER:
             trouble.anybody = True
         elif fault in KILLS or fault in PAUSES:
             trouble.nodes = event.nodes = [self.random.choice(self.plan.nodes)]
+        elif fault == "strand":
+            event.silent = self.random.random() < 0.6
+            event.sides = self.connected_minority()
+            trouble.spared = event.sides[-1]
+            trouble.cut = across(self.plan.links, event.sides)
         elif fault == "partition":
             event.silent = self.random.random() < 0.6
             event.one_way = event.silent and self.random.random() < 0.3
@@ -331,10 +365,21 @@ class Drawing:
         lease = self.plan.lease
         if fault == "break-link":
             return 0.0
+        if fault == "restart":
+            return lease
+        if fault == "crowd":
+            return CROWD * lease
         if fault == "kill-client":
             return self.random.uniform(0.1, 0.5) * lease
-        if fault in KILLS:
+        if fault in ("strand", "no-majority"):
+            if self.plan.seconds >= LONG_RUN and self.random.random() < 0.15:
+                return ENDLESS * lease
+            if fault == "strand":
+                return self.random.uniform(2.0, 4.0) * lease
+        if fault in KILLS and fault != "birth":
             return self.random.choice((0.3, 1.0, 2.5)) * lease * self.random.uniform(0.5, 1.5)
+        if fault == "birth":
+            return self.random.uniform(0.5, 2.5) * lease
         short, long = self.random.uniform(0.1, 0.8), self.random.uniform(1.2, 3.0)
         return lease * self.random.choice((short, long))
 
@@ -348,6 +393,15 @@ class Drawing:
             return [names[:most], names[most:]]
         half = most + (len(names) - most) // 2
         return [names[:most], names[most:half], names[half:]]
+
+    def connected_minority(self) -> list[list[str]]:
+        """As large as can be spared, and the others."""
+        side = [self.random.choice(self.plan.nodes)]
+        for _ in range((len(self.plan.nodes) - 1) // 2 - 1):
+            near = [link for link in self.plan.links if len({*link}.intersection(side)) == 1]
+            if near:
+                side += [node for node in self.random.choice(near) if node not in side]
+        return [[node for node in self.plan.nodes if node not in side], side]
 
     def draw_no_majority(self, event: Event) -> None:
         """Half of the members killed or paused, or sides of which none is large enough."""

@@ -120,6 +120,13 @@ class Expired(Line, tag="expired"):
     n: int
 
 
+class Untold(Line, tag="untold"):
+    """For a whole lease after its end the agent has not said that the grant is lost."""
+
+    c: str
+    n: int
+
+
 class NotServed(Line, tag="not-served"):
     """The request ended without a grant: timeout, refused, or the agent is gone."""
 
@@ -166,6 +173,13 @@ class Cut(Line, tag="cut"):
 
 class Healed(Line, tag="healed"):
     links: list[Link]
+
+
+class Ready(Line, tag="ready"):
+    """What an agent says of itself: can clients there be served?"""
+
+    node: str
+    ready: bool
 
 
 class Resizing(Line, tag="resizing"):
@@ -224,6 +238,7 @@ AnyLine = (
     | ReleasedSome
     | Lost
     | Expired
+    | Untold
     | NotServed
     | Died
     | Stopped
@@ -232,6 +247,7 @@ AnyLine = (
     | Down
     | Cut
     | Healed
+    | Ready
     | Resizing
     | Resized
     | Changing

@@ -9,9 +9,10 @@ from pathlib import Path
 from time import monotonic
 
 from meshlock.errors import Refused
+from meshlock.live.chaos.client import AT_EASE, HURRY, KEEP
 from meshlock.live.chaos.cluster import Cluster
 from meshlock.live.chaos.majority import across
-from meshlock.live.chaos.plan import KILLS, Event, Plan
+from meshlock.live.chaos.plan import CROWD, KILLS, Event, Plan
 from meshlock.live.chaos.processes import ClientSlot, last_line
 from meshlock.live.chaos.record import (
     Changing,
@@ -19,6 +20,7 @@ from meshlock.live.chaos.record import (
     Failed,
     Fault,
     Quiet,
+    Ready,
     Resized,
     Resizing,
     Settled,
@@ -29,6 +31,12 @@ from meshlock.live.chaos.record import (
 FOUND_OUT = 0.03
 """Seconds after the death of a supposed holder: then the token is not on its way any more."""
 
+
+RESTARTED_ALONE = 0.7
+"""Share of restarts under a client after which there is no quorum without the one that is back."""
+
+READ = 0.1
+"""Seconds in which a client that was granted permits has asked once more."""
 
 WHERE_PERMITS_ARE = 0.7
 """Share of faults of agents and nodes that strike where a client holds permits just then."""
@@ -59,10 +67,11 @@ class Chaos:
                 slots=plan.slots,
             )
         )
-        watching: asyncio.Task[None] | None = None
+        watching: list[asyncio.Task[None]] = []
         try:
             await cluster.start()
-            watching = asyncio.create_task(self.watch_processes())
+            watching.append(asyncio.create_task(self.watch_processes()))
+            watching.append(asyncio.create_task(self.watch_health()))
             self.phase = "waiting for the first grant"
             if await self.first_grant():
                 self.phase = "chaos"
@@ -71,8 +80,8 @@ class Chaos:
             await self.quiet()
         finally:
             self.phase = "judging"
-            if watching is not None:  # it would start again what is about to end
-                watching.cancel()
+            for task in watching:  # it would start again what is about to end
+                task.cancel()
             await cluster.close()
 
     async def first_grant(self) -> bool:
@@ -111,6 +120,17 @@ class Chaos:
                     if self.phase == "chaos":
                         cluster.start_client(slot)
 
+    async def watch_health(self) -> None:
+        """What all agents that are awake say of themselves, once a second."""
+        cluster = self.cluster
+        while True:
+            await asyncio.sleep(1.0)
+            awake = cluster.awake()
+            said = await asyncio.gather(*[cluster.agents[name].ready() for name in awake])
+            for name, ready in zip(awake, said, strict=True):
+                if ready is not None:
+                    cluster.record.write(Ready(t=now(), node=name, ready=ready))
+
     async def restart(self, name: str, wiped: bool = False) -> None:
         try:
             await self.cluster.start_agent(name, wiped)
@@ -135,6 +155,14 @@ class Chaos:
             await self.change_members(event)
         elif what in ("kill-client", "pause-client"):
             await self.disturb_client(event)
+        elif what == "crowd":
+            await self.crowd(event)
+        elif what == "restart":
+            await self.restart_under(event)
+        elif what == "strand":
+            await self.strand(event)
+        elif what == "birth":
+            await self.give_birth(event)
         elif what == "partition":
             sides = " | ".join(" ".join(side) for side in event.sides)
             await self.cut(event, across(self.plan.links, event.sides), f"partition {sides}")
@@ -166,9 +194,13 @@ class Chaos:
         else:
             candidates = await self.find_holder()
         for name in candidates:
-            if name in cluster.awake() and cluster.stands_without([name]):
+            if self.may_miss(name):
                 return name
         return None
+
+    def may_miss(self, name: str) -> bool:
+        """Is it awake, and can it be spared?"""
+        return name in self.cluster.awake() and self.cluster.stands_without([name])
 
     async def find_holder(self) -> list[str]:
         end = now() + self.plan.lease
@@ -182,11 +214,18 @@ class Chaos:
     async def kill(self, event: Event, name: str) -> None:
         cluster = self.cluster
         slots = self.slots_at(name) if event.fault == "kill-node" else []
+        keeper: ClientSlot | None = None
         cluster.look()
         held = sum(cluster.holding.get(slot.name, 0) for slot in slots)
         if event.fault == "leave":
             t = await cluster.dismiss_agent(name)
         else:
+            if event.fault == "kill-holder":  # the grant of one of its clients outlives the token
+                keeper = await self.keeper(self.slots_at(name), event.draw)
+                if not self.may_miss(name):
+                    cluster.say(self.slots_at(name), AT_EASE)
+                    self.skip(event)
+                    return
             t = cluster.kill_agent(name)  # first, or it would release what its clients held
         for slot in slots:
             cluster.kill_client(slot)
@@ -200,6 +239,8 @@ class Chaos:
         wiped = ", without its disk" if event.wiped else ""
         self.note(kind, t, f"{name} for {event.seconds:.1f} s{wiped}", held)
         await asyncio.sleep(event.seconds)
+        if keeper is not None:
+            cluster.say([keeper], AT_EASE)
         await self.restart(name, event.wiped)
         for slot in slots:
             cluster.start_client(slot)
@@ -218,6 +259,99 @@ class Chaos:
         for slot in slots:
             cluster.continue_client(slot)
         cluster.continue_agent(name)
+
+    async def restart_under(self, event: Event) -> None:
+        """An agent whose client goes on, to the end of the lease that it knows. The others have no
+        quorum without it, for some are paused: when it is back it must not vote yet. Or all of
+        them are awake, and the holder of the token leaves then, which begins an epoch."""
+        cluster = self.cluster
+        slot = await self.keeper(cluster.slots, event.draw)
+        if slot is not None:
+            await cluster.agents[slot.node].prepare()
+            cluster.look()
+        if slot is None or not self.may_miss(slot.node) or slot.name not in cluster.holding:
+            cluster.say(cluster.slots, AT_EASE)
+            self.skip(event)
+            return
+        holders = [one for one in await cluster.holders() if one != slot.node]
+        others = [one for one in cluster.awake() if one not in (slot.node, *holders)]
+        paused = others[: len(self.plan.nodes) // 2] if event.draw < RESTARTED_ALONE else []
+        for name in paused:
+            cluster.pause_agent(name)
+        t = cluster.kill_agent(slot.node)
+        self.note("agent restarted", t, f"{slot.node}, under {slot.name}")
+        await self.restart(slot.node)
+        for name in filter(self.may_miss, holders[:1] if not paused else []):
+            t = await cluster.dismiss_agent(name)
+            self.note("agent left", t, f"{name}, when {slot.node} was back")
+            await self.restart(name)
+        await asyncio.sleep(event.seconds if paused else 0.0)
+        for name in paused:
+            cluster.continue_agent(name)
+        cluster.say([slot], AT_EASE)
+
+    async def give_birth(self, event: Event) -> None:
+        """An agent comes back without its disk, and reaches nobody: it must not make the pool.
+        Its clients would keep what it granted them."""
+        cluster = self.cluster
+        name = await self.whom(event)
+        if name is None:
+            self.skip(event)
+            return
+        t = cluster.kill_agent(name)
+        self.note("disk lost", t, f"{name}, which reaches nobody for {event.seconds:.1f} s")
+        links = [link for link in self.plan.links if name in link]
+        cluster.cut(links, silent=False)
+        slots = self.slots_at(name)
+        cluster.say(slots, KEEP)
+        await self.restart(name, wiped=True)
+        await asyncio.sleep(event.seconds)
+        cluster.heal(links)
+        cluster.say(slots, AT_EASE)
+
+    async def strand(self, event: Event) -> None:
+        """A minority is cut off, and its clients use what they have until it is lost."""
+        cluster, side = self.cluster, event.sides[-1]
+        slots = [slot for slot in cluster.slots if slot.node in side]
+        await self.keeper(slots, event.draw)
+        cluster.say(slots, KEEP)
+        await self.cut(event, across(self.plan.links, event.sides), " ".join(side))
+        cluster.say(slots, AT_EASE)
+
+    async def keeper(
+        self, slots: list[ClientSlot], draw: float, mood: bytes = AT_EASE
+    ) -> ClientSlot | None:
+        """The first of these clients that has permits, and keeps them; the others go on."""
+        cluster = self.cluster
+        served = cluster.served()
+        ours = [one for one in slots if one.node in served and one in self.slots_at(one.node)]
+        first = int(draw * len(ours))
+        cluster.say(ours, KEEP)
+        end = now() + self.plan.lease
+        found: ClientSlot | None = None
+        while found is None and now() < end:
+            await asyncio.sleep(0.01)
+            cluster.look()
+            in_turn = [*ours[first:], *ours[:first]]
+            found = next((one for one in in_turn if one.name in cluster.holding), None)
+        cluster.say([one for one in ours if one is not found], mood)
+        return found
+
+    async def crowd(self, event: Event) -> None:
+        """All ask in a hurry, and one is killed that has permits and has asked since it read so."""
+        cluster = self.cluster
+        cluster.say(cluster.slots, HURRY)
+        slot = await self.keeper(cluster.slots, event.draw, HURRY)
+        if slot is None:
+            self.skip(event)
+        else:
+            await asyncio.sleep(READ)
+            held = cluster.holding.get(slot.name, 0)
+            t = cluster.kill_client(slot)
+            self.note("crowd", t, f"for {event.seconds:.1f} s, without {slot.name}", held)
+            await asyncio.sleep(event.seconds)
+            cluster.start_client(slot)
+        cluster.say(cluster.slots, AT_EASE)
 
     def slots_at(self, name: str) -> list[ClientSlot]:
         """The clients of this node that nothing else has befallen."""
@@ -270,6 +404,7 @@ class Chaos:
             return
         how = "one way" if event.one_way else "silently" if event.silent else "abruptly"
         kinds = {"partition": "partition", "cut-link": "link cut", "break-link": "link broken"}
+        kinds["strand"] = "minority cut off"
         t = cluster.cut(links, event.silent, event.one_way)
         self.note(kinds[event.fault], t, f"{name} {how} for {event.seconds:.1f} s")
         await asyncio.sleep(event.seconds)
@@ -375,8 +510,9 @@ class Chaos:
         cluster, plan = self.cluster, self.plan
         await self.restore_permits()
         await self.restore_members()
-        cluster.record.write(Quiet(t=now()))
         self.report("no more faults")
+        await self.crowd(Event(plan.seconds, "crowd", CROWD * plan.lease, draw=0.5))
+        cluster.record.write(Quiet(t=now()))
         await asyncio.sleep(plan.lease)
         for slot in cluster.slots:
             if slot.child is not None:
@@ -393,7 +529,7 @@ class Chaos:
         ]
         for agent in cluster.agents.values():
             for said in agent.said():
-                if said.get("level") == "error":
+                if said.get("level") == "error" and said["event"] not in agent.forgiven:
                     self.fail(agent.name, f"failed: {said['event']}")
         cluster.record.write(End(t=now(), accepted=cluster.resource.accepted(), took_all=took_all))
         cluster.look()
