@@ -19,6 +19,7 @@ from lines import line
 import meshlock
 from meshlock import Node, Refused
 from meshlock.live.interfaces.configuration import read
+from meshlock.live.interfaces.http import Interface, serving_socket
 from meshlock.live.machine import labels
 from meshlock.live.pools.status import GONE
 from meshlock.web.alarms import alarms
@@ -181,3 +182,53 @@ def test_an_old_python_is_told_at_once() -> None:
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
     assert "ImportError: meshlock needs Python 3.11 or newer" in done.stderr
     assert meshlock.__version__
+
+
+# -- pools that clients make ------------------------------------------------------------------
+
+
+def test_a_client_has_a_pool_made_where_the_agent_allows_it(tmp_path: Path) -> None:
+    async def story() -> None:
+        place = str(tmp_path / "socket")
+        async with (
+            Node("a", state=None) as a,
+            serving_socket(Interface(a, makes_pools=True), place),
+            meshlock.aconnect(place) as client,
+        ):
+            docks = client.pool("docks", permits=3)
+            async with docks.acquire(2, timeout=LIMIT):
+                assert docks.permits == 3
+            with pytest.raises(Refused, match="Pool docks has 3 permits, not 4"):
+                await client.pool("docks", permits=4).acquire(timeout=LIMIT)
+            async with client.pool("docks", permits=3).acquire(timeout=LIMIT):
+                pass
+            await docks.set_permits(5, timeout=LIMIT)
+            async with client.pool("docks", permits=3).acquire(timeout=LIMIT):
+                pass  # it was made with 3
+            found = await asyncio.to_thread(blocking, place)
+            assert found == ("gpu0",) and sorted(a.pools) == ["docks", "gpus"]
+
+    def blocking(place: str) -> tuple[str, ...]:
+        with meshlock.connect(place) as client:
+            grant = client.pool("gpus", permits=["gpu0", "gpu1"]).acquire(timeout=LIMIT)
+            return grant.slots
+
+    asyncio.run(story())
+
+
+def test_a_client_makes_no_pool_where_the_agent_does_not_allow_it(agent: Any) -> None:
+    with meshlock.connect(agent[0]) as client:
+        with pytest.raises(Refused, match="makes no pool bays for a program: start it with --cli"):
+            client.pool("bays", permits=3)
+        assert client.pool("docks", permits=2).permits == 2
+
+
+def test_how_many_pools_there_may_be_is_a_setting() -> None:
+    async def story() -> None:
+        async with Node("a", state=None, most_pools=2) as a:
+            a.pool("one", permits=1)
+            a.pool("two", permits=1)
+            with pytest.raises(Refused, match="this node has 2 pools already"):
+                a.pool("three", permits=1)
+
+    asyncio.run(story())

@@ -18,7 +18,6 @@ from meshlock.live.interfaces.http import Interface, serving_port, serving_socke
 from meshlock.live.links.frames import Bye
 from meshlock.live.links.security import unprotected
 from meshlock.live.machine import limits
-from meshlock.live.machine.limits import Range
 from meshlock.trace.audit import Audit
 from meshlock.trace.merge import merge
 from meshlock.trace.reader import Trace
@@ -61,15 +60,9 @@ def test_a_long_body_is_refused_before_it_is_read(announced: bool) -> None:
 # -- pools -----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def three_pools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "POOLS", Range(0, 3, "of a test"))
-
-
-@pytest.mark.usefixtures("three_pools")
 def test_a_program_that_makes_too_many_pools_is_told() -> None:
     async def story() -> None:
-        async with Node("a") as a:
+        async with Node("a", most_pools=3) as a:
             for name in ("x", "y", "z", "x"):
                 a.pool(name, permits=1)
             with pytest.raises(
@@ -82,10 +75,12 @@ def test_a_program_that_makes_too_many_pools_is_told() -> None:
     run(story)
 
 
-@pytest.mark.usefixtures("three_pools")
 def test_peers_cannot_use_up_the_pools_of_a_node(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
-        async with Node("a", dead=LIMIT) as a, Node("b", peers=[a.address], dead=LIMIT) as b:
+        async with (
+            Node("a", dead=LIMIT, most_pools=3) as a,
+            Node("b", peers=[a.address], dead=LIMIT) as b,
+        ):
             docks = a.pool("docks", permits=1)
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")

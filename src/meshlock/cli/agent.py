@@ -74,6 +74,15 @@ def agent(
         bool,
         Option("--member/--no-member", help="Let this node become a member by itself, or not."),
     ] = True,
+    most_pools: Annotated[
+        int | None,
+        Option(
+            help="Let programs use this many pools, and peers announce as many. 1,000 if unset."
+        ),
+    ] = None,
+    client_pools: Annotated[
+        bool, Option("--client-pools", help="Let programs of this machine make pools.")
+    ] = False,
     min_links: Annotated[
         int | None,
         Option(
@@ -184,6 +193,8 @@ def agent(
         "trace_limit": trace_limit,
         "state": state,
         "member": None if member else False,
+        "most_pools": most_pools,
+        "client_pools": client_pools or None,
         "min_links": min_links,
         "advertise": advertise,
         "heartbeat": heartbeat,
@@ -259,7 +270,7 @@ async def serve(settings: Settings) -> None:
                 promote_after=pool.promote_after,
                 replace_after=pool.replace_after,
             )
-        interface = Interface(node)
+        interface = Interface(node, settings.client_pools)
         places: dict[str, Any] = {"socket": place}
         await stack.enter_async_context(serving_socket(interface, place))
         if settings.http:

@@ -284,9 +284,12 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def pool(self, name: str) -> ClientPool:
-        """The pool of this name."""
-        return ClientPool(AgentPool(self, pool_name(name)))
+    def pool(
+        self, name: str, permits: int | list[str] | tuple[str, ...] | None = None
+    ) -> ClientPool:
+        """The pool of this name. With ``permits`` it is made with the first request unless there is
+        one, as by :meth:`meshlock.Node.pool`, if the agent allows that (``--client-pools``)."""
+        return ClientPool(AgentPool(self, pool_name(name), permits))
 
     async def status(self) -> Status:
         """What the agent knows, as ``meshlock status --json`` shows it."""
@@ -596,9 +599,12 @@ class AgentPool(Source):
 
     permits: int | None = None
 
-    def __init__(self, client: Client, name: str) -> None:
+    def __init__(
+        self, client: Client, name: str, wanted: int | list[str] | tuple[str, ...] | None = None
+    ) -> None:
         self._client = client
         self.name = name
+        self._wanted = wanted  # permits, until the agent was asked to join it
 
     async def _ask(self, method: str, what: str, **asked: object) -> Any:
         body = json_body(**asked) if asked else ""
@@ -623,6 +629,9 @@ class AgentPool(Source):
         return (await self._ask("POST", "reset"))["permits"]  # type: ignore[no-any-return]
 
     async def served(self, request: Acquire) -> Grant:
+        if self._wanted is not None:
+            await self._ask("POST", "join", permits=self._wanted)
+            self._wanted = None
         return await self._client.acquire(self, request)
 
     def change_priority(self, request: Acquire, priority: int) -> None:

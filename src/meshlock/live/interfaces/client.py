@@ -140,8 +140,13 @@ class BlockingClient:
         self._lines: set[Connection] = set()  # all that are open, also those in use
         self._unreleased: dict[str, Unreleased] = {}  # by grant
 
-    def pool(self, name: str) -> BlockingClientPool:
-        """The pool of this name."""
+    def pool(
+        self, name: str, permits: int | list[str] | tuple[str, ...] | None = None
+    ) -> BlockingClientPool:
+        """The pool of this name. With ``permits`` it is made unless there is one, as by
+        :meth:`meshlock.Node.pool`, if the agent allows that (``--client-pools``)."""
+        if permits is not None:
+            self.ask("POST", f"/v1/pools/{pool_name(name)}/join", json_body(permits=permits))
         return BlockingClientPool(self, pool_name(name))
 
     def status(self) -> Status:

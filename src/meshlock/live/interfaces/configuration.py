@@ -41,6 +41,7 @@ from meshlock.live.machine.limits import (
     LEASE,
     MEMBERS,
     MIN_LINKS,
+    POOLS,
     STAY,
     TRACE_LIMIT,
     Permits,
@@ -130,6 +131,10 @@ class Settings(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
         MIN_LINKS.meta,
         said("number of links to keep, also to nodes that others know; 0: only to peers"),
     ] = 3
+    most_pools: Annotated[
+        int, POOLS.meta, said("how many pools programs may use, and as many peers announce")
+    ] = 1000
+    client_pools: Annotated[bool, said("whether programs may have pools made")] = False
     advertise: Annotated[
         str | None,
         said(

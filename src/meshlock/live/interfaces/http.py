@@ -175,8 +175,9 @@ class Leased:
 class Interface:
     """All that can be asked of the agent, wherever it is asked."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, makes_pools: bool = False) -> None:
         self.node = node
+        self.makes_pools = makes_pools  # for clients
         self.sessions: dict[str, Session] = {}
         self.requests: dict[str, Acquire] = {}  # that wait, by the names that clients gave them
         self.grants: dict[str, Grant] = {}  # of sessions and others
@@ -255,6 +256,12 @@ class Interface:
                 ),
                 {200: messages.Permits, 400: why, 404: why, 409: not_now, 413: why},
                 body=messages.ChangePermits,
+            ),
+            Operation(
+                *("POST", f"{pool}/join", self.join_pool),
+                "Join a pool, or have it made, if the agent allows that.",
+                {200: messages.Joined, 400: why, 409: not_now, 413: why},
+                body=messages.Join,
             ),
             Operation(
                 *("POST", f"{pool}/create", self.create_pool, "Make a pool that no node has."),
@@ -396,6 +403,20 @@ class Interface:
         with self.changing(request, body.timeout) as pool:
             permits = await pool.set_permits(body.permits, timeout=body.timeout)
         return answer(messages.Permits(permits))
+
+    def join_pool(self, request: Request) -> Response:
+        body = limits.decoded(request.body or b"{}", messages.Join)
+        name = limits.name(request.parameters["pool"])
+        try:
+            if name not in self.node.known_pools() and not self.makes_pools:
+                raise Refused(
+                    f"This agent makes no pool {name} for a program: start it with "
+                    f"{setting('client-pools')}, or with {setting('pool')} {name}=PERMITS."
+                )
+            self.node.pool_for_client(name, body.permits)
+        except Refused as error:
+            raise impossible(error) from None
+        return answer(messages.Joined(name))
 
     async def create_pool(self, request: Request) -> Response:
         body = limits.decoded(request.body or b"{}", messages.Create)

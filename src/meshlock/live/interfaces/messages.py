@@ -67,6 +67,16 @@ class ChangePermits(Asked):
     timeout: Timeout | None = 30.0
 
 
+class Join(Asked):
+    """A pool that has so many permits, or is made with them."""
+
+    permits: limits.Permits | list[str]
+
+
+class Joined(msgspec.Struct):
+    joined: str
+
+
 class Create(Asked):
     """A pool of so many permits; None: as the agent was told to make it."""
 

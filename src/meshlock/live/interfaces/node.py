@@ -14,7 +14,7 @@ from logging import WARNING
 from pathlib import Path
 from typing import Any, cast
 
-from meshlock.errors import NoSuchPool, Refused
+from meshlock.errors import NoSuchPool, Refused, setting
 from meshlock.live.interfaces.configuration import Settings, secret, warn_if_others_read
 from meshlock.live.links.frames import BadFrame
 from meshlock.live.links.mesh import ZENOH, Mesh, split
@@ -49,6 +49,9 @@ AUTO = "auto"
 MIN_LINKS = 3
 """So many a node has, if so many others can be dialled."""
 
+MOST_POOLS = 1000
+"""Of the programs of a node, and as many of its peers, unless it is told otherwise."""
+
 FAREWELL = 3.0
 """Seconds a leaving node takes to say goodbye, besides what its pools take."""
 
@@ -70,6 +73,7 @@ class Node:
     has so many links (and a few more, so that no node is the only way between others); with 0 it
     dials its ``peers`` only. ``advertise``, a host or host:port, is where others can dial us, if
     that is not where their neighbours see us.
+    ``most_pools``: how many pools its programs may use, and as many its peers may announce.
     ``member``: may this node become a member of pools by itself? Say no if it will leave soon.
     ``create``: this node is the first, and makes its pools unless a node that it reaches has them.
     Else a node makes a pool alone only if it names no peers and others cannot link to it from
@@ -103,6 +107,7 @@ class Node:
         member: bool = True,
         create: bool = False,
         min_links: int = MIN_LINKS,
+        most_pools: int = MOST_POOLS,
         advertise: str | None = None,
         zenoh: Mapping[str, Any] | None = None,
         clock_rate: float = 1.0,
@@ -119,6 +124,7 @@ class Node:
         self.member = member
         self.create = create
         self.min_links = limits.whole(limits.MIN_LINKS, min_links, "min-links")
+        self.most_pools = limits.whole(limits.POOLS, most_pools, "most-pools")
         self.advertise = advertise if advertise is None else advertised(advertise)
         self.zenoh = zenoh
         self.clock_rate = clock_rate
@@ -165,6 +171,7 @@ class Node:
             member=settings.member,
             create=settings.create,
             min_links=settings.min_links,
+            most_pools=settings.most_pools,
             advertise=settings.advertise,
             zenoh=settings.zenoh,
             clock_rate=settings.clock_rate,
@@ -382,6 +389,18 @@ class Node:
         await pool.introduced()
         return pool.permits or 0
 
+    def pool_for_client(self, name: str, permits: int | list[str]) -> None:
+        """As :meth:`pool`. A client that is wrong about its permits is refused alone."""
+        count, _ = limits.named_permits(permits)
+        pool = self.pools.get(name)
+        if pool is None or pool.configuration is None:
+            self.pool(name, permits)
+            self.pools[name].asked_permits = None
+        elif count != pool.permits == pool.configuration.permits:
+            raise Refused(
+                f"Pool {name} has {pool.permits} permits, not {count}: use that, or leave it out."
+            )
+
     def plain_pool(
         self,
         name: str,
@@ -480,11 +499,11 @@ class Node:
         pool = self.pools.get(name)
         self._visits.pop(name, None)
         if pool is None or name in self._told_of:
-            most = int(limits.POOLS.most)
+            most = self.most_pools
             if len(self.pools) - len(self._told_of) >= most:
                 raise Refused(
                     f"Cannot add the pool '{name}': this node has {most:,} pools already. "
-                    "Remove one, or use one of them."
+                    f"Remove one, use one of them, or raise {setting('most-pools')}."
                 )
             self._told_of.pop(name, None)
         return self.made(name) if pool is None else pool
@@ -619,7 +638,7 @@ class Node:
             return None
         if not re.fullmatch(limits.NAME, pool):
             raise BadFrame("a message with an invalid pool name")
-        most = int(limits.POOLS.most)
+        most = self.most_pools
         if len(self._told_of) >= most and not self.makes_room(sender):
             why = f"its pool {pool!r} exceeds the limit of {most:,} pools of others"
             self.mesh.refusals.note(sender, why)

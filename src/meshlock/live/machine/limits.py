@@ -74,7 +74,7 @@ WAIT = Range(0.0, 60.0, "how long an answer over HTTP waits for a change", " s")
 STAY = Range(
     0.1, 1e9, "after how long a node becomes a member, or an unreachable member is replaced", " s"
 )
-POOLS = Range(0, 1000, "pools of the programs of a node, and as many of its peers")
+POOLS = Range(1, 100_000, "pools of the programs of a node, and as many of its peers")
 BODY = Range(0, 65_536, "length of the body of an HTTP request", " bytes")
 MIN_LINKS = Range(0, 16, "how many links a node has at least, if others can be reached")
 TRACE_LIMIT = Range(100_000, 10**12, "length of the trace of a pool at a node", " bytes")
