@@ -101,7 +101,8 @@ def test_a_class_that_is_open_is_extended() -> None:
     patch = f"@@ chandy_misra.py\n-{line}\n+        self.forks = set()\n"
     anew = Patched("x/y", patch).module("meshlock.algorithms.chandy_misra").ChandyMisraNode
     assert anew.__mro__[1].__name__ == "Node"
-    patch = "@@ naimi_trehel.py\n-        self.father = origin\n+        self.father = NIL\n"
-    kind = Patched("x/y", patch).module("meshlock.algorithms.naimi_trehel").NaimiTrehelNode
-    assert kind.__mro__[1].__module__ == "meshlock.algorithms.naimi_trehel"
-    assert set(vars(kind)) == {"requested", "__module__", "__doc__"}
+    line = "            self.token(message.lender, message.sender)"
+    patch = f"@@ general_scheme.py\n-{line}\n+            self.token(NIL, message.sender)\n"
+    kind = Patched("x/y", patch).module("meshlock.algorithms.general_scheme").SchemeNode
+    assert kind.__mro__[1] is general_scheme.SchemeNode
+    assert set(vars(kind)) == {"receive", "__module__", "__doc__"}

@@ -12,8 +12,8 @@ import pytest
 from checks import ask, explore, with_algorithm
 from click.testing import CliRunner
 
-from meshlock.algorithms.direct import DirectNode
 from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
+from meshlock.algorithms.mutants.mutant import Case, Mutant
 from meshlock.algorithms.registry import find
 from meshlock.check.arguments import judged
 from meshlock.check.crashing_nodes import Crashing
@@ -133,23 +133,16 @@ def test_a_part_may_have_several_permits_and_several_sizes() -> None:
     assert explore(what).explorer.count() == 1 + 2 + 1
 
 
-class KeepsAPart(DirectNode):
-    def release_some(self, client: int, permits: int) -> None:
-        self.clients[client] -= permits
+KEEPS_A_PART = """@@ direct.py
+         self.clients[client] -= permits
+-        self.returns(permits)
+"""
 
 
 def test_conservation_is_judged_of_parts() -> None:
-    def kept(
-        network: Network, permits: int, options: dict[str, str], out: list[Effect]
-    ) -> list[Node]:
-        return [KeepsAPart(me, out, permits, 0) for me in range(network.size)]
-
-    origin = find("direct")
-    algorithm = Algorithm(
-        "keeps-a-part", "", "", "h-of-k", kept, origin.kinds, routed=True, many_clients=True
-    )
+    keeps = Mutant("direct/keeps-a-part", "", KEEPS_A_PART, Case(1, "complete"))
     what = with_algorithm(
-        ask("direct", "complete", 1, permits=2, requests=["0:2"], parts=True), algorithm
+        ask("direct", "complete", 1, permits=2, requests=["0:2"], parts=True), keeps.algorithm
     )
     (found,) = explore(what).violations()
     assert (found.name, len(found.labels)) == ("conservation", 2)

@@ -51,7 +51,6 @@ from typing import ClassVar
 from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
 from meshlock.algorithms.queues import FRESH, SETTLED, Entry, Met, Ranked
 from meshlock.algorithms.steps import units
-from meshlock.algorithms.subclassing import mypyc_attr
 
 LINES = 8
 """So many clients of a node are in the queue at most, the most urgent ones."""
@@ -151,7 +150,6 @@ class Release(Message):
         return self.count
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class DirectNode(Node):
     no_state: ClassVar = ("step", "weight", "permits", "lines", "rest", "unsure")
 

@@ -77,7 +77,6 @@ from meshlock.algorithms.interface import NIL, Algorithm, Effect, Frozen, Messag
 from meshlock.algorithms.queues import FRESH, SETTLED, Entry, Met, Ranked
 from meshlock.algorithms.reverse_link import Height, first_heights
 from meshlock.algorithms.steps import units
-from meshlock.algorithms.subclassing import mypyc_attr
 
 BY_STAMP: Final = 0
 PRINTED: Final = 1
@@ -221,7 +220,6 @@ class Rules:
         self.backfill = int(options["backfill-most"]) if options["backfill"] == "on" else 0
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class JiangNode(Node):
     no_state: ClassVar[tuple[str, ...]] = ("rules", "asking", "lower", "asked")
     heights: ClassVar = ("height", "views", "forming")

@@ -36,7 +36,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 from meshlock.algorithms.interface import NIL, Algorithm, Effect, Message, Network, Node
-from meshlock.algorithms.subclassing import mypyc_attr
 
 
 class Stamped(Message):
@@ -59,7 +58,6 @@ class Release(Stamped):
     """The sender has left."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class LamportNode(Node):
     no_state: ClassVar = ("size",)
 

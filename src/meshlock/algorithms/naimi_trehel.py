@@ -39,7 +39,6 @@ from meshlock.algorithms.interface import (
     Node,
     TokenMessage,
 )
-from meshlock.algorithms.subclassing import mypyc_attr
 
 
 class Request(Message):
@@ -54,7 +53,6 @@ class Token(TokenMessage):
     """TOKEN."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class NaimiTrehelNode(Node):
     def __init__(self, me: int, out: list[Effect], father: int) -> None:
         super().__init__(me, out)

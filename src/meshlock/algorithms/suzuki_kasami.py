@@ -43,7 +43,6 @@ from meshlock.algorithms.interface import (
     Node,
     TokenMessage,
 )
-from meshlock.algorithms.subclassing import mypyc_attr
 
 
 class Request(Message):
@@ -63,7 +62,6 @@ class Token(TokenMessage):
         self.served = served
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class SuzukiKasamiNode(Node):
     no_state: ClassVar = ("size",)
 

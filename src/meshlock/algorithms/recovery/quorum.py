@@ -51,7 +51,7 @@ class Quorum(Conclusions):
             if kept.config.epoch > self.config.epoch or len(self.members) == 0:
                 self.config = kept.config._replace(lease=self.terms.lease)
         self.forgot = len(self.members) == 0
-        self.quiet_until = self.now + self.quiet_period()
+        self.quiet_until = self.now + self.terms.wait  # what we knew of leases is gone
         self.hear(NIL)
 
     def found(self, boot: int, floor: int = 0) -> None:
@@ -75,10 +75,6 @@ class Quorum(Conclusions):
         """Of somebody who has the token, or is about to make one."""
         self.heard_of = node
         self.heard_at = self.now
-
-    def quiet_period(self) -> int:
-        """So long must no word of ours count: what we knew of leases is gone."""
-        return self.terms.wait
 
     def quiet(self) -> bool:
         return self.now < self.quiet_until
@@ -153,7 +149,7 @@ class Quorum(Conclusions):
         proposal = self.proposal
         if proposal is not None and not self.is_counted(confirm, proposal):
             return
-        sent = self.counted_from(confirm.sent)
+        sent = confirm.sent  # from then on the lease runs, not from the answer
         self.heard[confirm.sender] = max(sent, self.heard.get(confirm.sender, sent))
         self.extend()
 
@@ -163,10 +159,6 @@ class Quorum(Conclusions):
             return True
         report = proposal.reports.get(confirm.sender)
         return proposal.closed and report is not None and report.boot == confirm.mine
-
-    def counted_from(self, sent: int) -> int:
-        """The lease runs from the sending of what was answered."""
-        return sent
 
     def leased_until(self) -> int:
         """The end of the lease that the answers so far give us, for our epoch."""
@@ -415,11 +407,11 @@ class Quorum(Conclusions):
             proposal.epoch,
             config,
             self.participants(reports),
-            self.told(proposal),
+            proposal.kept,  # not what lapses: nobody may go on with that
             len(proposal.kept) + len(proposal.lapsing),
             usable.epoch if usable is not None else NO_EPOCH,
             usable.grants if usable is not None else 0,
-            self.has_to_pause(out, config),
+            out > config.permits,  # rule 15
         )
         proposal.closed = True
         proposal.closed_at = proposal.told_at = self.now
@@ -430,10 +422,6 @@ class Quorum(Conclusions):
                 self.send(Ledger(node, first, self.boot, self.now))
         self.extend()
 
-    def has_to_pause(self, out: int, config: Config) -> bool:
-        """Rule 15."""
-        return out > config.permits
-
     def participants(self, reports: dict[int, Report]) -> tuple[Participant, ...]:
         nodes = (self.me, *sorted([node for node in reports if node != self.me]))
         fathers = tree(self.terms.near, nodes) if self.fixed else (NIL,) * len(nodes)
@@ -443,10 +431,6 @@ class Quorum(Conclusions):
                 for node, father in zip(nodes, fathers, strict=True)
             ]
         )
-
-    def told(self, proposal: Proposal) -> tuple[Entry, ...]:
-        """What everybody may go on with: not what lapses."""
-        return proposal.kept
 
     def receive_ledger(self, ledger: Ledger) -> None:
         first = ledger.first

@@ -100,20 +100,17 @@ class Conclusions(State):
         return max([max(report.top, report.config.epoch) for report in reports.values()])
 
     def find_token(self, reports: dict[int, Report], top: Epoch) -> TokenState | None:
+        """A token of a lower epoch than one that may live is worth nothing."""
         found: TokenState | None = None
         for node in sorted(reports):
             token, sent = reports[node].token, reports[node].unaccepted
-            if token is not None and self.is_current(token.epoch, top):
+            if token is not None and token.epoch == top:
                 found = token if found is None or token.hop > found.hop else found
-            if sent is not None and self.is_current(sent.state.epoch, top):
+            if sent is not None and sent.state.epoch == top:
                 receiver = reports.get(sent.receiver)
                 if receiver is not None and self.vouches(receiver, sent):
                     found = sent.state if found is None or sent.state.hop > found.hop else found
         return found
-
-    def is_current(self, epoch: Epoch, top: Epoch) -> bool:
-        """A token of a lower epoch than one that may live is worth nothing."""
-        return epoch == top
 
     def vouches(self, receiver: Report, sent: Unaccepted) -> bool:
         """Will that token never be accepted? Only the boot that it was sent to can say so."""
@@ -126,16 +123,13 @@ class Conclusions(State):
         """Grants that were reported, by nodes that belong to the latest epoch."""
         entries: list[Entry] = []
         for node in sorted(reports):
-            if self.belongs(reports[node], top):
+            if reports[node].adopted == top:
                 entries += reports[node].grants
         if usable is not None:
             named = [entry.fence for entry in usable.ledger]
             entries = [entry for entry in entries if entry.fence in named]
         entries.sort(key=fence_of)
         return entries
-
-    def belongs(self, report: Report, top: Epoch) -> bool:
-        return report.adopted == top
 
     def lapse(
         self, reports: dict[int, Report], kept: list[Entry], usable: TokenState | None
