@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import resource
@@ -19,7 +20,7 @@ import pytest
 import meshlock
 from meshlock import Refused
 from meshlock.live.interfaces import client as blocking_client
-from meshlock.live.interfaces.agent_connection import LATER, Connection
+from meshlock.live.interfaces.agent_connection import LATER, AgentGone, Connection
 from meshlock.live.interfaces.places import Owner, Places, Turns
 from waiting import LIMIT, run_in_real_time, sooner_or_later
 
@@ -368,3 +369,52 @@ def test_a_command_that_waits_survives_a_restart_of_its_agent(tmp_path: Path) ->
     assert waits.communicate(timeout=LIMIT) == ("served\n", "")
     assert waits.returncode == 0
     agent.stop()
+
+
+def no_place(*_: object, **__: object) -> tuple[int, bytes]:
+    return 503, b'{"why": "The agent has too many connections."}'
+
+
+def cut_off(*_: object, **__: object) -> tuple[int, bytes]:
+    raise AgentGone("The agent closed the connection.")
+
+
+@pytest.mark.parametrize("answer", [no_place, cut_off])
+def test_only_the_agents_word_is_taken_for_a_loss(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, answer: Callable[..., tuple[int, bytes]]
+) -> None:
+    """It still has the session, and so it still holds the permits."""
+    with meshlock.connect(agent.socket) as client:
+        grant = client.pool("bays").acquire()
+        with monkeypatch.context() as patch:
+            patch.setattr(client, "call", answer)
+            assert grant.until is not None  # it is asked now
+            assert grant.held and not grant.lost
+        grant.release()
+        assert not grant.lost
+
+
+@pytest.mark.parametrize("answer", [no_place, cut_off])
+def test_only_the_agents_word_is_taken_for_a_loss_the_same_with_an_event_loop(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, answer: Callable[..., tuple[int, bytes]]
+) -> None:
+    asked = asyncio.Event()
+
+    async def call(*_: object, **__: object) -> tuple[int, bytes]:
+        asked.set()
+        return answer()
+
+    async def story() -> None:
+        async with meshlock.aconnect(agent.socket) as client:
+            grant = await client.pool("bays").acquire()
+            (holding,) = client.holding.values()
+            with monkeypatch.context() as patch:
+                patch.setattr(client, "call", call)
+                patch.setattr(holding, "third", (grant.lease or 0) + 1.0)  # it is asked now
+                client.watch(holding.session)
+                await asked.wait()
+                await asyncio.sleep(0)
+                assert grant.held and not grant.lost
+            grant.release()
+
+    run_in_real_time(story)
