@@ -21,7 +21,7 @@ from meshlock import Refused
 from meshlock.live.interfaces import agent_connection, http
 from meshlock.live.interfaces.agent_connection import Connection, default_socket
 from meshlock.live.interfaces.configuration import secret
-from waiting import run_in_real_time
+from waiting import run_in_real_time, sooner_or_later
 
 OTHER = 12345
 FAKE = f"""
@@ -134,9 +134,10 @@ def test_nobody_else_can_read_what_a_node_remembers(tmp_path: Path) -> None:
     try:
         with meshlock.BlockingNode("a", state=state, secret="only the nodes know") as node:
             node.pool("docks", permits=1).acquire().release()
-        files = [path for path in state.rglob("*") if path.is_file()]
-        assert files and stat.S_IMODE(state.stat().st_mode) == 0o700
-        assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+            sooner_or_later(lambda: (state / "docks.promised").exists())
+            files = [path for path in state.rglob("*") if path.is_file()]
+            assert stat.S_IMODE(state.stat().st_mode) == 0o700
+            assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
     finally:
         os.umask(before)
 
