@@ -182,6 +182,8 @@ def add_changes(draw: Draw, setup: Setup) -> None:
         weights.append(("withdraw", draw.among((0.0, 0.0, 0.5))))
     if setup.most_wanted > 1:
         weights.append(("release_part", draw.among((0.0, 0.5, 2.0))))
+    if "rest" in algorithm.options:  # so often direct's token moves on
+        setup.options["rest"] = draw.among(("1", "2", "3", "7", "61"))
 
 
 def of_live_nodes(algorithm: Algorithm) -> bool:
