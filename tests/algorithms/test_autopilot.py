@@ -161,6 +161,9 @@ class VotesThoughItForgot(Layer):
     def knows_members(self, report: Report) -> bool:
         return True
 
+    def tell_voteless(self) -> None:
+        pass
+
 
 def changed(here: World, node: int, change: Change) -> None:
     """That node has the members change."""
@@ -203,6 +206,7 @@ def test_who_forgot_does_not_help_a_minority_that_is_behind() -> None:
     here.ask(1)
     isolate(here, set())  # together again
     assert here.until_served(30 * LEASE)
+    here.run(2 * LEASE)
     assert members(here, 1) == (1, 2, 3) and not here.nodes[1].forgot
 
 

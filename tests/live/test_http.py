@@ -167,7 +167,7 @@ def test_healthy_and_ready(tmp_path: Path) -> None:
             assert status == 503 and not told["ready"]
             assert told["why"] == [
                 "bays: no neighbour has announced it yet",
-                "gates: 1 of 3 members reachable",
+                "gates: quorum lost: 1 of 3 members reachable",
             ]
             line.transport.close()
 

@@ -109,13 +109,11 @@ def test_a_lost_quorum_is_in_the_status() -> None:
         "known": True,
         "holding": [{"want": 1}],
         "queued": 2,
-        "members": ["ann", "bob", "cyd"],
-        "members_reachable": 1,
-        "quorum": 2,
+        "unready": "quorum lost: 1 of 3 members reachable",
     }
     links = {"bob": {"up": True}, "cyd": {"up": False}}
     pools = {"docks": docks, "ghost": {"known": False, "why": "nobody told us"}}
     assert summary({"links": links, "pools": pools}) == (
         "1 link up, 1 pool, 1 permit held here, 2 requests waiting here; "
-        "quorum lost in docks: 1 of 3 members reachable."
+        "docks: quorum lost: 1 of 3 members reachable."
     )

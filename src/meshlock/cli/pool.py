@@ -88,6 +88,8 @@ WORDS = {
     "recovery": "crash recovery",
     "lease": "lease (seconds)",
     "members_reachable": "members reachable",
+    "members_without_vote": "members without a vote",
+    "unready": "why nobody is served",
     "quorum": "quorum",
     "proposer": "epoch proposed by",
     "unreachable": "unreachable",
@@ -246,6 +248,8 @@ def reset(
             else "It grants at once, even if permits of the old pool are still in use."
         )
         risk = {"name": name, "lost": lost, "permits": permits, "twice": 2 * permits, "then": then}
+        if said.get("unready"):
+            click.echo(f"{name}: {said['unready']}.", err=True)
         click.echo(RISK.format(**risk), err=True, nl=False)
         if not confirmed(f"Reset {name}?"):
             click.echo(f"{name} was not reset. Nothing has changed.", err=True)

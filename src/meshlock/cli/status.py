@@ -162,11 +162,15 @@ def leases(name: str, pool: dict[str, Any], known: bool) -> RenderableType:
     text = Text(f"{name}: {epoch}, leases of {pool['lease']:g} s")
     if known:
         text.append(f", {quorum}" if members else ", members not known yet")
+    if pool["members_without_vote"]:
+        text.append(f"; without a vote: {', '.join(pool['members_without_vote'])}", style="red")
     if pool["unreachable"]:
         text.append(f"; unreachable: {', '.join(pool['unreachable'])}", style="red")
     if members == 1:
         text.append(f"\n{name}: {pool['recovery']}")
-    if pool["why"] and known:
+    if pool["unready"] and known:
+        text.append(f"\n{name}: {pool['unready']}", style="red")
+    elif pool["why"] and known:
         text.append(f"\n{name}: requests wait: {pool['why']}", style="yellow")
     return text
 

@@ -57,7 +57,7 @@ class Autopilot:
             self.members = node.members
             self.changed_at = now
             self.offered_at = now - node.terms.lease  # another may decide now
-        if node.inner is None or node.quiet() or not self.quorum_reached():
+        if node.inner is None or node.quiet() or not node.pace.quorum_reached():
             self.part_since = -1
         elif self.part_since < 0:
             self.part_since = now
@@ -67,9 +67,6 @@ class Autopilot:
 
     def reached(self) -> list[int]:
         return [member for member in self.node.members if member not in self.node.unreachable]
-
-    def quorum_reached(self) -> bool:
-        return len(self.reached()) >= majority(self.node.members)
 
     def patience(self, rules: Rules) -> int:
         """For how long a node must have taken part, and nothing have changed."""
@@ -99,8 +96,8 @@ class Autopilot:
 
     def change(self, now: int, gone_since: dict[int, int]) -> Change | None:
         """The one to be made now, if it is for us to make it."""
-        node, rules, reached = self.node, self.rules, self.reached()
-        if rules is None or not node.votes() or not self.quorum_reached():
+        node, rules, reached = self.node, self.rules, self.node.pace.reached()
+        if rules is None or not node.votes() or len(reached) < majority(node.members):
             return None
         if reached[0] != node.me and not node.usable():
             return None

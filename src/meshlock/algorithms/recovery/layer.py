@@ -135,6 +135,7 @@ from meshlock.algorithms.recovery.messages import (
     Returned,
     Sent,
     Suggest,
+    Voteless,
 )
 from meshlock.algorithms.recovery.pace import Pace
 from meshlock.algorithms.recovery.quorum import Quorum
@@ -1207,6 +1208,8 @@ class Layer(Quorum):
             self.receive_copy(message)
         elif isinstance(message, Suggest):
             self.receive_suggest(message)
+        elif isinstance(message, Voteless):
+            self.receive_voteless(message)
         elif isinstance(message, Offer):
             self.receive_offer(message)
         elif isinstance(message, Refuse):

@@ -145,6 +145,10 @@ class Suggest(Message):
         self.lost = lost
 
 
+class Voteless(Message):
+    """I have lost my state: whatever you think, I have no vote."""
+
+
 class Offer(Message):
     """I have been here for a while, in that epoch, and would be a member."""
 
@@ -240,6 +244,7 @@ KINDS: list[type[Message]] = [
     AskLedger,
     Copy,
     Suggest,
+    Voteless,
     Offer,
     Sent,
     Accepted,

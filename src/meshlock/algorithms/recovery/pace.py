@@ -174,6 +174,7 @@ class Pace:
             if self.doubts_since != NO_DOUBTS:
                 node.ask_where()
             self.tell_forgotten(now)
+            node.tell_voteless()
             if self.may_succeed(now):
                 node.remind()
         self.autopilot.offer(now)
@@ -198,7 +199,13 @@ class Pace:
                 if node.forget(other):
                     self.forgotten[other] = NOT_BACK
         self.look_for_doubts(now)
+        for other, since in list(node.voteless.items()):
+            if now - since >= 2 * self.lease:
+                del node.voteless[other]
         if node.adopted != self.epoch:
+            if node.first is not None:
+                for one in node.first.participants:  # rule 16
+                    node.voteless.pop(one.node, None)
             self.epoch = node.adopted
             self.adopted_at = now
             self.minted_at = -1
@@ -350,7 +357,23 @@ class Pace:
         return len(self.reached()) >= majority(self.node.members)
 
     def reached(self) -> list[int]:
-        return [member for member in self.node.members if member not in self.node.unreachable]
+        """The members that can be asked for their vote, and have one."""
+        voteless = self.voteless()
+        return [
+            member
+            for member in self.node.members
+            if member not in self.node.unreachable and member not in voteless
+        ]
+
+    def voteless(self) -> list[int]:
+        """The members that can be reached and have no vote (rule 16), as far as we know."""
+        node = self.node
+        return [
+            member
+            for member in node.members
+            if member not in node.unreachable
+            and (member in node.voteless if member != node.me else node.forgot)
+        ]
 
     def is_stranded(self, now: int) -> bool:
         """Does nobody make the epoch that we promised? Then we hear of no lower one, and only a
@@ -481,14 +504,34 @@ class Pace:
             return "the holder of the token is not known yet"
         return f"waiting for the token (holder: {self.called(holder)})"
 
+    def quorum_lost(self) -> str:
+        """That there is none, as far as is known here; empty if there is one."""
+        members, reached, voteless = self.node.members, self.reached(), self.voteless()
+        if len(members) == 0:
+            return "who its members are is not known yet"
+        if len(reached) >= majority(members):
+            return ""
+        if len(voteless) == 0:
+            return f"quorum lost: {len(reached)} of {len(members)} members reachable"
+        names = " and ".join([self.called(one) for one in voteless])
+        return (
+            f"quorum lost: {len(reached)} of {len(members)} members reachable with a vote; "
+            f"{names} lost the state; reset the pool if that is final"
+        )
+
+    def stalls(self, now: int) -> bool:
+        """Is nobody served here for now, and not for want of permits?"""
+        node = self.node
+        if self.quorum_lost():
+            return True
+        return not node.usable() and (not node.active() or self.shared_reason(now) != "")
+
     def obstacle(self, now: int) -> str:
         """Why nobody is served here, whoever it is; empty if the token may come."""
         node = self.node
-        members, reached = node.members, self.reached()
-        if len(members) == 0:
-            return "who its members are is not known yet"
-        if len(reached) < majority(members):
-            return f"quorum lost: {len(reached)} of {len(members)} members reachable"
+        lost = self.quorum_lost()
+        if lost:
+            return lost
         proposal = node.proposal
         if proposal is not None and proposal.closed and proposal.confirmed:
             left = proposal.closed_at + node.terms.wait - now

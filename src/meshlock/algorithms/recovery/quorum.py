@@ -17,6 +17,7 @@ from meshlock.algorithms.recovery.messages import (
     Refuse,
     Renew,
     Suggest,
+    Voteless,
 )
 from meshlock.algorithms.recovery.records import (
     GRANTS,
@@ -149,6 +150,7 @@ class Quorum(Conclusions):
         proposal = self.proposal
         if proposal is not None and not self.is_counted(confirm, proposal):
             return
+        self.voteless.pop(confirm.sender, None)
         sent = confirm.sent  # from then on the lease runs, not from the answer
         self.heard[confirm.sender] = max(sent, self.heard.get(confirm.sender, sent))
         self.extend()
@@ -282,10 +284,22 @@ class Quorum(Conclusions):
 
     def suggest(self, lost: bool) -> None:
         """No member ourselves: ask the members for a new epoch, above any that we promised, or that
-        others told us they did: it may be one that nobody makes any more."""
+        others told us they did: it may be one that nobody makes any more. Who has forgotten what
+        it promised promises nothing up to its floor."""
         hop = self.holder_hop if self.adopted == self.promised else GRANTS
+        known = max(self.promised, self.highest, Epoch(self.floor if self.forgot else 0, NIL, 0))
         for node in self.informants():
-            self.send(Suggest(node, max(self.promised, self.highest), hop, lost))
+            self.send(Suggest(node, known, hop, lost))
+
+    def tell_voteless(self) -> None:
+        """A member that has forgotten; or a node that may be one, for all it knows."""
+        if self.forgot and (self.member or len(self.members) == 0):
+            for node in self.terms.nodes:
+                if node != self.me and node not in self.unreachable:
+                    self.send(Voteless(node))
+
+    def receive_voteless(self, message: Voteless) -> None:
+        self.voteless[message.sender] = self.now
 
     def informants(self) -> list[int]:
         """The members that can be reached; who reaches none that it knows asks its neighbours."""
@@ -386,6 +400,8 @@ class Quorum(Conclusions):
         proposal = self.proposal
         if proposal is not None and proposal.epoch == promise.epoch and not proposal.closed:
             proposal.reports[promise.sender] = promise.report
+            if not self.knows_members(promise.report):
+                self.voteless[promise.sender] = self.now
 
     # -- the ledger ----------------------------------------------------------------------------
 

@@ -339,6 +339,7 @@ class State(Leased):
         self.suggested_until = NEVER  # somebody who may not propose sees a reason to
         self.offers: dict[int, int] = {}  # who would be a member, and when we heard that last
         self.willing = True  # to be a member ourselves
+        self.voteless: dict[int, int] = {}  # who has forgotten, and when we heard that last
         self.crossed = False  # another proposal has the number of ours: neither may succeed
         # Grants that we made to clients of others, and do not know to have arrived, since when;
         # grants that were made to clients of ours: by whom, since when, and whether we said so.
@@ -525,6 +526,7 @@ class State(Leased):
         self.heard_at = NEVER
         self.suggested_until = NEVER
         self.offers = {}
+        self.voteless = {}
         self.crossed = False
         self.last_report = None
 

@@ -94,11 +94,15 @@ OF_POOL: dict[str, tuple[str, Callable[[PoolStatus, Measures], float | None]]] =
         lambda pool, _: pool.get("members_reachable"),
     ),
     "meshlock_quorum_reachable": (
-        "1 if this node can reach a quorum of the members.",
-        lambda pool, _: pool["members_reachable"] >= pool["quorum"] if "members" in pool else None,
+        "1 if this node can reach a quorum of the members that have a vote.",
+        lambda pool, _: has_quorum(pool) if "members" in pool else None,
     ),
     "meshlock_epoch": ("Number of the epoch, from the first on.", lambda p, _: p.get("epoch")),
 }
+
+
+def has_quorum(pool: PoolStatus) -> bool:
+    return pool["members_reachable"] - len(pool["members_without_vote"]) >= pool["quorum"]
 
 
 def unseen(pool: PoolStatus, measures: Measures) -> float | None:

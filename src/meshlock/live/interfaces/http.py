@@ -647,11 +647,7 @@ def unready(pool: PoolStatus) -> str:
     """Why no permits of this pool can be had here; nothing, if they can."""
     if not pool["known"] or pool["conflict"]:
         return str(pool["why"] if not pool["known"] else pool["conflict"])
-    if pool.get("members") == []:
-        return "who its members are is not known yet"
-    if "members" in pool and pool["members_reachable"] < pool["quorum"]:
-        return f"{pool['members_reachable']} of {len(pool['members'])} members reachable"
-    return ""
+    return str(pool.get("unready", ""))
 
 
 def event(kind: str, value: object) -> bytes:

@@ -101,10 +101,9 @@ def summary(status: Status) -> str:
     held = sum(grant["want"] for pool in pools for grant in pool["holding"])
     waiting = sum(pool["queued"] for pool in pools)
     lost = [
-        f"quorum lost in {name}: {pool['members_reachable']} of {len(pool['members'])} members "
-        f"reachable"
+        f"{name}: {pool['unready']}"
         for name, pool in sorted(status["pools"].items())
-        if "members" in pool and pool["members_reachable"] < pool["quorum"]
+        if pool.get("unready")
     ]
     figures = [
         counted(up, "link") + " up",

@@ -33,6 +33,9 @@ from meshlock.live.pools.validation import Validation
 if TYPE_CHECKING:
     from meshlock.live.pools.pool import LocalPool
 
+STALLED = 10.0
+"""Seconds: a change of epoch takes less."""
+
 
 class Members:
     def __init__(
@@ -54,6 +57,7 @@ class Members:
         self.adopted = self.promised = NO_EPOCH  # after the last call of the node
         self.recovering_since: float | None = None
         self.quorum_at = self.mesh.time()  # when there was one last, or our life began
+        self.served_at = self.mesh.time()  # when anybody could be last, or our life began
         members = tuple([pool.meet(name) for name in configuration.members])
         self.terms = Terms(
             members,
@@ -116,9 +120,14 @@ class Members:
             node.wake(random())
             self.pool.carry_out("timer", {})
             self.mesh.flush()
+            self.look()
         finally:
             self.waking_at = max(node.wake_at(), node.pace.rests_until())
             self.sleep()
+
+    def look(self) -> None:
+        if not self.node.pace.stalls(self.node.now):
+            self.served_at = self.mesh.time()
 
     def sleep_until_due(self) -> None:
         """After every call of the node: it may want to be woken earlier, and k may be another, or
@@ -255,6 +264,13 @@ class Members:
         reached = [one for one in node.pace.reached() if self.name(one) not in lost]
         return bool(node.members) and len(reached) >= majority(node.members)
 
+    def unready(self) -> str:
+        """Why nobody can be served here, and not only until an epoch has begun; else nothing."""
+        lost = self.node.pace.quorum_lost()
+        if lost or self.mesh.time() - self.served_at < STALLED:
+            return lost
+        return self.obstacle() or "the holder of the token is not known"
+
     def has_no_quorum(self, lost: Collection[str]) -> bool:
         """Nor had one a lease ago."""
         seconds = self.mesh.time() - self.quorum_at
@@ -266,7 +282,7 @@ class Members:
         if self.has_quorum():
             raise Refused(
                 f"Cannot reset {self.pool.name}: {reached} of {len(node.members)} members "
-                "are reachable, which is a quorum. The pool recovers by itself."
+                "are reachable and have a vote, which is a quorum. The pool recovers by itself."
             )
 
     async def ask(self, change: Change, **wanted: Any) -> None:
@@ -363,7 +379,9 @@ class Members:
             "lease": self.configuration.lease / 1e6,
             "members": self.names(),
             "members_reachable": len([one for one in node.members if one not in node.unreachable]),
+            "members_without_vote": sorted(map(self.name, node.pace.voteless())),
             "quorum": majority(node.members),
+            "unready": self.unready(),
             "epoch": epoch.counter if epoch is not None else None,
             "proposer": self.name(epoch.proposer) if epoch is not None else None,
             "unreachable": sorted(self.name(number) for number in node.unreachable),

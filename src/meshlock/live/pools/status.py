@@ -94,7 +94,9 @@ class PoolStatus(TypedDict, total=False):
     conflict: str
     members: list[str]
     members_reachable: int
+    members_without_vote: list[str]
     quorum: int
+    unready: str
     epoch: int | None
     unreachable: list[str]
     why: str

@@ -220,7 +220,7 @@ def brief(pool: LocalPool | None) -> View:
         if isinstance(unreachable, list | tuple)
         else [],
         len(said.get("members", ())),
-        said.get("members_reachable", 0),
+        said.get("members_reachable", 0) - len(said.get("members_without_vote", ())),
         said.get("quorum", 0),
         pool.unseen_here(),
         pool.me,
