@@ -152,6 +152,9 @@ COMMANDS: dict[str, str] = {
     "agent --heartbeat 1 --dead 0.5": (
         "heartbeat must be less than dead: lower heartbeat or raise dead."
     ),
+    "agent --listen 127.0.0.1:0 --state broken.jsonl/x": (
+        "Cannot write to the state folder broken.jsonl/x: Not a directory."
+    ),
     "agent --trace-limit 1": "trace-limit 1 is out of range: use 100,000 to",
     "agent --log-level loud": "use debug, info, warning or error.",
     "agent none.toml": "Cannot read none.toml: No such file or directory.",

@@ -251,6 +251,8 @@ async def serve(settings: Settings) -> None:
     async with AsyncExitStack() as stack:
         service = stack.enter_context(Service())
         await stack.enter_async_context(node)
+        if node.promises is not None:
+            node.promises.open()  # if nothing can be kept there, say so before anybody relies on it
         if settings.discover:
             from meshlock.live.interfaces.discovery import Discovery
 

@@ -89,6 +89,7 @@ WORDS = {
     "lease": "lease (seconds)",
     "members_reachable": "members reachable",
     "members_without_vote": "members without a vote",
+    "disk": "disk",
     "unready": "why nobody is served",
     "quorum": "quorum",
     "proposer": "epoch proposed by",

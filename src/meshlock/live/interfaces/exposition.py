@@ -85,6 +85,10 @@ OF_POOL: dict[str, tuple[str, Callable[[PoolStatus, Measures], float | None]]] =
         "1 if no node has seen the token of a pool without recovery for 10 s.",
         lambda pool, _: bool(pool["why"]) if "unseen" in pool else None,
     ),
+    "meshlock_disk_refuses": (
+        "1 if the disk does not take what a pool has to write, so that nobody is served here.",
+        lambda pool, _: pool["disk"] != "" if "members" in pool else None,
+    ),
     "meshlock_members": (
         "Members of the pool; pools without recovery have none of these four.",
         lambda pool, _: len(pool["members"]) if "members" in pool else None,

@@ -155,6 +155,9 @@ class Adapter:
             del self.clients[waiter.number]
             self.carry_out("withdraw", {"client": waiter.number})
             self.mesh.flush()
+        elif self.members is not None and self.members.disk.forget(waiter.number):
+            self.leave(waiter.number)
+            self.mesh.flush()
 
     def release(self, number: int) -> None:
         """When the client next waits for something, or sooner: a client that asks again at once has

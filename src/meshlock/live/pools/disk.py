@@ -102,12 +102,20 @@ class Disk:
             return not self.members.node.rests_on_disk(effect, self.on_disk)
         return isinstance(effect, Lost)
 
-    def forget(self, client: int) -> None:
-        """It must not be let in any more: its lease has ended before it could be told of it."""
+    def refuses(self) -> str:
+        """Why nobody is served here; empty unless it does not take what has to be written."""
+        failure = self.promises.failure if self.promises is not None else ""
+        return f"the disk refuses: {failure}" if failure and self.is_behind() else ""
+
+    def forget(self, client: int) -> bool:
+        """It must not be let in any more: its lease has ended, or it gave up, before it could be
+        told of it. False if it was let in already, or waits for something else."""
         for line in (self.waiting, self.behind):
             for one in list(line):
                 if isinstance(one[0], Enter) and one[0].client == client:
                     line.remove(one)
+                    return True
+        return False
 
     def hold(self, effect: Effect) -> None:
         line = self.waiting if self.unsaved is None else self.behind

@@ -266,7 +266,7 @@ class Members:
 
     def unready(self) -> str:
         """Why nobody can be served here, and not only until an epoch has begun; else nothing."""
-        lost = self.node.pace.quorum_lost()
+        lost = self.disk.refuses() or self.node.pace.quorum_lost()
         if lost or self.mesh.time() - self.served_at < STALLED:
             return lost
         return self.obstacle() or "the holder of the token is not known"
@@ -346,7 +346,7 @@ class Members:
     def obstacle(self) -> str:
         """Why nobody here can be served for now; the empty text if that is not known."""
         self.set_time()
-        return self.node.pace.obstacle(self.node.now)
+        return self.disk.refuses() or self.node.pace.obstacle(self.node.now)
 
     def needed(self) -> bool:
         """Has this node anything that others need: the token, permits, or an answer?"""
@@ -382,10 +382,11 @@ class Members:
             "members_without_vote": sorted(map(self.name, node.pace.voteless())),
             "quorum": majority(node.members),
             "unready": self.unready(),
+            "disk": self.disk.refuses(),
             "epoch": epoch.counter if epoch is not None else None,
             "proposer": self.name(epoch.proposer) if epoch is not None else None,
             "unreachable": sorted(self.name(number) for number in node.unreachable),
-            "why": node.pace.why(node.now),
+            "why": self.disk.refuses() or node.pace.why(node.now),
             "recovery": self.survives(),
         }
 

@@ -274,8 +274,9 @@ class LocalPool(Adapter, Source):
         if algorithm is None or not algorithm.token or algorithm.restless:
             return ""  # there is no place where one could ask
         seen = self.holder_query.here()
-        if not seen.here:
-            obstacle = self.obstacle()
+        refuses = self.members.disk.refuses() if self.members is not None else ""
+        if refuses or not seen.here:
+            obstacle = refuses or self.obstacle()
             if obstacle:
                 return obstacle
             found = await self.holder_query.find()

@@ -2,11 +2,13 @@
 
 One file per pool in the node's state folder, and a lock, so that no two processes are the same
 node. A write replaces the file as a whole and waits for the disk; it happens once per epoch, never
-when permits change hands.
+when permits change hands. Its first line names the version and a checksum of the rest. No former
+file is kept: a member that went by an older promise could promise again what it had refused.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from logging import ERROR
@@ -16,11 +18,15 @@ from typing import IO, TypeVar
 import msgspec
 
 from meshlock.errors import Refused
+from meshlock.live.machine.error_text import error_text
 from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.fields import Config, Epoch
 from meshlock.live.pools.pool_configuration import PoolConfiguration
 
 Kind = TypeVar("Kind")
+
+HEAD = b"meshlock-state 1 "
+"""And the checksum. Files of 0.2.0 have no such line."""
 
 
 class Promised(msgspec.Struct):
@@ -50,13 +56,29 @@ def default_folder(node: str) -> Path:
     return base / "meshlock" / node
 
 
+def signed(body: bytes) -> bytes:
+    return HEAD + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+
+
+def verified(data: bytes) -> bytes:
+    """What was signed; raises ValueError if it was not this."""
+    if data.startswith(b"{"):
+        return data
+    head, _, body = data.partition(b"\n")
+    if not head.startswith(HEAD):
+        raise ValueError("it is damaged, or of another version of meshlock")
+    if head != signed(body).partition(b"\n")[0]:
+        raise ValueError("it is damaged: its checksum is wrong")
+    return body
+
+
 class Promises:
     """Of one node, for all its pools."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.lock: IO[bytes] | None = None
-        self.muted = False
+        self.failure = ""  # why the disk does not take what has to be written now
 
     def path(self, pool: str, what: str = "promised") -> Path:
         return self.folder / f"{pool}.{what}"
@@ -105,11 +127,11 @@ class Promises:
             pass  # of what else is wrong, the next lines say
         self.open()
         try:
-            return msgspec.json.decode(path.read_bytes(), type=kind)
-        except (OSError, msgspec.MsgspecError) as error:
+            return msgspec.json.decode(verified(path.read_bytes()), type=kind)
+        except (OSError, ValueError) as error:
             raise Refused(
-                f"Cannot read {path} ({error}). If the disk failed, remove the file: the "
-                "node then starts without memory, which is safe."
+                f"Cannot use {path}: {error}. Remove the file: the node then starts like one "
+                "that has lost its state, and has no vote until the other members give it one."
             ) from None
 
     def write(self, promised: Promised) -> bool:
@@ -121,17 +143,17 @@ class Promises:
         try:
             draft.touch(0o600)
             with draft.open("wb") as file:
-                file.write(msgspec.json.encode(value))
+                file.write(signed(msgspec.json.encode(value)))
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(path)
             self.settle()
         except OSError as error:
-            if not self.muted:
+            if not self.failure:
                 log_event(ERROR, "promise not written", file=str(path), reason=str(error))
-            self.muted = True
+            self.failure = f"cannot write {path}: {error_text(error)}"
             return False
-        self.muted = False
+        self.failure = ""
         return True
 
     def read_vote(self, pool: str) -> Voted | None:

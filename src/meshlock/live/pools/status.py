@@ -97,6 +97,7 @@ class PoolStatus(TypedDict, total=False):
     members_without_vote: list[str]
     quorum: int
     unready: str
+    disk: str
     epoch: int | None
     unreachable: list[str]
     why: str
