@@ -62,13 +62,16 @@ class World:
         await eventually(lambda: all(self.granted.values()))
         await a_while(2 * LEASE)
 
+    async def kill(self, name: str) -> None:
+        self.clients.pop(name).cancel()
+        node = self.nodes.pop(name)
+        self.network.kill(node.mesh)
+        await node.vanish()
+
     async def lose(self, names: str, away: float = 0.1) -> float:
         """They come back without what they knew; the result is when they were killed."""
         for name in names:
-            self.clients.pop(name).cancel()
-            node = self.nodes.pop(name)
-            self.network.kill(node.mesh)
-            await node.vanish()
+            await self.kill(name)
             shutil.rmtree(self.folder / name)
         killed = asyncio.get_running_loop().time()
         await a_while(away)
@@ -83,10 +86,8 @@ class World:
         return max(after - before for before, after in pairwise(times))
 
     async def end(self) -> None:
-        for name, node in self.nodes.items():
-            self.clients[name].cancel()
-            self.network.kill(node.mesh)
-            await node.vanish()
+        for name in list(self.nodes):
+            await self.kill(name)
 
 
 def pool(node: Node) -> dict[str, Any]:
@@ -137,6 +138,29 @@ def test_members_that_have_forgotten_are_no_quorum(
         assert not any(unready(pool(node)) for node in world.nodes.values())
 
     run(tmp_path, names, story)
+
+
+def test_an_old_founder_that_comes_back_joins_what_the_operator_has_decided(tmp_path: Path) -> None:
+    """It was the only member, so that with its disk it would be a quorum by itself."""
+
+    async def story(world: World) -> None:
+        await world.begin(1)
+        await world.kill("a")
+        await eventually(lambda: bool(unready(pool(world.nodes["b"]))))
+        await a_while(2 * LEASE)
+        await world.nodes["b"].pools["docks"].reset()
+        await a_while(LEASE)
+        began = asyncio.get_running_loop().time()
+        await world.start("a")
+        await eventually(
+            lambda: all(granted and granted[-1] > began for granted in world.granted.values())
+        )
+        identities = {node.pools["docks"].identity for node in world.nodes.values()}
+        assert len(identities) == 1
+        assert not any(pool(node)["conflict"] for node in world.nodes.values())
+        assert not any(unready(pool(node)) for node in world.nodes.values())
+
+    run(tmp_path, "ab", story)
 
 
 def test_a_pool_whose_voters_live_is_not_reset(tmp_path: Path) -> None:

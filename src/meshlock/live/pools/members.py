@@ -276,6 +276,15 @@ class Members:
         seconds = self.mesh.time() - self.quorum_at
         return not self.has_quorum(lost) and seconds >= self.configuration.lease / 1e6
 
+    def is_back(self, lost: Collection[str]) -> bool:
+        """Did this life begin from the disk, has nobody been granted anything in it, and would we
+        without those be the quorum alone? Then an operator may have decided while we were down."""
+        node, token = self.node, self.node.token
+        if node.remembered == NO_EPOCH or self.has_quorum({*lost, self.pool.me}):
+            return False
+        unused = token is not None and (token.hop, token.grants, token.ledger) == (0, 0, ())
+        return node.adopted == NO_EPOCH or unused
+
     def refuse_if_quorum(self) -> None:
         node = self.node
         reached = len(node.pace.reached())

@@ -9,6 +9,7 @@ link and change, so that no disagreement becomes a storm.
 
 That a pool is over, withdrawn or reset, is not believed of one that was used while we reach a
 quorum of its members, who do not say so themselves, or did a lease ago: nobody else ends a pool.
+But a member that was down then, and has granted nothing since it is back, is no such quorum alone.
 """
 
 from __future__ import annotations
@@ -205,7 +206,8 @@ class Peers:
         if not self.used():
             return True
         if members is not None:
-            return members.has_no_quorum({peer, *self.conflicts})
+            others = {peer, *self.conflicts}
+            return members.has_no_quorum(others) or members.is_back(others)
         return core is not None and core.tokens() == 0
 
     def goes_on(self, peer: str, payload: bytes) -> None:
