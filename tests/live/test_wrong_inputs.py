@@ -76,7 +76,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 COMMANDS: dict[str, str] = {
     # flags
     "polo": "No such command 'polo'. Did you mean 'pool'? See 'meshlock --help'.",
-    "pool reste docks": "Did you mean 'reset'? See 'meshlock pool --help'.",
+    "pool resett docks": "Did you mean 'reset'? See 'meshlock pool --help'.",
     "status --sokcet x": "No such option",
     "exec --pool docks": "Missing argument 'COMMAND...'. See 'meshlock exec --help'.",
     "exec -- true": "Missing option '--pool'.",
@@ -97,11 +97,10 @@ COMMANDS: dict[str, str] = {
     "exec --pool docks --timeout -1 -- true": "--timeout -1.0 is out of range: use 0 to",
     "exec --pool docks --timeout nan -- true": "--timeout nan is out of range",
     "exec --pool gpus --slots-to A=B -- true": "--slots-to takes the name of a variable",
-    "exec --pool docks -- ./nothing": "Cannot run ./nothing: No such file or directory.",
     # pools
     "pool show": "Missing argument 'NAME'. See 'meshlock pool show --help'.",
     "pool show doks": "No pool 'doks'; known: docks, gpus, papers.",
-    "pool set docks": "Nothing to set: give --permits NUMBER or --slots NAMES, one of them.",
+    "pool set docks": "Nothing to set: give --permits NUMBER or --slots NAMES.",
     "pool set docks --permits 0": "--permits 0 is out of range: use 1 to 100,000.",
     "pool set docks --permits 5000": "and 1,000 is the limit with members",
     "pool set doks --permits 3": "No pool 'doks'",
