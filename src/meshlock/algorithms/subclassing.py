@@ -1,4 +1,4 @@
-"""Which compiled classes may have subclasses that are not compiled, such as mutants.
+"""Which compiled classes may have subclasses that are not compiled, as patches make of them.
 
 ``@mypyc_attr(allow_interpreted_subclasses=True)`` says so to mypyc, which knows the decorator by
 where it was defined; to Python it says nothing.

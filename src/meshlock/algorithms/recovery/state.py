@@ -273,10 +273,8 @@ class State(Leased):
         self.closed = self.fixed and not self.open
         # Does the token move on after so few grants that a checker sees it? Then acknowledgements
         # are state: else no handler reads them.
-        self.moves_early = terms.options.get("rest", "") not in (
-            "",
-            *terms.algorithm.options.get("rest", ())[:1],
-        )
+        usual = terms.algorithm.options.get("rest", ("",))[0]
+        self.moves_early = terms.options.get("rest", usual) != usual
         self.floor = 0  # of epochs' counters: the wall clock, where there is no disk
         self.remembered = NO_EPOCH  # the epoch that the disk knew when this life began
         self.forgot = False  # who the members are, and perhaps that we were one
