@@ -76,7 +76,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 COMMANDS: dict[str, str] = {
     # flags
     "polo": "No such command 'polo'. Did you mean 'pool'? See 'meshlock --help'.",
-    "pool resett docks": "Did you mean 'reset'? See 'meshlock pool --help'.",
+    "pool membrs docks": "Did you mean 'members'? See 'meshlock pool --help'.",
     "status --sokcet x": "No such option",
     "exec --pool docks": "Missing argument 'COMMAND...'. See 'meshlock exec --help'.",
     "exec -- true": "Missing option '--pool'.",
