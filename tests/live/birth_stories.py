@@ -6,8 +6,8 @@ for a while; machines are killed and come back, with their disk or without. Ever
 permits from the first moment on. Never more than k are used, in all pools of the name together; and
 when faults stop everybody is served by one pool.
 
-A disk is lost only while a majority of those who are named remembers the pool, as guarantees.md
-says: whoever forgets is like one that never knew.
+One disk is lost, when all others know the pool, and it has three members: whoever forgets is like
+one that never knew, and of these there must be fewer than a majority, as guarantees.md says.
 """
 
 from __future__ import annotations
@@ -97,6 +97,7 @@ class Story:
         self.began = network.loop.time()
         self.held = self.most = 0
         self.first = -1.0
+        self.forgot = False  # one disk, of three or five
         self.identities: set[int] = set()
         count = self.chance.choice([2, 3, 3, 5])
         network.ports += count
@@ -163,7 +164,8 @@ class Story:
     async def restart(self, machine: Machine) -> None:
         """At once, or when others have noticed; perhaps without its disk."""
         await machine.kill()
-        if self.chance.random() < 0.4 and self.may_forget(machine):
+        if self.chance.random() < 0.4 and not self.forgot and self.may_forget(machine):
+            self.forgot = True
             shutil.rmtree(machine.folder, ignore_errors=True)
         await asyncio.sleep(self.chance.choice([0.1, LEASE, 3.0]))
         await machine.start()

@@ -216,9 +216,10 @@ def test_makers_that_only_meet_through_others_end_up_in_one_pool(seed: int) -> N
     run(story, seed)
 
 
-def test_two_pools_that_were_both_used_refuse_each_other_without_a_storm(
+def test_of_two_pools_that_were_both_used_one_goes_on_without_a_storm(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Holders in the other lose what they have; its node joins the first when it is told to."""
     sent: list[str] = []
     send = Mesh.send
 
@@ -230,23 +231,68 @@ def test_two_pools_that_were_both_used_refuse_each_other_without_a_storm(
 
     async def story() -> None:
         with logged() as lines:
-            async with Node("a", state=None) as a, Node("b", state=None) as b:
+            async with (
+                Node("a", state=None) as a,
+                Node("b", state=None) as b,
+                Node("c", peers=[a.address], state=None, min_links=0) as c,
+                Node("d", peers=[b.address], state=None, min_links=0) as d,
+            ):
                 for node in (a, b):
-                    async with docks(node).acquire():
-                        pass
+                    docks(node)
+                grants = {
+                    node: [await docks(one).acquire(1, timeout=LIMIT) for one in (node, guest)]
+                    for node, guest in ((a, c), (b, d))
+                }
+                guests = {a: c, b: d}
+                await a_while(3 * LEASE)  # until the words of guests count
+                stays, goes = sorted((a, b), key=identity)
+                for permits in (4, 5, 3):  # more epochs, so that its fences are higher
+                    await docks(goes, None).set_permits(permits, timeout=LIMIT)
+                intruder = await docks(goes, None).acquire(1, timeout=LIMIT)
                 a.connect(b.address)
                 await eventually(lambda: a.pools["docks"].conflict and b.pools["docks"].conflict)
-                await a_while(50.0)
-                assert sent.count("configuration") <= 4, sent
-                for node in (a, b):
-                    text = node.status()["pools"]["docks"]["conflict"]
-                    assert "Two separate pools have the same name, docks" in text
-                    assert "'docks.promised'" in text
-                    with pytest.raises(Refused, match="Two separate pools"):
-                        await docks(node).acquire()
-        assert len(lines) == 2, lines
+                await eventually(lambda: all(grant.lost for grant in grants[goes]))
+                await a_while(20.0)
+                async with docks(stays).acquire(1, timeout=LIMIT) as grant:
+                    assert (grant.fence or 0) > (intruder.fence or 0)  # a resource takes it
+                assert [grant.lost for grant in grants[stays]] == [False, False], stays.name
+                assert sent.count("configuration") < 20, sent
+                text = goes.status()["pools"]["docks"]["conflict"]
+                assert "Two separate pools have the same name, docks" in text
+                assert "meshlock pool join docks" in text
+                with pytest.raises(Refused, match="Two separate pools"):
+                    await docks(goes).acquire()
+                with pytest.raises(Refused, match="x is no neighbour in another pool docks"):
+                    await goes.pools["docks"].join("x")
+                assert await goes.pools["docks"].join(stays.name) == 3
+                for grant in grants[stays]:
+                    grant.release()
+                await eventually(lambda: len({identity(node) for node in (a, b, c, d)}) == 1)
+                for node in (goes, guests[goes], stays):
+                    async with node.pool("docks").acquire(3, timeout=LIMIT):
+                        pass
+        assert len([line for line in lines if "pool stopped" in line]) == 1, lines
 
     run(story)
+
+
+def test_a_single_maker_gives_way_to_three_members() -> None:
+    """Whatever their identities are."""
+
+    async def story() -> None:
+        async with mesh("abc", state=None) as nodes, Node("d", state=None) as d:
+            await eventually(lambda: len(members(nodes["a"])) == 3)
+            held = await docks(nodes["b"]).acquire(2, timeout=LIMIT)
+            lost = await docks(d).acquire(3, timeout=LIMIT)
+            ours = d.pools["docks"]
+            d.connect(nodes["a"].address)
+            assert await lost.wait_lost()
+            await a_while(5.0)
+            assert not held.lost
+            assert await ours.join("a") == 3
+
+    for seed in range(4):
+        run(story, seed)
 
 
 def test_messages_of_another_pool_of_that_name_are_not_read(

@@ -20,6 +20,7 @@ pool = Commands(
         "list": "pool:list_",
         "show": "pool:show",
         "create": "pool:create",
+        "join": "pool:join",
         "set": "pool:set_",
         "members": "pool:members",
         "reset": "pool:reset",
@@ -139,6 +140,27 @@ def create(
         limits.named_permits(wanted, "--permits" if slots is None else "--slots")
     there = ask(connected(socket), name, "create", {"permits": wanted})["permits"]
     report(json, {"pool": name, "permits": there}, f"{name}: {there} permits")
+
+
+def join(
+    name: Name,
+    from_: Annotated[
+        str, Option("--from", help="Join the pool in which this node is.", metavar="NODE")
+    ],
+    socket: Socket = None,
+    json: Json = False,
+) -> None:
+    """Give up a pool for another of the same name, in which a neighbour is.
+
+    Programs that hold permits of the pool that is given up lose them.
+
+    Example: meshlock pool join docks --from north
+    """
+    from meshlock.live.machine import limits
+
+    limits.name(from_, "node")
+    there = ask(connected(socket), name, "join-from", {"node": from_})["permits"]
+    report(json, {"pool": name, "permits": there}, f"{name}: joined, {there} permits")
 
 
 def set_(

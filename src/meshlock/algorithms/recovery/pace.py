@@ -96,6 +96,7 @@ class Pace:
         self.autopilot = Autopilot(node)
         self.change: Change | None = None  # of members or permits, asked for by somebody; or ...
         self.wanted: Change | None = None  # ... if there is none, the one of the autopilot
+        self.above = 0  # the epochs of another pool that ours has outlived
         self.began = False
         self.woken_at = 0
         self.listens_until = 0
@@ -451,12 +452,15 @@ class Pace:
         member has just begun an epoch, perhaps for the same reason, let its token be made first: of
         two who propose in turn neither would find one."""
         node = self.node
-        if self.wanted is None or not node.member:
+        outdone = node.adopted.counter <= self.above
+        if (self.wanted is None and not outdone) or not node.member:
             return ""
         if not node.usable():
             settled = self.minted_at >= 0 and node.adopted == node.promised
             if not settled or now - self.minted_at < self.lease // 3 + 4 * self.turn():
                 return ""
+        if self.wanted is None:
+            return "another pool of this name has higher fences"
         permits = self.wanted.permits > 0 or len(self.wanted.names) > 0
         return f"the {'permits' if permits else 'members'} are to change"
 

@@ -269,6 +269,11 @@ class Interface:
                 body=messages.Create,
             ),
             Operation(
+                *("POST", f"{pool}/join-from", self.join_from, "Join another pool of this name."),
+                {200: messages.Permits, 400: why, 404: why, 409: not_now, 413: why},
+                body=messages.JoinFrom,
+            ),
+            Operation(
                 *("POST", f"{pool}/reset", self.reset_pool, "Reset a pool."),
                 {200: messages.Permits, 400: why, 404: why, 409: not_now, 413: why},
             ),
@@ -425,6 +430,11 @@ class Interface:
             return answer(messages.Permits(await self.node.create_pool(name, body.permits)))
         except Refused as error:
             raise impossible(error) from None
+
+    async def join_from(self, request: Request) -> Response:
+        body = limits.decoded(request.body or b"{}", messages.JoinFrom)
+        with self.changing(request, None) as pool:
+            return answer(messages.Permits(await pool.join(limits.name(body.node, "node"))))
 
     async def reset_pool(self, request: Request) -> Response:
         with self.changing(request, None) as pool:

@@ -83,6 +83,12 @@ class Create(Asked):
     permits: limits.Permits | list[str] | None = None
 
 
+class JoinFrom(Asked):
+    """The pool of this name in which that neighbour is."""
+
+    node: limits.Name
+
+
 class OfPool(Asked):
     """With the ``version`` of an earlier answer: wait up to ``wait`` seconds for another."""
 

@@ -76,6 +76,7 @@ class Adapter:
         self.again: list[Waiter] = []  # granted too late to be told
         self.released: list[int] = []  # by clients, and not yet by the algorithm
         self.measures = Measures()
+        self.stopped = False  # another pool of this name goes on in its place
         self.heard = False  # of others, since a client here had the loop read what they say
 
     # -- clients and the algorithm -----------------------------------------------------
@@ -339,7 +340,7 @@ class Adapter:
         shape = self.shapes.get(frame.kind)
         if shape is None:
             self.receive_control(sender, frame)
-        elif frame.identity == self.identity:  # else it is of another pool of this name
+        elif frame.identity == self.identity and not self.stopped:  # else of another of this name
             self.deliver(sender, frame, shape)
 
     def receive_control(self, sender: str, frame: Carry | Routed) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from meshlock.algorithms.interface import NIL, Algorithm, Conflict, Keep, Message
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.messages import Suggest
-from meshlock.algorithms.recovery.records import NO_EPOCH, Change, majority
+from meshlock.algorithms.recovery.records import NO_EPOCH, Change, Epoch, majority
 from meshlock.algorithms.recovery.state import Rules, Terms
 from meshlock.algorithms.steps import in_grants
 from meshlock.errors import Refused
@@ -347,6 +347,13 @@ class Members:
         if not self.pool.founding:
             return False  # nobody has told us
         return token is None or token.grants > 0 or token.hop > 0
+
+    def rise_above(self, counter: int) -> None:
+        """Of another pool of this name that stops: what we grant has higher fences from now on."""
+        node, epoch = self.node, Epoch(counter, NIL, 0)
+        if node.member and not self.validation.is_beyond(epoch):
+            node.highest = max(node.highest, epoch)
+            node.pace.above = max(node.pace.above, counter)
 
     def all_is_home(self) -> bool:
         """Is the token here, and nothing out?"""

@@ -4,7 +4,8 @@ Two separate pools of one name must never mix. Of two that meet one gives way, i
 granted anything of it and its founder is its only member: the one that is used stays, or of two
 that nobody has used the one with the lower identity. Only its founder can withdraw a pool; another
 node that receives the rival's configuration passes it on, and follows when the founder has
-withdrawn. Two pools that have both been used refuse each other, and say so. Each is sent once per
+withdrawn. Of two that have both been used, the one with a quorum of more members goes on; the other
+renews nothing, tells its holders, and says how its nodes can join the first. Each is sent once per
 link and change, so that no disagreement becomes a storm.
 
 That a pool is over, withdrawn or reset, is not believed of one that was used while we reach a
@@ -14,15 +15,15 @@ But a member that was down then, and has granted nothing since it is back, is no
 
 from __future__ import annotations
 
-from logging import ERROR, INFO
+from logging import ERROR, INFO, WARNING
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from meshlock.errors import Refused
+from meshlock.errors import Refused, setting
 from meshlock.live.links.frames import UNREADABLE, BadFrame, Carry, Content, Routed
 from meshlock.live.links.session import OVERHEAD
-from meshlock.live.machine.limits import Count
+from meshlock.live.machine.limits import Count, EpochCount
 from meshlock.live.machine.logs import log_event
 from meshlock.live.pools.pool_configuration import PoolConfiguration, refuse_incredible
 
@@ -56,9 +57,11 @@ class News(msgspec.Struct, array_like=True, frozen=True):
     configuration: PoolConfiguration
     used: bool
     withdrawn: Annotated[tuple[Count, ...], msgspec.Meta(max_length=2 * MOST_WITHDRAWN)] = ()
+    members: Count = 0  # if a quorum of them is reachable, else 0
+    epoch: EpochCount = 0
 
 
-Told = tuple[int, bool, tuple[int, ...]]
+Told = tuple[int, bool, tuple[int, ...], int]
 """The same in short."""
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -73,6 +76,7 @@ class Peers:
         self.leaving: set[str] = set()  # of these: who is about to
         self.informed: dict[str, set[Told]] = {}  # peer: what it was told over this link
         self.conflicts: dict[str, str] = {}  # peer in another pool: what to say of it
+        self.rivals: dict[str, News] = {}  # of the same: its pool, if it could be ours
         self.heard: dict[str, int] = {}  # peer: how often it spoke of its pool over this link
         self.doubted: set[str] = set()  # peers that said our pool was over
         self.replaced: dict[str, PoolConfiguration] = {}  # peer in a pool that ours replaces: which
@@ -93,7 +97,7 @@ class Peers:
         self.heard.pop(peer, None)
         self.doubted.discard(peer)
         self.replaced.pop(peer, None)
-        self.conflicts.pop(peer, None)
+        self.at_peace(peer)
         self.leaving.discard(peer)
         if peer in self.near:
             self.near.discard(peer)
@@ -102,11 +106,14 @@ class Peers:
     def inform(self, peer: str) -> None:
         """Our configuration, and whether permits were ever granted under it as far as we know."""
         assert self.pool.configuration is not None
-        self.say(peer, News(self.pool.configuration, self.used(), tuple(self.withdrawn)))
+        members = self.pool.members
+        epoch = members.node.promised.counter if members is not None else 0
+        news = (self.pool.configuration, self.used(), tuple(self.withdrawn), self.strength())
+        self.say(peer, News(*news, epoch))
 
     def say(self, peer: str, news: News) -> None:
         told = self.informed.setdefault(peer, set())
-        short = (news.configuration.identity, news.used, news.withdrawn)
+        short = (news.configuration.identity, news.used, news.withdrawn, news.members)
         if short not in told:
             told.add(short)
             self.mesh.send(peer, Content(self.pool.name, 0, CONFIGURATION, _encode(news)))
@@ -230,7 +237,7 @@ class Peers:
             self.inform_all()
         self.inform(peer)
         self.replaced.pop(peer, None)
-        self.conflicts.pop(peer, None)
+        self.at_peace(peer)
         if peer not in self.near:
             self.near.add(peer)
             self.shared = True
@@ -244,7 +251,8 @@ class Peers:
         """What neighbours said of our pool was of one that is no more."""
         self.near.clear()
         self.replaced.clear()
-        self.conflicts.clear()
+        for peer in list(self.conflicts):
+            self.at_peace(peer)
         self.told_used = False
 
     def follow(self, news: News) -> None:
@@ -260,6 +268,7 @@ class Peers:
         used = self.used()
         if used and rival.used:
             self.conflict(peer, ours, theirs)
+            self.oppose(peer, rival)
         elif rival.used or (not used and theirs.identity < ours.identity):
             if pool.founding:
                 log_event(INFO, "new pool withdrawn", pool=pool.name, founder=theirs.founder)
@@ -270,6 +279,55 @@ class Peers:
             for other in self.near:
                 self.say(other, rival)
         self.inform(peer)
+
+    def strength(self) -> int:
+        """Of how many members our pool is, if it can go on."""
+        members = self.pool.members
+        reached = members is not None and members.has_quorum(self.conflicts)
+        return len(members.node.members) if members is not None and reached else 0
+
+    def oppose(self, peer: str, rival: News) -> None:
+        """Two pools were both used. The one of more members that have a quorum goes on, at equal
+        numbers the one with the lower identity; the other renews nothing, and its holders are told.
+        But a quorum of several does not stop because a node says that it should."""
+        ours, theirs = self.pool.configuration, rival.configuration
+        assert ours is not None
+        if ours.by_name or theirs.by_name or not (ours.lease and theirs.lease):
+            return
+        self.rivals[peer] = rival
+        if self.pool.goes_on():
+            if self.pool.members is not None:
+                self.pool.members.rise_above(rival.epoch)
+        else:
+            what = f"the pool that {theirs.founder} made goes on, this one stops"
+            log_event(ERROR, "pool stopped", pool=self.pool.name, peer=peer, what=what)
+            self.pool.give_up()
+
+    def is_weaker(self, rival: News) -> bool:
+        """Than our pool."""
+        strength, identity = self.strength(), self.pool.identity
+        theirs = rival.members, -rival.configuration.identity
+        return strength > 0 and theirs < (strength, -identity)
+
+    def at_peace(self, peer: str) -> None:
+        self.conflicts.pop(peer, None)
+        self.rivals.pop(peer, None)
+        if not self.rivals:
+            self.pool.stopped = False
+
+    def join(self, peer: str) -> None:
+        """Give our pool up for the one of that peer."""
+        pool, rival = self.pool, self.rivals.get(peer)
+        if rival is None:
+            known = ", ".join(sorted(self.rivals)) or "none"
+            raise Refused(
+                f"{peer} is no neighbour in another pool {pool.name}: nothing was changed. "
+                f"Neighbours in another one: {known}."
+            )
+        log_event(WARNING, "pool given up", pool=pool.name, founder=rival.configuration.founder)
+        self.withdraw((pool.identity,))
+        self.follow(rival)
+        self.shares(peer, rival)
 
     def conflict(self, peer: str, ours: PoolConfiguration, theirs: PoolConfiguration) -> None:
         name = self.pool.name
@@ -282,8 +340,8 @@ class Peers:
             text = (
                 f"Two separate pools have the same name, {name}: {peer} is in the one "
                 f"that {theirs.founder} made, this node is in the one that {ours.founder} "
-                f"made. Stop all nodes of one, remove its files '{name}.promised' from "
-                "their state folders, and start them again: they join the other."
+                f"made. Let one of them go on: at a node of the other, run 'meshlock pool "
+                f"join {name} {setting('from')} NODE' with the name of a node of the first."
             )
         self.conflicts[peer] = text
         now = self.mesh.loop.time()

@@ -341,12 +341,18 @@ class LocalPool(Adapter, Source):
                 raise Refused(f"{self.algorithm.name} grants one permit at a time: use want 1.")
 
     def goes_on(self) -> bool:
-        """Whatever others say of another pool of this name: a quorum of several does."""
+        """Whatever others say of another pool of this name: a quorum of several does, or one of
+        more members than that pool has."""
         members = self.members
         if members is None or self.configuration is None:
             return False
         several = len(members.node.members) > 1
-        return self.configuration.by_name or (several and members.has_quorum(self.peers.conflicts))
+        if self.configuration.by_name or (several and members.has_quorum(self.peers.conflicts)):
+            return True
+        rivals = self.peers.rivals
+        return rivals.keys() == self.peers.conflicts.keys() and all(
+            self.peers.is_weaker(rival) for rival in rivals.values()
+        )
 
     def knows_permits(self) -> bool:
         return self.members is None or self.members.knows_permits()
@@ -584,6 +590,14 @@ class LocalPool(Adapter, Source):
         self.adopt(configuration, founding=True, floor=floor)
         return configuration.permits
 
+    async def join(self, peer: str) -> int:
+        """Give up our pool for another one of its name, in which that neighbour is; the result is
+        how many permits that has. Who holds anything of ours has lost it."""
+        await self.introduced()
+        self.asked_permits = None
+        self.peers.join(peer)
+        return self.permits or 0
+
     def link_up(self, peer: str) -> None:
         number = self.meet(peer)
         self.before().link_up(number)
@@ -684,13 +698,22 @@ class LocalPool(Adapter, Source):
         Under a lease that happens when the lease ends that the client knows of: it is told that
         its grant is lost, but may learn of it late, and use it until then."""
         self.closed = True
-        self.settle()
         self.peers.taken()
+        self.end_all(NodeClosed(f"The node of {self.name} was closed."))
+
+    def give_up(self) -> None:
+        """Another pool of this name goes on: nothing of ours is renewed."""
+        if not self.stopped:
+            self.stopped = True
+            self.end_all(Refused(self.conflict))
+
+    def end_all(self, error: Refused) -> None:
+        self.settle()
         # those who wait first, so that nobody is granted what would be lost at once
         for waiter in sorted(self.clients.values(), key=lambda waiter: waiter.grant is not None):
             if waiter.grant is None:
                 if waiter.future is not None and not waiter.future.done():
-                    waiter.future.set_exception(NodeClosed(f"The node of {self.name} was closed."))
+                    waiter.future.set_exception(error)
                 self.mesh.failures.run("request", self.abandon, waiter)
             else:
                 left = waiter.grant.lease or 0.0
