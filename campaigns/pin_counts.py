@@ -410,7 +410,15 @@ def crashing() -> list[dict[str, Any]]:
     dead = {"stay_dead": 1, "crashing": [1], "proposals": 1, "proposers": [1], "ticks": 0}
     direct(4, ["3"], members="3", **dead)
     direct(4, [], members="3", **replacing, stay_dead=1, crashing=[2], ticks=0, **none)
+    # Nodes that were away when an epoch began: with a grant, and with the token.
+    direct(2, ["1"], members="1", proposals=3)
+    direct(3, ["0"], proposals=2, proposers=[1], stay=[0], lead=AWAY_WITH_THE_TOKEN)
     return rows
+
+
+AWAY_WITH_THE_TOKEN = ["request 0", "propose 1", "deliver PROPOSE 1>2", "deliver PROMISE 2>1"]
+AWAY_WITH_THE_TOKEN += ["close 1", "deliver LEDGER 1>2", "deliver CONFIRM 2>1"]
+AWAY_WITH_THE_TOKEN += ["deliver LEDGER 1>0"]
 
 
 TWO_CHANGES = [

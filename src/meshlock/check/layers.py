@@ -65,6 +65,8 @@ class Place:
         "proposing",
         "returning",
         "running",
+        "seeking",
+        "sought",
         "state",
         "steps",
         "takes_part",
@@ -90,6 +92,8 @@ class Place:
         self.holder_hop = 0
         self.steps: list[tuple[int, int]] = []  # what the node itself could do, and with what
         self.proposing = NO_EPOCH  # the epoch for which reports are collected
+        self.seeking = NO_EPOCH  # the one for which a token may be reported late, and ...
+        self.sought = NO_EPOCH  # ... of which epoch that is
         self.unaccepted: tuple[Epoch, int] = (NO_EPOCH, -1)
         self.returning: dict[Fence, int] = {}
         self.inside: list[int] = []  # clients
@@ -235,6 +239,8 @@ class Layers:
             place.unaccepted = (node.unaccepted.state.epoch, node.unaccepted.state.hop)
         if node.proposal is not None and not node.proposal.closed:
             place.proposing = node.proposal.epoch
+        elif node.proposal is not None and node.proposal.usable is None:
+            place.seeking, place.sought = node.proposal.epoch, node.proposal.top
         place.steps = self.own_steps(place, node)
 
     def own_steps(self, place: Place, node: Layer) -> list[tuple[int, int]]:

@@ -56,6 +56,9 @@ def is_refused(layers: Layers, world: World, carried: Carried) -> bool:
     if isinstance(message, (Refuse, Suggest)):
         return True  # of concern to the timing only
     if isinstance(message, Promise):
+        token = message.report.token
+        if place.seeking == message.epoch and token is not None:
+            return not place.up or token.epoch != place.sought
         return not place.up or place.proposing != message.epoch
     if isinstance(message, Accepted):
         return not place.up or place.unaccepted != (message.epoch, message.hop)

@@ -110,6 +110,11 @@ taken for a later one.
     accepted once, and none that was made before the holder told a node that comes late what is out.
     The receiver acknowledges it, or returns it, and the token does not leave before. If it does
     neither, or if its lease had ended when it came, that is a reason to propose.
+18. All grants whose lease runs are reported, also those that the epoch goes on without. They are
+    kept if the token is found and its ledger names them: whoever could free them has surrendered
+    it. That there is one is a reason to propose.
+19. Who adopts an epoch that has found no token, and has one, surrenders it late. If no other was
+    made yet, it counts as found, but lets nobody in before the next epoch.
 """
 
 from __future__ import annotations
@@ -144,6 +149,7 @@ from meshlock.algorithms.recovery.records import (
     GRANTS,
     MINTING,
     MOST_GRANTS,
+    NEVER,
     NO_EPOCH,
     Entry,
     Epoch,
@@ -690,6 +696,7 @@ class Layer(Quorum):
     def adopt(self, first: FirstLedger, holder: int) -> None:
         """Rules 2 and 4."""
         self.look_back(first)
+        late = self.report() if self.is_late(first) else None
         self.config = first.config
         if self.forgot and self.reported(first):
             self.forgot = False  # rule 16
@@ -697,6 +704,8 @@ class Layer(Quorum):
             self.rise(first.epoch)
         else:
             self.keep()
+        if late is not None:
+            self.send(Promise(first.epoch.proposer, first.epoch, late))
         self.adopted = self.promised if first.epoch == self.promised else first.epoch
         self.first = first
         self.holder = holder
@@ -734,6 +743,10 @@ class Layer(Quorum):
                 self.keep_age(client)
         if holder != self.me:
             self.repeat()
+
+    def is_late(self, first: FirstLedger) -> bool:
+        """Rule 19: have we a token that nobody has reported to that epoch, which has none?"""
+        return self.token is not None and first.before == NO_EPOCH != self.token.epoch
 
     def look_back(self, first: FirstLedger) -> None:
         """Who waits takes its age along, in grants of all nodes if the old token was found."""
@@ -845,7 +858,8 @@ class Layer(Quorum):
         free = self.config.permits - sum([entry.permits for entry in ledger])
         self.hop_seen = (proposal.epoch, 0)
         self.holder_hop = 0
-        self.token = HeldToken(TokenState(proposal.epoch, 0, free, ledger, 0), proposal.until)
+        until = NEVER if proposal.late else proposal.until  # those inside do not know what is out
+        self.token = HeldToken(TokenState(proposal.epoch, 0, free, ledger, 0), until)
         self.lapsed_at = proposal.closed_at + self.terms.wait
         self.absorb()
         self.let_lapse()

@@ -47,7 +47,9 @@ from meshlock.algorithms.interface import NIL
 from meshlock.algorithms.recovery.autopilot import Autopilot
 from meshlock.algorithms.recovery.messages import Forgotten
 from meshlock.algorithms.recovery.records import (
+    MINTING,
     MOST_GRANTS,
+    NEVER,
     NO_EPOCH,
     Change,
     Epoch,
@@ -75,6 +77,8 @@ PATIENCE = 4
 """Leases: so long the members have to confirm a ledger."""
 FEW = "too few members have promised"
 SUGGESTED = "a node that is not a member asked for a new epoch"
+FOUND = "the lost token was found"
+LEFT_OUT = "a grant here is not in the ledger of the epoch"
 
 
 def by_number(node: int) -> str:
@@ -190,6 +194,7 @@ class Pace:
             if other not in node.unreachable:
                 del self.gone_since[other]
                 self.doubts_since = now
+                node.tell_epoch(other)
                 if other in self.forgotten:
                     self.forgotten[other] = now
                     node.send(Forgotten(other, node.adopted))
@@ -320,7 +325,9 @@ class Pace:
             self.reason = ""
             return
         if not node.member or node.forgot:
-            if now >= self.listens_until and (now - self.suggested_at) * 6 >= self.lease:
+            if (now >= self.listens_until or reason == LEFT_OUT) and (
+                now - self.suggested_at
+            ) * 6 >= self.lease:
                 self.suggested_at = now
                 node.suggest(shared == "")
             return
@@ -331,9 +338,11 @@ class Pace:
             return
         if self.reason == "" or (self.reason == FEW and reason != FEW):
             self.due = max(now, self.listens_until)
-            if shared:
+            if reason == LEFT_OUT:  # we have heard of the epoch that others made
+                self.due = now + self.step + self.turn()
+            elif shared:
                 self.due += self.turn()
-            elif node.token is not None and node.token.until <= now:
+            elif reason != FOUND and node.token is not None and node.token.until <= now:
                 self.due += self.lease // 2
             if self.tries > 0:
                 self.due += int(chance * self.lease)
@@ -394,6 +403,8 @@ class Pace:
                     return f"{self.called(sent.receiver)} does not acknowledge the token"
                 return ""
             return self.lost_reason(now) or self.change_reason(now)
+        if token.until == NEVER and node.adopted == node.promised:
+            return FOUND
         if token.until <= now:
             return "the lease of the token here ran out"
         if token.grants > MOST_GRANTS // 2:
@@ -424,6 +435,10 @@ class Pace:
         since = min(self.returning_since.values(), default=now)
         if now - max(since, self.minted_at) >= self.lease:
             return "returned permits did not arrive"
+        if node.holder_hop > MINTING and any(
+            grant.epoch != node.adopted and grant.until > now for grant in node.grants.values()
+        ):
+            return LEFT_OUT
         if node.missed:
             return "a grant came after the end of its lease"
         if node.inner is None and not node.quiet() and (now - self.minted_at) * 3 >= self.lease:

@@ -91,15 +91,21 @@ class Quorum(Conclusions):
             return
         if self.votes():
             self.answered = max(self.answered, self.adopted)
-        hop = GRANTS
-        if self.token is not None:
-            hop = self.token.hop
-        elif self.proposal is not None:
-            hop = MINTING
         for member in self.members:
             if member != self.me:
-                self.send(Renew(member, self.adopted, self.boot, hop, self.now))
+                self.send(Renew(member, self.adopted, self.boot, self.hop(), self.now))
         self.extend()
+
+    def hop(self) -> int:
+        """That of our token, or what stands for it."""
+        if self.token is not None:
+            return self.token.hop
+        return MINTING if self.proposal is not None else GRANTS
+
+    def tell_epoch(self, node: int) -> None:
+        """One that is back may have missed it, and have grants whose lease runs."""
+        if self.promised == self.adopted and self.hop() != GRANTS:
+            self.send(Renew(node, self.adopted, self.boot, self.hop(), self.now))
 
     def has_to_renew(self) -> bool:
         if self.token is not None and self.renewable(self.token.until):
@@ -331,10 +337,15 @@ class Quorum(Conclusions):
     def promise(self, epoch: Epoch) -> Report:
         """Refuse what is lower from now on, and say what we have, in one step."""
         self.rise(epoch)
+        return self.report()
+
+    def report(self) -> Report:
+        """Grants whose lease runs (rule 18), and the token. Of a grant that this epoch goes on
+        without, we say that it lapses."""
         valid = [
-            Entry(self.me, fence, grant.permits, False, grant.slots, grant.label)
-            for fence, grant in sorted(self.grants.items())
-            if grant.epoch == self.adopted and grant.until > self.now
+            Entry(self.me, fence, one.permits, one.epoch != self.adopted, one.slots, one.label)
+            for fence, one in sorted(self.grants.items())
+            if one.until > self.now
         ]
         token = self.token.state() if self.token is not None else None
         sent = self.unaccepted
@@ -398,10 +409,25 @@ class Quorum(Conclusions):
 
     def receive_promise(self, promise: Promise) -> None:
         proposal = self.proposal
-        if proposal is not None and proposal.epoch == promise.epoch and not proposal.closed:
+        if proposal is None or proposal.epoch != promise.epoch:
+            return
+        if proposal.closed:
+            self.take_late(proposal, promise.report)
+        else:
             proposal.reports[promise.sender] = promise.report
             if not self.knows_members(promise.report):
                 self.voteless[promise.sender] = self.now
+
+    def take_late(self, proposal: Proposal, report: Report) -> None:
+        """Rule 19: the token that we could not find, before we made another."""
+        token = report.token
+        if token is None or proposal.usable is not None:
+            return
+        if token.epoch == proposal.top:
+            proposal.late = True
+            proposal.usable = token
+            proposal.lapsing = self.lapse(proposal.reports, list(proposal.kept), token)
+            self.mint()
 
     # -- the ledger ----------------------------------------------------------------------------
 
@@ -411,7 +437,7 @@ class Quorum(Conclusions):
         if proposal is None or not self.may_close():
             return
         reports = proposal.reports
-        top = self.top(reports)
+        top = proposal.top = self.top(reports)
         proposal.usable = self.find_token(reports, top)
         kept = self.kept(reports, top, proposal.usable)
         proposal.kept = tuple(kept)

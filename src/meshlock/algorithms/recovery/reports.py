@@ -2,9 +2,9 @@
 
 The members that count, and the permits, are those of the latest epoch that anybody knows. *top* is
 the highest epoch that may live. A token is usable if it is of that epoch and somebody surrendered
-it, or had sent it to one that vouches never to accept it. Kept are grants that were reported, by
-nodes of that epoch; what else the old token's ledger names lapses, unless its own node says that it
-is over.
+it, or had sent it to one that vouches never to accept it. Kept are grants that were reported and
+that its ledger names, or without it those of nodes of that epoch; what else the ledger names
+lapses, unless its own node says that it is over.
 """
 
 from __future__ import annotations
@@ -120,14 +120,16 @@ class Conclusions(State):
     def kept(
         self, reports: dict[int, Report], top: Epoch, usable: TokenState | None
     ) -> list[Entry]:
-        """Grants that were reported, by nodes that belong to the latest epoch."""
+        """Grants that were reported; rule 18: with the token all that it names, for who reports a
+        grant holds it, and whoever could free it has surrendered the token. Without, those of
+        nodes that belong to the latest epoch: what lapses there may be freed meanwhile."""
         entries: list[Entry] = []
+        named = [entry.fence for entry in usable.ledger] if usable is not None else []
         for node in sorted(reports):
-            if reports[node].adopted == top:
-                entries += reports[node].grants
-        if usable is not None:
-            named = [entry.fence for entry in usable.ledger]
-            entries = [entry for entry in entries if entry.fence in named]
+            for entry in reports[node].grants:
+                belongs = reports[node].adopted == top
+                if entry.fence in named or (usable is None and belongs and not entry.lapsing):
+                    entries.append(entry._replace(lapsing=False))
         entries.sort(key=fence_of)
         return entries
 
@@ -147,10 +149,8 @@ class Conclusions(State):
         )
 
     def is_free(self, entry: Entry, report: Report | None) -> bool:
-        """Its node reported without it; but what was lapsing may run where nobody reports it."""
-        if report is None or entry.lapsing:
-            return False
-        return entry.fence not in [grant.fence for grant in report.grants]
+        """Its node reported without it, and so its lease is over (rule 18)."""
+        return report is not None and entry.fence not in [grant.fence for grant in report.grants]
 
 
 def changed_members(members: tuple[int, ...], change: Change) -> tuple[int, ...]:

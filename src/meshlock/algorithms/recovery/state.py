@@ -183,7 +183,9 @@ class Proposal:
         self.closed = False
         self.closed_at = NEVER
         self.told_at = NEVER  # when its ledger was sent last
+        self.top = NO_EPOCH  # the highest epoch that could live then
         self.usable: TokenState | None = None
+        self.late = False  # it was reported after the ledger was written
         self.kept: tuple[Entry, ...] = ()
         self.lapsing: tuple[Entry, ...] = ()
         self.confirmed = False
@@ -202,6 +204,7 @@ class Proposal:
             self.confirmed,
             max(0, self.until - now),
             max(-wait, self.told_at - now) if self.closed else 0,
+            (self.top, self.late) if self.closed and (self.usable is None or self.late) else (),
         )
 
 
@@ -216,6 +219,9 @@ def thawed_proposal(written: Frozen) -> Proposal:
     proposal.confirmed = cast(bool, written[8])
     proposal.until = cast(int, written[9])
     proposal.told_at = cast(int, written[10])
+    late = cast(tuple[Epoch, bool] | tuple[()], written[11])
+    if late:
+        proposal.top, proposal.late = late
     return proposal
 
 

@@ -1,0 +1,178 @@
+"""Rules 18 and 19 have their stories, as the others have in test_recovery_rules.py: nodes that are
+away for less than a lease. Undone, the same story does not end well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from layer_machines import LEASE, POLL, WAIT, Machines, born
+
+from meshlock.algorithms.recovery.layer import Layer
+from meshlock.algorithms.recovery.records import Report
+from meshlock.algorithms.recovery.state import Proposal
+
+Make = type[Layer]
+
+# -- 18: a grant whose lease runs is reported, and kept if the token names it ---------------------
+
+
+def who_was_away_keeps_its_grants(make: Make) -> bool:
+    machines = born("direct", permits=2, make=make)
+    machines.ask(0)
+    machines.ask(2)
+    machines.cut(2)
+    machines.change_epoch(0)
+    machines.pass_time(5 * POLL)
+    machines.heal()
+    machines.pass_time(5 * POLL)
+    machines.change_epoch(1)
+    machines.pass_time(2 * WAIT)
+    return not machines.lost and machines.free() == 0
+
+
+def without_the_token_what_lapses_is_over(make: Make) -> bool:
+    """It may be freed where the token is, while who proposes does not know of it."""
+    machines = born("direct", permits=2, make=make)
+    machines.ask(0)
+    machines.ask(2)
+    machines.cut(2)
+    machines.change_epoch(0)
+    machines.heal()
+    machines.pass_time(LEASE - 5 * POLL)
+    machines.cut(0)
+    machines.change_epoch(1)
+    machines.pass_time(WAIT - LEASE + 7 * POLL)
+    machines.ask(0, client=8)
+    return machines.who() == [0, 2, 0] and not machines.overbooked()
+
+
+class ReportsItsEpochAlone(Layer):
+    def report(self) -> Report:
+        report = super().report()
+        return report._replace(grants=tuple(one for one in report.grants if not one.lapsing))
+
+
+class KeepsWhatLapses(Layer):
+    def report(self) -> Report:
+        report = super().report()
+        grants = tuple(one._replace(lapsing=False) for one in report.grants)
+        return report._replace(grants=grants)
+
+
+# -- 19: a token that is reported late is not replaced --------------------------------------------
+
+
+def a_token_is_found_late(make: Make) -> Machines:
+    """Node 0 was away with it, and is back before node 1 has made another."""
+    machines = born("direct", permits=2, make=make)
+    machines.ask(0)
+    machines.ask(2)
+    machines.cut(0)
+    machines.change_epoch(1)
+    machines.pass_time(5 * POLL)
+    machines.heal()
+    machines.pass_time(2 * POLL)
+    return machines
+
+
+def who_was_away_with_the_token_keeps_its_grants(make: Make) -> bool:
+    machines = a_token_is_found_late(make)
+    machines.change_epoch(1)
+    at_once = machines.holders() == [1] and machines.free() == 0
+    machines.pass_time(2 * WAIT)
+    return at_once and not machines.lost and machines.free() == 0
+
+
+def what_it_let_out_counts(make: Make) -> bool:
+    machines = a_token_is_found_late(make)
+    machines.cut(0)
+    machines.change_epoch(1)
+    machines.ask(1)
+    return machines.holders() == [1] and not machines.overbooked()
+
+
+def nobody_is_let_in_before_it_is_known_inside(make: Make) -> bool:
+    machines = a_token_is_found_late(make)
+    return machines.nodes[1].token is not None and not machines.holders()
+
+
+def only_the_latest_token_is_found(make: Make) -> bool:
+    """Node 0 missed an epoch, whose token has granted meanwhile."""
+    machines = born("direct", size=5, make=make)
+    machines.cut(0)
+    machines.change_epoch(1)
+    machines.pass_time(WAIT)
+    machines.ask(1)
+    machines.parts[1] = 2
+    machines.unlink_parts()
+    machines.change_epoch(2)
+    machines.parts[0] = 0
+    machines.pass_time(2 * POLL)
+    machines.change_epoch(2)
+    machines.ask(2)
+    return machines.nodes[0].adopted.proposer == 2 and machines.who() == [1]
+
+
+class LooksAtNoLateReport(Layer):
+    def take_late(self, proposal: Proposal, report: Report) -> None:
+        pass
+
+
+class CountsNothingLate(Layer):
+    def take_late(self, proposal: Proposal, report: Report) -> None:
+        if report.token is not None:
+            report = report._replace(token=report.token._replace(ledger=()))
+        super().take_late(proposal, report)
+
+
+class GrantsWithALateToken(Layer):
+    def mint(self) -> None:
+        if self.proposal is not None:
+            self.proposal.late = False
+        super().mint()
+
+
+class FindsAnyToken(Layer):
+    def take_late(self, proposal: Proposal, report: Report) -> None:
+        if report.token is not None:
+            proposal.top = report.token.epoch
+        super().take_late(proposal, report)
+
+
+STORIES: list[tuple[Callable[[Make], bool], Make]] = [
+    (who_was_away_keeps_its_grants, ReportsItsEpochAlone),
+    (without_the_token_what_lapses_is_over, KeepsWhatLapses),
+    (who_was_away_with_the_token_keeps_its_grants, LooksAtNoLateReport),
+    (what_it_let_out_counts, CountsNothingLate),
+    (nobody_is_let_in_before_it_is_known_inside, GrantsWithALateToken),
+    (only_the_latest_token_is_found, FindsAnyToken),
+]
+
+
+@pytest.mark.parametrize(("story", "undone"), STORIES)
+def test_the_story_ends_well_and_without_the_rule_it_does_not(
+    story: Callable[[Make], bool], undone: Make
+) -> None:
+    assert story(Layer)
+    assert not story(undone)
+
+
+@pytest.mark.parametrize("inside", ["direct", "jiang", "naimi-trehel"])
+@pytest.mark.parametrize("away", [0, 2])
+def test_by_themselves_they_go_on_as_before(inside: str, away: int) -> None:
+    """At their own pace: who was away, and what it did before others noticed, is lost to nobody."""
+    machines = born(inside, permits=1 if inside == "naimi-trehel" else 3, make=Layer)
+    machines.ask(away)
+    machines.run(LEASE)
+    machines.cut(away)
+    machines.run(6 * POLL)
+    machines.heal()
+    machines.run(4 * LEASE)
+    assert not machines.lost
+    machines.leave(away)
+    for me in (0, 1, 2):
+        machines.ask(me)
+        machines.run(LEASE)
+        machines.leave(me)
+    assert machines.who() == [away, 0, 1, 2]
