@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from meshlock.algorithms.mutants.catalogue import MUTANTS
+from meshlock.algorithms.mutants.mutant import Mutant
+from meshlock.algorithms.mutants.patches import applied
+
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "meshlock"
 OPEN = "mypyc_attr(allow_interpreted_subclasses=True)"
@@ -67,6 +71,34 @@ def test_what_is_left_to_python_extends_only_compiled_classes_that_are_open() ->
     """Others cannot be extended by Python: importing the file would fail, once compiled."""
     python = [module for module, path in FILES.items() if not is_compiled(path)]
     assert [each for module in python for each in closed_bases(module)] == []
+
+
+def expected(module: str, kind: str) -> list[str]:
+    """Where compiled code says in an annotation that it takes only this class."""
+    found = []
+    for other, tree in TREES.items():
+        if other != module and not any(
+            isinstance(node, ast.ImportFrom) and node.module == module for node in ast.walk(tree)
+        ):
+            continue
+        for part in tree.body:
+            if is_compiled(FILES[other]) and getattr(part, "name", "") != kind:
+                notes = [getattr(node, "annotation", None) for node in ast.walk(part)]
+                names = [n for note in notes if note is not None for n in ast.walk(note)]
+                if any(isinstance(name, ast.Name) and name.id == kind for name in names):
+                    found.append(f"{other}: {getattr(part, 'name', '')}")
+    return found
+
+
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=list(MUTANTS))
+def test_a_class_that_a_patch_makes_anew_is_not_expected_by_compiled_code(mutant: Mutant) -> None:
+    """It would refuse it: let the patch change another place, or mark the class as open."""
+    for module, text in applied(mutant.name, mutant.patch).items():
+        before = [ast.dump(part) for part in TREES[module].body]
+        for part in ast.parse(text).body:
+            changed = isinstance(part, ast.ClassDef) and ast.dump(part) not in before
+            if changed and is_compiled(FILES[module]) and not is_open(module, part.name):
+                assert expected(module, part.name) == []
 
 
 def test_every_file_that_is_left_to_python_exists() -> None:
