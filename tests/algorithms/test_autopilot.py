@@ -6,7 +6,7 @@ import pytest
 from layer_stories import ALGORITHMS, GROWING, Story, links
 from layer_world import LEASE, WAIT, World, Wrong
 
-from meshlock.algorithms.interface import Keep
+from meshlock.algorithms.interface import Keep, Message
 from meshlock.algorithms.recovery.layer import Layer
 from meshlock.algorithms.recovery.records import Change, Report
 from meshlock.algorithms.recovery.state import Rules
@@ -139,6 +139,25 @@ def test_a_member_that_forgot_votes_again_after_an_epoch_of_the_others() -> None
     assert not node.forgot and here.ready(2).votes()
 
 
+class Distant(World):
+    """What node 2 says takes a tenth of a lease, and more."""
+
+    def fly(self, message: Message, sent: int, delay: int) -> None:
+        super().fly(message, sent, delay + (LEASE // 6 if message.sender == 2 else 0))
+
+
+def test_a_slow_member_that_forgot_is_waited_for() -> None:
+    """Epochs that begin without its report would give it no vote, and it would ask for more."""
+    here = Distant("direct", 3, links("complete", 3), rules=RULES)
+    until(here, 3)
+    here.run(2 * LEASE)
+    here.crash(2)
+    here.start(2, forget=True)
+    before = len(here.epochs)
+    here.run(4 * LEASE)
+    assert here.ready(2).votes() and len(here.epochs) - before <= 3
+
+
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_random_worlds_whose_members_choose_themselves(algorithm: str) -> None:
     for seed in range(5):
@@ -213,6 +232,41 @@ def test_who_forgot_does_not_help_a_minority_that_is_behind() -> None:
 def test_if_it_voted_there_would_be_two_tokens() -> None:
     with pytest.raises(Wrong, match="tokens at"):
         a_stale_member_and_one_that_forgot(VotesThoughItForgot)
+
+
+class AddsWhoHasNotReported(Layer):
+    def may_join(self, report: Report | None) -> bool:
+        return report is None or self.knows_members(report)
+
+
+def one_that_became_a_member_while_it_was_slow(make: type[Layer]) -> World:
+    """Node 2 has joined, but no epoch has told it who the members are, and it is paused while it is
+    to become one. As soon as it has, it restarts, and another member loses its disk."""
+    here = world(3, make=make, rules=Rules(1, LEASE, 99 * LEASE))
+    here.run(LEASE // 2)
+    here.asleep.add(2)
+    changed(here, 0, Change(add=1))
+    here.nodes[0].pace.change = Change(add=2)
+    here.run(10 * LEASE)
+    here.asleep.discard(2)
+    until(here, 3)
+    here.crash(2)
+    here.start(2)
+    here.crash(1)
+    here.start(1, forget=True)
+    here.run(2 * LEASE)
+    here.ask(0)
+    return here
+
+
+def test_one_lost_disk_of_three_stops_nobody_however_young_the_members_are() -> None:
+    here = one_that_became_a_member_while_it_was_slow(Layer)
+    assert here.until_served(10 * LEASE)
+
+
+def test_it_would_if_members_did_not_know_that_they_are() -> None:
+    here = one_that_became_a_member_while_it_was_slow(AddsWhoHasNotReported)
+    assert here.nodes[2].forgot and not here.until_served(30 * LEASE)
 
 
 class MakesItAgain(Layer):

@@ -103,7 +103,7 @@ taken for a later one.
     to the first one. No grant of it can exist before, so nothing is waited out. The others know no
     members until they hear of an epoch. Whoever does not know, or has forgotten, does not vote, nor
     does its report count, until it has adopted an epoch for which this life of it has reported:
-    a quorum of others has told who the members are.
+    a quorum of others has told who the members are. Nobody becomes a member before.
 17. An algorithm may *lend*: grant to a client of another node while its token stays. The entry is
     in the ledger before the message leaves, and the grant is good for what was left of the token's
     lease then, less the time under way; from then on its node renews it like any other. Each is

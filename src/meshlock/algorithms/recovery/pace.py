@@ -32,7 +32,8 @@ token that died meanwhile, listens for half a lease first: by then it has heard 
 others made without it.
 
 **Closing.** As soon as everybody who is not gone has reported, or a tenth of a lease after a
-majority has: a ledger that is written without the token's holder costs a lease.
+majority has: a ledger that is written without the token's holder costs a lease. Half a lease after,
+if somebody has not reported who needs that to have a vote (rule 16).
 
 So a token whose holder was killed is replaced after: the time until the runner knows it is gone, a
 GRACE, a STEP or so, and ``wait``. The birth of a pool takes the silence and ``wait``.
@@ -60,6 +61,7 @@ from meshlock.algorithms.recovery.records import (
 
 if TYPE_CHECKING:
     from meshlock.algorithms.recovery.layer import Layer
+    from meshlock.algorithms.recovery.state import Proposal
 
 GRACE = 20
 """Parts of a lease."""
@@ -299,8 +301,18 @@ class Pace:
             return
         if self.quorum_at < 0:
             self.quorum_at = now
-        if (now - self.quorum_at) * 10 >= self.lease or self.all_reported():
+        parts = 2 if self.gives_votes(node.proposal) else 10
+        if (now - self.quorum_at) * parts >= self.lease or self.all_reported():
             node.close()
+
+    def gives_votes(self, proposal: Proposal) -> bool:
+        """Is there anybody who may have a vote by this epoch, but has not reported yet: a member
+        that has forgotten, or a node that is to become one?"""
+        new = [proposal.change.add] if proposal.change is not None else []
+        return any(
+            one != NIL and one not in proposal.reports and one not in self.node.unreachable
+            for one in new + self.voteless()
+        )
 
     def may_succeed(self, now: int) -> bool:
         """Our proposal: once it is closed, only those who have reported can confirm it."""

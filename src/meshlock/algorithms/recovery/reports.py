@@ -87,13 +87,17 @@ class Conclusions(State):
 
         The permits belong to an epoch as the members do, and change with the same right.
         """
-        report = proposal.reports.get(change.add)
-        if report is not None and not self.knows_members(report):
+        if change.add != NIL and not self.may_join(proposal.reports.get(change.add)):
             return False  # by this epoch it learns who they are: next time
         top = self.top(proposal.reports)
         if self.latest(proposal).epoch != top:
             return False
         return self.find_token(proposal.reports, top) is not None
+
+    def may_join(self, report: Report | None) -> bool:
+        """Rule 16: who becomes a member can vote at once, and after a restart. It has told that its
+        disk knows the members; unless every file names the first ones, so that all know them."""
+        return self.knows_members(report) if report is not None else len(self.terms.members) > 0
 
     def top(self, reports: dict[int, Report]) -> Epoch:
         """The highest epoch answered or adopted: a lower one is over, or will be in a lease."""
