@@ -71,7 +71,7 @@ def test_a_grant_that_counts_twice_is_found_in_some_world() -> None:
             return new
 
     with pytest.raises(Wrong, match=r"fences must grow|not in the ledger|permits in use"):
-        for seed in range(5 * SEEDS):
+        for seed in range(6 * SEEDS, 12 * SEEDS):  # 2 of the first 512 find it
             Story("direct", seed, TakesAGrantTwice).tell()
 
 
