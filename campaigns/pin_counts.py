@@ -232,7 +232,7 @@ def setups() -> list[dict[str, Any]]:
             aged = {"patience": "1", "moves": "silent"}
             add("jiang", topology, 3, **low, repeat=True, options=aged)
     add("jiang", "line", 2, requests=["0:1@3", "1:1@1"], repeat=True, options={"patience": "3"})
-    return rows + changing() + crashing()
+    return rows + changing() + tied() + crashing()
 
 
 def changing() -> list[dict[str, Any]]:
@@ -280,6 +280,31 @@ def changing() -> list[dict[str, Any]]:
     add("direct", "complete", 2, ["1:1@5"], raises=["1:9"], **recovering, crashes=1, proposals=1)
     two = {"permits": 3, "release_parts": ["0:2"], "raises": ["1:9"]}
     add("direct", "complete", 2, ["0:3@1", "1:1@5"], **two, **recovering)
+    return rows
+
+
+def tied() -> list[dict[str, Any]]:
+    """First come, first served among equals, with what is remembered of who came first."""
+    rows: list[dict[str, Any]] = []
+
+    def add(algorithm: str, topology: str, requests: list[str], **more: Any) -> None:
+        row = {"algorithm": algorithm, "topology": topology, "nodes": 3, "requests": requests}
+        rows.append({**row, **more, "properties": ["ties"]})
+
+    alike = ["0:1@1", "1:1@1", "2:1@1"]
+    changed = {"permits": 2, "raises": ["1:2"], "release_parts": ["0:1"], "withdrawals": True}
+    for algorithm, topology in (("jiang", "line"), ("jiang", "complete"), ("direct", "complete")):
+        add(algorithm, topology, alike)
+        add(algorithm, topology, alike * 2, options={"patience": "1"})
+        add(algorithm, topology, ["0:1@1", "1:2@1", "1:1@1", "2:1@1"], permits=2, clients=2)
+        add(algorithm, topology, ["0:2@1", "1:1@1", "2:1@2"], **changed)
+        if algorithm == "jiang":
+            add(algorithm, topology, alike, flips=1)
+            crowd = {"clients": 2, "flips": 1, "options": {"patience": "1", "raises": "1"}}
+            for failures in ("return", "custody") if topology == "line" else ("return",):
+                add(algorithm, topology, [*alike, "1:1@1"], **crowd, failures=failures)
+    for algorithm in ("naimi-trehel-original", "neilsen-mizuno", "ricart-agrawala"):
+        add(algorithm, "complete", alike)
     return rows
 
 

@@ -26,8 +26,9 @@ quiet moment nobody is wrong to take it for what it was.
 Where waiting raises priorities, "the highest" is not one request: its age may count from when it
 was born or from when the holder heard of it. So each request has a span of ranks, and only what is
 wrong for all ranks in the spans is held to be wrong. Nobody is older than it is, though: that its
-node knew of few grants when it asked is an excuse only if a link changed while it waited, or if
-somebody asked since the quiet moment, who may hide an older one of its node.
+node knew of few grants when it asked is an excuse only if a link changed while it waited, if
+somebody asked since the quiet moment, who may hide an older one of its node, or if another of its
+priority waited before it, for it may have stood behind that one.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ class Client:
     since: int = NEVER  # ... its number
     sure: bool = True  # the holder knows it from then on, as far as can be told
     changed: bool = False
+    behind: bool = False  # it may have stood behind an older one of its priority
 
     def __str__(self) -> str:
         return f"client {self.number} of node {self.node} ({self.want} @ {self.priority})"
@@ -117,6 +119,7 @@ class Judge:
         if self.tied:
             self.note_known(client, holder)
         self.asked = True
+        client.behind = any(one.priority == priority for one in self.waiting.values())
         self.waiting[number] = client
 
     def note_known(self, new: Client, holder: int) -> None:
@@ -189,7 +192,7 @@ class Judge:
                 raise Violation("order", f"permits are sent to node {node} before {first}")
         self.due = []
         if waiting:
-            self.next_of_step(max(waiting, key=lambda client: client.priority))
+            self.next_of_step(max(waiting, key=self.least))
 
     def judge_ties(self, entering: list[Client]) -> None:
         """One of these enters: it must not pass another that goes first for certain."""
@@ -230,6 +233,9 @@ class Judge:
         falls, was_due = priority < client.priority, self.most(client) >= self.due_rank
         client.low, client.high = min(client.low, priority), max(client.high, priority)
         client.priority, client.changed = priority, True
+        for one in self.waiting.values():
+            if one is not client and one.priority == priority:
+                one.behind = client.behind = True
         self.asked = True
         if self.tied:
             client.sure = client.sure and (self.lines > 0 or not falls)
@@ -237,6 +243,7 @@ class Judge:
         if self.at_rest and self.ordered:
             self.set_due()
             self.begin_step()
+            self.more = falls and was_due  # the token may be sent to it before all know
         elif falls and was_due:
             self.due = []  # the token may be on its way to it
 
@@ -284,7 +291,7 @@ class Judge:
         rank = client.high * self.patience
         if self.lines > 0 and self.tied and client.sure:
             return rank - client.born
-        born = client.known if self.asked else client.born
+        born = client.known if self.asked or client.behind else client.born
         step = (rank + self.patience - 1 - born) // self.patience
         return step * self.patience + self.patience - 1
 

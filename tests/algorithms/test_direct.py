@@ -17,6 +17,7 @@ from meshlock.algorithms.direct import (
     Token,
 )
 from meshlock.algorithms.interface import Effect, Enter
+from meshlock.algorithms.mutants.direct import nodes_of
 
 
 def ramanujan(n: int) -> float:
@@ -339,6 +340,33 @@ def test_who_has_heard_of_no_grants_does_not_go_first(algorithm: str) -> None:
         scene.leave(client)
 
 
+class HearsOfNoGrants(DirectNode):
+    """Clients without a line do not age while the token rests elsewhere."""
+
+    def hear_of_grants(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("kind", "served"), [(DirectNode, True), (HearsOfNoGrants, False)], ids=["sound", "undone"]
+)
+def test_who_has_no_line_is_served_though_the_token_rests_elsewhere(
+    kind: type[DirectNode], served: bool
+) -> None:
+    """Two permits; one stays with the holder, and of the other node three clients that are more
+    urgent ask again and again."""
+    scene = Scene("direct", 2, "complete", 2, nodes_of(kind), patience="3")
+    scene.ask(0, 1, 9)
+    for client, priority in [(2, 1), (3, 1), (4, 1), (100, 0)]:
+        scene.ask(1, client, priority)
+    for client in range(5, 50):
+        if 100 in scene.inside:
+            break
+        scene.ask(1, client, 1)
+        scene.leave(scene.inside[-1])
+    assert (100 in scene.inside) == served
+
+
 def test_nothing_is_resumed_where_requests_do_not_age() -> None:
     node = DirectNode(1, [], 1, 0)
     node.resume(1, 1, 2, 7)
@@ -348,9 +376,18 @@ def test_nothing_is_resumed_where_requests_do_not_age() -> None:
 # -- nodes that come and go -----------------------------------------------------------------
 
 
-def busy_holder(out: list[Effect]) -> DirectNode:
+class ForgetsNumbers(DirectNode):
+    """Of a node that is gone nothing stays."""
+
+    def forget(self, node: int) -> bool:
+        known = super().forget(node)
+        self.queue = [asked for asked in self.queue if asked[0] != node]
+        return known
+
+
+def busy_holder(out: list[Effect], kind: type[DirectNode] = DirectNode) -> DirectNode:
     """Its client holds the only permit."""
-    holder = DirectNode(0, out, 1, 10)
+    holder = kind(0, out, 1, 10)
     holder.request(1, 1, 5)
     return holder
 
@@ -362,11 +399,16 @@ def asking(out: list[Effect], node: DirectNode, client: int) -> Request:
     return request
 
 
-def test_a_late_request_of_a_former_life_does_not_take_the_place_of_a_new_one() -> None:
+@pytest.mark.parametrize(
+    ("kind", "latest"), [(DirectNode, True), (ForgetsNumbers, False)], ids=["sound", "undone"]
+)
+def test_a_late_request_of_a_former_life_does_not_take_the_place_of_a_new_one(
+    kind: type[DirectNode], latest: bool
+) -> None:
     """The holder forgot the numbers of a node that was gone, the new life began with the same
     ones, and a late request of the former one was taken for the latest."""
     out: list[Effect] = []
-    holder, former = busy_holder(out), DirectNode(1, out, 1, 10, 0, 0)
+    holder, former = busy_holder(out, kind), DirectNode(1, out, 1, 10, 0, 0)
     first = asking(out, former, 7)
     former.withdraw(7)
     out.clear()
@@ -376,7 +418,8 @@ def test_a_late_request_of_a_former_life_does_not_take_the_place_of_a_new_one() 
     present = DirectNode(1, out, 1, 10, 0, 0, holder.number_of(1))
     holder.receive(asking(out, present, 9))
     holder.receive(late)
-    assert [asked[1] for asked in holder.queue if asked[0] == 1] == present.numbers
+    known = [asked[1] for asked in holder.queue if asked[0] == 1]
+    assert (known == present.numbers) == latest
     holder.release(1)
     present.receive(out[-1])  # type: ignore[arg-type]
     assert [effect.client for effect in out if isinstance(effect, Enter)] == [9]

@@ -11,7 +11,7 @@ from meshlock.algorithms.mutants.catalogue import MUTANTS, REPAIRS
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.registry import ALGORITHMS
 from meshlock.check.arguments import judged
-from meshlock.check.mutants import setup_of
+from meshlock.check.mutants import properties_of, setup_of
 from meshlock.check.verdict import checking
 from meshlock.errors import Refused
 
@@ -28,7 +28,7 @@ def named(mutants: list[Mutant]) -> list[str]:
 
 @pytest.mark.parametrize("mutant", SMALL, ids=named(SMALL))
 def test_every_mutant_breaks_what_it_says_in_so_many_steps(mutant: Mutant) -> None:
-    check = checking(setup_of(mutant, mutant.algorithm), judged([]), 500_000)
+    check = checking(setup_of(mutant, mutant.algorithm), judged(properties_of(mutant)), 500_000)
     while not check.explorer.violations and check.run(1):
         pass
     lead = len(mutant.case.lead)
@@ -43,9 +43,9 @@ def test_every_mutant_breaks_what_it_says_in_so_many_steps(mutant: Mutant) -> No
 def test_the_original_is_sound_in_the_same_set_up(mutant: Mutant) -> None:
     if mutant.prevents:
         with pytest.raises(Refused, match=f"'{mutant.prevents}' is not possible here"):
-            checking(setup_of(mutant, mutant.origin), judged([]), 500_000)
+            checking(setup_of(mutant, mutant.origin), judged(properties_of(mutant)), 500_000)
         return
-    check = checking(setup_of(mutant, mutant.origin), judged([]), 500_000)
+    check = checking(setup_of(mutant, mutant.origin), judged(properties_of(mutant)), 500_000)
     while check.run(10_000):
         pass
     assert check.holds()

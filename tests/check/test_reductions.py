@@ -13,7 +13,7 @@ from meshlock.algorithms.queues import Fifo
 from meshlock.algorithms.registry import ALGORITHMS
 from meshlock.check.arguments import judged
 from meshlock.check.explorer import Explorer
-from meshlock.check.mutants import setup_of
+from meshlock.check.mutants import properties_of, setup_of
 from meshlock.check.persistent import Reduced
 from meshlock.check.setup import SetUp
 from meshlock.check.system import System
@@ -45,7 +45,9 @@ def full(what: SetUp, *names: str) -> Explorer:
 
 @pytest.mark.parametrize("mutant", DEADLY, ids=[mutant.name for mutant in DEADLY])
 def test_a_reduced_check_still_kills_the_mutant(mutant: Mutant) -> None:
-    checking = Checking(setup_of(mutant, mutant.algorithm), judged([]), MOST, "por")
+    checking = Checking(
+        setup_of(mutant, mutant.algorithm), judged(properties_of(mutant)), MOST, "por"
+    )
     while checking.run(10) and not checking.violations():
         pass
     if mutant.name == "jiang/without-R8":  # breaks an invariant of single states, nothing else
@@ -65,7 +67,9 @@ def test_and_without_order_it_agrees_with_the_full_graph(mutant: Mutant) -> None
 
 @pytest.mark.parametrize("mutant", DEADLY, ids=[mutant.name for mutant in DEADLY])
 def test_with_symmetry_the_mutant_dies_too(mutant: Mutant) -> None:
-    checking = Checking(setup_of(mutant, mutant.algorithm), judged([]), MOST, "symmetry")
+    checking = Checking(
+        setup_of(mutant, mutant.algorithm), judged(properties_of(mutant)), MOST, "symmetry"
+    )
     while checking.run(10) and not checking.violations():
         pass
     assert checking.violations()

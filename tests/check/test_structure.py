@@ -194,13 +194,13 @@ def test_names_are_those_that_algorithms_promise() -> None:
 
 
 def test_what_is_not_promised_cannot_be_asked_for() -> None:
-    refuse_unjudged(find("jiang"), ["safety", "downhill"], "none")
+    refuse_unjudged(ask("jiang", "line", 3), ["safety", "downhill"], "none")
     with pytest.raises(Refused, match="does not hold for jiang, which has downhill"):
-        refuse_unjudged(find("jiang"), ["oriented"], "none")
+        refuse_unjudged(ask("jiang", "line", 3), ["oriented"], "none")
     with pytest.raises(Refused, match="does not hold for lamport, which has none of these"):
-        refuse_unjudged(find("lamport"), ["downhill"], "none")
+        refuse_unjudged(ask("lamport", "complete", 3), ["downhill"], "none")
     with pytest.raises(Refused, match="leave out --reduction por"):
-        refuse_unjudged(find("raymond"), ["oriented"], "por")
+        refuse_unjudged(ask("raymond", "line", 3), ["oriented"], "por")
 
 
 def test_a_reduction_that_leaves_out_states_says_what_it_does_not_judge() -> None:

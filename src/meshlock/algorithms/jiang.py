@@ -368,26 +368,21 @@ class JiangNode(Node):
     def settle(self, token: Token) -> None:
         """The token knows how many grants were made: the age of what is fresh begins. It counts
         from the grants that were known here when it came, but no further back than patience - 1
-        grants. The request that the token was sent for, the first of its priority, was ranked by a
-        holder, and keeps that rank."""
+        grants. The request that the token was sent for was ranked by a holder, and keeps that rank.
+        """
         self.grants = token.grants
-        met = Met(self.grants - self.rules.patience + 1, token.priority, token.given)
-        if self.told and self.told[3] == 1:
-            for entry in self.queue.fresh:
-                if entry.priority == token.priority:
-                    self.queue.stamp(entry, max(met.rank(entry), token.given))
-                    break
-        self.queue.settle(met)
+        fall = self.grants - self.rules.patience + 1
+        self.queue.settle(Met(fall, token.priority, token.given))
 
     def keep_age(self) -> None:
         """Our request takes another way, where it would be as fresh as ever. If we have heard of
-        grants since it came, its age has begun: by these."""
+        grants since it came, its age has begun: by these. So has the age of all that is fresh here,
+        or what came later would count as older."""
         entry = self.asked
         if entry is None or not entry.told:
             return  # it waits no more
         if entry.age == FRESH and entry.base - self.grants < entry.rank:
-            met = Met(self.grants - self.rules.patience + 1)
-            self.queue.stamp(entry, met.rank(entry))
+            self.queue.settle(Met(self.grants - self.rules.patience + 1))
 
     def receive_request(self, request: Request) -> None:
         j = request.sender

@@ -13,15 +13,18 @@ from meshlock.check.faults import Faults
 from meshlock.check.judging import NAMES as RECOVERY
 from meshlock.check.setup import Change, ForNode, Request, SetUp
 from meshlock.check.structure import NAMES as STRUCTURE
+from meshlock.check.ties import TIES
 from meshlock.check.unspent import refuse_unspendable
 from meshlock.errors import Refused, setting
 from meshlock.properties.monitor import NAMES
+from meshlock.properties.promises import NO_TIES, promises
 from meshlock.topology.graphs import Topology
 from meshlock.topology.specification import network
 
 PROPERTIES = (*NAMES, *RECOVERY, "liveness", *STRUCTURE)
 """Those of every run; those of nodes that recover; liveness: nobody waits for ever while others go
-round; and those of the single states of the algorithms that promise them."""
+round; and those of the single states of the algorithms that promise them. Ties are judged only
+where they are named."""
 
 REQUEST = re.compile(r"(\d+)(?::(\d+))?(?:@(-?\d+))?")
 CHANGE = re.compile(r"(up|down) +(\d+)-(\d+)")
@@ -280,13 +283,18 @@ def refuse_plain_only(*, changes: object, flips: int, repeat: bool, capacity: in
 def judged(names: list[str]) -> set[str]:
     """The properties to judge: those named, or all. Handlers must always end well."""
     for name in names:
-        if name not in PROPERTIES:
-            raise Refused(f"{setting('property')} is one of {', '.join(PROPERTIES)}, not '{name}'.")
+        if name not in (*PROPERTIES, TIES):
+            raise Refused(
+                f"{setting('property')} is one of {', '.join((*PROPERTIES, TIES))}, not '{name}'."
+            )
     return set(names or PROPERTIES) | {"handlers"}
 
 
-def refuse_unjudged(algorithm: Algorithm, names: list[str], reduction: str) -> None:
+def refuse_unjudged(what: SetUp, names: list[str], reduction: str) -> None:
     """Whoever names a property wants to know of it: no verdict without having looked."""
+    algorithm = what.algorithm
+    if TIES in names:
+        refuse_untied(what, reduction)
     for name in names:
         if name not in STRUCTURE:
             continue
@@ -302,3 +310,16 @@ def refuse_unjudged(algorithm: Algorithm, names: list[str], reduction: str) -> N
                 f"{setting('property')} {name} is judged in every state: leave out "
                 f"{setting('reduction')} {reduction}."
             )
+
+
+def refuse_untied(what: SetUp, reduction: str) -> None:
+    named = f"{setting('property')} {TIES}"
+    if promises(what.algorithm, what.options, what.faults is not None).ties == NO_TIES:
+        recovers = f" with {setting('members')}" if what.faults is not None else ""
+        raise Refused(
+            f"{named}: {what.algorithm.name}{recovers} does not promise first come, first served "
+            f"with these options. Leave it out."
+        )
+    if what.repeat or reduction != "none":
+        other = setting("repeat") if what.repeat else f"{setting('reduction')} {reduction}"
+        raise Refused(f"{named} goes by what was before each state: leave out {other}.")

@@ -125,7 +125,7 @@ class Changing(System):
         """The links after this change; what was due is due no more."""
         present = links.links | {link} if kind in (LINK_UP, RETURNS) else links.links - {link}
         due = NOTHING_DUE if kind in (LINK_UP, LINK_DOWN) else links.due
-        return Links(present, links.changed + 1, due, links.wires)
+        return Links(present, links.changed + 1, due, links.wires, links.memory)
 
     def steps_of(self, links: Links) -> list[Step]:
         """What can happen to the links now, in the same order each time."""

@@ -11,7 +11,7 @@ from meshlock.check.crash_trace import write_crash_trace
 from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.explorer import Violation
 from meshlock.check.model import Model
-from meshlock.check.mutants import setup_of
+from meshlock.check.mutants import properties_of, setup_of
 from meshlock.check.story import write_trace
 from meshlock.check.system import System
 from meshlock.check.verdict import checking
@@ -32,7 +32,8 @@ class Search:
 
     def __init__(self, mutant: Mutant, most: int) -> None:
         self.mutant = mutant
-        self.check = checking(setup_of(mutant, mutant.algorithm), judged([]), most)
+        what = setup_of(mutant, mutant.algorithm)
+        self.check = checking(what, judged(properties_of(mutant)), most)
 
     def run(self, batch: int) -> bool:
         """Go on for so many states."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from meshlock.properties.remembered import NOTHING, Memory
+
 Pair = tuple[int, int]  # a link, the smaller node first
 Step = tuple[int, int, int]  # what happens to a link: the kind, one end, the other
 FrozenWire = tuple[int, int, bool, tuple[bool, ...], tuple[tuple[int, ...], ...]]
@@ -44,7 +46,8 @@ def thaw(frozen: FrozenWire) -> Wire:
 
 
 class Links:
-    """Which links there are, how many changes have been, and what entry is due.
+    """Which links there are, how many changes have been, what entry is due, and, where ties are
+    judged, what there is to remember of the way here.
 
     ``wires`` has those links about which there is more to say than that they are there or
     not; they are only there where the ends learn of changes by themselves.
@@ -56,19 +59,22 @@ class Links:
         changed: int,
         due: int,
         wires: tuple[FrozenWire, ...] = (),
+        memory: Memory = NOTHING,
     ) -> None:
         self.links = links
         self.changed = changed
         self.due = due
         self.wires = wires
+        self.memory = memory
         self.steps: list[Step] | None = None  # possible now; found when they are first wanted
 
     def key(self) -> tuple[object, ...]:
-        return self.links, self.changed, self.due, self.wires
+        return self.links, self.changed, self.due, self.wires, self.memory
 
-    def but(self, due: int) -> Links:
-        """The same with another entry due."""
-        return Links(self.links, self.changed, due, self.wires)
+    def but(self, due: int, memory: Memory | None = None) -> Links:
+        """The same with another entry due, and with this memory if there is one."""
+        kept = self.memory if memory is None else memory
+        return Links(self.links, self.changed, due, self.wires, kept)
 
     def wire(self, pair: Pair) -> Wire:
         for frozen in self.wires:
@@ -83,7 +89,7 @@ class Links:
         if not (wire.agreed() and wire.sees[0] == wire.alive == there):
             others.append(wire.freeze())
             others.sort()
-        return Links(self.links, self.changed, self.due, tuple(others))
+        return Links(self.links, self.changed, self.due, tuple(others), self.memory)
 
 
 def pair(one: int, other: int) -> Pair:

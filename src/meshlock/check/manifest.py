@@ -80,6 +80,8 @@ class Entry:
         if table.get("capacity"):
             words.append(f"at most {table['capacity']} on a link")
         words += self.faults()
+        if "ties" in table.get("properties", []):
+            words.append("ties")
         return ", ".join(words)
 
     def faults(self) -> list[str]:

@@ -8,6 +8,7 @@ from meshlock.algorithms.interface import Algorithm
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.check.arguments import setup
 from meshlock.check.setup import SetUp
+from meshlock.check.ties import TIES
 
 
 def words_of(mutant: Mutant, algorithm: Algorithm) -> dict[str, Any]:
@@ -38,3 +39,8 @@ def words_of(mutant: Mutant, algorithm: Algorithm) -> dict[str, Any]:
 
 def setup_of(mutant: Mutant, algorithm: Algorithm) -> SetUp:
     return setup(**words_of(mutant, algorithm))
+
+
+def properties_of(mutant: Mutant) -> list[str]:
+    """Those to be named where it is judged: ties, if it breaks them; else none, which is all."""
+    return [TIES] if mutant.breaks == TIES else []

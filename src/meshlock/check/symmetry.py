@@ -56,6 +56,8 @@ class Symmetric(Model):
             raise Asymmetric("it does not say where it keeps the names of nodes")
         if system.changing:
             raise Asymmetric("links that change are not alike")
+        if system.ties is not None:
+            raise Asymmetric("who came first has a name")
         size = system.size
         network = system.setup.network
         links = set(network.links())

@@ -44,6 +44,7 @@ from meshlock.check.packing import SPREAD, Tree
 from meshlock.check.setup import SetUp
 from meshlock.check.standings import NO_SHIFTS, Shift, Standings
 from meshlock.check.structure import Sound, structure
+from meshlock.check.ties import ASKS, CHANGES, LINKS, OTHER, RELEASES, TIES, WITHDRAWS, ties
 from meshlock.errors import Refused, setting
 from meshlock.properties import sentences
 from meshlock.properties.promises import promises
@@ -84,6 +85,16 @@ Desk = tuple[int, int, tuple[int, ...], tuple[int, ...]]  # a place without its 
 NOBODY: Final = -1
 OF_CLIENTS: Final = (LEAVE, WITHDRAW, PRIORITY, PART)
 """Those that say what order, or safety, is to be judged by from then on."""
+TIES_OF: Final = {
+    REQUEST: ASKS,
+    LEAVE: RELEASES,
+    PART: RELEASES,
+    WITHDRAW: WITHDRAWS,
+    PRIORITY: CHANGES,
+    LINK_UP: LINKS,
+    LINK_DOWN: LINKS,
+}
+"""What a step is to the order of requests."""
 UNCHANGED: Final = "its client's request cannot be changed any more"
 
 
@@ -192,6 +203,7 @@ class System(Model):
         self.standings = standings = Standings(setup)
         self.wants, self.priorities = standings.wants, standings.priorities  # by standing
         self.stays = standings.stays
+        self.ties = ties(setup, self.promises, standings, judged)
         self.clients: list[list[int]] = [[] for _ in range(self.size)]
         for client, request in enumerate(setup.requests, start=1):
             self.clients[request.node].append(client)
@@ -219,7 +231,7 @@ class System(Model):
 
         self.first = -1
         self.told: list[Act] = []  # what happened on the lead
-        self.wide = self.changing or self.ordered
+        self.wide = self.changing or self.ordered or self.ties is not None
         self.tree = Tree(self.size + (1 if self.wide else 0))
         self.everything = (1 << self.tree.leaves) - 1
         self.above = [ancestors(leaf) for leaf in range(2 * self.tree.leaves)]
@@ -610,6 +622,8 @@ class System(Model):
         outcome.after = self.place(i, run.after, asked, tuple(sorted(inside)), waiting, inbox)
         lends = self.ordered and run.lent != NOBODY
         outcome.plain = not (run.enters or outcome.faults or lends or kind in OF_CLIENTS)
+        if self.ties is not None:
+            outcome.plain = False
         return outcome
 
     # -- the same in all processes ---------------------------------------------------------------
@@ -633,7 +647,7 @@ class System(Model):
         if slot == self.size:
             links = self.links[number]
             wires = tuple([self.with_words(wire) for wire in links.wires])
-            return links.links, links.changed, links.due, wires
+            return links.links, links.changed, links.due, wires, links.memory
         pair = self.pairs[slot][number]
         local, asked, inside, waiting = self.desks[slot][pair // SPREAD]
         inbox = self.inboxes[slot][pair % SPREAD]
@@ -642,9 +656,9 @@ class System(Model):
 
     def number_of(self, slot: int, part: Part) -> int:
         if slot == self.size:
-            present, changed, due, wires = cast("tuple[Any, ...]", part)
+            present, changed, due, wires, memory = cast("tuple[Any, ...]", part)
             frozen = tuple([self.with_numbers(wire) for wire in wires])
-            return self.number_links(Links(present, changed, due, frozen))
+            return self.number_links(Links(present, changed, due, frozen, memory))
         local, asked, inside, waiting, words = cast("tuple[Any, ...]", part)
         inbox: list[Line] = [(source, self.heard(line)) for source, line in words]
         number = self.local(slot, local)
@@ -802,7 +816,27 @@ class System(Model):
             before = self.links[row[leaves + self.size]]
             if due != before.due:
                 row[leaves + self.size] = self.number_links(before.but(due))
+        if self.ties is not None and not cut:
+            self.judge_ties(row, i, outcome, label)
         return not cut
+
+    def judge_ties(self, row: list[int], i: int, outcome: Outcome, label: int) -> None:
+        assert self.ties is not None
+        before = self.links[row[self.tree.leaves + self.size]]
+        kind = TIES_OF.get(outcome.kind, OTHER)
+        standing = outcome.subject if kind not in (OTHER, LINKS) else 0
+        if outcome.kind in (PRIORITY, PART):
+            standing = self.standings.shifts[outcome.subject][1]
+        quiet = all(place.quiet for place in self.around)
+        sent = [self.messages[number] for number in outcome.sends]
+        moves = any(one.tokens() > 0 and one.lends() == 0 for one in sent)
+        step = (kind, standing, i, quiet, self.whole(row), outcome.grants, moves)
+        memory, wrong = self.ties.after(before.memory, step)
+        if wrong:
+            self.faults.append(Fault(TIES, wrong, label))
+        if memory is not before.memory:
+            after = self.number_links(before.but(before.due, memory))
+            row[self.tree.leaves + self.size] = after
 
     def due_after_change(self, shift: int, due: int, top: int, row: list[int]) -> int:
         """What is due in a step that changes a priority: at rest the highest of all who wait,

@@ -150,10 +150,12 @@ class Checking(Verdict):
         elif reduction in ("por", "auto"):
             setup = self.setup
             changing = setup.withdrawals or self.system.standings.change
+            changing = changing or self.system.ties is not None
             if self.system.changing or setup.capacity or changing:
                 self.remark = (
                     "No reduction of steps is used: it does not apply where links change or "
-                    "have a capacity, or requests are withdrawn, change or are released in parts."
+                    "have a capacity, requests are withdrawn, change or are released in parts, or "
+                    "ties are judged."
                 )
                 return self.full
             reduced = Reduced(self.system)

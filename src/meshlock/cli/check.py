@@ -288,7 +288,8 @@ def check(
             help="Judge only this property: safety, one-token, conservation, order, "
             "neighbours, served, liveness, downhill, scheme-1, scheme-2, scheme-3 or "
             "oriented, with --members also fences, ledger and slots. May be "
-            "repeated. Default: all.",
+            "repeated. Default: all. ties (first come, first served among equals) takes more "
+            "states, and is judged only if it is named.",
         ),
     ] = None,
     reduction: Annotated[
@@ -396,7 +397,11 @@ def check(
         "lead": lead,
     }
     small = (mutant or without) and nodes is None and topology is None and not request
-    words: dict[str, Any] = small_set_up(name) if small else {"algorithm": name}
+    words: dict[str, Any] = {"algorithm": name}
+    names = property_ or []
+    if small:
+        words, to_be_named = small_set_up(name)
+        names = names or to_be_named
     words.update({word: value for word, value in given.items() if value is not None})
     words["options"] = {**words.get("options", {}), **options}
     what = setup(**words)
@@ -405,13 +410,11 @@ def check(
     if symmetry and reduction != "none":
         raise Refused(f"Choose one of --symmetry and --reduction {reduction}.")
     by = "symmetry" if symmetry else reduction
-    refuse_unjudged(what.algorithm, property_ or [], reduction)
-    refuse_vacuous(what, property_ or [])
+    refuse_unjudged(what, names, reduction)
+    refuse_vacuous(what, names)
     if not 1 <= workers <= MOST_WORKERS:
         raise Refused(f"--workers is from 1 to {MOST_WORKERS}.")
-    checking = begin(
-        what, judged(property_ or []), max_states, by, workers, room(disk, memory, reduction)
-    )
+    checking = begin(what, judged(names), max_states, by, workers, room(disk, memory, reduction))
     cpu, interrupted = explore(checking)
     cpu += checking.cpu()
     stopped = checking.explorer.stopped
@@ -458,12 +461,13 @@ def room(disk: Path | None, memory: float | None, reduction: str) -> Space | Non
         raise Refused(f"--disk: cannot write to {disk}: {error.strerror}.") from None
 
 
-def small_set_up(name: str) -> dict[str, Any]:
+def small_set_up(name: str) -> tuple[dict[str, Any], list[str]]:
+    """A mutant's own, and the properties to be named."""
     from meshlock.algorithms.mutants.catalogue import mutant
-    from meshlock.check.mutants import words_of
+    from meshlock.check.mutants import properties_of, words_of
 
     found = mutant(name)
-    return words_of(found, found.algorithm)
+    return words_of(found, found.algorithm), properties_of(found)
 
 
 def explore(checking: Verdict) -> tuple[float, bool]:

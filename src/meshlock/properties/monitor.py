@@ -20,7 +20,8 @@ judged here and nowhere else.
   older one of its node.
 - **order**, first come, first served: the next grant must not go to a request that was made after
   another of the same or a higher priority was *known* at a quiet moment. What is known depends on
-  the algorithm, see :attr:`.Promises.ties`.
+  the algorithm, see :attr:`.Promises.ties`. Where a node knows only the first request of each
+  neighbour, clients of one node with one priority are served in turn whatever is in flight.
 - **order**, raised: a step that makes one request more urgent lets no other one in.
 - **neighbours**: messages go to nodes that are linked: on a network that changes, and in a trace
   also where links stay, unless the algorithm leaves it to others to find a way.
@@ -93,6 +94,8 @@ class Monitor:
         self.known: Known = {}
         self.stay = 0  # of the token at one node
         self.line: deque[Rival] = deque()  # in the order of asking; some have gone
+        # node, priority: its requests that never had another, in the order of asking; likewise
+        self.turns: dict[tuple[int, float], deque[Rival]] = {}
         # priority: how old those that wait with it may count, where one may hide another
         self.oldest: dict[float, int] = {}
         self.here: dict[int, int] = {}  # node: how many wait there
@@ -115,6 +118,7 @@ class Monitor:
             self.add(rival)
             if self.ties == FIRST_KNOWN:
                 self.line.append(rival)
+                self.turns.setdefault((node, level), deque()).append(rival)
             elif self.ties == ALL_KNOWN:
                 waiting = self.here.get(node, 0) + 1
                 self.here[node] = waiting
@@ -170,6 +174,8 @@ class Monitor:
             self.waits_no_more(rival)
             if self.due:
                 self.judge(time, node, rival)
+            if self.ties == FIRST_KNOWN:
+                self.judge_turn(time, rival)
             if self.raised is not None and self.raised is not rival:
                 self.report("order", time, sentences.let_in_by_a_raise(node))
             self.due = False
@@ -183,6 +189,20 @@ class Monitor:
         earlier = self.passes(rival)
         if earlier is not None:
             text = sentences.out_of_turn(node, rival.priority, earlier.node, earlier.priority)
+            self.report("order", time, text)
+
+    def judge_turn(self, time: float, rival: Rival) -> None:
+        """No request of its node is passed that has always had the same priority."""
+        key = (rival.node, rival.priority)
+        turns = self.turns.get(key)
+        if turns is None or rival.changed >= 0:
+            return
+        while turns and not (turns[0].waits and turns[0].changed < 0):
+            turns.popleft()
+        if not turns:
+            del self.turns[key]
+        elif turns[0].number < rival.number:
+            text = sentences.out_of_turn_at_home(rival.node, rival.priority)
             self.report("order", time, text)
 
     def lends(self, time: float, node: int, waiting: Sequence[Rival]) -> None:

@@ -45,6 +45,12 @@ def out_of_turn(node: int, priority: float, other: int, before: float) -> str:
     )
 
 
+def out_of_turn_at_home(node: int, priority: float) -> str:
+    return (
+        f"node {node} lets in a request with priority {priority:g} before an earlier one of its own"
+    )
+
+
 def lent_out_of_turn(node: int, priority: float, other: int, before: float) -> str:
     return (
         f"permits are sent to node {node}, where {priority:g} is the highest priority, although "

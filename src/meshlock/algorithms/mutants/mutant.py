@@ -155,4 +155,6 @@ class Mutant:
         flags = self.case.flags()
         if (self.unordered or not self.origin.needs_fifo) and not self.case.faults:
             flags += " --links unordered"
+        if self.breaks == "ties":
+            flags += " --property ties"
         return f"meshlock check --mutant {self.name} {flags}"
