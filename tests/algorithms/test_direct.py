@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from laboratory import run
+from meshlock.algorithms.mutants.direct import nodes_of
 from prompt import Scene
 
 from meshlock.algorithms.direct import (
@@ -17,7 +18,6 @@ from meshlock.algorithms.direct import (
     Token,
 )
 from meshlock.algorithms.interface import Effect, Enter
-from meshlock.algorithms.mutants.direct import nodes_of
 
 
 def ramanujan(n: int) -> float:
