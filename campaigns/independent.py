@@ -38,8 +38,11 @@ ACTIONS = (
 """Steps that are counted, by their names in driver/world.py."""
 
 RARE = (
-    *("jiang/gives-the-rank-to-another", "jiang/ages-only-what-it-asked-for"),
-    *("jiang/without-R10", "jiang/without-R11"),
+    "jiang/asks-anew-when-it-changes",
+    "jiang/gives-the-rank-to-another",
+    "jiang/ages-only-what-it-asked-for",
+    "jiang/without-R10",
+    "jiang/without-R11",
 )
 """These take tens of thousands of runs to be met more than once."""
 
