@@ -17,6 +17,9 @@ import meshlock
 ARRIVE = {"mail": 300.0, "bread": 200.0, "courier": 100.0}
 """In this order, with so many seconds until they must have crossed."""
 
+MEMBERS = ["tram", "hurry", "mail"]
+"""Named here, so that the pool does not change its members in the middle of the story."""
+
 
 async def cross(name: str, crossing: meshlock.Pool, deadline: float) -> None:
     try:
@@ -30,12 +33,13 @@ async def cross(name: str, crossing: meshlock.Pool, deadline: float) -> None:
 async def main() -> None:
     async with AsyncExitStack() as stack:
         tram = await stack.enter_async_context(meshlock.Node("tram", state=None))
-        crossing = tram.pool("crossing", permits=1)
+        crossing = tram.pool("crossing", permits=1, members=MEMBERS)
         robots: dict[str, meshlock.Pool] = {}
         for name in ("hurry", *ARRIVE):
             node = meshlock.Node(name, peers=[tram.address], state=None)
             await stack.enter_async_context(node)
-            robots[name] = node.pool("crossing", permits=1)  # the same line everywhere
+            # the same line everywhere
+            robots[name] = node.pool("crossing", permits=1, members=MEMBERS)
             async with robots[name].acquire(timeout=60, label=name):
                 print(f"{name} has come over")
 

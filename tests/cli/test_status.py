@@ -89,7 +89,15 @@ def test_a_screen_of_usual_width() -> None:
 
 def test_members_that_are_reachable_are_counted_once() -> None:
     """The status and the holders are asked one after the other, and meanwhile things change."""
-    leased = {"lease": 3.0, "epoch": 7, "members": ["north"], "members_reachable": 1, "quorum": 1}
+    leased = {
+        "lease": 3.0,
+        "epoch": 7,
+        "members": ["north"],
+        "members_reachable": 1,
+        "members_without_vote": [],
+        "unready": "",
+        "quorum": 1,
+    }
     leased |= {"unreachable": [], "why": "", "recovery": "north is the only member"}
     lost = "quorum lost: 0 of 1 members reachable"
     unknown = pool(**leased)
@@ -159,13 +167,19 @@ def test_members_and_who_is_missing_stand_together() -> None:
         leased = {"lease": 3.0, "epoch": 7, "quorum": 1, "unreachable": [], **more}
         return "\n".join(drawn(answer(docks={**pool(**leased), "why": ""}), 120))
 
-    alone = {"members": ["south"], "members_reachable": 1, "recovery": "south is the only member"}
+    alone = {
+        "members": ["south"],
+        "members_reachable": 1,
+        "members_without_vote": [],
+        "unready": "",
+        "recovery": "south is the only member",
+    }
     assert (
         "docks: epoch 7, leases of 3 s, 1 of 1 members reachable (quorum: 1); unreachable: attic\n"
         "docks: south is the only member\n"
     ) in shown(**alone, unreachable=["attic"])
     said = "docks: no epoch yet, leases of 3 s, members not known yet\n"
-    assert said in shown(members=[], members_reachable=0, epoch=None)
+    assert said in shown(**alone | {"members": [], "members_reachable": 0, "epoch": None})
 
 
 def test_a_node_alone_and_without_pools() -> None:

@@ -55,6 +55,10 @@ def connected(nodes: list[Node]) -> bool:
     return all(names <= set(node.mesh.link_map.ways) for node in nodes)
 
 
+def members(node: Node) -> list[str]:
+    return list(node.status()["pools"]["docks"]["members"])
+
+
 def parting(node: Node) -> list[str]:
     return [name for name, known in node.status()["map"].items() if known["only_way"]]
 
@@ -69,6 +73,8 @@ def test_whoever_has_its_links_looks_again_only_when_something_changes() -> None
         async with wheel(4) as nodes:
             await within(5.0, lambda: min(degrees(nodes)) >= 3)
             node = nodes[3].mesh.reach
+            await eventually(lambda: all(len(members(one)) == 3 for one in nodes))
+            await eventually(lambda: node.reviewed[1] == nodes[3].mesh.owner.friends())
             await within(60.0, lambda: all(one.mesh.reach.content for one in nodes))
             again: list[object] = []
             node.wanted = lambda friends: iter(again.append(friends) or ())  # type: ignore[method-assign, func-returns-value]

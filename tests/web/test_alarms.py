@@ -17,6 +17,7 @@ def node(
         "unreachable_for": gone,
         "age": age,
         "left": left,
+        "gone": False,
         "only_way": False,
     }
     return found | {"pool_view": FINE | more}
@@ -29,7 +30,7 @@ def shown(nodes: dict[str, Any] | None = None, links: Any = None, doubt: int = 0
 
 
 def test_all_is_well():
-    up = {"b": {"up": True, "left": False, "cut_for": None, "unacknowledged": 0}}
+    up = {"b": {"up": True, "left": False, "gone": False, "cut_for": None, "unacknowledged": 0}}
     assert alarms(shown({"b": node(), "c": node(2, None)}, up)) == []
 
 
@@ -47,8 +48,8 @@ def test_nodes_that_are_gone_or_silent():
 
 def test_links():
     links = {
-        "b": {"up": False, "left": False, "cut_for": None, "unacknowledged": 2},
-        "c": {"up": False, "left": False, "cut_for": 17.3, "unacknowledged": 0},
+        "b": {"up": False, "left": False, "gone": False, "cut_for": None, "unacknowledged": 2},
+        "c": {"up": False, "left": False, "gone": False, "cut_for": 17.3, "unacknowledged": 0},
     }
     assert alarms(shown(None, links)) == [
         "The link to b is down; 2 messages with permits for it wait.",
@@ -58,7 +59,7 @@ def test_links():
 
 def test_nodes_that_left_raise_no_alarm():
     nodes = {"b": node(None, 40.0, left=True), "c": node(unreachable=["b"])}
-    down = {"b": {"up": False, "left": True, "cut_for": None, "unacknowledged": 0}}
+    down = {"b": {"up": False, "left": True, "gone": False, "cut_for": None, "unacknowledged": 0}}
     assert alarms(shown(nodes, down)) == []
 
 

@@ -68,7 +68,7 @@ function show(view) {
   fill("pool", JSON.stringify(view.pools), () => view.pools.map((name) => element("option", { value: name, text: name })));
   $("pool").value = chosen;
   const nodes = Object.entries(view.nodes);
-  const gone = nodes.filter(([, node]) => node.distance === null && !node.left).length;
+  const gone = nodes.filter(([, node]) => node.distance === null && !node.left && !node.gone).length;
   const me = view.nodes[view.node]?.pool_view;
   $("title").textContent = `${view.node}${chosen ? ` · ${chosen}` : ""}`;
   $("subtitle").textContent = [me?.algorithm, me?.members ? `${me.members} members` : "", me?.epoch ? `epoch ${me.epoch}` : "", view.address, `${nodes.length} nodes known${gone ? `, ${gone} unreachable` : ""}`, view.protected ? "links are protected" : "links are not protected"].filter(Boolean).join(" · ");
