@@ -389,7 +389,7 @@ def test_nodes_that_stay_become_members_by_twos() -> None:
             await a_while(10.0)
             assert members(nodes["b"]) == ["a"]  # two would survive no more than one
             told = nodes["b"].status()["pools"]["docks"]["recovery"]
-            assert told.startswith("a is the only member: while it is down, no permits are granted")
+            assert told.startswith("one member (a): the pool stops while it is down")
         async with mesh("abcd") as nodes:
             await eventually(lambda: len(members(nodes["d"])) == 3)
             await a_while(10.0)

@@ -201,7 +201,7 @@ def clients(found: dict[str, Any], most: int) -> RenderableType:
             out = who["held"] + who["surplus"]
             unlisted_permits += out - sum(one["want"] for one in who["holding"])
     if not rows:
-        return Text("no holders and no waiting clients are known", style="dim")
+        return Text("nobody holds or waits", style="dim")
     headings = ["pool", "client", "permits>", "for>", "node", "label", "slots", "priority>"]
     if any(row[-1] for row in rows):
         headings.append("deadline>")
