@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from laboratory import run
-from meshlock.algorithms.mutants.direct import nodes_of
 from prompt import Scene
 
 from meshlock.algorithms.direct import (
@@ -18,6 +17,7 @@ from meshlock.algorithms.direct import (
     Token,
 )
 from meshlock.algorithms.interface import Effect, Enter
+from meshlock.algorithms.mutants.mutant import Case, Mutant
 
 
 def ramanujan(n: int) -> float:
@@ -340,22 +340,19 @@ def test_who_has_heard_of_no_grants_does_not_go_first(algorithm: str) -> None:
         scene.leave(client)
 
 
-class HearsOfNoGrants(DirectNode):
-    """Clients without a line do not age while the token rests elsewhere."""
+HEARS_OF_NO_GRANTS = """@@ direct.py
+             self.grants = m.grants
+-            self.hear_of_grants()
+"""
+"""Clients without a line do not age while the token rests elsewhere."""
 
-    def hear_of_grants(self) -> None:
-        pass
 
-
-@pytest.mark.parametrize(
-    ("kind", "served"), [(DirectNode, True), (HearsOfNoGrants, False)], ids=["sound", "undone"]
-)
-def test_who_has_no_line_is_served_though_the_token_rests_elsewhere(
-    kind: type[DirectNode], served: bool
-) -> None:
+@pytest.mark.parametrize("served", [True, False], ids=["sound", "undone"])
+def test_who_has_no_line_is_served_though_the_token_rests_elsewhere(served: bool) -> None:
     """Two permits; one stays with the holder, and of the other node three clients that are more
     urgent ask again and again."""
-    scene = Scene("direct", 2, "complete", 2, nodes_of(kind), patience="3")
+    undone = Mutant("direct/mistaken", "", HEARS_OF_NO_GRANTS, Case(1, "")).algorithm.make
+    scene = Scene("direct", 2, "complete", 2, None if served else undone, patience="3")
     scene.ask(0, 1, 9)
     for client, priority in [(2, 1), (3, 1), (4, 1), (100, 0)]:
         scene.ask(1, client, priority)
@@ -376,18 +373,9 @@ def test_nothing_is_resumed_where_requests_do_not_age() -> None:
 # -- nodes that come and go -----------------------------------------------------------------
 
 
-class ForgetsNumbers(DirectNode):
-    """Of a node that is gone nothing stays."""
-
-    def forget(self, node: int) -> bool:
-        known = super().forget(node)
-        self.queue = [asked for asked in self.queue if asked[0] != node]
-        return known
-
-
-def busy_holder(out: list[Effect], kind: type[DirectNode] = DirectNode) -> DirectNode:
+def busy_holder(out: list[Effect]) -> DirectNode:
     """Its client holds the only permit."""
-    holder = kind(0, out, 1, 10)
+    holder = DirectNode(0, out, 1, 10)
     holder.request(1, 1, 5)
     return holder
 
@@ -399,22 +387,22 @@ def asking(out: list[Effect], node: DirectNode, client: int) -> Request:
     return request
 
 
-@pytest.mark.parametrize(
-    ("kind", "latest"), [(DirectNode, True), (ForgetsNumbers, False)], ids=["sound", "undone"]
-)
+@pytest.mark.parametrize("latest", [True, False], ids=["sound", "undone"])
 def test_a_late_request_of_a_former_life_does_not_take_the_place_of_a_new_one(
-    kind: type[DirectNode], latest: bool
+    latest: bool,
 ) -> None:
     """The holder forgot the numbers of a node that was gone, the new life began with the same
     ones, and a late request of the former one was taken for the latest."""
     out: list[Effect] = []
-    holder, former = busy_holder(out, kind), DirectNode(1, out, 1, 10, 0, 0)
+    holder, former = busy_holder(out), DirectNode(1, out, 1, 10, 0, 0)
     first = asking(out, former, 7)
     former.withdraw(7)
     out.clear()
     late = asking(out, former, 8)
     holder.receive(first)
     assert holder.forget(1)
+    if not latest:  # nothing stays of a node that is gone
+        holder.queue = [asked for asked in holder.queue if asked[0] != 1]
     present = DirectNode(1, out, 1, 10, 0, 0, holder.number_of(1))
     holder.receive(asking(out, present, 9))
     holder.receive(late)
