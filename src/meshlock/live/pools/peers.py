@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from meshlock.errors import Refused, setting
+from meshlock.errors import Refused
 from meshlock.live.links.frames import UNREADABLE, BadFrame, Carry, Content, Routed
 from meshlock.live.links.session import OVERHEAD
 from meshlock.live.machine.limits import Count, EpochCount
@@ -341,7 +341,7 @@ class Peers:
                 f"Two separate pools have the same name, {name}: {peer} is in the one "
                 f"that {theirs.founder} made, this node is in the one that {ours.founder} "
                 f"made. Let one of them go on: at a node of the other, run 'meshlock pool "
-                f"join {name} {setting('from')} NODE' with the name of a node of the first."
+                f"join {name} --from NODE' with the name of a node of the first."
             )
         self.conflicts[peer] = text
         now = self.mesh.loop.time()
