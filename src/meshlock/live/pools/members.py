@@ -412,11 +412,7 @@ class Members:
         if len(members) == 0:
             return "the members are not known yet"
         if len(members) == 1:
-            more = (
-                "add two more"
-                if rules(self.configuration) is None
-                else "two more nodes become members by themselves when they have stayed for a lease"
-            )
+            more = "add two more" if rules(self.configuration) is None else "two more will join it"
             return f"one member ({members[0]}): the pool stops while it is down; {more}"
         lost = len(members) - majority(self.node.members)
         return f"{lost} of the {len(members)} members may crash at a time"
