@@ -80,7 +80,7 @@ bench: $(VENV)/dev .venv-compiled/done
 # Exit 1 says that some runs are broken, which some studies are there to show.
 studies: $(VENV)/dev
 	for study in studies/*.toml; do \
-		$(BIN)/meshlock sweep $$study --out docs/studies/$$(basename $$study .toml) > /dev/null || test $$? -eq 1 || exit 2; \
+		$(BIN)/meshlock sweep $$study --out docs/appendices/studies/$$(basename $$study .toml) > /dev/null || test $$? -eq 1 || exit 2; \
 	done
 
 reference: $(VENV)/dev

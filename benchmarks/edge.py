@@ -460,7 +460,7 @@ def main() -> None:
     tables = "\n\n".join(table(kind, rows) for kind, rows in found.items())
     print(tables)
     if given.write:
-        page = DOCS / "how-it-works" / "measurements.md"
+        page = DOCS / "appendices" / "measurements.md"
         before, _, after = page.read_text().split(MARK)
         page.write_text(f"{before}{MARK}\n{tables}\n{MARK}{after}")
         picture(found, DOCS / "pictures" / "edge.svg")

@@ -25,7 +25,7 @@ from driver.setup import FAILURES, MOVES
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.errors import Refused
 
-PAGE = Path(__file__).parents[1] / "docs" / "how-it-works" / "independent-judge.md"
+PAGE = Path(__file__).parents[1] / "docs" / "appendices" / "independent-judge.md"
 BEGIN, END = (
     "<!-- campaigns/independent.py: begin -->\n",
     "<!-- campaigns/independent.py: end -->\n",

@@ -17,7 +17,7 @@ from typing import Any
 from meshlock.check.manifest import FILE, Entry, entries, found, table
 
 MOST = 3_000_000
-PAGE = Path(__file__).parents[1] / "docs" / "how-it-works" / "checker-counts.md"
+PAGE = Path(__file__).parents[1] / "docs" / "appendices" / "checker-counts.md"
 BEGIN, END = "<!-- counts: begin -->", "<!-- counts: end -->"
 
 FOUND = ("states", "transitions", "depth", "violated")

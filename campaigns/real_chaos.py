@@ -5,7 +5,7 @@
 Each sabotage (default: those of agents) is one run of ``meshlock chaos``, which ends with the first
 finding. The agents are started by this file, which undoes the rule and then runs the agent: the
 product has no place for that. ``sound`` undoes nothing. The lines are those of the table in
-docs/how-it-works/sabotages.md.
+docs/appendices/sabotages.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Hours of chaos in virtual time, with sound nodes or with sabotaged ones.
 
     python campaigns/virtual_chaos.py [--runs N] [--first SEED] [--seconds S]
-    python campaigns/virtual_chaos.py --sabotage all  # the table of docs/how-it-works/sabotages.md
+    python campaigns/virtual_chaos.py --sabotage all  # the table of docs/appendices/sabotages.md
 
 One seed is one run, so a finding can be run again; nothing must be found without a sabotage, and
 every sabotage must be. A sabotage (``NAME``, or ``NAME@SEED`` to begin there) is tried in so many

@@ -151,7 +151,7 @@ def test_no_wide_set_up_is_in_the_manifest_too(wide: ModuleType) -> None:
 
 
 def test_the_page_shows_the_wide_set_ups(wide: ModuleType) -> None:
-    page = (ROOT / "docs" / "how-it-works" / "checker-counts.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "appendices" / "checker-counts.md").read_text(encoding="utf-8")
     assert wide.table(list(wide.read().values())) in page
 
 

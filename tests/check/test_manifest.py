@@ -35,5 +35,5 @@ def test_every_algorithm_is_pinned() -> None:
 
 
 def test_the_page_shows_the_manifest() -> None:
-    page = Path(__file__).parents[2] / "docs" / "how-it-works" / "checker-counts.md"
+    page = Path(__file__).parents[2] / "docs" / "appendices" / "checker-counts.md"
     assert table(entries()) in page.read_text(encoding="utf-8")

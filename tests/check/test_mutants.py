@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from checks import ask, explore
 
-from meshlock.algorithms.mutants.catalogue import MUTANTS, REPAIRS
+from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.registry import ALGORITHMS
 from meshlock.check.arguments import judged
@@ -15,11 +13,8 @@ from meshlock.check.mutants import properties_of, setup_of
 from meshlock.check.verdict import checking
 from meshlock.errors import Refused
 
-LIST = Path(__file__).parents[2] / "docs" / "how-it-works" / "mutants.md"
-
 SMALL = [mutant for mutant in MUTANTS.values() if not mutant.large]
 DEADLY = [mutant for mutant in SMALL if mutant.breaks]
-LISTED = [mutant for mutant in MUTANTS.values() if mutant not in REPAIRS.values()]
 
 
 def named(mutants: list[Mutant]) -> list[str]:
@@ -49,15 +44,6 @@ def test_the_original_is_sound_in_the_same_set_up(mutant: Mutant) -> None:
     while check.run(10_000):
         pass
     assert check.holds()
-
-
-def test_the_list_has_them_all_and_nobody_else() -> None:
-    lines = LIST.read_text(encoding="utf-8").splitlines()
-    rows = [line for line in lines if line.startswith("| ") and "/" in line.split(" | ")[0]]
-    assert rows == [
-        f"| {mutant.name} | {mutant.mistake} | {mutant.breaks} | {mutant.steps} |"
-        for mutant in LISTED
-    ]
 
 
 def test_every_sound_algorithm_has_three_mutants_or_more() -> None:

@@ -9,6 +9,7 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
+import appendices
 import click
 
 import meshlock
@@ -21,7 +22,7 @@ from meshlock.live.interfaces.openapi import description
 from meshlock.live.pools import status
 from meshlock.live.pools.grants import Acquire
 
-FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+FOLDER = Path(__file__).parents[2] / "docs"
 MADE = "<!-- Made from the code: edit there, then run make reference. -->"
 SINGULAR = {"peers": "peer", "http-names": "http-name", "options": "option", "links": "link"}
 """Flags that are repeated name one of what the key lists."""
@@ -319,10 +320,11 @@ def shown_class(home: str, members: tuple[str, ...] | None) -> str:
 
 
 WRITTEN: dict[str, Callable[[], Iterator[str]]] = {
-    "api.md": api,
-    "cli.md": cli,
-    "configuration.md": configuration,
-    "http.md": http,
+    "reference/api.md": api,
+    "reference/cli.md": cli,
+    "reference/configuration.md": configuration,
+    "reference/http.md": http,
+    "appendices/mutants.md": appendices.mutants,
 }
 
 
@@ -332,6 +334,5 @@ def page(name: str) -> str:
 
 
 if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
     for name in WRITTEN:
         (FOLDER / name).write_text(page(name), encoding="utf-8")

@@ -17,7 +17,7 @@ from meshlock.errors import Refused
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "campaigns"))
 
-PAGE = (ROOT / "docs" / "how-it-works" / "independent-judge.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "appendices" / "independent-judge.md").read_text(encoding="utf-8")
 ROWS = PAGE.partition("independent.py: begin -->\n")[2].partition("<!-- ")[0].splitlines()[2:]
 TABLE = [[cell.strip() for cell in row.split("|")[1:-1]] for row in ROWS]
 CAUGHT = [row for row in TABLE if row[2] != "0"]

@@ -1,7 +1,7 @@
 """The judge of virtual chaos is awake: it notices live nodes with a rule undone.
 
 ``campaigns/virtual_chaos.py --sabotage all`` tries all of them, which takes long, and makes the
-table of docs/how-it-works/sabotages.md. Here a few are noticed again, each in the run that noticed
+table of docs/appendices/sabotages.md. Here a few are noticed again, each in the run that noticed
 it there; in a process of its own, for what a seed does depends on how names are hashed.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from sabotages import SABOTAGES
 
 ROOT = Path(__file__).parents[2]
-TABLE = ROOT / "docs" / "how-it-works" / "sabotages.md"
+TABLE = ROOT / "docs" / "appendices" / "sabotages.md"
 
 PINNED = ["tells-no-client@0", "names-the-first@0", "gives-the-rest-away@0"]
 PINNED += ["quorum-too-small@0"]

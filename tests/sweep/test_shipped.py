@@ -14,6 +14,7 @@ from meshlock.sweep.study import read_study
 ROOT = Path(__file__).parents[2]
 STUDIES = sorted((ROOT / "studies").glob("*.toml"))
 PAGES = ROOT / "docs" / "studies"
+MADE = ROOT / "docs" / "appendices" / "studies"
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
@@ -23,16 +24,16 @@ def test_every_study_has_a_page_with_its_own_figure(path):
     page = (PAGES / f"{path.stem}.md").read_text(encoding="utf-8")
     assert f"meshlock sweep studies/{path.name}" in page
     for plot in study.plots:
-        assert f"({path.stem}/{plot.name}.svg)" in page
-        assert (PAGES / path.stem / f"{plot.name}.svg").exists()
-    report = (PAGES / path.stem / "report.md").read_text(encoding="utf-8")
+        assert f"(../appendices/studies/{path.stem}/{plot.name}.svg)" in page
+        assert (MADE / path.stem / f"{plot.name}.svg").exists()
+    report = (MADE / path.stem / "report.md").read_text(encoding="utf-8")
     assert report.startswith(f"# {study.title}\n")
     assert f"({path.stem}.md)" in (PAGES / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_table_in_the_docs_is_that_of_the_study():
     study = read_study(ROOT / "studies" / "cost-against-n.toml")
-    with (PAGES / "cost-against-n" / "results.csv").open() as file:
+    with (MADE / "cost-against-n" / "results.csv").open() as file:
         row = next(csv.DictReader(file))
     line = read_line(line_of({**study.points[0].values, "seed": study.seeds[0]}, study.events))
     assert float(row["messages_per_entry"]) == measured(line.figures, "messages_per_entry")
