@@ -173,13 +173,13 @@ def test_in_no_state_is_a_token_or_a_permit_lost_or_doubled(moves: str) -> None:
         flying = list(between)
         tokens = permits = 0
         for i in range(3):
-            place = model.look(i, tree[model.tree.leaves + i])
+            place = model.places.look(i, tree[model.tree.leaves + i])
             flying += [message for _, line in place.inbox for message in line]
             held, free = model.holding(i, place.local)
             tokens += held
             permits += free + place.held
-        tokens += sum(model.messages[message].tokens() for message in flying)
-        permits += sum(model.messages[message].permits() for message in flying)
+        tokens += sum(model.handlers.messages[message].tokens() for message in flying)
+        permits += sum(model.handlers.messages[message].permits() for message in flying)
         assert (tokens, permits) == (1, 2)
     assert kept > 100
 
@@ -205,7 +205,7 @@ def left(model: System, state: int) -> bool:
     model.expand(state)
     tree = model.tree.unpack(state)
     assert isinstance(model, Changing)
-    waits = any(model.look(i, tree[model.tree.leaves + i]).waiting for i in range(model.size))
+    waits = any(model.places.look(i, tree[model.tree.leaves + i]).waiting for i in range(model.size))
     return waits and not model.survey(tree)[0]
 
 
@@ -239,7 +239,7 @@ def test_who_waits_for_permits_of_another_part_cannot_be_served() -> None:
     behind_the_token = 0
     for state in checking.explorer.states:
         tree = model.tree.unpack(state)
-        here = model.look(1, tree[model.tree.leaves + 1])
+        here = model.places.look(1, tree[model.tree.leaves + 1])
         has_token = model.holding(1, here.local)[0] > 0
         behind_the_token += has_token and left(model, state) and here.waiting != ()
     assert behind_the_token > 0

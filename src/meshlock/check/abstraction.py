@@ -59,7 +59,7 @@ Level = tuple[int, int]
 
 def applies(system: System) -> bool:
     """Are there heights or counts, do the links stay, keep steps their order, and ranks theirs?"""
-    node = system.nodes[0]
+    node = system.handlers.nodes[0]
     if system.setup.raises and node.patience() > 0:
         return False
     return bool(node.heights or node.counts) and not system.changing and system.fifo
@@ -115,8 +115,8 @@ class Compared(Model):
         self.system = system
         self.labels = system.labels
         self.faults = system.faults
-        self.patience = system.nodes[0].patience()
-        priorities = system.priorities[1:]
+        self.patience = system.handlers.nodes[0].patience()
+        priorities = system.standings.priorities[1:]
         self.lowest = min(priorities) * self.patience
         self.highest = (max(priorities) + 1) * self.patience - 1
         self.in_locals: list[dict[int, Values]] = [{} for _ in range(system.size)]
@@ -177,7 +177,7 @@ class Compared(Model):
         system = self.system
         found = Values()
         for i in range(system.size):
-            place = system.look(i, row[i])
+            place = system.places.look(i, row[i])
             found.add(self.values_of_local(i, place.local))
             for _, line in place.inbox:
                 for number in line:
@@ -189,8 +189,10 @@ class Compared(Model):
         if found is None:
             found = Values()
             self.in_locals[i][local] = found
-            node = self.system.nodes[i]
-            for name, value in zip(node.variables, self.system.locals[i][local], strict=True):
+            node = self.system.handlers.nodes[i]
+            for name, value in zip(
+                node.variables, self.system.handlers.locals[i][local], strict=True
+            ):
                 if name in node.heights:
                     collect(value, found.heights)
                 elif name in node.counts and isinstance(value, int):
@@ -204,7 +206,7 @@ class Compared(Model):
         if found is None:
             found = Values()
             self.in_messages[number] = found
-            message = self.system.messages[number]
+            message = self.system.handlers.messages[number]
             ranks = message.ranks()
             for name, value in zip(message.fields, message.freeze()[1:], strict=True):
                 if name in message.heights:
@@ -249,7 +251,7 @@ class Compared(Model):
 
     def place(self, i: int, number: int, scale: Scale) -> int:
         system = self.system
-        place = system.look(i, number)
+        place = system.places.look(i, number)
         inbox = tuple(
             [
                 (source, tuple([self.message(message, scale) for message in line]))
@@ -257,18 +259,20 @@ class Compared(Model):
             ]
         )
         local = self.local(i, place.local, scale)
-        return system.place(i, local, place.asked, place.inside, place.waiting, inbox)
+        return system.places.number(i, local, place.asked, place.inside, place.waiting, inbox)
 
     def local(self, i: int, local: int, scale: Scale) -> int:
         key = (local, scale.of(self.values_of_local(i, local)))
         known = self.scaled_locals[i].get(key, -1)
         if known < 0:
-            known = self.system.local(i, self.scaled(i, self.system.locals[i][local], scale))
+            known = self.system.handlers.local(
+                i, self.scaled(i, self.system.handlers.locals[i][local], scale)
+            )
             self.scaled_locals[i][key] = known
         return known
 
     def scaled(self, i: int, frozen: Frozen, scale: Scale) -> Frozen:
-        node = self.system.nodes[i]
+        node = self.system.handlers.nodes[i]
         values: list[object] = []
         for name, value in zip(node.variables, frozen, strict=True):
             if name in node.heights:
@@ -284,7 +288,9 @@ class Compared(Model):
         key = (number, scale.of(self.values_of_message(number)))
         known = self.scaled_messages.get(key, -1)
         if known < 0:
-            known = self.system.message(self.scaled_message(self.system.messages[number], scale))
+            known = self.system.handlers.message(
+                self.scaled_message(self.system.handlers.messages[number], scale)
+            )
             self.scaled_messages[key] = known
         return known
 

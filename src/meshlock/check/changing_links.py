@@ -34,22 +34,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from meshlock.check.handlers import DELIVER, EVENTS, LINK_DOWN, LINK_UP, UNDELIVERED
 from meshlock.check.links import Links, Pair, Step, Wire, connected, pair, parts, thaw
 from meshlock.check.model import AT_REST, Act, Fault
+from meshlock.check.places import NOTHING_DUE, Outcome
 from meshlock.check.setup import SetUp
 from meshlock.check.structure import Sound
-from meshlock.check.system import (
-    DELIVER,
-    EVENTS,
-    LINK_DOWN,
-    LINK_UP,
-    NODE,
-    NOTHING_DUE,
-    UNDELIVERED,
-    Outcome,
-    System,
-    copy,
-)
+from meshlock.check.system import NODE, System
+from meshlock.check.words import copy
 from meshlock.properties import sentences
 
 BREAKS: Final = len(EVENTS)  # numbers that follow those of the events of a node
@@ -161,15 +153,15 @@ class Changing(System):
     ) -> bool:
         """Something comes to node i that was not in its place; False if the run ends here."""
         number = row[self.tree.leaves + i]
-        place = self.look(i, number)
+        place = self.places.look(i, number)
         key = (i, number, kind, subject)
         outcome = self.ends.get(key)
         if outcome is None:
-            run = self.run(i, place.local, kind, subject, -1)
-            outcome = self.outcome(i, place, kind, subject, run, place.inbox)
+            run = self.handlers.run(i, place.local, kind, subject, -1)
+            outcome = self.places.outcome(i, place, kind, subject, run, place.inbox)
             self.ends[key] = outcome
         if acts is not None:
-            acts.append(self.act(i, place.local, kind, subject, -1))
+            acts.append(self.handlers.act(i, place.local, kind, subject, -1))
             acts += [self.drop(message) for message in self.lost_at_once(row, outcome)]
         if not self.judge(row, i, outcome, NOTHING_DUE, label):
             return False
@@ -183,7 +175,7 @@ class Changing(System):
     def take_line(self, row: list[int], receiver: int, sender: int) -> tuple[int, ...]:
         """Take all that is on its way from one to the other off its link."""
         at = self.tree.leaves + receiver
-        place = self.look(receiver, row[at])
+        place = self.places.look(receiver, row[at])
         taken: tuple[int, ...] = ()
         inbox: list[tuple[int, tuple[int, ...]]] = []
         for source, line in place.inbox:
@@ -192,14 +184,14 @@ class Changing(System):
             else:
                 inbox.append((source, line))
         if taken:
-            row[at] = self.place(
+            row[at] = self.places.number(
                 receiver, place.local, place.asked, place.inside, place.waiting, tuple(inbox)
             )
         return taken
 
     def precious(self, message: int) -> bool:
         """Does it carry a token or permits?"""
-        carried = self.messages[message]
+        carried = self.handlers.messages[message]
         return carried.tokens() > 0 or carried.permits() > 0
 
     # -- what is judged of a state ------------------------------------------------------------
@@ -222,21 +214,21 @@ class Changing(System):
         tokens: set[int] = set()  # the parts that have one
         permits: set[int] = set()
         for i in range(self.size):
-            place = self.look(i, tree[self.tree.leaves + i])
+            place = self.places.look(i, tree[self.tree.leaves + i])
             held, free = self.holding(i, place.local)
             for client in place.inside:
-                if not self.stays[client]:
-                    free += self.wants[client]
+                if not self.standings.stays[client]:
+                    free += self.standings.wants[client]
             for _, line in place.inbox:
                 for message in line:
-                    held += self.messages[message].tokens()
-                    free += self.messages[message].permits()
+                    held += self.handlers.messages[message].tokens()
+                    free += self.handlers.messages[message].permits()
             if held > 0:
                 tokens.add(part[i])
             if free > 0:
                 permits.add(part[i])
         for message in self.between(links):
-            carried = self.messages[message]
+            carried = self.handlers.messages[message]
             one, other = part[carried.sender], part[carried.receiver]
             at = one if one == other else NOWHERE
             if carried.tokens() > 0:
@@ -246,7 +238,9 @@ class Changing(System):
         found: list[int] = []
         for i in range(self.size):
             if part[i] in tokens and permits <= {part[i]}:
-                found += self.clients_of(self.look(i, tree[self.tree.leaves + i]).waiting)
+                found += self.standings.clients_of(
+                    self.places.look(i, tree[self.tree.leaves + i]).waiting
+                )
         return found
 
     def between(self, links: Links) -> list[int]:
@@ -257,8 +251,8 @@ class Changing(System):
         """Tokens and free permits of a node with these variables."""
         known = self.holdings.get((i, local))
         if known is None:
-            node = self.nodes[i]
-            node.thaw(self.locals[i][local])
+            node = self.handlers.nodes[i]
+            node.thaw(self.handlers.locals[i][local])
             known = (node.tokens(), node.free_permits())
             self.holdings[i, local] = known
         return known
@@ -272,8 +266,8 @@ class Changing(System):
         return acts
 
     def drop(self, message: int) -> Act:
-        act = Act(self.messages[message].receiver, "drop")
-        act.message = copy(self.messages[message])
+        act = Act(self.handlers.messages[message].receiver, "drop")
+        act.message = copy(self.handlers.messages[message])
         return act
 
 
@@ -284,7 +278,7 @@ class Draining(Changing):
         kind, one, other = step
         if kind == LINK_DOWN:
             for receiver, sender in ((one, other), (other, one)):
-                place = self.look(receiver, row[self.tree.leaves + receiver])
+                place = self.places.look(receiver, row[self.tree.leaves + receiver])
                 if any(source == sender for source, _ in place.inbox):
                     return False
         return self.both_learn(row, step, label, acts)
@@ -307,7 +301,7 @@ class Returning(Changing):
     ) -> bool:
         for message in line:
             if self.precious(message):
-                sender = self.messages[message].sender
+                sender = self.handlers.messages[message].sender
                 if not self.learn(row, sender, UNDELIVERED, message, label, acts):
                     return False
             elif acts is not None:
@@ -400,9 +394,9 @@ class Custody(Changing):
                 later, wire.custody[1 - side] = wire.custody[1 - side], ()
             self.set_links(row, links.but(NOTHING_DUE).put(wire))
             for message in arriving + later:
-                j = self.messages[message].receiver
+                j = self.handlers.messages[message].receiver
                 at = self.tree.leaves + j
-                row[at] = self.arrived(j, row[at], message)
+                row[at] = self.places.arrived(j, row[at], message)
         return self.learn(row, me, kind, peer, label, acts)
 
     def break_off(self, wire: Wire, acts: list[Act] | None) -> None:
@@ -439,13 +433,13 @@ class Custody(Changing):
 
     def dispatch(self, row: list[int], message: int) -> int:
         links = self.links_of(row)
-        i, j = self.messages[message].sender, self.messages[message].receiver
+        i, j = self.handlers.messages[message].sender, self.handlers.messages[message].receiver
         wire = links.wire(pair(i, j))
         to = wire.side(j)
         if wire.sees[1 - to]:
             if wire.sees[to]:
                 at = self.tree.leaves + j
-                row[at] = self.arrived(j, row[at], message)
+                row[at] = self.places.arrived(j, row[at], message)
                 return self.above[at]
             if wire.alive:
                 wire.ahead[to] += (message,)
@@ -461,7 +455,7 @@ class Custody(Changing):
         links = self.links_of(row)
         lost: list[int] = []
         for message in outcome.sends:
-            i, j = self.messages[message].sender, self.messages[message].receiver
+            i, j = self.handlers.messages[message].sender, self.handlers.messages[message].receiver
             wire = links.wire(pair(i, j))
             noticed = not wire.alive and not wire.sees[wire.side(j)]
             if noticed and not self.precious(message):
@@ -494,6 +488,8 @@ class Custody(Changing):
         i = label >> NODE
         if i < self.size:
             row = self.tree.unpack(state)
-            outcome = self.expanded(i, row[self.tree.leaves + i]).steps[label & ((1 << NODE) - 1)]
+            outcome = self.places.expanded(i, row[self.tree.leaves + i]).steps[
+                label & ((1 << NODE) - 1)
+            ]
             acts += [self.drop(message) for message in self.lost_at_once(row, outcome)]
         return acts

@@ -15,7 +15,7 @@ from meshlock.check.crashing_nodes import Crashing
 from meshlock.check.explorer import Violation
 from meshlock.check.model import Act
 from meshlock.check.story import acts, arguments
-from meshlock.check.system import copy
+from meshlock.check.words import copy
 from meshlock.simulate.clocks import MILLION, Clocks
 from meshlock.simulate.layered import LayeredNodes, LayerSetup
 from meshlock.simulate.step import NOTHING, Steps

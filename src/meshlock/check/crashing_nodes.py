@@ -114,10 +114,10 @@ from meshlock.check.links import Pair
 from meshlock.check.mailboxes import EMPTY, Mailboxes
 from meshlock.check.model import Act, Fault, Model, Part
 from meshlock.check.packing import SPREAD
+from meshlock.check.places import NOTHING_DUE
 from meshlock.check.refused import refused
 from meshlock.check.setup import SetUp
 from meshlock.check.slow_disks import a_tick_later, behind, in_numbers, in_words, to_write
-from meshlock.check.system import NOTHING_DUE
 from meshlock.check.world import Known, Rests, Step, World, without
 from meshlock.errors import Refused, setting
 

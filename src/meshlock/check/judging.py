@@ -26,7 +26,7 @@ from meshlock.check.faults import LEFT_REQUESTS
 from meshlock.check.layers import GIVE_BACK, LEAVE, PRIORITY, SHIFT, WITHDRAW, Layers, Place
 from meshlock.check.mailboxes import Mailboxes
 from meshlock.check.model import Fault
-from meshlock.check.system import NOTHING_DUE
+from meshlock.check.places import NOTHING_DUE
 from meshlock.check.world import World
 from meshlock.properties import sentences
 from meshlock.properties.leases import twice

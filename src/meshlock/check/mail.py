@@ -17,7 +17,7 @@ from meshlock.algorithms.recovery.messages import (
     carrier,
 )
 from meshlock.algorithms.recovery.records import Epoch, Seal
-from meshlock.check.system import Word, copy, spoken, word
+from meshlock.check.words import Word, copy, spoken, word
 
 WORTHLESS: Final = -1
 HANDSHAKES: Final = (Hello.kind, AskLedger.kind, Copy.kind, "LINK")

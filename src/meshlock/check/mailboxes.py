@@ -8,7 +8,7 @@ from meshlock.check.layers import DELIVER, NEXT
 from meshlock.check.links import Pair
 from meshlock.check.mail import WORTHLESS, Carried, Mail
 from meshlock.check.model import Part
-from meshlock.check.system import Word
+from meshlock.check.words import Word
 from meshlock.check.world import Step
 
 Loose = tuple[int, ...]

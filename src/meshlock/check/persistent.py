@@ -55,8 +55,10 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from meshlock.check.handlers import LEAVE, REQUEST, Run
 from meshlock.check.model import Act, Model
-from meshlock.check.system import LEAVE, NODE, NOTHING_DUE, REQUEST, Outcome, Run, System
+from meshlock.check.places import NOTHING_DUE, Outcome
+from meshlock.check.system import NODE, System
 
 LARGEST_PART = 20_000
 """States of a part that are looked at before the answer is "perhaps"."""
@@ -126,7 +128,7 @@ class Reduced(Model):
         found = known[number]
         if found is None:
             found = []
-            for k, step in enumerate(self.system.expanded(i, number).steps):
+            for k, step in enumerate(self.system.places.expanded(i, number).steps):
                 if not self.bundling:
                     found.append(Bundle(step, [(number, k)]))
                 elif step.kind != REQUEST:
@@ -143,8 +145,8 @@ class Reduced(Model):
         number = first.after
         for k, message in enumerate(first.sends):
             if first.receivers[k] == i:
-                number = self.system.arrival(i, number, message)
-        for k, step in enumerate(self.system.expanded(i, number).steps):
+                number = self.system.places.arrival(i, number, message)
+        for k, step in enumerate(self.system.places.expanded(i, number).steps):
             if step.kind == REQUEST:
                 whole = Outcome(first.kind, Run())
                 whole.subject = first.subject
@@ -185,9 +187,11 @@ class Reduced(Model):
     def tell_bundle(self, i: int, bundle: Bundle) -> list[Act]:
         acts: list[Act] = []
         for number, k in bundle.made_of:
-            place = self.system.expanded(i, number)
+            place = self.system.places.expanded(i, number)
             step = place.steps[k]
-            acts.append(self.system.act(i, place.local, step.kind, step.subject, step.choice))
+            acts.append(
+                self.system.handlers.act(i, place.local, step.kind, step.subject, step.choice)
+            )
         return acts
 
     # -- expanding ----------------------------------------------------------------------------
@@ -225,7 +229,7 @@ class Reduced(Model):
         leaves = system.tree.leaves
         found: list[tuple[int, int]] = []
         for i in range(system.size):
-            place = system.look(i, tree[leaves + i])
+            place = system.places.look(i, tree[leaves + i])
             if not place.eager or (system.ordered and (place.quiet or len(place.inside) > 0)):
                 continue
             found.append((len(self.bundles(i, tree[leaves + i])), i))
@@ -292,10 +296,10 @@ class Reduced(Model):
         """Would this step use more permits than there are?"""
         system = self.system
         leaves = system.tree.leaves
-        held = system.look(i, step.after).held
+        held = system.places.look(i, step.after).held
         for j in range(system.size):
             if j != i:
-                held += system.look(j, row[leaves + j]).held
+                held += system.places.look(j, row[leaves + j]).held
         return held > system.permits
 
     def goes_on(self, tree: list[int], i: int, here: int, due: bool) -> bool:
@@ -317,7 +321,7 @@ class Reduced(Model):
     def openings(self, i: int, number: int) -> list[Bundle]:
         """What node i may ask for at the very start."""
         found: list[Bundle] = []
-        for k, step in enumerate(self.system.expanded(i, number).steps):
+        for k, step in enumerate(self.system.places.expanded(i, number).steps):
             if step.kind == REQUEST:
                 self.bundle(i, Bundle(step, [(number, k)]), found)
         return found
@@ -387,7 +391,7 @@ class Reduced(Model):
     def interfered(self, tree: list[int], i: int) -> bool:
         system = self.system
         leaves = system.tree.leaves
-        lines = system.look(i, tree[leaves + i]).inbox
+        lines = system.places.look(i, tree[leaves + i]).inbox
         for part in self.sections[i]:
             if part.too_large:
                 return True
@@ -445,7 +449,7 @@ class Reduced(Model):
                             return True
                         continue
                     to = part.nodes.index(receiver) + 1
-                    row[to] = system.arrived(receiver, row[to], message)
+                    row[to] = system.places.arrived(receiver, row[to], message)
                 state = tuple(row)
                 if state not in seen and part.interferes.get(state) is not False:
                     seen.add(state)

@@ -19,7 +19,7 @@ from meshlock.check.explorer import Explorer
 from meshlock.check.layers import NO_BOOT
 from meshlock.check.links import Pair, parts
 from meshlock.check.model import AT_REST, Fault
-from meshlock.check.system import copy
+from meshlock.check.words import copy
 from meshlock.check.world import World
 from meshlock.properties.sentences import raised
 

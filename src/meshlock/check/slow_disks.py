@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from meshlock.check.mail import WORTHLESS, Mail
-from meshlock.check.system import Word
+from meshlock.check.words import Word
 from meshlock.check.world import Disk, Hanging, Writes
 
 Told = tuple[int, tuple[tuple[Disk, tuple[Word, ...]], ...]]

@@ -76,6 +76,9 @@ class Standings:
         here, there = self.shifts[shift]
         return self.wants[here] - self.wants[there]
 
+    def clients_of(self, standings: tuple[int, ...]) -> list[int]:
+        return [self.clients[standing] for standing in standings]
+
     def of(self, client: int, standings: tuple[int, ...]) -> int:
         """The one of these that is this client's; 0 if none is."""
         for standing in standings:

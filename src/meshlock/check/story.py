@@ -215,9 +215,9 @@ def write_trace(system: System, violation: Violation, sink: Any, version: str) -
     graph = setup.network
     writer = TraceWriter(sink, True)
     post = Post()
-    nodes = system.nodes
+    nodes = system.handlers.nodes
     for node in nodes:
-        node.thaw(system.locals[node.me][0])
+        node.thaw(system.handlers.locals[node.me][0])
     about = TraceSetup(
         version=version,
         source="check",

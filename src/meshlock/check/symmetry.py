@@ -19,8 +19,10 @@ from __future__ import annotations
 from itertools import permutations
 
 from meshlock.algorithms.interface import Frozen
+from meshlock.check.handlers import DELIVER, PART, PRIORITY
 from meshlock.check.model import Model
-from meshlock.check.system import DELIVER, PART, PRIORITY, Outcome, System
+from meshlock.check.places import Outcome
+from meshlock.check.system import System
 
 
 class Asymmetric(Exception):
@@ -51,7 +53,7 @@ class Symmetric(Model):
     def find_group(self) -> list[Permutation]:
         """All permutations but the one that moves nothing."""
         system = self.system
-        names = system.nodes[0].names
+        names = system.handlers.nodes[0].names
         if names is None or any(kind.names is None for kind in system.setup.algorithm.kinds):
             raise Asymmetric("it does not say where it keeps the names of nodes")
         if system.changing:
@@ -78,9 +80,9 @@ class Symmetric(Model):
     def move_clients(self, nodes: tuple[int, ...]) -> list[int]:
         """Which client each becomes; empty if the nodes do not ask for the same."""
         system = self.system
-        moved = [0] * len(system.wants)
+        moved = [0] * len(system.standings.wants)
         for i in range(system.size):
-            before, after = system.clients[i], system.clients[nodes[i]]
+            before, after = system.places.clients[i], system.places.clients[nodes[i]]
             if len(before) != len(after):
                 return []
             for k, client in enumerate(before):
@@ -96,7 +98,10 @@ class Symmetric(Model):
         """The numbers of its standings, by permits and priority, in order."""
         clients = self.system.standings.clients
         found = [number for number in range(1, len(clients)) if clients[number] == client]
-        return {(self.system.wants[one], self.system.priorities[one]): one for one in found}
+        return {
+            (self.system.standings.wants[one], self.system.standings.priorities[one]): one
+            for one in found
+        }
 
     # -- images -----------------------------------------------------------------------------
 
@@ -110,7 +115,7 @@ class Symmetric(Model):
         return value
 
     def rename_state(self, i: int, frozen: Frozen, by: Permutation) -> Frozen:
-        node = self.system.nodes[i]
+        node = self.system.handlers.nodes[i]
         names = node.names or ()
         moved: list[object] = []
         for name, value in zip(node.variables, frozen, strict=True):
@@ -123,7 +128,7 @@ class Symmetric(Model):
     def message(self, number: int, by: Permutation) -> int:
         known = by.messages.get(number, -1)
         if known < 0:
-            message = self.system.messages[number]
+            message = self.system.handlers.messages[number]
             names = message.names or ()
             values = [
                 self.rename(value, by) if name in names else value
@@ -131,7 +136,7 @@ class Symmetric(Model):
             ]
             twin = type(message)(by.nodes[message.receiver], *values)
             twin.sender = by.nodes[message.sender]
-            known = self.system.message(twin)
+            known = self.system.handlers.message(twin)
             by.messages[number] = known
         return known
 
@@ -139,15 +144,17 @@ class Symmetric(Model):
         known = by.places[i].get(number, -1)
         if known < 0:
             system = self.system
-            place = system.look(i, number)
+            place = system.places.look(i, number)
             to = by.nodes[i]
             inbox: list[tuple[int, tuple[int, ...]]] = []
             for source, line in place.inbox:
                 moved = [self.message(message, by) for message in line]
                 inbox.append((by.nodes[source], tuple(moved if system.fifo else sorted(moved))))
-            known = system.place(
+            known = system.places.number(
                 to,
-                system.local(to, self.rename_state(i, system.locals[i][place.local], by)),
+                system.handlers.local(
+                    to, self.rename_state(i, system.handlers.locals[i][place.local], by)
+                ),
                 place.asked,
                 tuple(sorted([by.clients[client] for client in place.inside])),
                 tuple([by.clients[client] for client in place.waiting]),
@@ -165,8 +172,8 @@ class Symmetric(Model):
         by.verified[i].add(number)
         system = self.system
         to = by.nodes[i]
-        image = system.expanded(to, self.place(i, number, by))
-        expected = [self.step(i, step, by) for step in system.expanded(i, number).steps]
+        image = system.places.expanded(to, self.place(i, number, by))
+        expected = [self.step(i, step, by) for step in system.places.expanded(i, number).steps]
         have = [self.shape(step) for step in image.steps]
         if sorted(expected) != sorted(have):
             raise Asymmetric(f"nodes {i} and {to} do not do the same in the same place")

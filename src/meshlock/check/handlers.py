@@ -1,0 +1,265 @@
+"""The nodes of a system and what they say: every handler runs once per variables and event.
+
+A node's variables are its *local* state. Locals and messages have numbers, and what a handler did
+with them is remembered under these. Nothing here knows where a message is on its way.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from meshlock.algorithms.interface import Effect, Enter, Frozen, Message, Node
+from meshlock.check.model import Act, Fault
+from meshlock.check.setup import SetUp
+from meshlock.check.standings import Standings
+from meshlock.check.words import Word, copy, spoken, word
+from meshlock.properties import sentences
+
+DELIVER: Final = 0
+REQUEST: Final = 1
+LEAVE: Final = 2
+LINK_UP: Final = 3
+LINK_DOWN: Final = 4
+UNDELIVERED: Final = 5
+START: Final = 6
+WITHDRAW: Final = 7
+PRIORITY: Final = 8
+PART: Final = 9
+EVENTS: Final = (
+    "deliver",
+    "request",
+    "leave",
+    "link-up",
+    "link-down",
+    "undelivered",
+    "start",
+    "withdraw",
+    "priority",
+    "give-back",
+)
+
+NOBODY: Final = -1
+UNCHANGED: Final = "its client's request cannot be changed any more"
+
+
+class Run:
+    """What one handler did in one state of a node: it never needs to run again."""
+
+    __slots__ = ("after", "enters", "faults", "grants", "lent", "possible", "receivers", "sends")
+
+    def __init__(self) -> None:
+        self.after = 0
+        self.possible = True  # else the request could not be changed any more
+        self.sends: tuple[int, ...] = ()  # message numbers
+        self.receivers: tuple[int, ...] = ()  # beside them
+        self.enters: tuple[int, ...] = ()  # clients
+        self.lent = NOBODY  # to whom permits were sent, before anybody entered
+        self.grants: tuple[int, ...] = ()  # in order: clients, or -1 - the node they were sent to
+        self.faults: tuple[Fault, ...] = ()
+
+
+class Handlers:
+    def __init__(self, setup: SetUp, standings: Standings, balanced: bool) -> None:
+        self.setup = setup
+        self.size = setup.network.size
+        self.fifo = setup.fifo
+        self.changing = bool(setup.changes) or setup.flips > 0
+        self.routed = setup.algorithm.routed
+        self.balanced = balanced  # tokens and permits are conserved by every handler
+        self.standings = standings
+        self.wants, self.priorities = standings.wants, standings.priorities
+        self.out: list[Effect] = []
+        self.nodes = setup.algorithm.make(setup.network, setup.permits, setup.options, self.out)
+        self.local_numbers: list[dict[Frozen, int]] = [{} for _ in range(self.size)]
+        self.locals: list[list[Frozen]] = [[] for _ in range(self.size)]
+        self.message_numbers: dict[tuple[int, int, Frozen], int] = {}
+        self.messages: list[Message] = []
+        self.runs: dict[tuple[int, int, int, int, int], Run] = {}
+        self.choices: list[list[int]] = [[] for _ in range(self.size)]  # by local; 0: unknown
+        self.rows: dict[tuple[int, ...], tuple[int, ...]] = {}  # equal ones kept once
+
+    # -- numbers for things ---------------------------------------------------------
+
+    def local(self, i: int, frozen: Frozen) -> int:
+        numbers = self.local_numbers[i]
+        known = numbers.get(frozen, -1)
+        if known < 0:
+            known = len(numbers)
+            numbers[frozen] = known
+            self.locals[i].append(frozen)
+            self.choices[i].append(0)
+        return known
+
+    def message(self, message: Message) -> int:
+        frozen = message.freeze()
+        key = (message.sender, message.receiver, frozen)
+        known = self.message_numbers.get(key, -1)
+        if known < 0:
+            known = len(self.messages)
+            self.message_numbers[key] = known
+            self.messages.append(copy(message))
+        return known
+
+    def node_at(self, i: int, local: int) -> Node:
+        """Node i with these variables, until it is asked for again."""
+        node = self.nodes[i]
+        node.thaw(self.locals[i][local])
+        return node
+
+    def choices_at(self, i: int, local: int) -> int:
+        """How many settings the outside may choose among."""
+        choices = self.choices[i][local]
+        if choices == 0:
+            choices = self.choices[i][local] = self.node_at(i, local).choices()
+        return choices
+
+    # -- running a handler ------------------------------------------------------------
+
+    def run(self, i: int, local: int, kind: int, subject: int, choice: int) -> Run:
+        key = (i, local, kind, subject, choice)
+        known = self.runs.get(key)
+        if known is None:
+            known = self.run_now(i, local, kind, subject, choice)
+            self.runs[key] = known
+        return known
+
+    def run_now(self, i: int, local: int, kind: int, subject: int, choice: int) -> Run:
+        node = self.node_at(i, local)
+        if choice >= 0:
+            node.choose(choice)
+        tokens, permits = node.tokens(), node.free_permits()
+        if kind in (DELIVER, UNDELIVERED):
+            tokens += self.messages[subject].tokens()
+            permits += self.messages[subject].permits()
+        elif kind == LEAVE:
+            permits += self.wants[subject]
+        elif kind == PART:
+            permits += self.standings.released(subject)
+        run = Run()
+        sends: list[int] = []
+        receivers: list[int] = []
+        enters: list[int] = []
+        grants: list[int] = []
+        failure = self.handle(node, kind, subject)
+        if failure == UNCHANGED:
+            self.out.clear()
+            run.possible = False
+            return run
+        for effect in self.out:
+            if isinstance(effect, Message):
+                if not failure and not self.reachable(i, effect.receiver):
+                    failure = sentences.no_link(i, effect.receiver)
+                sends.append(self.message(effect))
+                receivers.append(effect.receiver)
+                if effect.lends() > 0:
+                    grants.append(-1 - effect.receiver)
+                    if run.lent == NOBODY and not enters:
+                        run.lent = effect.receiver
+                tokens -= effect.tokens()
+                permits -= effect.permits()
+            elif isinstance(effect, Enter):
+                enters.append(effect.client)
+                grants.append(effect.client)
+                permits -= self.wants[effect.client]
+        self.out.clear()
+        if failure:
+            run.faults = (Fault("handlers", sentences.failed(i, failure), 0),)
+            return run
+        run.sends = self.once(sends)
+        run.receivers = self.once(receivers)
+        run.enters = self.once(enters)
+        run.grants = self.once(grants)
+        run.after = self.local(i, node.freeze())
+        tokens -= node.tokens()
+        permits -= node.free_permits()
+        if self.balanced:
+            if tokens != 0:
+                run.faults += (Fault("one-token", sentences.tokens(i, tokens), 0),)
+            if permits != 0:
+                run.faults += (Fault("conservation", sentences.permits(i, permits), 0),)
+        return run
+
+    def once(self, row: list[int]) -> tuple[int, ...]:
+        """The row as a tuple, the same one for all that are equal."""
+        key = tuple(row)
+        return self.rows.setdefault(key, key)
+
+    def reachable(self, i: int, receiver: int) -> bool:
+        """May node i send to this one, as far as is known before links change?"""
+        if self.changing or self.routed:
+            return 0 <= receiver < self.size
+        return 0 <= receiver < self.size and self.setup.network.linked(i, receiver)
+
+    def handle(self, node: Node, kind: int, subject: int) -> str:
+        """Run one handler; the empty text, or what went wrong."""
+        try:
+            if kind == DELIVER:
+                node.receive(copy(self.messages[subject]))
+            elif kind == REQUEST:
+                node.request(subject, self.wants[subject], self.priorities[subject])
+            elif kind == LEAVE:
+                node.release(self.standings.clients[subject])
+            elif kind == PRIORITY:
+                there = self.standings.shifts[subject][1]
+                client, want = self.standings.clients[there], self.wants[there]
+                if not node.change_priority(client, want, self.priorities[there]):
+                    return UNCHANGED
+            elif kind == PART:
+                client = self.standings.clients[self.standings.shifts[subject][0]]
+                node.release_some(client, self.standings.released(subject))
+            elif kind == LINK_UP:
+                node.link_up(subject)
+            elif kind == LINK_DOWN:
+                node.link_down(subject)
+            elif kind == START:
+                node.start()
+            elif kind == WITHDRAW:
+                if not node.withdraw(self.standings.clients[subject]):
+                    return "its client waits, but cannot withdraw its request"
+            else:
+                node.undelivered(copy(self.messages[subject]))
+        except Exception as error:
+            return sentences.raised(error)
+        return ""
+
+    # -- telling what happened --------------------------------------------------------
+
+    def act(self, i: int, local: int, kind: int, subject: int, choice: int) -> Act:
+        node = self.nodes[i]
+        act = Act(i, EVENTS[kind])
+        act.before = self.locals[i][local]
+        act.names = node.variables
+        act.choice = choice
+        node.thaw(act.before)
+        if choice >= 0:
+            node.choose(choice)
+        if kind in (DELIVER, UNDELIVERED):
+            act.message = copy(self.messages[subject])
+        elif kind in (REQUEST, LEAVE, WITHDRAW, PRIORITY, PART):
+            standing = (
+                subject if kind not in (PRIORITY, PART) else self.standings.shifts[subject][1]
+            )
+            act.client = self.standings.clients[standing]
+            act.want = self.wants[standing]
+            act.priority = self.priorities[standing]
+            act.released = self.standings.released(subject) if kind == PART else 0
+        else:
+            act.peer = subject
+        act.failure = self.handle(node, kind, subject)
+        act.effects = self.out[:]
+        self.out.clear()
+        act.after = act.before if act.failure else node.freeze()
+        act.tokens = node.tokens()
+        act.free = node.free_permits()
+        return act
+
+    # -- the same in all processes ------------------------------------------------------
+
+    def words(self, line: tuple[int, ...]) -> tuple[Word, ...]:
+        """Messages as all processes know them; in an order of their own where order is none."""
+        found = [word(self.messages[number]) for number in line]
+        return tuple(found if self.fifo else sorted(found, key=hash))
+
+    def heard(self, words: tuple[Word, ...]) -> tuple[int, ...]:
+        numbers = [self.message(spoken(each)) for each in words]
+        return tuple(numbers if self.fifo else sorted(numbers))
