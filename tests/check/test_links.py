@@ -205,7 +205,9 @@ def left(model: System, state: int) -> bool:
     model.expand(state)
     tree = model.tree.unpack(state)
     assert isinstance(model, Changing)
-    waits = any(model.places.look(i, tree[model.tree.leaves + i]).waiting for i in range(model.size))
+    waits = any(
+        model.places.look(i, tree[model.tree.leaves + i]).waiting for i in range(model.size)
+    )
     return waits and not model.survey(tree)[0]
 
 
