@@ -1,6 +1,6 @@
 """How much more often the node with the token enters if the token rests, and if it moves on.
 
-    python benchmarks/fairness.py            # print the table of docs/operate/guarantees.md
+    python benchmarks/fairness.py            # print the table of docs/appendices/measurements.md
     python benchmarks/fairness.py --write    # and put it there
 
 Eight saturated nodes share three permits by direct on a complete graph; a message takes 0.6 to 1.4.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from meshlock.simulate.settings import Settings, simulation
 
-PAGE = Path(__file__).parents[1] / "docs" / "operate" / "guarantees.md"
+PAGE = Path(__file__).parents[1] / "docs" / "appendices" / "measurements.md"
 BEGIN, END = "<!-- fairness: begin -->", "<!-- fairness: end -->"
 HOLDS = (0.25, 0.5, 1, 2, 4, 8)
 ENTRIES = 20_000

@@ -1,4 +1,4 @@
-"""The figures of docs/algorithms/jiang.md: ageing, moves, link changes, and what an entry costs.
+"""The figures of docs/appendices/jiang-costs.md: ageing, moves, link changes, cost of an entry.
 
 python benchmarks/jiang_costs.py        # about two minutes, less if compiled
 """

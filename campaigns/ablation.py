@@ -1,4 +1,4 @@
-"""What breaks when a repair of jiang is undone: the table of docs/algorithms/what-is-wrong.md.
+"""What breaks when a repair of jiang is undone: the table of docs/appendices/repairs-undone.md.
 
     python campaigns/ablation.py            # print the table
     python campaigns/ablation.py --write    # put it into the page
@@ -21,7 +21,7 @@ from meshlock.check.mutants import setup_of
 from meshlock.check.verdict import Checking
 from meshlock.simulate.settings import Settings, simulation
 
-PAGE = Path(__file__).parents[1] / "docs" / "algorithms" / "what-is-wrong.md"
+PAGE = Path(__file__).parents[1] / "docs" / "appendices" / "repairs-undone.md"
 BEGIN, END = "<!-- campaigns/ablation.py: begin -->\n", "<!-- campaigns/ablation.py: end -->\n"
 
 MOST = 60_000
