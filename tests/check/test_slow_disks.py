@@ -27,7 +27,7 @@ def after(model: Crashing, *steps: str) -> World:
 
 
 def possible(model: Crashing, world: World) -> list[str]:
-    return [model.name(*step) for step in model.steps(world)]
+    return [model.possible.name(*step) for step in model.possible.steps(world)]
 
 
 def on_disk(model: Crashing, world: World, node: int) -> Epoch:

@@ -51,26 +51,16 @@ earlier, which allows more. Only the member refuses lower epochs earlier than it
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Container
 from typing import Final, cast
 
 from meshlock.algorithms.interface import NIL
 from meshlock.algorithms.recovery.records import NO_EPOCH, Fence
+from meshlock.check.crash_steps import BUDGETS, NAMES_OF_DISKS, Possible
 from meshlock.check.faults import (
     ANY_NUMBER,
-    LEFT_CHANGES,
-    LEFT_CRASHES,
-    LEFT_CUTS,
-    LEFT_DEATHS,
-    LEFT_DOUBLES,
-    LEFT_FORGETS,
-    LEFT_HANGS,
-    LEFT_LOSSES,
     LEFT_PROPOSALS,
     LEFT_REQUESTS,
-    LEFT_RESENDS,
-    LEFT_SLOW,
     LEFT_TICKS,
 )
 from meshlock.check.judging import Judge
@@ -82,7 +72,6 @@ from meshlock.check.layers import (
     DELIVER,
     DIE,
     DOUBLE,
-    EVENTS,
     FORGET,
     GIVE_BACK,
     HANG,
@@ -93,12 +82,10 @@ from meshlock.check.layers import (
     LOSE,
     MEET,
     NEXT,
-    NO_BOOT,
     PRIORITY,
     PROPOSE,
     RENEW,
     REQUEST,
-    RESEND,
     RESTART,
     SHIFT,
     SLOW,
@@ -113,32 +100,14 @@ from meshlock.check.layers import (
 from meshlock.check.links import Pair
 from meshlock.check.mailboxes import EMPTY, Mailboxes
 from meshlock.check.model import Act, Fault, Model, Part
-from meshlock.check.packing import SPREAD
 from meshlock.check.places import NOTHING_DUE
 from meshlock.check.refused import refused
 from meshlock.check.setup import SetUp
 from meshlock.check.slow_disks import a_tick_later, behind, in_numbers, in_words, to_write
-from meshlock.check.world import Known, Rests, Step, World, without
+from meshlock.check.world import Known, World, Worlds, without
 from meshlock.errors import Refused, setting
 
 MOST_WAVES: Final = 30
-
-NAMES: Final = (*EVENTS, "deliver", "double", "lose", "crash", "slow", "", "cut", "heal")
-NAMES_OF_DISKS: Final = {DIE: "die", HANG: "hang", WRITE: "write"}
-
-BUDGETS: Final = {
-    PROPOSE: LEFT_PROPOSALS,
-    CHANGE: LEFT_CHANGES,
-    CRASH: LEFT_CRASHES,
-    FORGET: LEFT_FORGETS,
-    DOUBLE: LEFT_DOUBLES,
-    LOSE: LEFT_LOSSES,
-    SLOW: LEFT_SLOW,
-    RESEND: LEFT_RESENDS,
-    CUT: LEFT_CUTS,
-    DIE: LEFT_DEATHS,
-    HANG: LEFT_HANGS,
-}
 
 
 class Crashing(Model):
@@ -159,45 +128,19 @@ class Crashing(Model):
         self.link_numbers: dict[Pair, int] = {}  # by both directions
         for number, (one, other) in enumerate(self.links):
             self.link_numbers[one, other] = self.link_numbers[other, one] = number
-        self.rests = Rests()
-        self.rows: list[tuple[int, ...]] = []  # of the nodes' places
-        self.row_numbers: dict[tuple[int, ...], int] = {}
-        self.arounds = array("q")  # mailbox and rest, as a pair
-        self.around_numbers: dict[int, int] = {}
+        self.possible = Possible(self.layers, self.mailboxes, self.bounds, self.links)
+        self.worlds = Worlds()
         self.first: World | None = None
         self.seen: Container[int] = set()  # states that were judged when they were reached first
         self.acts: list[Act] | None = None  # what happens is noted here, if anybody listens
 
     # -- states as numbers ---------------------------------------------------------------------
 
-    def number(self, world: World) -> int:
-        """The number of its row of places, and that of its mailbox with the rest, as a pair."""
-        places = tuple(world.places)
-        row = self.row_numbers.get(places, -1)
-        if row < 0:
-            row = self.row_numbers[places] = len(self.rows)
-            self.rows.append(places)
-        around = world.box * SPREAD + world.rest.number
-        other = self.around_numbers.get(around, -1)
-        if other < 0:
-            other = self.around_numbers[around] = len(self.arounds)
-            self.arounds.append(around)
-        return row * SPREAD + other
-
     def world(self, state: int) -> World:
-        around = self.arounds[state % SPREAD]
-        rest = self.rests.all[around % SPREAD]
-        return World(list(self.rows[state // SPREAD]), around // SPREAD, rest)
+        return self.worlds.joined(self.worlds.parts(state))
 
     def parts(self, state: int) -> list[int]:
-        around = self.arounds[state % SPREAD]
-        return [*self.rows[state // SPREAD], around // SPREAD, around % SPREAD]
-
-    def part(self, state: int, slot: int) -> int:
-        if slot < self.size:
-            return self.rows[state // SPREAD][slot]
-        around = self.arounds[state % SPREAD]
-        return around // SPREAD if slot == self.size else around % SPREAD
+        return self.worlds.parts(state)
 
     def half(self, slot: int) -> int:
         return 0 if slot < self.size else 1
@@ -205,10 +148,10 @@ class Crashing(Model):
     def met(self, slot: int) -> int:
         if slot < self.size:
             return len(self.layers.places[slot])
-        return len(self.mailboxes.loose) if slot == self.size else len(self.rests.all)
+        return len(self.mailboxes.loose) if slot == self.size else len(self.worlds.rests.all)
 
     def joined(self, parts: list[int]) -> int:
-        return self.number(World(parts[:-2], parts[-2], self.rests.all[parts[-1]]))
+        return self.worlds.number(self.worlds.joined(parts))
 
     def meaning(self, slot: int, number: int) -> Part:
         if slot < self.size:
@@ -216,7 +159,7 @@ class Crashing(Model):
             return place.up, place.state, place.disk, place.boot
         if slot == self.size:
             return self.mailboxes.meaning(number)
-        rest = self.rests.all[number]
+        rest = self.worlds.rests.all[number]
         hanging = in_words(rest.hanging, self.mail)
         return rest.orphans, rest.left, rest.fence, rest.cuts, rest.due, rest.size, hanging
 
@@ -226,7 +169,7 @@ class Crashing(Model):
         if slot == self.size:
             return self.mailboxes.number_of(part)
         known = cast(Known, part)
-        return self.rests.find((*known[:6], in_numbers(known[6], self.mail))).number
+        return self.worlds.rests.find((*known[:6], in_numbers(known[6], self.mail))).number
 
     def at(self, world: World, i: int) -> Place:
         return self.layers.places[i][world.places[i]]
@@ -237,76 +180,28 @@ class Crashing(Model):
         self.seen = seen
 
     def initial(self) -> int:
-        return self.number(self.beginning())
+        return self.worlds.number(self.beginning())
 
     def beginning(self) -> World:
         if self.first is None:
-            self.first = self.birth()
+            self.first = birth(self)
             if not self.bounds.birth:
-                self.first_epoch(self.first)
+                first_epoch(self, self.first)
             for step in self.setup.lead:
                 self.first = self.lead(self.first, step)
         return self.first
 
     def lead(self, world: World, step: str) -> World:
         """The state after the step of that name; of several messages alike, the latest."""
-        steps = self.steps(world)
+        steps = self.possible.steps(world)
         for kind, subject in reversed(steps):
-            if self.name(kind, subject) == step:
+            if self.possible.name(kind, subject) == step:
                 after = self.after(world, kind, subject)
                 for fault in self.judge.all(world, after, 0):
                     raise Refused(f"{setting('lead')} '{step}' violates a property: {fault.text}.")
                 return after
-        possible = ", ".join([self.name(kind, subject) for kind, subject in steps])
+        possible = ", ".join([self.possible.name(kind, subject) for kind, subject in steps])
         raise Refused(f"{setting('lead')} '{step}' is not possible here: use one of {possible}.")
-
-    def birth(self) -> World:
-        """Everybody has just started and nobody has a disk yet."""
-        asks = [0 if self.bounds.idle else 1] * len(self.setup.requests)
-        left = (*self.bounds.budgets(), *asks)
-        fence = Fence(NO_EPOCH, 0)
-        rest = self.rests.find(((), left, fence, (), NOTHING_DUE, self.setup.permits, ()))
-        world = World([self.layers.birth(i) for i in range(self.size)], EMPTY, rest)
-        for one, other in self.links:
-            self.form(world, one, other)
-        self.settle(world)
-        return world
-
-    def first_epoch(self, world: World) -> None:
-        """Node 0 proposes, everybody answers in time, and it has the first token. If it has made
-        the pool it has it already, and an epoch is only needed where nodes do not meet."""
-        made = self.bounds.rules is not None
-        for _ in range(self.bounds.wait):
-            self.renew_and_tick(world)
-        if not made or self.fixed:
-            for kind in (PROPOSE, CLOSE):
-                self.call(world, 0, kind, 0)
-                self.deliver_all(world)
-        if not made:
-            for _ in range(self.bounds.wait):
-                self.renew_and_tick(world)
-        self.call(world, 0, RENEW, 0)
-        self.deliver_all(world)
-
-    def renew_and_tick(self, world: World) -> None:
-        self.call(world, 0, RENEW, 0)
-        self.deliver_all(world)
-        self.tick(world, NIL)
-
-    def deliver_all(self, world: World) -> None:
-        """Wave after wave, until there is quiet."""
-        boxes = self.mailboxes
-        for _ in range(MOST_WAVES):
-            self.settle(world)
-            for message in boxes.loose[world.box]:
-                world.box = boxes.take(world.box, message)
-                self.deliver(world, message)
-            for pair, _ in boxes.lines[world.box]:
-                while line := boxes.line(world.box, pair):
-                    world.box = boxes.pop(world.box, line[0])
-                    self.deliver(world, line[0])
-            if world.box == EMPTY:
-                return
 
     # -- what can happen -----------------------------------------------------------------------
 
@@ -315,13 +210,13 @@ class Crashing(Model):
         self.labels.clear()
         self.faults.clear()
         world, judge = self.world(state), self.judge
-        for kind, subject in self.steps(world):
+        for kind, subject in self.possible.steps(world):
             label = (kind << SHIFT) + subject
             after = self.after(world, kind, subject)
             wrong: list[Fault] = []
             if judge.ordered or after.failure or after.fence_repeated or self.resizes:
                 wrong = judge.step(world, after, label)
-            number = self.number(after)
+            number = self.worlds.number(after)
             if number not in self.seen and not after.failure:
                 wrong += judge.state(after, label)
             if wrong:
@@ -329,96 +224,6 @@ class Crashing(Model):
             elif number != state:
                 self.successors.append(number)
                 self.labels.append(label)
-
-    def steps(self, world: World) -> list[Step]:
-        """All that can happen next."""
-        left, own = world.rest.left, world.rest.own
-        found: list[Step] = []
-        for i, place in enumerate(world.places):
-            steps = own.get((i, place))
-            if steps is None:
-                steps = own[i, place] = self.own_steps(i, place, left)
-            found += steps
-        found += self.mailboxes.steps[world.box]
-        if left[LEFT_CRASHES] + left[LEFT_DEATHS] < self.bounds.crashes + self.bounds.stay_dead:
-            found = [step for step in found if self.meets_nobody_down(world, step)]
-        if left[LEFT_DOUBLES] > 0 or left[LEFT_LOSSES] > 0:
-            found += self.faults_of_messages(world)
-        if self.bounds.slow_disks > 0:
-            found = self.with_disks(world, found)
-        for number in range(len(self.links)):
-            if number in world.rest.cuts:
-                found.append((HEAL, number))
-            elif left[LEFT_CUTS] > 0:
-                found.append((CUT, number))
-        if left[LEFT_TICKS] != 0:
-            found.append((TICK, 0))
-            if left[LEFT_SLOW] > 0:
-                found += [(SLOW, i) for i in range(self.size)]
-        return found
-
-    def meets_nobody_down(self, world: World, step: Step) -> bool:
-        kind, subject = step
-        if kind == MEET:
-            return self.at(world, subject % self.size).up
-        if kind in (DELIVER, NEXT):
-            return self.at(world, self.mail.carried[subject].receiver).up
-        return True
-
-    def faults_of_messages(self, world: World) -> list[Step]:
-        left = world.rest.left
-        found: list[Step] = []
-        for message in self.mailboxes.loose[world.box]:
-            if left[LEFT_DOUBLES] > 0 and self.meets_nobody_down(world, (DELIVER, message)):
-                found.append((DOUBLE, message))
-            if left[LEFT_LOSSES] > 0:
-                found.append((LOSE, message))
-        return found
-
-    def own_steps(self, i: int, number: int, left: tuple[int, ...]) -> list[Step]:
-        """Of one node; and to meet others, whether or not they are up."""
-        bounds, place = self.bounds, self.layers.places[i][number]
-        found: list[Step] = []
-        if not place.up and place.boot != NO_BOOT:
-            found.append((RESTART, i))
-            if left[LEFT_FORGETS] > 0:
-                found.append((FORGET, i))
-        for step in place.steps:
-            if step[0] == RENEW and not bounds.travelling:
-                found += self.meetings(i, place.members)
-            elif self.is_allowed(step, left):
-                found.append(step)
-        if place.up and left[LEFT_CRASHES] > 0 and i in bounds.crashing:
-            found.append((CRASH, i))
-        if place.up and left[LEFT_DEATHS] > 0 and i in bounds.crashing:
-            found.append((DIE, i))
-        return found
-
-    def is_allowed(self, step: Step, left: tuple[int, ...]) -> bool:
-        """Do the bounds allow what this node could do?"""
-        kind, subject = step
-        if kind == REQUEST:  # the requests of a node come in their order
-            if left[LEFT_REQUESTS + subject - 1] <= 0:
-                return False
-            here = self.layers.clients[self.setup.requests[subject - 1].node]
-            return all(left[LEFT_REQUESTS + one - 1] <= 0 for one in here if one < subject)
-        if kind == PRIORITY:
-            client, priority = self.layers.change_of(kind, subject)
-            number, changed = (
-                subject // (len(self.setup.requests) + 1),
-                left[LEFT_REQUESTS + client - 1],
-            )
-            now = self.setup.priority(client, changed)
-            return priority != now and self.setup.change(changed, number) < 0
-        if kind == CHANGE and left[LEFT_PROPOSALS] == 0:
-            return False
-        budget = BUDGETS.get(kind, -1)
-        return budget < 0 or left[budget] > 0
-
-    def meetings(self, i: int, members: tuple[int, ...]) -> list[Step]:
-        return [
-            (MEET, i * self.size + member) for member in members if member != i or len(members) == 1
-        ]
 
     # -- what comes of it ----------------------------------------------------------------------
 
@@ -638,17 +443,6 @@ class Crashing(Model):
 
     # -- disks that hang -----------------------------------------------------------------------
 
-    def with_disks(self, world: World, found: list[Step]) -> list[Step]:
-        """A renewal that waits for the disk is worth less than the next one."""
-        late = [i for i, writes in world.rest.hanging if len(writes) > 0]
-        steps = [step for step in found if step[0] != MEET or step[1] // self.size not in late]
-        for i in range(self.size):
-            if world.writes(i) is not None:
-                steps.append((WRITE, i))
-            elif world.rest.left[LEFT_HANGS] > 0 and self.at(world, i).up:
-                steps.append((HANG, i))
-        return steps
-
     def held_up(self, world: World, i: int, before: int, outcome: Outcome) -> list[int]:
         """Of what a handler sent, what need not wait for the disk."""
         writes = world.writes(i)
@@ -716,7 +510,7 @@ class Crashing(Model):
         self.after(world, kind, subject)
         self.acts = None
         for act in acts:
-            act.step = self.name(kind, subject)
+            act.step = self.possible.name(kind, subject)
         return acts
 
     def note(self, node: int, event: str, peer: int) -> None:
@@ -734,26 +528,57 @@ class Crashing(Model):
     def waiting(self, state: int) -> list[int]:
         return self.judge.waiting(self.world(state))
 
-    def name(self, kind: int, subject: int) -> str:
-        """A step in a word or two: ``crash 1``, ``deliver RENEW 0>2``, ``tick``."""
-        if kind in (DELIVER, NEXT, DOUBLE, LOSE):
-            return f"{NAMES[kind]} {self.mail.name(subject)}"
-        if kind == MEET:
-            return f"renew {subject // self.size} with {subject % self.size}"
-        if kind in (REQUEST, LEAVE, WITHDRAW):
-            return f"{NAMES[kind]} {self.setup.client_name(subject)}"
-        if kind in (GIVE_BACK, PRIORITY):
-            client, number = self.layers.change_of(kind, subject)
-            more = "" if kind == GIVE_BACK and number == 1 else f" {number}"
-            return f"{NAMES[kind]} {self.setup.client_name(client)}{more}"
-        if kind == CHANGE:
-            changes = self.bounds.changes
-            add, remove, permits, names = changes[subject % len(changes)]
-            action = f"resize to {permits}" if permits else f"remove {remove}"
-            action = f"rename to {' '.join(names)}" if names else action
-            return f"{action if add == NIL else f'add {add}'} by {subject // len(changes)}"
-        if kind in (CUT, HEAL):
-            return f"{NAMES[kind]} {self.links[subject][0]}-{self.links[subject][1]}"
-        if kind in NAMES_OF_DISKS:
-            return f"{NAMES_OF_DISKS[kind]} {subject}"
-        return NAMES[kind] if kind == TICK else f"{NAMES[kind]} {subject}"
+
+# -- how a search begins: a pool that works ----------------------------------------
+
+
+def birth(model: Crashing) -> World:
+    """Everybody has just started and nobody has a disk yet."""
+    asks = [0 if model.bounds.idle else 1] * len(model.setup.requests)
+    left = (*model.bounds.budgets(), *asks)
+    fence = Fence(NO_EPOCH, 0)
+    rest = model.worlds.rests.find(((), left, fence, (), NOTHING_DUE, model.setup.permits, ()))
+    world = World([model.layers.birth(i) for i in range(model.size)], EMPTY, rest)
+    for one, other in model.links:
+        model.form(world, one, other)
+    model.settle(world)
+    return world
+
+
+def first_epoch(model: Crashing, world: World) -> None:
+    """Node 0 proposes, everybody answers in time, and it has the first token. If it has made
+    the pool it has it already, and an epoch is only needed where nodes do not meet."""
+    made = model.bounds.rules is not None
+    for _ in range(model.bounds.wait):
+        renew_and_tick(model, world)
+    if not made or model.fixed:
+        for kind in (PROPOSE, CLOSE):
+            model.call(world, 0, kind, 0)
+            deliver_all(model, world)
+    if not made:
+        for _ in range(model.bounds.wait):
+            renew_and_tick(model, world)
+    model.call(world, 0, RENEW, 0)
+    deliver_all(model, world)
+
+
+def renew_and_tick(model: Crashing, world: World) -> None:
+    model.call(world, 0, RENEW, 0)
+    deliver_all(model, world)
+    model.tick(world, NIL)
+
+
+def deliver_all(model: Crashing, world: World) -> None:
+    """Wave after wave, until there is quiet."""
+    boxes = model.mailboxes
+    for _ in range(MOST_WAVES):
+        model.settle(world)
+        for message in boxes.loose[world.box]:
+            world.box = boxes.take(world.box, message)
+            model.deliver(world, message)
+        for pair, _ in boxes.lines[world.box]:
+            while line := boxes.line(world.box, pair):
+                world.box = boxes.pop(world.box, line[0])
+                model.deliver(world, line[0])
+        if world.box == EMPTY:
+            return

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
+
 from meshlock.algorithms.recovery.records import Config, Epoch, Fence
+from meshlock.check.packing import SPREAD
 
 Step = tuple[int, int]
 """A kind and a subject: a node, a client, a message or a link; of MEET and CHANGE two in one."""
@@ -137,6 +140,39 @@ class World:
             hanging.append((i, writes))
             hanging.sort(key=node_of)
         self.rest = self.rest.but(hanging=tuple(hanging))
+
+
+class Worlds:
+    """Worlds as numbers: that of the row of places, and that of the mailbox with the rest, as a
+    pair."""
+
+    def __init__(self) -> None:
+        self.rests = Rests()
+        self.rows: list[tuple[int, ...]] = []  # of the nodes' places
+        self.row_numbers: dict[tuple[int, ...], int] = {}
+        self.arounds = array("q")  # mailbox and rest, as a pair
+        self.around_numbers: dict[int, int] = {}
+
+    def number(self, world: World) -> int:
+        places = tuple(world.places)
+        row = self.row_numbers.get(places, -1)
+        if row < 0:
+            row = self.row_numbers[places] = len(self.rows)
+            self.rows.append(places)
+        around = world.box * SPREAD + world.rest.number
+        other = self.around_numbers.get(around, -1)
+        if other < 0:
+            other = self.around_numbers[around] = len(self.arounds)
+            self.arounds.append(around)
+        return row * SPREAD + other
+
+    def parts(self, state: int) -> list[int]:
+        """The places, the mailbox and the rest."""
+        around = self.arounds[state % SPREAD]
+        return [*self.rows[state // SPREAD], around // SPREAD, around % SPREAD]
+
+    def joined(self, parts: list[int]) -> World:
+        return World(parts[:-2], parts[-2], self.rests.all[parts[-1]])
 
 
 def node_of(hanging: Hanging) -> int:
