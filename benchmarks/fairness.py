@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 
 PAGE = Path(__file__).parents[1] / "docs" / "appendices" / "measurements.md"
 BEGIN, END = "<!-- fairness: begin -->", "<!-- fairness: end -->"
@@ -35,7 +35,7 @@ class Measured:
             "hold": str(hold),
             **more,
         }
-        run = simulation(Settings(settings), None)
+        run = simulation(run_settings(settings), None)
         run.start()
         measures = run.measures
         while min(measures.entries_by_node) == 0:

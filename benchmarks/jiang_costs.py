@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from meshlock.simulate.engine import Simulation
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 
 KINDS = ("REQUEST", "TOKEN", "LINK", "UPDATE", "RELEASE")
 
 
 def finished(**given: Any) -> Simulation:
-    run = simulation(Settings({"algorithm": "jiang", **given}), None)
+    run = simulation(run_settings({"algorithm": "jiang", **given}), None)
     run.start()
     while run.run(100_000):
         pass

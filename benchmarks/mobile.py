@@ -14,7 +14,7 @@ from math import pi, sqrt
 from time import process_time
 
 from meshlock.simulate import engine
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 from meshlock.topology.mobility.changes import LinkChange
 from meshlock.topology.mobility.specification import mobility
 from meshlock.topology.specification import network
@@ -30,7 +30,7 @@ COMMON: dict[str, str | int] = {
 
 
 def measure(title: str, **more: str | int) -> None:
-    run = simulation(Settings({**COMMON, **more}), None)
+    run = simulation(run_settings({**COMMON, **more}), None)
     gc.collect()
     gc.disable()
     started = process_time()

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from random import Random
 
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 from meshlock.trace.writer import TraceWriter
 from meshlock.web.index import WINDOW, Index, open_trace
 
@@ -50,7 +50,7 @@ def write(path: Path) -> None:
     sink = Counted(path)
     asked = {"nodes": 1000, "topology": "links:2000", "permits": 8, "want": "1-3"}
     run = simulation(
-        Settings({**asked, "priority": "0-9", "requests": 100_000}), TraceWriter(sink, False)
+        run_settings({**asked, "priority": "0-9", "requests": 100_000}), TraceWriter(sink, False)
     )
     run.start()
     while sink.lines <= EVENTS and run.run(10_000):

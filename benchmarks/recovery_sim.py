@@ -15,7 +15,7 @@ from statistics import median
 
 from meshlock.simulate.faults import Faults
 from meshlock.simulate.recovery import RecoverySimulation
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 from meshlock.topology.mobility import one_simulator
 from meshlock.trace.writer import TraceWriter
 
@@ -87,7 +87,7 @@ def moving(spec: str) -> list[tuple[str, Given]]:
 
 def prepared(trace: TraceWriter | None = None, **given: str | int) -> RecoverySimulation:
     """A run that differs in these from the usual one."""
-    run = simulation(Settings({**USUAL, **given}), trace)
+    run = simulation(run_settings({**USUAL, **given}), trace)
     assert isinstance(run, RecoverySimulation)
     return run
 

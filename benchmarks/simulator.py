@@ -87,10 +87,10 @@ def timed(run: Any) -> dict[str, float]:
 
 def static(nodes: int) -> dict[str, float]:
     """Jiang on a network at rest with 2.9 links per node, saturated."""
-    from meshlock.simulate.settings import Settings, simulation
+    from meshlock.simulate.settings import run_settings, simulation
 
     given = {"algorithm": "jiang", "nodes": nodes, "topology": f"links:{29 * nodes // 10}"}
-    run = simulation(Settings({**given, "requests": 100_000, "delay": "uniform:0.5,1.5"}), None)
+    run = simulation(run_settings({**given, "requests": 100_000, "delay": "uniform:0.5,1.5"}), None)
     return timed(run)
 
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from meshlock.algorithms.mutants.catalogue import REPAIRS
 from meshlock.algorithms.mutants.mutant import Mutant
-from meshlock.check.arguments import judged
+from meshlock.check.arguments import judged, records
 from meshlock.check.mutants import setup_of
 from meshlock.check.verdict import Checking
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 
 PAGE = Path(__file__).parents[1] / "docs" / "appendices" / "repairs-undone.md"
 BEGIN, END = "<!-- campaigns/ablation.py: begin -->\n", "<!-- campaigns/ablation.py: end -->\n"
@@ -59,7 +59,7 @@ def broken(mutant: Mutant, large: bool) -> str:
 
 def cost(algorithm: str, mobility: str) -> str:
     """Messages per entry, or what went wrong."""
-    run = simulation(Settings({**RUN, "algorithm": algorithm, "mobility": mobility}), None)
+    run = simulation(run_settings({**RUN, "algorithm": algorithm, "mobility": mobility}), None)
     run.start()
     while run.run(100_000):
         pass
@@ -74,7 +74,7 @@ def row(mutant: Mutant, large: bool) -> str:
     repair = mutant.name.removeprefix("jiang/without-")
     costs = [cost(mutant.name, mobility) for mobility in ("none", CHANGES)]
     cells = [repair, mutant.mistake, broken(mutant, large), *costs]
-    command = f"meshlock check --without {repair} {mutant.case.flags()}"
+    command = f"meshlock check --without {repair} {records(mutant.case)[0].flags()}"
     return f"| {' | '.join(cells)} | `{command}` |\n"
 
 

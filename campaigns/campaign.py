@@ -22,7 +22,7 @@ from random import Random
 from typing import Any
 
 from meshlock.simulate.link_changes import MobileSimulation
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 
 MOST_EVENTS = 300_000
 
@@ -101,7 +101,7 @@ def drawn(what: str, number: int, chosen: dict[str, str]) -> dict[str, Any]:
 
 def play(given: dict[str, Any]) -> tuple[str, int, str]:
     """What came of it (ok, unsafe, stuck, out of order, endless), entries, and a sentence."""
-    run = simulation(Settings(given), None)
+    run = simulation(run_settings(given), None)
     run.start()
     while run.run(20_000):
         if run.events > MOST_EVENTS:

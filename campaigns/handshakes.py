@@ -61,7 +61,7 @@ def main() -> None:
         if not mutant.in_recovery or (asked.only and name not in asked.only):
             continue
         began = process_time()
-        lead = 0 if asked.inside else len(mutant.case.lead)
+        lead = 0 if asked.inside else len(mutant.case.get("lead", []))
         found: list[str] = []
         for handshakes in ("eager", "any"):
             try:

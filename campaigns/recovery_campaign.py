@@ -13,7 +13,7 @@ import sys
 from random import Random
 
 from meshlock.simulate.recovery import RecoverySimulation
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 
 Given = dict[str, str | int]
 
@@ -65,7 +65,7 @@ def main() -> int:
     first, last = numbers[0], numbers[-1] if len(numbers) > 1 else numbers[0] + 1
     wrong = requests = epochs = crashes = cuts = 0
     for number in range(first, last):
-        run = simulation(Settings(setup(number)), None)
+        run = simulation(run_settings(setup(number)), None)
         assert isinstance(run, RecoverySimulation)
         run.start()
         storm = False

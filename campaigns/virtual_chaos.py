@@ -37,7 +37,7 @@ from virtual_chaos import chaos
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.simulate import layered
 from meshlock.simulate.recovery import RecoverySimulation
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 
 ROOT = Path(__file__).parents[1]
 MEMORY = Path("/dev/shm")
@@ -95,7 +95,7 @@ def by_simulation(sabotage: Sabotage, most: float) -> str:
     began, number = process_time(), 0
     with mock.patch.object(layered, "layer", made):
         while process_time() - began < most:
-            run = simulation(Settings(setup(number)), None)
+            run = simulation(run_settings(setup(number)), None)
             assert isinstance(run, RecoverySimulation)
             finding = ""
             try:

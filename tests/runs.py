@@ -1,11 +1,11 @@
 """How tests start a simulation."""
 
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 
 
 def finished(trace=None, **given):
     """Run these settings to the end."""
-    run = simulation(Settings(given), trace)
+    run = simulation(run_settings(given), trace)
     run.start()
     while run.run(100_000):
         pass

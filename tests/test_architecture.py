@@ -34,7 +34,7 @@ MAY_IMPORT = {
     },
 }
 
-FOR_ALL = {"__version__", "errors"}
+FOR_ALL = {"__version__", "errors", "settings"}
 """Every package may import these; :func:`test_what_all_may_import_imports_nothing` says why."""
 
 ROOMS_MAY_IMPORT = {
@@ -104,12 +104,14 @@ def test_every_file_of_live_is_in_a_room_that_has_a_place_in_the_order():
 
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 COMMAND_LINES = {
-    "algorithms/mutants/mutant.py",
+    "check/mutants.py",
     "live/pools/peers.py",
     "sweep/runs.py",
     "web/menu.py",
 }
 """Files that write whole command lines, to be copied."""
+DECLARATIONS = {"check/settings.py", "simulate/run_settings.py"}
+"""Files that declare settings, with the help of their flags."""
 
 
 def names_flags(path: Path) -> bool:
@@ -130,7 +132,7 @@ def test_flags_are_named_by_the_command_line_only():
         for path in ROOT.rglob("*.py")
         if path.relative_to(ROOT).parts[0] != "cli" and names_flags(path)
     }
-    assert named == COMMAND_LINES
+    assert named == COMMAND_LINES | DECLARATIONS
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("meshlock.errors._before", "")
         assert setting("max-states") == "max_states"
@@ -138,6 +140,7 @@ def test_flags_are_named_by_the_command_line_only():
 
 def test_what_all_may_import_imports_nothing():
     assert not imported(ROOT / "errors.py")
+    assert not parts_below("meshlock", ROOT / "settings.py")
 
 
 def test_an_upward_arrow_is_found(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from meshlock.simulate.engine import Simulation
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 
 
 @dataclass
@@ -32,7 +32,7 @@ def prepare(
         "requests": requests,
         **more,
     }
-    ready = simulation(Settings(given), None)
+    ready = simulation(run_settings(given), None)
     ready.start()
     return ready
 

@@ -17,7 +17,7 @@ from meshlock.algorithms.direct import (
     Token,
 )
 from meshlock.algorithms.interface import Effect, Enter
-from meshlock.algorithms.mutants.mutant import Case, Mutant
+from meshlock.algorithms.mutants.mutant import Mutant
 
 
 def ramanujan(n: int) -> float:
@@ -351,7 +351,7 @@ HEARS_OF_NO_GRANTS = """@@ direct.py
 def test_who_has_no_line_is_served_though_the_token_rests_elsewhere(served: bool) -> None:
     """Two permits; one stays with the holder, and of the other node three clients that are more
     urgent ask again and again."""
-    undone = Mutant("direct/mistaken", "", HEARS_OF_NO_GRANTS, Case(1, "")).algorithm.make
+    undone = Mutant("direct/mistaken", "", HEARS_OF_NO_GRANTS, {}).algorithm.make
     scene = Scene("direct", 2, "complete", 2, None if served else undone, patience="3")
     scene.ask(0, 1, 9)
     for client, priority in [(2, 1), (3, 1), (4, 1), (100, 0)]:

@@ -11,7 +11,7 @@ import pytest
 from meshlock.algorithms.general_scheme import AlwaysTransit, Request, SchemeNode
 from meshlock.algorithms.interface import NIL, Enter
 from meshlock.algorithms.queues import Fifo, Lift
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 from meshlock.trace.writer import TraceWriter
 
 
@@ -60,7 +60,7 @@ def test_gateways_make_a_tree_that_never_changes(networks):
     """A central lock in two levels: requests come to gateways only, and no father changes."""
     sink = io.BytesIO()
     words = {"algorithm": "gateway", "nodes": 9, "requests": 300, "networks": networks}
-    run = simulation(Settings(words | {"delay": "exp:1"}), TraceWriter(sink, True))
+    run = simulation(run_settings(words | {"delay": "exp:1"}), TraceWriter(sink, True))
     run.start()
     while run.run(1000):
         pass

@@ -6,7 +6,7 @@ from hypothesis import strategies as some
 
 from meshlock.algorithms.interface import Message
 from meshlock.simulate.link_changes import MobileSimulation
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 from runs import finished, per_entry
 
 BUSY = {
@@ -96,7 +96,7 @@ def test_without_ageing_it_is_not():
 def test_two_that_wait_for_permits_do_not_overtake_each_other_for_ever(ageing):
     """Constant delays, several permits: the token must stand still for RELEASE to reach it."""
     run = simulation(
-        Settings({**BUSY, "nodes": 20, "topology": "links:40", "delay": "1", "ageing": ageing}),
+        run_settings({**BUSY, "nodes": 20, "topology": "links:40", "delay": "1", "ageing": ageing}),
         None,
     )
     run.start()
@@ -323,7 +323,7 @@ def test_random_runs_are_safe_live_and_lose_nothing(
     if mobility != "none" and healed:
         changing |= {"partitions": "healed", "changes-until": "40"}
     run = simulation(
-        Settings(
+        run_settings(
             {
                 "algorithm": "jiang",
                 "nodes": nodes,

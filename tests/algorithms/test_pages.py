@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from meshlock.algorithms.registry import ALGORITHMS
-from meshlock.simulate.settings import NUMBERS, Settings, simulation
+from meshlock.simulate.run_settings import as_values
+from meshlock.simulate.settings import run_settings, simulation
 from meshlock.trace.convert import mermaid
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
@@ -29,7 +30,7 @@ def given(flags: str) -> dict[str, str | int]:
     words = shlex.split(flags)
     pairs = zip(words[::2], words[1::2], strict=True)
     named = {flag.removeprefix("--"): value for flag, value in pairs}
-    return {name: int(value) if name in NUMBERS else value for name, value in named.items()}
+    return as_values(named)
 
 
 @pytest.mark.parametrize("page", SHOWN, ids=[page.stem for page in SHOWN])
@@ -37,8 +38,8 @@ def test_the_small_run_on_a_page_is_a_real_one(page: Path, tmp_path: Path) -> No
     found = RUN.search(page.read_text("utf-8"))
     assert found is not None
     flags, diagram = found.groups()
-    settings = Settings(given(flags))
-    assert settings.text("algorithm") == page.stem
+    settings = run_settings(given(flags))
+    assert settings.algorithm == page.stem
     trace = tmp_path / "run.jsonl"
     with trace.open("wb") as file:
         run = simulation(settings, TraceWriter(file, False))

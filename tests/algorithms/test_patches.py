@@ -11,7 +11,7 @@ import pytest
 from meshlock.algorithms import general_scheme, queues, registry
 from meshlock.algorithms.interface import Message
 from meshlock.algorithms.mutants.catalogue import MUTANTS
-from meshlock.algorithms.mutants.mutant import Case, Mutant
+from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.mutants.patches import Patched, applied, hunks, text_of
 from meshlock.topology.graphs import Complete
 from meshlock.web.handlers import handlers, source
@@ -58,8 +58,9 @@ def test_the_real_modules_stay_as_they_are() -> None:
 def test_nothing_is_run_for_a_list() -> None:
     code = (
         "import sys; from meshlock.check.riddles import riddles;"
+        "from meshlock.check.mutants import command;"
         "from meshlock.web.menu import offered; from meshlock.algorithms.mutants import catalogue;"
-        "riddles(); offered(); [m.command() for m in catalogue.MUTANTS.values()];"
+        "riddles(); offered(); [command(m) for m in catalogue.MUTANTS.values()];"
         "print([name for name in sys.modules if ':' in name])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -70,7 +71,7 @@ BASE = "@@ maekawa.py\n-        self.voted = ballot\n+        self.voted = NOBOD
 
 
 def test_modules_that_build_on_a_patched_one_are_patched_too() -> None:
-    mutant = Mutant("sanders/x", "", BASE, Case(2, "complete", "0"))
+    mutant = Mutant("sanders/x", "", BASE, {})
     node = mutant.algorithm.make(Complete(2), 1, {"structure": "groups"}, [])[0]
     node.vote((1, 1))  # type: ignore[attr-defined]
     assert node.voted == (0, -1)  # type: ignore[attr-defined]
@@ -78,7 +79,7 @@ def test_modules_that_build_on_a_patched_one_are_patched_too() -> None:
 
 def test_a_traceback_shows_the_patched_line() -> None:
     patch = "@@ lelann.py\n-        self.token_here = True\n+        raise KeyError('lost')\n"
-    mutant = Mutant("lelann/x", "", patch, Case(2, "ring", "0"))
+    mutant = Mutant("lelann/x", "", patch, {})
     node = mutant.algorithm.make(Complete(2), 1, {}, [])[1]
     with pytest.raises(KeyError) as error:
         node.receive(Message(1))

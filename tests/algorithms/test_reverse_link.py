@@ -12,7 +12,7 @@ from meshlock.algorithms.interface import Enter
 from meshlock.algorithms.registry import find
 from meshlock.algorithms.reverse_link import ReverseLinkNode, Token
 from meshlock.simulate.player import play
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 from meshlock.trace.writer import TraceWriter
 from runs import finished, per_entry
 
@@ -32,7 +32,7 @@ def test_a_saturated_round_takes_the_same_time_whatever_the_links(share):
 
 def test_link_messages_are_token_hops_times_the_degree_of_the_visited_node():
     settings = {"algorithm": "reverse-link", "nodes": 30, "topology": "links:87"}
-    run = simulation(Settings({**settings, "requests": 1_000}), None)
+    run = simulation(run_settings({**settings, "requests": 1_000}), None)
     visits, seen = 0, set()
     run.start()
     while run.run(1):

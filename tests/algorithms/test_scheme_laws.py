@@ -4,7 +4,7 @@ import networkx
 import pytest
 
 from meshlock.algorithms.interface import Message
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 from runs import finished, per_entry, sync_delay
 
 
@@ -69,7 +69,8 @@ def test_short_cuts_make_the_way_shorter_than_raymonds_tree():
 
 def test_nobody_sends_to_an_ordinary_node_of_another_network():
     run = simulation(
-        Settings({"algorithm": "gateway", "nodes": 12, "networks": "3", "requests": 3_000}), None
+        run_settings({"algorithm": "gateway", "nodes": 12, "networks": "3", "requests": 3_000}),
+        None,
     )
     gateways = {0, 4, 8}
     borders = 0

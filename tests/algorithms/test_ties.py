@@ -13,7 +13,7 @@ from random import Random
 import pytest
 from prompt import Make, Scene
 
-from meshlock.algorithms.mutants.mutant import Case, Mutant
+from meshlock.algorithms.mutants.mutant import Mutant
 
 KEPT = {"line": (16, 40), "tree": (16, 60), "star": (24, 120), "complete": (24, 120)}
 """Of all orders in which four or five nodes can ask: those that a queue per node keeps."""
@@ -120,7 +120,7 @@ TAKES_A_CHANGE_FOR_ANOTHER = """@@ direct.py
 
 
 def undone(algorithm: str, patch: str) -> Make:
-    return Mutant(f"{algorithm}/mistaken", "", patch, Case(1, "")).algorithm.make
+    return Mutant(f"{algorithm}/mistaken", "", patch, {}).algorithm.make
 
 
 def test_what_stood_behind_another_does_not_count_as_older() -> None:

@@ -13,7 +13,7 @@ from checks import ask, explore, with_algorithm
 from click.testing import CliRunner
 
 from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
-from meshlock.algorithms.mutants.mutant import Case, Mutant
+from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.registry import find
 from meshlock.check.arguments import judged
 from meshlock.check.crashing_nodes import Crashing
@@ -140,7 +140,7 @@ KEEPS_A_PART = """@@ direct.py
 
 
 def test_conservation_is_judged_of_parts() -> None:
-    keeps = Mutant("direct/keeps-a-part", "", KEEPS_A_PART, Case(1, "complete"))
+    keeps = Mutant("direct/keeps-a-part", "", KEEPS_A_PART, {})
     what = with_algorithm(
         ask("direct", "complete", 1, permits=2, requests=["0:2"], parts=True), keeps.algorithm
     )

@@ -26,7 +26,7 @@ def test_every_mutant_breaks_what_it_says_in_so_many_steps(mutant: Mutant) -> No
     check = checking(setup_of(mutant, mutant.algorithm), judged(properties_of(mutant)), 500_000)
     while not check.explorer.violations and check.run(1):
         pass
-    lead = len(mutant.case.lead)
+    lead = len(mutant.case.get("lead", []))
     found = [(each.name, lead + len(each.labels)) for each in check.violations()]
     if mutant.breaks:
         assert found[:1] == [(mutant.breaks, mutant.steps)]

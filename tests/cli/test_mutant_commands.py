@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
+from meshlock.check.mutants import command
 from meshlock.cli.main import app
 from meshlock.simulate.rerun import with_states
 from meshlock.web.handlers import handlers
@@ -50,7 +51,7 @@ def test_the_listed_command_means_the_mutants_own_set_up(mutant):
         figures = json.loads(result.stdout)
         return {key: value for key, value in figures.items() if "cpu" not in key}
 
-    assert found(mutant.command()) == found(f"meshlock check --mutant {mutant.name}")
+    assert found(command(mutant)) == found(f"meshlock check --mutant {mutant.name}")
 
 
 @pytest.mark.parametrize(

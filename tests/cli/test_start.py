@@ -22,6 +22,11 @@ LATE = {"asyncio", "difflib", "json", "logging", "msgspec", "rich", "socket", "s
 LATE |= {"cryptography", "networkx", "prometheus_client", "pydantic", "tempfile", "typer"}
 """Of what is installed or comes with Python: needed by commands, when they run."""
 
+BASE = {"meshlock.errors", "meshlock.settings"}
+RUN = {"meshlock.simulate", "meshlock.simulate.run_settings"}
+SEARCH = {"meshlock.check", "meshlock.check.settings"}
+"""Where the settings of commands are declared."""
+
 
 def loaded(*words: str) -> set[str]:
     command = [sys.executable, "-c", TELL, *words]
@@ -35,11 +40,12 @@ def test_a_command_loads_click_its_own_module_and_little_else(words: list[str]) 
     assert modules & LATE == set()
     ours = {name for name in modules if name.startswith("meshlock.")}
     start = {f"meshlock.cli.{name}" for name in ("main", "flags", "completion")}
-    start |= {"meshlock.cli", "meshlock.errors"}
+    start |= {"meshlock.cli", *BASE}
     if words[0] == "--version":
         assert ours == {*start, "meshlock.simulate"}  # its folder says which flavour runs
     else:
-        assert {name for name in ours if not name.startswith("meshlock.cli")} == {"meshlock.errors"}
+        declared = BASE | RUN if words[0] == "simulate" else BASE
+        assert {name for name in ours if not name.startswith("meshlock.cli")} == declared
         assert f"meshlock.cli.{words[0]}" in ours
         assert not ours & {f"meshlock.cli.{name}" for name in ("agent", "chaos", "pool", "status")}
 
@@ -48,7 +54,7 @@ def test_the_list_of_commands_needs_no_more_than_the_commands() -> None:
     modules = loaded("--help")
     assert modules & LATE == set()
     ours = {name for name in modules if name.startswith("meshlock.")}
-    assert {name for name in ours if not name.startswith("meshlock.cli")} == {"meshlock.errors"}
+    assert {name for name in ours if not name.startswith("meshlock.cli")} == BASE | RUN | SEARCH
 
 
 def test_help_lists_arguments_first_and_flags_of_a_group_together() -> None:

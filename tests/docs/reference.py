@@ -76,7 +76,7 @@ def command(ctx: click.Context, level: int) -> Iterator[str]:
 
 def tables(ctx: click.Context) -> Iterator[str]:
     """Arguments, then options, those of a group together."""
-    words = ctx.command.words if isinstance(ctx.command, Command) else {}
+    words = ctx.command.declared if isinstance(ctx.command, Command) else {}
     sections: dict[str, list[str]] = {"Arguments": [], "Options": []}
     for parameter in ctx.command.get_params(ctx):
         word = words.get(parameter.name)

@@ -8,7 +8,7 @@ import pytest
 
 from meshlock.algorithms import registry
 from meshlock.algorithms.interface import Node
-from meshlock.algorithms.mutants.mutant import Case, Mutant
+from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import ALL_KNOWN, FIRST_KNOWN, Promises, promises
 from meshlock.simulate.player import play
@@ -269,7 +269,7 @@ MISTAKES = {
 def mistaken(request, monkeypatch):
     """The name of an algorithm with a mistake, and settings in which it shows."""
     patch, given = MISTAKES[request.param]
-    entry = Mutant(request.param, "", patch, Case(1, ""))
+    entry = Mutant(request.param, "", patch, {})
     monkeypatch.setitem(registry.ALGORITHMS, request.param, entry.algorithm)
     return request.param, given
 

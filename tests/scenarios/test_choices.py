@@ -12,7 +12,7 @@ from meshlock.simulate.player import Player
 from meshlock.simulate.rerun import with_states
 from meshlock.simulate.scenario import Scenario
 from meshlock.simulate.schedule import read
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
 
@@ -89,7 +89,9 @@ def test_the_states_of_a_driven_trace_can_be_had_afterwards(tmp_path):
 def test_the_simulator_tells_its_draws_too(tmp_path):
     path = tmp_path / "simulated.jsonl"
     with path.open("wb") as file:
-        settings = Settings({"algorithm": "general-scheme", "nodes": 5, "requests": 10, "seed": 3})
+        settings = run_settings(
+            {"algorithm": "general-scheme", "nodes": 5, "requests": 10, "seed": 3}
+        )
         run = simulation(settings, TraceWriter(file, False))
         run.start()
         while run.run(1000):

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from meshlock.errors import Refused
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 from meshlock.trace.writer import TraceWriter
 from runs import finished
 
@@ -58,9 +58,9 @@ def test_when_ends_notice_does_not_change_who_wants_what() -> None:
 
 def test_notice_is_for_custody_alone() -> None:
     with pytest.raises(Refused, match="add --failures custody, or leave it out"):
-        simulation(Settings({**FLIPPING, "failures": "drain", "notice": "1"}), None)
+        simulation(run_settings({**FLIPPING, "failures": "drain", "notice": "1"}), None)
     with pytest.raises(Refused, match="drain, return or custody, not 'hope'"):
-        simulation(Settings({**FLIPPING, "failures": "hope"}), None)
+        simulation(run_settings({**FLIPPING, "failures": "hope"}), None)
 
 
 def traced(**given: object) -> bytes:

@@ -11,7 +11,7 @@ from meshlock.errors import Refused
 from meshlock.simulate.engine import Order
 from meshlock.simulate.measures import Measures
 from meshlock.simulate.report import figures, spread
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 from meshlock.simulate.workload import Client
 from meshlock.trace.writer import TraceWriter
 from runs import finished, sync_delay
@@ -219,7 +219,7 @@ def test_who_does_neither_draws_nothing_for_it():
 )
 def test_what_cannot_change_or_be_parted_is_refused(given, sentence):
     with pytest.raises(Refused, match=sentence):
-        simulation(Settings(given), None)
+        simulation(run_settings(given), None)
 
 
 def test_overtakings_are_counted_by_the_priority_of_the_moment():

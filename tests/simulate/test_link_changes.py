@@ -11,7 +11,7 @@ from meshlock.algorithms.interface import Algorithm, Effect, Network, Node
 from meshlock.simulate import link_changes
 from meshlock.simulate.links.at_once import AtOnce
 from meshlock.simulate.run_setup import RunSetup
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 from meshlock.simulate.workload import Workload
 from meshlock.topology.mobility.specification import mobility
 from meshlock.topology.specification import network
@@ -172,7 +172,7 @@ def test_a_run_ends_when_nobody_is_ever_served() -> None:
 def test_a_stalled_flip_still_cuts_only_what_it_may():
     """Links that change faster than messages travel: the run stops them, in one piece."""
     run = simulation(
-        Settings(
+        run_settings(
             {
                 "algorithm": "jiang",
                 "nodes": 3,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from meshlock.simulate.recovery import RecoverySimulation
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
@@ -47,7 +47,7 @@ def among(path: Path, **given: str | int) -> RecoverySimulation:
         "requests": 1_000_000,
         "mobility": str(path),
     }
-    run = simulation(Settings({**usual, **given}), None)
+    run = simulation(run_settings({**usual, **given}), None)
     assert isinstance(run, RecoverySimulation)
     return run
 
@@ -80,7 +80,7 @@ def test_who_promises_too_much_is_found_out(meetings: Path):
 
 def test_the_audit_sees_the_same_paths(meetings: Path, tmp_path: Path):
     path = tmp_path / "run.jsonl"
-    settings = Settings(
+    settings = run_settings(
         {
             "members": "3",
             "lease": "5",

@@ -10,7 +10,7 @@ import pytest
 from meshlock.algorithms.recovery import layer
 from meshlock.simulate.rerun import with_states
 from meshlock.simulate.schedule import read
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 from meshlock.simulate.shrink import shrink
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace
@@ -30,7 +30,7 @@ TROUBLE: dict[str, str | int] = {
 
 def recorded(path: Path, states: bool, **given: str | int) -> Path:
     with path.open("wb") as file:
-        run = simulation(Settings({**TROUBLE, **given}), TraceWriter(file, states))
+        run = simulation(run_settings({**TROUBLE, **given}), TraceWriter(file, states))
         run.start()
         while run.run(100_000):
             pass

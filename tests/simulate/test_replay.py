@@ -14,8 +14,9 @@ from meshlock.errors import Refused
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.player import play
 from meshlock.simulate.rerun import give_states
+from meshlock.simulate.run_settings import RunSettings
 from meshlock.simulate.schedule import read
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 from meshlock.simulate.shrink import shrink, violated
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
@@ -47,7 +48,7 @@ def counterexample(path: Path, algorithm: str, name: str, **more: object) -> int
     return len(found.labels)
 
 
-def recorded(path: Path, settings: Settings) -> Simulation:
+def recorded(path: Path, settings: RunSettings) -> Simulation:
     """A whole run, with its trace."""
     with path.open("wb") as file:
         run = simulation(settings, TraceWriter(file, False))
@@ -85,7 +86,7 @@ def test_a_counterexample_becomes_a_scenario_that_the_repaired_edition_passes(
 
 def test_a_long_failing_simulation_shrinks_to_a_few_lines(tmp_path: Path) -> None:
     path = tmp_path / "failed.jsonl"
-    settings = Settings(
+    settings = run_settings(
         {
             "algorithm": "jiang-printed",
             "nodes": 6,
@@ -111,7 +112,7 @@ def test_a_long_failing_simulation_shrinks_to_a_few_lines(tmp_path: Path) -> Non
 
 def test_a_run_without_a_failure_is_not_shrunk(tmp_path: Path) -> None:
     path = tmp_path / "good.jsonl"
-    recorded(path, Settings({"nodes": 3, "requests": 3}))
+    recorded(path, run_settings({"nodes": 3, "requests": 3}))
     schedule, entries = read(Trace(path))
     assert schedule.play(strict=True).outcome().entries == entries
     with pytest.raises(Refused, match="This run violates no property"):
@@ -170,7 +171,7 @@ def test_a_run_of_links_with_custody_plays_again(tmp_path: Path, seed: int) -> N
     """Each end notices by itself; what comes late or is lost does so again."""
     path = tmp_path / "run.jsonl"
     given = {"nodes": 5, "topology": "ring", "mobility": "flips:1", "requests": 40, "seed": seed}
-    recorded(path, Settings({**given, "failures": "custody"}))
+    recorded(path, run_settings({**given, "failures": "custody"}))
     schedule, entries = read(Trace(path))
     assert {"notice", "lose"} <= {action.verb for action in schedule.actions}
     outcome = schedule.play(strict=True).outcome()
@@ -193,7 +194,7 @@ def test_a_run_whose_network_starts_in_parts_plays_again(
     path = tmp_path / "run.jsonl"
     given = {"nodes": 8, "mobility": "waypoint:0.02,0.3", "partitions": "allowed"}
     more = {"failures": failures, "requests": 60, "priority": "1-5", "seed": seed}
-    run = recorded(path, Settings({**given, **more}))
+    run = recorded(path, run_settings({**given, **more}))
     assert not run.monitor.violated
     trace = Trace(path)
     assert trace.setup["components"] > 1
@@ -209,7 +210,7 @@ def test_a_run_whose_network_starts_in_parts_plays_again(
 
 def test_a_trace_whose_links_were_taken_away_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    recorded(path, Settings({"nodes": 3, "requests": 3}))
+    recorded(path, run_settings({"nodes": 3, "requests": 3}))
     first, _, rest = path.read_text().partition("\n")
     path.write_text(json.dumps({**json.loads(first), "links": []}) + "\n" + rest)
     with pytest.raises(Refused, match=r"Step \d+ of the trace, '.*', cannot be done"):
@@ -279,7 +280,7 @@ def test_changed_priorities_and_released_parts_play_again(tmp_path: Path, algori
     given = {**INTENTS, "algorithm": algorithm}
     if algorithm in ("mueller", "jiang-printed"):
         given |= {"permits": 1, "want": "1", "release-part": "0", "clients": 1}
-    run = recorded(tmp_path / "run.jsonl", Settings(given))
+    run = recorded(tmp_path / "run.jsonl", run_settings(given))
     schedule, entries = read(Trace(tmp_path / "run.jsonl"))
     verbs = [action.verb for action in schedule.actions]
     assert verbs.count("raise") == run.measures.changed
@@ -291,7 +292,7 @@ def test_changed_priorities_and_released_parts_play_again(tmp_path: Path, algori
 
 def test_a_run_that_raises_and_parts_is_shrunk(tmp_path: Path) -> None:
     given = {**INTENTS, "algorithm": "direct/grants-without-counting", "requests": 40}
-    assert "conservation" in recorded(tmp_path / "run.jsonl", Settings(given)).monitor.violated
+    assert "conservation" in recorded(tmp_path / "run.jsonl", run_settings(given)).monitor.violated
     small, wrong = shrink(read(Trace(tmp_path / "run.jsonl"))[0])
     assert "conservation" in wrong
     assert len(small.actions) < 10
@@ -300,6 +301,6 @@ def test_a_run_that_raises_and_parts_is_shrunk(tmp_path: Path) -> None:
 def test_priorities_below_zero_play_again(tmp_path: Path) -> None:
     """As deadlines have them."""
     given = {"nodes": 3, "requests": 20, "priority": "deadline:uniform:1,9", "raise": "0.5"}
-    recorded(tmp_path / "run.jsonl", Settings(given))
+    recorded(tmp_path / "run.jsonl", run_settings(given))
     schedule, entries = read(Trace(tmp_path / "run.jsonl"))
     assert schedule.play(strict=True).outcome().entries == entries

@@ -209,7 +209,7 @@ def test_a_run_that_kills_every_process_is_given_up(tmp_path, monkeypatch):
         "from meshlock.sweep import runs\n"
         "make = runs.simulation\n"
         "def simulation(settings, trace):\n"
-        "    if settings.number('seed') == 2:\n"
+        "    if settings.seed == 2:\n"
         "        os._exit(9)\n"
         "    return make(settings, trace)\n"
         "runs.simulation = simulation\n",

@@ -6,8 +6,8 @@ import pytest
 
 from meshlock.algorithms.mutants.catalogue import MUTANTS
 from meshlock.errors import Refused
+from meshlock.simulate.run_settings import RunSettings
 from meshlock.simulate.scenario import names
-from meshlock.simulate.settings import DEFAULTS
 from meshlock.sweep.study import read_study
 from meshlock.web import menu
 
@@ -37,7 +37,7 @@ def test_the_example_of_a_study_asks_its_question(name):
     example = menu.examples()[name]
     points = read_study(STUDIES / f"{name}.toml").points
     assert any(
-        point.values.get("algorithm", DEFAULTS["algorithm"]) == example["algorithm"]
+        point.values.get("algorithm", RunSettings.algorithm) == example["algorithm"]
         for point in points
     )
     assert {*example} - {"title", "nodes", "algorithm"} <= {

@@ -11,6 +11,7 @@ from meshlock.algorithms.recovery.records import Change as PoolChange
 from meshlock.algorithms.registry import find, refuse_impossible, settle
 from meshlock.check.faults import Faults
 from meshlock.check.judging import NAMES as RECOVERY
+from meshlock.check.settings import CheckSettings, FaultSettings
 from meshlock.check.setup import Change, ForNode, Request, SetUp
 from meshlock.check.structure import NAMES as STRUCTURE
 from meshlock.check.ties import TIES
@@ -76,117 +77,96 @@ def refuse_impossible_changes(graph: Topology, changes: list[Change]) -> None:
             links.remove(pair)
 
 
-def setup(
-    *,
-    algorithm: str,
-    nodes: int | None = None,
-    topology: str = "complete",
-    permits: int = 1,
-    requests: list[str] | None = None,
-    changes: list[str] | None = None,
-    flips: int = 0,
-    links: str = "fifo",
-    failures: str = "drain",
-    partitions: bool = False,
-    clients: int = 1,
-    repeat: bool = False,
-    withdrawals: bool = False,
-    raises: list[str] | None = None,
-    release_parts: list[str] | None = None,
-    parts: bool = False,
-    stay: list[int] | None = None,
-    options: dict[str, str] | None = None,
-    capacity: int = 0,
-    graph: Topology | None = None,
-    lead: list[str] | None = None,
-    members: str = "",
-    **faults: Any,
-) -> SetUp:
-    """The set-up that these words describe; refuses, in a sentence, what makes no sense.
+def records(words: dict[str, Any]) -> tuple[CheckSettings, FaultSettings]:
+    """These words as settings."""
+    faults = {name: value for name, value in words.items() if name in FaultSettings.declared}
+    others = {name: value for name, value in words.items() if name not in faults}
+    return CheckSettings(**others), FaultSettings(**faults)
 
-    ``parts``: whoever holds several permits may release them one by one. ``faults`` are the words
-    of :class:`~meshlock.check.faults.Faults`.
-    """
+
+def setup(*, algorithm: str, graph: Topology | None = None, **words: Any) -> SetUp:
+    """The set-up that these words describe: fields of :class:`CheckSettings` and, where nodes
+    recover, of :class:`FaultSettings`. Refuses, in a sentence, what makes no sense."""
+    given, faults = records(words)
     entry = find(algorithm)
-    settled = settle(entry, options or {})
+    settled = settle(entry, given.options)
     if graph is None:
-        graph = network(topology, nodes, 1)
+        graph = network(given.topology, given.nodes, 1)
+    refuse_senseless(entry, given)
+    size = graph.size
+    asked = [request(text, size) for text in given.requests]
+    if not asked:
+        asked = [Request(node, 1, 0) for node in range(size)]
+    for node in given.stay:
+        if node not in [each.node for each in asked]:
+            raise Refused(f"{setting('stay')} {node}: node {node} asks for nothing.")
+        for each in asked:
+            each.stays = each.stays or each.node == node
+    ordered = [change(text, size) for text in given.changes]
+    refuse_impossible_changes(graph, ordered)
+    refuse_impossible(
+        entry,
+        permits=given.permits,
+        want=max(one.want for one in asked),
+        complete=graph.complete or bool(given.members),  # recovery routes
+        fifo=given.links == "fifo",
+        changing=bool(ordered) or given.flips > 0,
+    )
+    if given.members:
+        refuse_without_token(entry)
+        renames = [len(text.split(",")) for text in faults.renames]
+        refuse_impossible_sizes(entry, [*faults.resizes, *renames], asked)
+        refuse_plain_only(given)
+    elif faults.given:
+        first = faults.declared[next(iter(faults.given))]
+        raise Refused(
+            f"{setting(first.key)} is only for nodes that recover: add {setting('members')} all."
+        )
+    shares = [for_node("release-part", text) for text in given.release_parts]
+    if given.parts:
+        shares += single_permits(asked)
+    made = SetUp(
+        given,
+        entry,
+        settled,
+        graph,
+        asked,
+        ordered,
+        raises=[for_node("raise", text) for text in given.raises],
+        parts=shares,
+        faults=faults_of(size, given.members, faults) if given.members else None,
+    )
+    refuse_unspendable(made)
+    return made
+
+
+def refuse_senseless(algorithm: Algorithm, given: CheckSettings) -> None:
+    """What is wrong whatever the network and the requests are."""
+    links, failures = given.links, given.failures
     if links not in ("fifo", "unordered"):
         raise Refused(f"{setting('links')} is fifo or unordered, not '{links}'.")
     if failures not in ("drain", "return", "custody"):
         raise Refused(f"{setting('failures')} is drain, return or custody, not '{failures}'.")
     if failures == "custody" and links != "fifo":
         raise Refused(f"Links with custody keep the order: use {setting('links')} fifo.")
-    if clients < 1:
+    if given.clients < 1:
         raise Refused(f"Every node needs a client: use {setting('clients')} 1 or more.")
-    if capacity < 0:
+    if given.capacity < 0:
         raise Refused(f"{setting('capacity')} takes the most messages on one link: 1 or more.")
-    if flips < 0:
+    if given.flips < 0:
         raise Refused(f"{setting('changes')} takes a number of changes: 0 or more.")
-    if partitions and flips == 0:
+    if given.partitions and given.flips == 0:
         raise Refused(
             f"{setting('partitions')} needs changes of links: use {setting('changes')} 1 or more."
         )
-    if clients > 1 and not entry.many_clients:
-        raise Refused(f"{entry.name} serves one client per node: leave out {setting('clients')}.")
-    if withdrawals and not entry.many_clients and not members:
+    if given.clients > 1 and not algorithm.many_clients:
         raise Refused(
-            f"{entry.name} cannot withdraw a request: leave out {setting('withdrawals')}."
+            f"{algorithm.name} serves one client per node: leave out {setting('clients')}."
         )
-    size = graph.size
-    asked = [request(text, size) for text in requests or []]
-    if not asked:
-        asked = [Request(node, 1, 0) for node in range(size)]
-    for node in stay or []:
-        if node not in [each.node for each in asked]:
-            raise Refused(f"{setting('stay')} {node}: node {node} asks for nothing.")
-        for each in asked:
-            each.stays = each.stays or each.node == node
-    ordered = [change(text, size) for text in changes or []]
-    refuse_impossible_changes(graph, ordered)
-    refuse_impossible(
-        entry,
-        permits=permits,
-        want=max(one.want for one in asked),
-        complete=graph.complete or bool(members),  # recovery routes
-        fifo=links == "fifo",
-        changing=bool(ordered) or flips > 0,
-    )
-    if members:
-        refuse_without_token(entry)
-        renames = [len(text.split(",")) for text in faults.get("renames", [])]
-        refuse_impossible_sizes(entry, faults.get("resizes", []) + renames, asked)
-        refuse_plain_only(changes=ordered, flips=flips, repeat=repeat, capacity=capacity)
-    elif faults:
-        word = next(iter(faults)).replace("_", "-")
+    if given.withdrawals and not algorithm.many_clients and not given.members:
         raise Refused(
-            f"{setting(word)} is only for nodes that recover: add {setting('members')} all."
+            f"{algorithm.name} cannot withdraw a request: leave out {setting('withdrawals')}."
         )
-    shares = [for_node("release-part", text) for text in release_parts or []]
-    if parts:
-        shares += single_permits(asked)
-    made = SetUp(
-        entry,
-        settled,
-        graph,
-        permits,
-        asked,
-        changes=ordered,
-        flips=flips,
-        fifo=links == "fifo",
-        clients=clients,
-        failures=failures,
-        partitions=partitions,
-        repeat=repeat,
-        withdrawals=withdrawals,
-        raises=[for_node("raise", text) for text in raises or []],
-        parts=shares,
-        capacity=capacity,
-        lead=lead,
-        faults=faults_of(size, members, **faults) if members else None,
-    )
-    refuse_unspendable(made, faults)
-    return made
 
 
 def for_node(word: str, text: str) -> ForNode:
@@ -217,31 +197,37 @@ def refuse_impossible_sizes(algorithm: Algorithm, sizes: list[int], asked: list[
         )
 
 
-def faults_of(size: int, members: str, **words: Any) -> Faults:
-    """What may happen to nodes that recover, of which so many are members."""
+def faults_of(size: int, members: str, given: FaultSettings) -> Faults:
+    """The bounds of a search with these members."""
     named = members.isdecimal() and 1 <= int(members) <= size
     if members not in ("auto", "all") and not named:
         raise Refused(
             f"{setting('members')} takes auto, all, or a number up to {size}, not '{members}'."
         )
-    for name, value in words.items():
+    for name, value in given.given.items():
         if isinstance(value, int) and value < 0:
-            raise Refused(f"{setting(name.replace('_', '-'))} takes a number: 0 or more.")
-        if name in ("crashing", "proposers"):
-            for node in value:
-                if not 0 <= node < size:
-                    raise Refused(f"There is no node {node}: nodes are 0 to {size - 1}.")
-    if words.get("renewals", "meet") not in ("meet", "travel"):
-        raise Refused(f"{setting('renewals')} is meet or travel, not '{words['renewals']}'.")
-    if words.get("handshakes", "eager") not in ("eager", "any"):
-        raise Refused(f"{setting('handshakes')} is eager or any, not '{words['handshakes']}'.")
-    lease, wait = words.get("lease", 2), words.get("wait", words.get("lease", 2))
-    if not 1 <= lease <= wait:
+            raise Refused(f"{setting(given.declared[name].key)} takes a number: 0 or more.")
+    for node in (*given.crashing, *given.proposers):
+        if not 0 <= node < size:
+            raise Refused(f"There is no node {node}: nodes are 0 to {size - 1}.")
+    if given.renewals not in ("meet", "travel"):
+        raise Refused(f"{setting('renewals')} is meet or travel, not '{given.renewals}'.")
+    if given.handshakes not in ("eager", "any"):
+        raise Refused(f"{setting('handshakes')} is eager or any, not '{given.handshakes}'.")
+    first = {"all": size, "auto": 0}.get(members)
+    chosen = tuple(range(int(members) if first is None else first))
+    faults = Faults(given, size, chosen, pool_changes(size, given))
+    if not 1 <= faults.lease <= faults.wait:
         raise Refused(
             f"{setting('lease')} is at least 1 tick, and {setting('wait')} is not shorter."
         )
+    return faults
+
+
+def pool_changes(size: int, given: FaultSettings) -> list[PoolChange]:
+    """Members, then sizes, then names."""
     changes: list[PoolChange] = []
-    for text in words.pop("member_changes", []):
+    for text in given.member_changes:
         match = MEMBER_CHANGE.fullmatch(text.strip())
         if match is None or int(match[2]) >= size:
             raise Refused(
@@ -249,31 +235,26 @@ def faults_of(size: int, members: str, **words: Any) -> Faults:
             )
         node = int(match[2])
         changes.append(PoolChange(add=node) if match[1] == "add" else PoolChange(remove=node))
-    changes += [PoolChange(permits=permits) for permits in words.pop("resizes", [])]
-    for text in words.pop("renames", []):
+    changes += [PoolChange(permits=permits) for permits in given.resizes]
+    for text in given.renames:
         names = tuple(text.split(","))
-        if not words.get("slots") or "" in names or len(set(names)) < len(names):
+        if not given.slots or "" in names or len(set(names)) < len(names):
             raise Refused(
                 f"{setting('rename')} takes names of permits, as in 1,2, and "
                 f"{setting('slots')}, not '{text}'."
             )
         changes.append(PoolChange(names=names))
-    first = {"all": size, "auto": 0}.get(members)
-    if first is None:
-        first = int(members)
-    return Faults(
-        size, tuple(range(first)), **{**words, "lease": lease, "wait": wait}, changes=changes
-    )
+    return changes
 
 
-def refuse_plain_only(*, changes: object, flips: int, repeat: bool, capacity: int) -> None:
+def refuse_plain_only(given: CheckSettings) -> None:
     """With members links change by --cuts, and time is what goes on for ever."""
-    if changes or flips:
+    if given.changes or given.flips:
         raise Refused(
             f"With {setting('members')} links fail by {setting('cuts')}: leave out "
             f"{setting('change')} and {setting('changes')}."
         )
-    if repeat or capacity:
+    if given.repeat or given.capacity:
         raise Refused(
             f"With {setting('members')} every request is made once: leave out "
             f"{setting('repeat')}, {setting('capacity')}."

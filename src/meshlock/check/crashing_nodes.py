@@ -58,7 +58,6 @@ from meshlock.algorithms.interface import NIL
 from meshlock.algorithms.recovery.records import NO_EPOCH, Fence
 from meshlock.check.crash_steps import BUDGETS, NAMES_OF_DISKS, Possible
 from meshlock.check.faults import (
-    ANY_NUMBER,
     LEFT_PROPOSALS,
     LEFT_REQUESTS,
     LEFT_TICKS,
@@ -102,6 +101,7 @@ from meshlock.check.mailboxes import EMPTY, Mailboxes
 from meshlock.check.model import Act, Fault, Model, Part
 from meshlock.check.places import NOTHING_DUE
 from meshlock.check.refused import refused
+from meshlock.check.settings import ANY_NUMBER
 from meshlock.check.setup import SetUp
 from meshlock.check.slow_disks import a_tick_later, behind, in_numbers, in_words, to_write
 from meshlock.check.world import Known, World, Worlds, without

@@ -13,23 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from meshlock.check.arguments import judged, setup
+from meshlock.check.settings import FaultSettings
 from meshlock.check.verdict import Verdict, checking
 from meshlock.topology.graphs import Graph
 
 FILE = Path(__file__).with_name("manifest.toml")
-COUNTED = (
-    "crashes",
-    "forgets",
-    "proposals",
-    "cuts",
-    "ticks",
-    "slow_ticks",
-    "doubles",
-    "losses",
-    "resends",
-    "stay_dead",
-    "slow_disks",
-)
+COUNTED = [
+    name
+    for name, one in FaultSettings.declared.items()
+    if type(one.default) is int and name not in ("lease", "wait")
+]
 NOT_WORDS = (
     "states",
     "transitions",

@@ -6,7 +6,7 @@ from typing import Any
 
 from meshlock.algorithms.interface import Algorithm
 from meshlock.algorithms.mutants.mutant import Mutant
-from meshlock.check.arguments import setup
+from meshlock.check.arguments import records, setup
 from meshlock.check.setup import SetUp
 from meshlock.check.ties import TIES
 
@@ -16,25 +16,8 @@ def words_of(mutant: Mutant, algorithm: Algorithm) -> dict[str, Any]:
 
     Links are unordered wherever the algorithm allows it: that is more to find.
     """
-    case = mutant.case
-    return {
-        "algorithm": algorithm.name,
-        "nodes": case.nodes,
-        "topology": case.topology,
-        "permits": case.permits,
-        "requests": case.requests,
-        "changes": case.changes,
-        "links": "fifo" if algorithm.needs_fifo else "unordered",
-        "failures": case.failures,
-        "clients": case.clients,
-        "repeat": case.repeat,
-        "stay": case.stay,
-        "raises": case.raises,
-        "release_parts": case.release_parts,
-        "options": case.options,
-        **case.faults,
-        **({"lead": case.lead} if case.lead else {}),
-    }
+    links = "fifo" if algorithm.needs_fifo else "unordered"
+    return {"algorithm": algorithm.name, "links": links, **mutant.case}
 
 
 def setup_of(mutant: Mutant, algorithm: Algorithm) -> SetUp:
@@ -44,3 +27,14 @@ def setup_of(mutant: Mutant, algorithm: Algorithm) -> SetUp:
 def properties_of(mutant: Mutant) -> list[str]:
     """Those to be named where it is judged: ties, if it breaks them; else none, which is all."""
     return [TIES] if mutant.breaks == TIES else []
+
+
+def command(mutant: Mutant) -> str:
+    """The command that shows what the mistake breaks, its set-up in full."""
+    case = dict(mutant.case)
+    if (mutant.unordered or not mutant.origin.needs_fifo) and "members" not in case:
+        case["links"] = "unordered"
+    words = [f"meshlock check --mutant {mutant.name}"]
+    words += [record.flags() for record in records(case)]
+    words += [f"--property {name}" for name in properties_of(mutant)]
+    return " ".join(filter(None, words))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from meshlock.algorithms.interface import Algorithm
 from meshlock.check.faults import Faults
+from meshlock.check.settings import CheckSettings
 from meshlock.topology.graphs import Topology
 
 ForNode = tuple[int, int]
@@ -37,45 +38,38 @@ class Change:
 
 
 class SetUp:
+    """What the settings ``given`` mean for this network."""
+
     def __init__(
         self,
+        given: CheckSettings,
         algorithm: Algorithm,
         options: dict[str, str],
         network: Topology,
-        permits: int,
         requests: list[Request],
+        changes: list[Change],
         *,
-        changes: list[Change] | None = None,
-        flips: int = 0,
-        fifo: bool = True,
-        clients: int = 1,
-        partitions: bool = False,
-        failures: str = "drain",
-        repeat: bool = False,
-        withdrawals: bool = False,
-        raises: list[ForNode] | None = None,
-        parts: list[ForNode] | None = None,
-        capacity: int = 0,
-        lead: list[str] | None = None,
-        faults: Faults | None = None,
+        raises: list[ForNode],
+        parts: list[ForNode],
+        faults: Faults | None,
     ) -> None:
         self.algorithm = algorithm
         self.options = options
         self.network = network
-        self.permits = permits
+        self.permits = given.permits
         self.requests = requests  # each node's in its order; client i + 1 makes request i
-        self.changes = changes if changes is not None else []  # in this order, at any time
-        self.flips = flips  # so many more of any links
-        self.partitions = partitions  # these may cut the network in two
-        self.fifo = fifo
-        self.clients = clients if algorithm.many_clients else 1  # of one node at a time
-        self.failures = failures  # drain, return or custody: see check/changing_links.py
-        self.withdrawals = withdrawals  # whoever waits may give up, at any time
-        self.raises = raises if raises is not None else []  # a node's request may get this priority
-        self.parts = parts if parts is not None else []  # a node's client may release so many
-        self.repeat = repeat  # a node that is through with its requests starts again
-        self.capacity = capacity  # messages on one link at a time; 0: any number
-        self.lead = lead if lead is not None else []  # steps by name; the search begins behind them
+        self.changes = changes  # in this order, at any time
+        self.flips = given.flips  # this many more of any links
+        self.partitions = given.partitions  # these may cut the network in two
+        self.fifo = given.links == "fifo"
+        self.clients = given.clients if algorithm.many_clients else 1  # of one node at a time
+        self.failures = given.failures  # drain, return or custody: see check/changing_links.py
+        self.withdrawals = given.withdrawals  # a waiting client may give up, at any time
+        self.raises = raises  # a node's request may get this priority
+        self.parts = parts  # a node's client may release this many
+        self.repeat = given.repeat  # a node that is through with its requests starts again
+        self.capacity = given.capacity  # messages on one link at a time; 0: any number
+        self.lead = given.lead  # steps by name; the search begins behind them
         self.faults = faults  # of nodes that recover; None: they are plain and nothing fails
 
     def requests_of(self, node: int) -> list[Request]:

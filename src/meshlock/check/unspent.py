@@ -6,29 +6,29 @@ them.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from meshlock.algorithms.interface import Algorithm, Node
+from meshlock.check.faults import Faults
 from meshlock.check.judging import NAMES as RECOVERY
 from meshlock.check.setup import Request, SetUp
 from meshlock.errors import Refused, setting
 
 NEEDS: Final = (
-    ("crashing", "crashing", ("crashes", "stay_dead")),
-    ("forgets", "forgets", ("crashes",)),
-    ("wall_clock", "no-wall-clock", ("forgets",)),
-    ("proposers", "proposer", ("proposals",)),
-    ("member_changes", "member-change", ("proposals",)),
-    ("resizes", "resize", ("proposals",)),
-    ("renames", "rename", ("proposals",)),
+    ("crashing", ("crashes", "stay_dead")),
+    ("forgets", ("crashes",)),
+    ("wall_clock", ("forgets",)),
+    ("proposers", ("proposals",)),
+    ("member_changes", ("proposals",)),
+    ("resizes", ("proposals",)),
+    ("renames", ("proposals",)),
 )
-"""A word, its flag, and what it is of no use without: one of these."""
+"""A setting, and what it is of no use without: one of these."""
 MOST: Final = (("forgets", "crashes"), ("slow_ticks", "ticks"))
 """There can be no more of the one than of the other."""
 
 
-def refuse_unspendable(setup: SetUp, faults: dict[str, Any]) -> None:
-    """``faults`` are the words for what may happen to nodes that recover."""
+def refuse_unspendable(setup: SetUp) -> None:
     refuse_raises(setup)
     refuse_parts(setup)
     most = max([len(setup.requests_of(node)) for node in range(setup.network.size)])
@@ -42,22 +42,24 @@ def refuse_unspendable(setup: SetUp, faults: dict[str, Any]) -> None:
             f"{setting('failures')} {setup.failures}: no link changes. Leave it out, or add "
             f"{setting('change')} or {setting('changes')}."
         )
-    refuse_unspendable_faults(setup, faults)
+    if setup.faults is not None:
+        refuse_unspendable_faults(setup, setup.faults)
 
 
-def refuse_unspendable_faults(setup: SetUp, faults: dict[str, Any]) -> None:
-    for word, flag, needed in NEEDS:
-        used = faults.get(word) is False if word == "wall_clock" else bool(faults.get(word))
-        if used and not any(faults.get(one) for one in needed):
-            first = setting(needed[0])
-            raise Refused(f"{setting(flag)} needs {first}: use {first} 1.")
-    for word, bound in MOST:
-        if bound in faults and 0 <= faults[bound] < faults.get(word, 0):
+def refuse_unspendable_faults(setup: SetUp, faults: Faults) -> None:
+    given, declared = faults.given, faults.declared
+    for name, needed in NEEDS:
+        used = not faults.wall_clock if name == "wall_clock" else bool(given.get(name))
+        if used and not any(given.get(one) for one in needed):
+            first = setting(declared[needed[0]].key)
+            raise Refused(f"{setting(declared[name].key)} needs {first}: use {first} 1.")
+    for name, bound in MOST:
+        if bound in given and given[bound] < given.get(name, 0):
             raise Refused(
-                f"{setting(word.replace('_', '-'))} {faults[word]} is more than "
-                f"{setting(bound)} {faults[bound]}: use at most {faults[bound]}."
+                f"{setting(declared[name].key)} {given[name]} is more than "
+                f"{setting(bound)} {given[bound]}: use at most {given[bound]}."
             )
-    if faults.get("cuts") and not setup.algorithm.changing_links:
+    if faults.cuts and not setup.algorithm.changing_links:
         raise Refused(
             f"{setup.algorithm.name} is for networks that stay as they are, where a cut is a "
             f"delay, and every delay is tried: leave out {setting('cuts')}."
@@ -65,10 +67,10 @@ def refuse_unspendable_faults(setup: SetUp, faults: dict[str, Any]) -> None:
     refuse_made_changes(setup, faults)
 
 
-def refuse_made_changes(setup: SetUp, faults: dict[str, Any]) -> None:
+def refuse_made_changes(setup: SetUp, faults: Faults) -> None:
     """A change that is made already, and that no other change undoes."""
-    members = set(setup.faults.members or (0,)) if setup.faults is not None else set()
-    changes = [text.split() for text in faults.get("member_changes", [])]
+    members = faults.members or (0,)
+    changes = [text.split() for text in faults.member_changes]
     for action, node in changes:
         other = "remove" if action == "add" else "add"
         if (int(node) in members) == (action == "add") and [other, node] not in changes:
@@ -77,8 +79,7 @@ def refuse_made_changes(setup: SetUp, faults: dict[str, Any]) -> None:
                 f"{setting('member-change')} '{action} {node}': node {node} {state} from the "
                 f"beginning. Leave it out."
             )
-    sizes = faults.get("resizes", [])
-    if sizes and set(sizes) == {setup.permits} and not faults.get("renames"):
+    if set(faults.resizes) == {setup.permits} and not faults.renames:
         raise Refused(
             f"{setting('resize')} {setup.permits}: the pool begins with that number. Use another."
         )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from meshlock.cli.flags import Argument, Option
+from meshlock.settings import argument, option
 
 if TYPE_CHECKING:
     from meshlock.live.interfaces.configuration import Settings
@@ -14,152 +14,102 @@ POOLS = "Settings of the pools that --pool names"
 
 
 def agent(
-    configuration: Annotated[
-        Path | None, Argument(help="Read settings from this file (TOML). Flags override it.")
-    ] = None,
-    name: Annotated[
-        str | None, Option(help="Set the name of this node. Default: the host's name.")
-    ] = None,
-    listen: Annotated[
-        str | None, Option(help="Accept links of other nodes at this host:port.")
-    ] = None,
-    peer: Annotated[
-        list[str] | None, Option(help="Link to the node at this host:port. May be repeated.")
-    ] = None,
-    secret_file: Annotated[str | None, Option(help="Read the join secret from this file.")] = None,
-    certificates: Annotated[
-        str | None, Option(help="Read ca.crt, NAME.crt and NAME.key from this folder.")
-    ] = None,
-    discover: Annotated[
-        bool, Option("--discover", help="Find peers on the local network by zeroconf.")
-    ] = False,
-    pool: Annotated[
-        list[str] | None,
-        Option(
-            help="Join or make a pool: NAME=PERMITS, or NAME=SLOT,SLOT,... for permits "
-            "with names. NAME alone joins a pool. May be repeated."
-        ),
-    ] = None,
-    create: Annotated[
-        bool,
-        Option("--create", help="Make the pools at once: this node is the first of them."),
-    ] = False,
-    socket: Annotated[
-        str | None, Option(help="Listen at this Unix socket for programs of this machine.")
-    ] = None,
-    http: Annotated[str | None, Option(help="Serve HTTP and the page at this host:port.")] = None,
-    http_token_file: Annotated[
-        str | None, Option(help="Read the bearer token of the HTTP interface from this file.")
-    ] = None,
-    http_name: Annotated[
-        list[str] | None,
-        Option(help="Accept this host name in requests of browsers. May be repeated."),
-    ] = None,
-    allow_actions: Annotated[
-        bool,
-        Option("--allow-actions", help="Let the page acquire permits and cut links."),
-    ] = False,
-    trace: Annotated[str | None, Option(help="Write traces to this folder.")] = None,
-    trace_limit: Annotated[
-        int | None, Option(help="Keep at most this many bytes of trace per pool. Default: 1 GB.")
-    ] = None,
-    state: Annotated[
-        str | None,
-        Option(
-            help="Keep what the node must remember in this folder, or 'none'. Default: "
-            "the platform's folder for state."
-        ),
-    ] = None,
-    member: Annotated[
-        bool,
-        Option("--member/--no-member", help="Let this node become a member by itself, or not."),
-    ] = True,
-    most_pools: Annotated[
-        int | None,
-        Option(
-            help="Let programs use this many pools, and peers announce as many. 1,000 if unset."
-        ),
-    ] = None,
-    client_pools: Annotated[
-        bool, Option("--client-pools", help="Let programs of this machine make pools.")
-    ] = False,
-    min_links: Annotated[
-        int | None,
-        Option(
-            help="Keep at least this many links, also to nodes that others know. 0: only to --peer."
-        ),
-    ] = None,
-    advertise: Annotated[
-        str | None,
-        Option(
-            help="Announce this host or host:port to other nodes, if they cannot see it themselves."
-        ),
-    ] = None,
-    heartbeat: Annotated[
-        float | None, Option(help="Send a heartbeat after this many seconds without a message.")
-    ] = None,
-    dead: Annotated[
-        float | None,
-        Option(help="Count a link as failed after this many seconds without a message."),
-    ] = None,
-    clock_rate: Annotated[
-        float | None, Option(help="Set how fast the clock of leases runs. For tests only.")
-    ] = None,
-    zenoh: Annotated[
-        str | None, Option(help="Join the Zenoh network with these settings (JSON).")
-    ] = None,
-    members: Annotated[
-        str | None,
-        Option(
-            help="Name the members, separated by commas, or 'auto': they choose themselves.",
-            group=POOLS,
-        ),
-    ] = None,
-    most_members: Annotated[
-        int | None,
-        Option(help="Let at most this many nodes become members by themselves.", group=POOLS),
-    ] = None,
-    promote_after: Annotated[
-        float | None,
-        Option(help="Let a node become a member after this many seconds.", group=POOLS),
-    ] = None,
-    replace_after: Annotated[
-        float | None,
-        Option(help="Replace an unreachable member after this many seconds.", group=POOLS),
-    ] = None,
-    lease: Annotated[
-        float | None,
-        Option(
-            help="Set the lease: for how many seconds permits are held unless they are renewed.",
-            group=POOLS,
-        ),
-    ] = None,
-    algorithm: Annotated[
-        str | None,
-        Option(
-            help="Run this algorithm (name or file.py). Default: direct; jiang without recovery.",
-            group=POOLS,
-        ),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        Option(help="Set an option of the algorithm as NAME=VALUE. May be repeated.", group=POOLS),
-    ] = None,
-    recovery: Annotated[
-        str | None,
-        Option(help="Choose 'none' to have no leases, as in the papers.", group=POOLS),
-    ] = None,
-    founder: Annotated[
-        bool,
-        Option("--founder", help="Make the pools at this node, without recovery.", group=POOLS),
-    ] = False,
-    link: Annotated[
-        list[str] | None,
-        Option(help="Link A,B in a fixed network, without recovery. May be repeated.", group=POOLS),
-    ] = None,
-    log_level: Annotated[
-        str, Option(help="Log events of this level and above: debug, info, warning or error.")
-    ] = "info",
+    configuration: Path | None = argument(
+        None, "Read settings from this file (TOML). Flags override it."
+    ),
+    name: str | None = option(None, "Set the name of this node. Default: the host's name."),
+    listen: str | None = option(None, "Accept links of other nodes at this host:port."),
+    peer: tuple[str, ...] = option((), "Link to the node at this host:port. May be repeated."),
+    secret_file: str | None = option(None, "Read the join secret from this file."),
+    certificates: str | None = option(None, "Read ca.crt, NAME.crt and NAME.key from this folder."),
+    discover: bool = option(False, "Find peers on the local network by zeroconf."),
+    pool: tuple[str, ...] = option(
+        (),
+        "Join or make a pool: NAME=PERMITS, or NAME=SLOT,SLOT,... for permits "
+        "with names. NAME alone joins a pool. May be repeated.",
+    ),
+    create: bool = option(False, "Make the pools at once: this node is the first of them."),
+    socket: str | None = option(None, "Listen at this Unix socket for programs of this machine."),
+    http: str | None = option(None, "Serve HTTP and the page at this host:port."),
+    http_token_file: str | None = option(
+        None, "Read the bearer token of the HTTP interface from this file."
+    ),
+    http_name: tuple[str, ...] = option(
+        (), "Accept this host name in requests of browsers. May be repeated."
+    ),
+    allow_actions: bool = option(False, "Let the page acquire permits and cut links."),
+    trace: str | None = option(None, "Write traces to this folder."),
+    trace_limit: int | None = option(
+        None, "Keep at most this many bytes of trace per pool. Default: 1 GB."
+    ),
+    state: str | None = option(
+        None,
+        "Keep what the node must remember in this folder, or 'none'. Default: "
+        "the platform's folder for state.",
+    ),
+    member: bool = option(
+        True, "Let this node become a member by itself, or not.", "--member/--no-member"
+    ),
+    most_pools: int | None = option(
+        None, "Let programs use this many pools, and peers announce as many. 1,000 if unset."
+    ),
+    client_pools: bool = option(False, "Let programs of this machine make pools."),
+    min_links: int | None = option(
+        None, "Keep at least this many links, also to nodes that others know. 0: only to --peer."
+    ),
+    advertise: str | None = option(
+        None, "Announce this host or host:port to other nodes, if they cannot see it themselves."
+    ),
+    heartbeat: float | None = option(
+        None, "Send a heartbeat after this many seconds without a message."
+    ),
+    dead: float | None = option(
+        None, "Count a link as failed after this many seconds without a message."
+    ),
+    clock_rate: float | None = option(
+        None, "Set how fast the clock of leases runs. For tests only."
+    ),
+    zenoh: str | None = option(None, "Join the Zenoh network with these settings (JSON)."),
+    members: str | None = option(
+        None,
+        "Name the members, separated by commas, or 'auto': they choose themselves.",
+        group=POOLS,
+    ),
+    most_members: int | None = option(
+        None, "Let at most this many nodes become members by themselves.", group=POOLS
+    ),
+    promote_after: float | None = option(
+        None, "Let a node become a member after this many seconds.", group=POOLS
+    ),
+    replace_after: float | None = option(
+        None, "Replace an unreachable member after this many seconds.", group=POOLS
+    ),
+    lease: float | None = option(
+        None,
+        "Set the lease: for how many seconds permits are held unless they are renewed.",
+        group=POOLS,
+    ),
+    algorithm: str | None = option(
+        None,
+        "Run this algorithm (name or file.py). Default: direct; jiang without recovery.",
+        group=POOLS,
+    ),
+    options: dict[str, str] = option(
+        {},
+        "Set an option of the algorithm as NAME=VALUE. May be repeated.",
+        "--option",
+        group=POOLS,
+    ),
+    recovery: str | None = option(
+        None, "Choose 'none' to have no leases, as in the papers.", group=POOLS
+    ),
+    founder: bool = option(False, "Make the pools at this node, without recovery.", group=POOLS),
+    link: tuple[str, ...] = option(
+        (), "Link A,B in a fixed network, without recovery. May be repeated.", group=POOLS
+    ),
+    log_level: str = option(
+        "info", "Log events of this level and above: debug, info, warning or error."
+    ),
 ) -> None:
     """Run a node for all programs of this machine.
 
@@ -168,7 +118,6 @@ def agent(
     import sys
 
     from meshlock.algorithms.outside import load
-    from meshlock.cli.output import named_values
     from meshlock.errors import Refused
     from meshlock.live.interfaces import configuration as conf
     from meshlock.live.machine.error_text import error_text
@@ -179,7 +128,7 @@ def agent(
     flags = {
         "name": name,
         "listen": listen,
-        "peers": peer,
+        "peers": list(peer),
         "secret_file": secret_file,
         "certificates": certificates,
         "discover": discover or None,
@@ -187,7 +136,7 @@ def agent(
         "socket": socket,
         "http": http,
         "http_token_file": http_token_file,
-        "http_names": http_name,
+        "http_names": list(http_name),
         "allow_actions": allow_actions or None,
         "trace": trace,
         "trace_limit": trace_limit,
@@ -210,14 +159,14 @@ def agent(
         "replace_after": replace_after,
         "lease": lease,
         "algorithm": None if algorithm is None else load(algorithm),
-        "options": named_values("--option", option) if option else None,
+        "options": options or None,
         "recovery": recovery,
         "founder": founder or None,
         "links": [text.split(",") for text in link] if link else None,
     }
     if not pool and any(value is not None for value in of_pools.values()):
         raise Refused("A flag for pools was given, but no pool: add --pool NAME=PERMITS.")
-    settings.pools.update(conf.pool_flag(text, of_pools) for text in pool or [])
+    settings.pools.update(conf.pool_flag(text, of_pools) for text in pool)
     if settings.trace is not None:
         try:
             Path(settings.trace).mkdir(parents=True, exist_ok=True)

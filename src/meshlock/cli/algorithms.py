@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from meshlock.settings import option
 
-from meshlock.cli.flags import Option
-
-Outside = Annotated[
-    list[str] | None,
-    Option(
-        "--algorithm",
-        help="Load algorithms from this file.py, for traces or runs that name them. "
-        "May be repeated.",
-    ),
-]
+OUTSIDE: tuple[str, ...] = option(
+    (),
+    "Load algorithms from this file.py, for traces or runs that name them. May be repeated.",
+    "--algorithm",
+)
 
 
-def load_all(algorithms: list[str] | None) -> None:
+def load_all(algorithms: tuple[str, ...]) -> None:
     from meshlock.algorithms.outside import load
 
-    for text in algorithms or []:
+    for text in algorithms:
         load(text)
 
 
 def algorithms(
-    json: Annotated[bool, Option("--json", help="Print one JSON list.")] = False,
+    json: bool = option(False, "Print one JSON list."),
 ) -> None:
     """List the algorithms.
 

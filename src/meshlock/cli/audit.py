@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
 import click
 
-from meshlock.cli.flags import Argument, Option
+from meshlock.cli.flags import JSON
+from meshlock.settings import REQUIRED, argument, option
 
 
 def audit(
-    traces: Annotated[
-        list[Path],
-        Argument(
-            metavar="TRACE...",
-            help="Judge this trace (.jsonl or .jsonl.gz), or all traces that the nodes of "
-            "one pool wrote.",
-        ),
-    ],
-    merged: Annotated[Path | None, Option(help="Write the merged trace to this file.")] = None,
-    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    traces: tuple[Path, ...] = argument(
+        REQUIRED,
+        "Judge this trace (.jsonl or .jsonl.gz), or all traces that the nodes of one pool wrote.",
+        metavar="TRACE...",
+    ),
+    merged: Path | None = option(None, "Write the merged trace to this file."),
+    json: bool = JSON,
 ) -> None:
     """Judge a trace: safety, one token, conservation, order, everybody served.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import click
 
-from meshlock.cli.flags import Argument, Commands, Option
+from meshlock.cli.flags import Commands
+from meshlock.settings import REQUIRED, argument, option
 
 certs = Commands(
     "certs",
@@ -15,10 +15,10 @@ certs = Commands(
     {"authority": "certs:authority", "node": "certs:node", "secret": "certs:secret"},
 )
 
-Folder = Annotated[Path, Option(help="Keep the files in this folder.")]
+FOLDER: Path = option(Path("certs"), "Keep the files in this folder.")
 
 
-def authority(folder: Folder = Path("certs")) -> None:
+def authority(folder: Path = FOLDER) -> None:
     """Make a private authority: ca.crt for everybody, ca.key for yourself alone.
 
     Example: meshlock certs authority
@@ -34,8 +34,8 @@ def authority(folder: Folder = Path("certs")) -> None:
 
 
 def node(
-    name: Annotated[str, Argument(help="Issue a certificate to the node of this name.")],
-    folder: Folder = Path("certs"),
+    name: str = argument(REQUIRED, "Issue a certificate to the node of this name."),
+    folder: Path = FOLDER,
 ) -> None:
     """Make the certificate and key of one node, signed by the authority.
 

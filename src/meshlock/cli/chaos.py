@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from meshlock.cli.flags import Option
+from meshlock.cli.flags import JSON
+from meshlock.settings import option
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -20,43 +21,30 @@ NEWS = 8
 
 
 def chaos(
-    nodes: Annotated[int, Option(help="Run this many agents. All are members of the pool.")] = 5,
-    members: Annotated[
-        str,
-        Option(
-            help="Choose the members: all (by name), or auto (a majority makes the pool, and "
-            "all become members)."
-        ),
-    ] = "all",
-    permits: Annotated[int, Option(help="Set the number of permits of the pool.")] = 3,
-    lease: Annotated[float, Option(help="Set the lease in seconds.")] = 3.0,
-    seconds: Annotated[
-        float, Option(help="Inject faults for this many seconds. Start and quiet end are extra.")
-    ] = 120,
-    seed: Annotated[int, Option(help="Set the seed of the plan and of the workload.")] = 1,
-    topology: Annotated[
-        str | None,
-        Option(
-            help="Link the agents as chords (a ring with links across), or as in "
-            "'meshlock simulate'. Default: chords; complete with --members auto."
-        ),
-    ] = None,
-    clients_per_node: Annotated[
-        int, Option(help="Run this many programs that use the permits.")
-    ] = 2,
-    within: Annotated[
-        float | None,
-        Option(
-            help="Require a grant within this many seconds after a fault. Default: three leases."
-        ),
-    ] = None,
-    keep: Annotated[
-        Path | None, Option(help="Keep plan, record and logs in this new folder.")
-    ] = None,
-    plan: Annotated[
-        Path | None, Option(help="Carry out this plan. It has all other settings.")
-    ] = None,
-    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    nodes: int = option(5, "Run this many agents. All are members of the pool."),
+    members: str = option(
+        "all",
+        "Choose the members: all (by name), or auto (a majority makes the pool, and "
+        "all become members).",
+    ),
+    permits: int = option(3, "Set the number of permits of the pool."),
+    lease: float = option(3.0, "Set the lease in seconds."),
+    seconds: float = option(
+        120, "Inject faults for this many seconds. Start and quiet end are extra."
+    ),
+    seed: int = option(1, "Set the seed of the plan and of the workload."),
+    topology: str | None = option(
+        None,
+        "Link the agents as chords (a ring with links across), or as in "
+        "'meshlock simulate'. Default: chords; complete with --members auto.",
+    ),
+    clients_per_node: int = option(2, "Run this many programs that use the permits."),
+    within: float | None = option(
+        None, "Require a grant within this many seconds after a fault. Default: three leases."
+    ),
+    keep: Path | None = option(None, "Keep plan, record and logs in this new folder."),
+    plan: Path | None = option(None, "Carry out this plan. It has all other settings."),
+    json: bool = JSON,
 ) -> None:
     """Kill, pause, partition and restart real agents by a seeded plan, and judge what happens.
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from meshlock.cli import completion
-from meshlock.cli.flags import Argument, Option
+from meshlock.cli.flags import JSON, named_values
+from meshlock.settings import REQUIRED, argument, option
 
 if TYPE_CHECKING:
+    from meshlock.simulate.run_settings import Values
     from meshlock.sweep.study import Study
     from meshlock.sweep.sweep import Result
 
@@ -35,26 +36,20 @@ ROWS = {
 
 
 def compare(
-    names: Annotated[
-        list[str],
-        Argument(
-            help="Compare these algorithms, with options where needed: jiang, "
-            "jiang:moves=broadcast, general-scheme:behaviour=proxy,queue=lift ...",
-            complete=completion.algorithms,
-        ),
-    ],
-    scenario: Annotated[
-        Path | None,
-        Option(help="Read the settings that they have in common from this file (TOML)."),
-    ] = None,
-    setting: Annotated[
-        list[str] | None,
-        Option(
-            "--set", help="Set a setting of 'meshlock simulate' as NAME=VALUE. May be repeated."
-        ),
-    ] = None,
-    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
-    plot: Annotated[Path | None, Option(help="Draw the figures to this file.")] = None,
+    names: tuple[str, ...] = argument(
+        REQUIRED,
+        "Compare these algorithms, with options where needed: jiang, "
+        "jiang:moves=broadcast, general-scheme:behaviour=proxy,queue=lift ...",
+        complete="algorithms",
+    ),
+    scenario: Path | None = option(
+        None, "Read the settings that they have in common from this file (TOML)."
+    ),
+    settings: dict[str, str] = option(
+        {}, "Set a setting of 'meshlock simulate' as NAME=VALUE. May be repeated.", "--set"
+    ),
+    json: bool = JSON,
+    plot: Path | None = option(None, "Draw the figures to this file."),
 ) -> None:
     """Run several algorithms on the same scenario and print their measures side by side.
 
@@ -62,9 +57,10 @@ def compare(
 
     For more seeds, loads or sizes write a study: meshlock sweep --help.
     """
-    from meshlock.cli.output import print_json, setting_pairs
+    from meshlock.cli.output import print_json
     from meshlock.cli.sweep import progress
     from meshlock.errors import Refused
+    from meshlock.simulate.run_settings import as_values
     from meshlock.simulate.settings import read_scenario
     from meshlock.sweep.sweep import make_all
     from meshlock.sweep.workers import one_by_one
@@ -72,7 +68,7 @@ def compare(
     if plot is not None:
         refuse_if_impossible(plot)
     common = read_scenario(scenario) if scenario is not None else {}
-    common.update(setting_pairs("--set", setting or []))
+    common.update(as_values(settings))
     study = study_of(names, common)
     with progress("runs") as look:
         found = make_all(study, one_by_one, look)
@@ -92,17 +88,17 @@ def compare(
     raise click.exceptions.Exit(1 if any(result.broken for result in results.values()) else 0)
 
 
-def study_of(names: list[str], common: dict[str, str | int]) -> Study:
-    from meshlock.cli.output import setting_pairs
+def study_of(names: tuple[str, ...], common: Values) -> Study:
     from meshlock.errors import Refused
-    from meshlock.simulate.settings import Settings
+    from meshlock.simulate.run_settings import as_values
+    from meshlock.simulate.settings import run_settings
     from meshlock.sweep.study import study
 
-    Settings(common)  # refuses what is no setting, such as what only studies have
-    cases: list[dict[str, str | int]] = []
+    run_settings(common)  # refuses what is no setting, such as what only studies have
+    cases: list[Values] = []
     for name in names:
         algorithm, options = split(name)
-        own = setting_pairs(name, options.split(",") if options else [])
+        own = as_values(named_values(name, options.split(",") if options else []))
         if name in [case["name"] for case in cases]:
             raise Refused(f"'{name}' is named twice.")
         cases.append({**own, "algorithm": algorithm, "name": name})

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import TextIO
 
 import click
 
-from meshlock.cli.flags import Argument, Option
+from meshlock.settings import REQUIRED, argument, option
 
 
 def convert(
-    trace: Annotated[Path, Argument(help="Convert this trace.")],
-    to: Annotated[
-        str, Option("--to", help="Write this format: mermaid, shiviz, itf, csv or html.")
-    ],
-    output: Annotated[Path, Option("--output", "-o", help="Write to this file.")],
+    trace: Path = argument(REQUIRED, "Convert this trace."),
+    to: str = option(REQUIRED, "Write this format: mermaid, shiviz, itf, csv or html."),
+    output: Path = option(REQUIRED, "Write to this file.", "--output", "-o"),
 ) -> None:
     """Convert a trace to a Mermaid sequence diagram, ShiViz log, ITF states, CSV, or one HTML
     file that plays it without a server.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from meshlock.cli.flags import Option
+from meshlock.cli.flags import JSON
+from meshlock.settings import option
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def demo(
-    seconds: Annotated[float, Option(help="Run for this many seconds.")] = 9.0,
-    seed: Annotated[int, Option(help="Set the seed of the workload and of the cuts.")] = 1,
-    trace: Annotated[Path | None, Option(help="Write the merged trace to this file.")] = None,
-    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    seconds: float = option(9.0, "Run for this many seconds."),
+    seed: int = option(1, "Set the seed of the workload and of the cuts."),
+    trace: Path | None = option(None, "Write the merged trace to this file."),
+    json: bool = JSON,
 ) -> None:
     """Run six real processes that share three permits over TLS while links are cut.
 

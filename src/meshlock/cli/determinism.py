@@ -10,7 +10,8 @@ from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from meshlock.simulate.settings import Settings
+from meshlock.simulate.run_settings import RunSettings, as_values
+from meshlock.simulate.settings import run_settings
 
 PROGRAM = """
 import sys
@@ -22,15 +23,13 @@ write_trace(Path(sys.argv[1]), dict(pair.split("=", 1) for pair in sys.argv[2:])
 
 def write_trace(path: Path, given: dict[str, str]) -> None:
     from meshlock.cli.simulate import simulate_with_progress
-    from meshlock.simulate.settings import NUMBERS
 
-    values = {name: int(text) if name in NUMBERS else text for name, text in given.items()}
-    simulate_with_progress(Settings(values), path, True)
+    simulate_with_progress(run_settings(as_values(given)), path, True)
 
 
-def first_divergence(settings: Settings) -> str | None:
+def first_divergence(settings: RunSettings) -> str | None:
     """A sentence that names the first event that differs, or None if none does."""
-    values = {**settings.values, **settings.options}
+    values = {**settings.values(), **settings.options}
     if not values["nodes"]:
         del values["nodes"]
     pairs = [f"{name}={value}" for name, value in values.items()]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from meshlock.cli import completion
-from meshlock.cli.flags import Argument, Command, Option
+from meshlock.cli.flags import SOCKET, Command
+from meshlock.settings import REQUIRED, argument, option
 
 if TYPE_CHECKING:
     import subprocess
@@ -35,36 +35,27 @@ LAST_MOMENT = 0.05
 
 
 def execute(
-    command: Annotated[list[str], Argument(help="Run this command with its arguments, after --.")],
-    pool: Annotated[str, Option(help="Use this pool.", complete=completion.pools)],
-    want: Annotated[int, Option(help="Request this many permits.")] = 1,
-    priority: Annotated[int, Option(help="Set the priority. Larger is more urgent.")] = 0,
-    deadline: Annotated[
-        float | None,
-        Option(
-            metavar="SECONDS",
-            help="Set the deadline, in seconds from now. Of one priority, the earliest goes first.",
-        ),
-    ] = None,
-    timeout: Annotated[
-        float | None,
-        Option(help="Wait this many seconds for the permits. 0: do not wait. Default: no limit."),
-    ] = None,
-    label: Annotated[
-        str | None,
-        Option(
-            help="Set what others see of this command. Default: user, host, command and process."
-        ),
-    ] = None,
-    slots_to: Annotated[
-        str | None,
-        Option(
-            metavar="VARIABLE",
-            help="Put the names of the permits into this variable, too, such as "
-            "CUDA_VISIBLE_DEVICES.",
-        ),
-    ] = None,
-    socket: Annotated[str | None, Option(help="Use the agent at this Unix socket.")] = None,
+    command: tuple[str, ...] = argument(REQUIRED, "Run this command with its arguments, after --."),
+    pool: str = option(REQUIRED, "Use this pool.", complete="pools"),
+    want: int = option(1, "Request this many permits."),
+    priority: int = option(0, "Set the priority. Larger is more urgent."),
+    deadline: float | None = option(
+        None,
+        "Set the deadline, in seconds from now. Of one priority, the earliest goes first.",
+        metavar="SECONDS",
+    ),
+    timeout: float | None = option(
+        None, "Wait this many seconds for the permits. 0: do not wait. Default: no limit."
+    ),
+    label: str | None = option(
+        None, "Set what others see of this command. Default: user, host, command and process."
+    ),
+    slots_to: str | None = option(
+        None,
+        "Put the names of the permits into this variable, too, such as CUDA_VISIBLE_DEVICES.",
+        metavar="VARIABLE",
+    ),
+    socket: str | None = SOCKET,
 ) -> None:
     """Run a command while holding permits, which are released when it ends, however it ends.
 
@@ -92,7 +83,7 @@ def execute(
     wanted = (limits.want(want, "--want"), limits.priority(priority, "--priority"))
     limits.timeout(timeout, "--timeout")
     due = moment(None if deadline is None else limits.deadline(deadline, "--deadline"))
-    known_as = labels.of_command(command) if label is None else label
+    known_as = labels.of_command(list(command)) if label is None else label
     if slots_to is not None and not slots_to.isidentifier():
         raise Refused(
             f"--slots-to takes the name of a variable, such as CUDA_VISIBLE_DEVICES, not "
@@ -144,7 +135,7 @@ def nameless(pool: str, variable: str) -> str:
 
 
 def run(
-    command: list[str],
+    command: tuple[str, ...],
     pool: str,
     grant: dict[str, Any],
     session: Session,

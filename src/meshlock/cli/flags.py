@@ -1,4 +1,4 @@
-"""Commands made of functions: how a parameter is annotated says which flag or argument it is.
+"""Commands made of functions: parameters are declared as settings are, or are records of them.
 
 Parsing, help and completion are click's, which loads fast and brings no other package.
 """
@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from inspect import Parameter, cleandoc, signature
+from inspect import cleandoc, signature
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import click
+from click.core import ParameterSource
 
 from meshlock.errors import call_settings
+from meshlock.settings import REQUIRED, Option, Settings, option
 
 call_settings("--")
+
+JSON = option(False, "Print one JSON object.")
+SOCKET: str | None = option(None, "Use the agent at this Unix socket.")
 
 Names = Iterable[tuple[str, str]]
 """What can come next, and what it is."""
@@ -30,65 +35,61 @@ KINDS: dict[object, Any] = {
 }
 
 
-class Word:
-    """What is said of a parameter beside its type and default."""
+def parameter(one: Option, kind: Any, shown: bool) -> click.Parameter:
+    """It is of this kind, or may be None; or it is a tuple of any length, or pairs."""
+    many = get_origin(kind) in (tuple, dict)
+    pairs = get_origin(kind) is dict
+    kind = next((choice for choice in get_args(kind) if choice is not NoneType), kind)
+    shared: dict[str, Any] = {
+        "type": KINDS[kind] if one.least is None else click.FloatRange(min=one.least),
+        "required": one.default is REQUIRED,
+        "metavar": one.metavar,
+        "shell_complete": completing(one.complete) if one.complete else None,
+    }
+    if one.argument:
+        return click.Argument([one.field], nargs=-1 if many else 1, **shared)
+    if one.default is not REQUIRED and not pairs:  # None would be a default for click
+        shared["default"] = one.default
+    if kind is bool and one.default is True and "/" not in one.flags[0]:
+        shared["flag_value"] = False
+    return click.Option(
+        [*one.flags, one.field],
+        is_flag=kind is bool,
+        multiple=many,
+        callback=of_pairs if pairs else None,
+        show_default=shown,
+        help=one.help,
+        **shared,
+    )
 
-    def __init__(
-        self,
-        *names: str,
-        help: str,  # noqa: A002
-        metavar: str | None = None,
-        complete: Callable[[click.Context], Names] | None = None,
-        group: str = "Options",
-        least: float | None = None,
-    ) -> None:
-        self.names = names
-        self.help = help
-        self.metavar = metavar
-        self.complete = complete
-        self.group = group
-        self.least = least
 
-    def completed(self, ctx: click.Context, _: click.Parameter, begun: str) -> list[Any]:
+def of_pairs(_: click.Context, of: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str]:
+    return named_values(of.opts[0], pairs)
+
+
+def named_values(where: str, pairs: Iterable[str]) -> dict[str, str]:
+    """NAME=VALUE pairs; ``where`` they were given is part of the error if one is not."""
+    from meshlock.errors import Refused
+
+    values: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise Refused(f"{where} takes NAME=VALUE, not '{pair}'.")
+        values[name] = value
+    return values
+
+
+def completing(what: str) -> Callable[..., list[Any]]:
+    def completed(ctx: click.Context, _: click.Parameter, begun: str) -> list[Any]:
         from click.shell_completion import CompletionItem
 
-        if self.complete is None:
-            return []
-        names = self.complete(ctx)
+        from meshlock.cli import completion
+
+        names: Names = getattr(completion, what)(ctx)
         return [CompletionItem(name, help=text) for name, text in names if name.startswith(begun)]
 
-
-class Option(Word):
-    """A flag, called as its parameter unless names say otherwise."""
-
-    def made(self, of: Parameter, kind: Any, many: bool) -> click.Parameter:
-        flag = of.name.replace("_", "-")
-        required = of.default is Parameter.empty
-        default = {} if required else {"default": of.default}  # None would be one for click
-        return click.Option(
-            [*(self.names or [f"--{flag}" if kind else f"--{flag}/--no-{flag}"]), of.name],
-            type=kind if self.least is None else click.FloatRange(min=self.least),
-            is_flag=kind is None,
-            multiple=many,
-            required=required,
-            **default,
-            show_default=True,
-            help=self.help,
-            metavar=self.metavar,
-            shell_complete=self.completed if self.complete else None,
-        )
-
-
-class Argument(Word):
-    def made(self, of: Parameter, kind: Any, many: bool) -> click.Parameter:
-        return click.Argument(
-            [of.name],
-            type=kind,
-            nargs=-1 if many else 1,
-            required=of.default is Parameter.empty,
-            metavar=self.metavar,
-            shell_complete=self.completed if self.complete else None,
-        )
+    return completed
 
 
 class Command(click.Command):
@@ -96,52 +97,54 @@ class Command(click.Command):
 
     def __init__(self, name: str, function: Callable[..., None], own_words: bool = True) -> None:
         """Without ``own_words`` whatever follows the first argument is of another command."""
-        self.words: dict[str | None, Word] = {}
-        self.lists: list[str] = []
-        hints = get_type_hints(function, include_extras=True)
+        self.declared: dict[str | None, Option] = {}
+        self.records: dict[str, type[Settings]] = {}
+        params: list[click.Parameter] = []
+        hints = get_type_hints(function)
+        for of in signature(function).parameters.values():
+            kinds, found = hints, {of.name: of.default}
+            in_record = of.default is of.empty
+            if in_record:
+                record: type[Settings] = hints[of.name]
+                self.records[of.name] = record
+                kinds, found = get_type_hints(record), record.declared
+            for field, one in found.items():
+                self.declared[field] = one.named(field)
+                params.append(parameter(one, kinds[field], one.shown or not in_record))
         super().__init__(
             name,
             help=cleandoc(function.__doc__ or ""),
             callback=function,
-            params=[
-                self.parameter(of, *get_args(hints[of.name]))
-                for of in signature(function).parameters.values()
-            ],
+            params=params,
             context_settings={"allow_interspersed_args": own_words},
         )
 
-    def parameter(self, of: Parameter, kind: Any, word: Option | Argument) -> click.Parameter:
-        """It is of this kind, or may be None; or there may be a list of them."""
-        kinds = [choice for choice in get_args(kind) if choice is not NoneType]
-        if get_origin(kind) is not list and kinds:
-            (kind,) = kinds
-        many = get_origin(kind) is list
-        if many:
-            self.lists.append(of.name)
-            (kind,) = get_args(kind)
-        self.words[of.name] = word
-        return word.made(of, KINDS[kind], many)
-
     def invoke(self, ctx: click.Context) -> Any:
-        for name in self.lists:
-            ctx.params[name] = list(ctx.params[name]) or None
+        for name, record in self.records.items():
+            values = {field: ctx.params.pop(field) for field in record.declared}
+            ctx.params[name] = record(**{field: values[field] for field in given(ctx, values)})
         return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """What the arguments are; then the flags, those of a group together."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
-            word = self.words.get(parameter.name)
-            if word is not None and isinstance(parameter, click.Argument):
-                sections["Arguments"].append((parameter.make_metavar(ctx), word.help))
+            one = self.declared.get(parameter.name)
+            if one is not None and one.argument:
+                sections["Arguments"].append((parameter.make_metavar(ctx), one.help))
                 continue
             record = parameter.get_help_record(ctx)
             if record is not None:
-                sections.setdefault(word.group if word else "Options", []).append(record)
+                sections.setdefault(one.group if one else "Options", []).append(record)
         for title, rows in sections.items():
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
+
+
+def given(ctx: click.Context, fields: Iterable[str]) -> list[str]:
+    """Those of these settings that the command line gives."""
+    return [one for one in fields if ctx.get_parameter_source(one) is not ParameterSource.DEFAULT]
 
 
 class Commands(click.Group):

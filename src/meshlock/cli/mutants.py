@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from meshlock.settings import argument, option
 
-from meshlock.cli import completion
-from meshlock.cli.flags import Argument, Option
-
-Mutant = Annotated[
-    str | None,
-    Option(
-        "--mutant",
-        help="Run this mutant, an algorithm with one mistake (see 'meshlock mutants').",
-        complete=completion.mutants,
-    ),
-]
-Without = Annotated[
-    list[str] | None,
-    Option(
-        "--without", help="Undo repairs of jiang: R1 to R11, such as R4 or R4,R10. May be repeated."
-    ),
-]
+MUTANT: str | None = option(
+    None,
+    "Run this mutant, an algorithm with one mistake (see 'meshlock mutants').",
+    "--mutant",
+    complete="mutants",
+)
+WITHOUT: tuple[str, ...] = option(
+    (), "Undo repairs of jiang: R1 to R11, such as R4 or R4,R10. May be repeated.", "--without"
+)
 
 
 def mutants(
-    name: Annotated[
-        str | None,
-        Argument(help="Print the diff of this mutant.", complete=completion.mutants),
-    ] = None,
-    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    name: str | None = argument(None, "Print the diff of this mutant.", complete="mutants"),
+    json: bool = option(False, "Print JSON."),
 ) -> None:
     """List the mutants: algorithms with one mistake each, and what the mistake breaks.
 
     Example: meshlock mutants raymond/keeps-and-sends
     """
     from meshlock.algorithms.mutants import catalogue
+    from meshlock.check.mutants import command
     from meshlock.cli.output import print_columns, print_json
 
     every = catalogue.MUTANTS.values()
@@ -46,7 +36,7 @@ def mutants(
                 "sentence": mutant.mistake,
                 "property": mutant.breaks or None,
                 "steps": mutant.steps or None,
-                "check": mutant.command(),
+                "check": command(mutant),
             }
             for mutant in (every if name is None else [catalogue.mutant(name)])
         ]
@@ -54,7 +44,7 @@ def mutants(
         return
     if name is not None:
         one = catalogue.mutant(name)
-        print(f"{one.mistake}\n\n{one.command()}\n\n{one.diff()}", end="")
+        print(f"{one.mistake}\n\n{command(one)}\n\n{one.diff()}", end="")
         return
     rows = [("name", "breaks", "in steps", "mistake")]
     for mutant in every:
@@ -63,16 +53,16 @@ def mutants(
     print_columns(rows)
 
 
-def chosen(algorithm: str | None, mutant: str | None, without: list[str] | None) -> str | None:
+def chosen(algorithm: str | None, mutant: str | None, without: tuple[str, ...]) -> str | None:
     """The name of the algorithm to run, if any of the three flags says it."""
-    if mutant is None and without is None:
+    if mutant is None and not without:
         from meshlock.algorithms.outside import load
 
         return algorithm if algorithm is None else load(algorithm)
     from meshlock.algorithms.mutants import catalogue
     from meshlock.errors import Refused
 
-    if mutant is not None and without is not None:
+    if mutant is not None and without:
         raise Refused("Choose one of --mutant and --without.")
     if mutant is not None:
         found = catalogue.mutant(mutant)
@@ -87,5 +77,5 @@ def chosen(algorithm: str | None, mutant: str | None, without: list[str] | None)
             f"--without undoes repairs of jiang, and {algorithm} is another algorithm: use "
             f"--algorithm jiang, or leave out --without."
         )
-    rules = [rule.strip().upper() for text in without or [] for rule in text.split(",")]
+    rules = [rule.strip().upper() for text in without for rule in text.split(",")]
     return catalogue.mutant(catalogue.PREFIX + "+".join(rules)).name

@@ -37,33 +37,3 @@ def lines(rows: Sequence[Sequence[str]]) -> list[str]:
         folded = textwrap.wrap(row[-1], max(16, columns - indent))
         found += [start + folded[0], *(" " * indent + more for more in folded[1:])]
     return found
-
-
-def named_values(where: str, pairs: list[str]) -> dict[str, str]:
-    """NAME=VALUE pairs; ``where`` they were given is part of the error if one is not."""
-    from meshlock.errors import Refused
-
-    values: dict[str, str] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise Refused(f"{where} takes NAME=VALUE, not '{pair}'.")
-        values[name] = value
-    return values
-
-
-def setting_pairs(where: str, pairs: list[str]) -> dict[str, str | int]:
-    """NAME=VALUE pairs as settings, numbers where numbers belong."""
-    from meshlock.errors import Refused
-    from meshlock.simulate.settings import NUMBERS
-
-    settings: dict[str, str | int] = {}
-    for name, value in named_values(where, pairs).items():
-        if name in NUMBERS:
-            try:
-                settings[name] = int(value)
-            except ValueError:
-                raise Refused(f"{name} takes a whole number, not '{value}'.") from None
-        else:
-            settings[name] = value
-    return settings

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from meshlock.cli import completion
-from meshlock.cli.flags import Argument, Commands, Option
+from meshlock.cli.flags import JSON, SOCKET, Commands
+from meshlock.settings import REQUIRED, argument, option
 
 if TYPE_CHECKING:
     from meshlock.live.interfaces.agent_connection import Connection
@@ -28,13 +28,11 @@ pool = Commands(
     },
 )
 
-Name = Annotated[str, Argument(help="Use this pool.", complete=completion.pools)]
-Socket = Annotated[str | None, Option(help="Use the agent at this Unix socket.")]
-Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
-Timeout = Annotated[float, Option(help="Wait this many seconds for a quorum.")]
+NAME: str = argument(REQUIRED, "Use this pool.", complete="pools")
+TIMEOUT: float = option(30.0, "Wait this many seconds for a quorum.")
 
 
-def list_(socket: Socket = None, json: Json = False) -> None:
+def list_(socket: str | None = SOCKET, json: bool = JSON) -> None:
     """List the pools of the mesh.
 
     Example: meshlock pool list
@@ -57,7 +55,7 @@ def row(name: str, said: dict[str, Any]) -> tuple[str, ...]:
     return (name, str(said["permits"]), said["algorithm"], lease, members)
 
 
-def show(name: Name, socket: Socket = None, json: Json = False) -> None:
+def show(name: str = NAME, socket: str | None = SOCKET, json: bool = JSON) -> None:
     """Show everything that the agent knows about a pool.
 
     Example: meshlock pool show docks
@@ -112,16 +110,15 @@ def text(value: Any) -> str:
 
 
 def create(
-    name: Annotated[str, Argument(help="Make this pool.")],
-    permits: Annotated[
-        int | None, Option(help="Set the number of permits. Default: as the agent was started.")
-    ] = None,
-    slots: Annotated[
-        str | None,
-        Option(help="Set the names of the permits, separated by commas.", metavar="NAMES"),
-    ] = None,
-    socket: Socket = None,
-    json: Json = False,
+    name: str = argument(REQUIRED, "Make this pool."),
+    permits: int | None = option(
+        None, "Set the number of permits. Default: as the agent was started."
+    ),
+    slots: str | None = option(
+        None, "Set the names of the permits, separated by commas.", metavar="NAMES"
+    ),
+    socket: str | None = SOCKET,
+    json: bool = JSON,
 ) -> None:
     """Make a pool at the agent of this machine, for which it waits for other nodes.
 
@@ -143,12 +140,10 @@ def create(
 
 
 def join(
-    name: Name,
-    from_: Annotated[
-        str, Option("--from", help="Join the pool in which this node is.", metavar="NODE")
-    ],
-    socket: Socket = None,
-    json: Json = False,
+    name: str = NAME,
+    from_: str = option(REQUIRED, "Join the pool in which this node is.", "--from", metavar="NODE"),
+    socket: str | None = SOCKET,
+    json: bool = JSON,
 ) -> None:
     """Give up a pool for another of the same name, in which a neighbour is.
 
@@ -164,17 +159,14 @@ def join(
 
 
 def set_(
-    name: Name,
-    permits: Annotated[
-        str | None, Option(help="Set the number of permits.", metavar="NUMBER")
-    ] = None,
-    slots: Annotated[
-        str | None,
-        Option(help="Set the names of the permits, separated by commas.", metavar="NAMES"),
-    ] = None,
-    timeout: Timeout = 30.0,
-    socket: Socket = None,
-    json: Json = False,
+    name: str = NAME,
+    permits: str | None = option(None, "Set the number of permits.", metavar="NUMBER"),
+    slots: str | None = option(
+        None, "Set the names of the permits, separated by commas.", metavar="NAMES"
+    ),
+    timeout: float = TIMEOUT,
+    socket: str | None = SOCKET,
+    json: bool = JSON,
 ) -> None:
     """Change the number or the names of the permits of a pool with leases.
 
@@ -207,17 +199,12 @@ def set_(
 
 
 def members(
-    name: Name,
-    add: Annotated[
-        str | None,
-        Option(help="Add a node as a member.", complete=completion.nodes),
-    ] = None,
-    remove: Annotated[
-        str | None, Option(help="Remove a member.", complete=completion.nodes)
-    ] = None,
-    timeout: Timeout = 30.0,
-    socket: Socket = None,
-    json: Json = False,
+    name: str = NAME,
+    add: str | None = option(None, "Add a node as a member.", complete="nodes"),
+    remove: str | None = option(None, "Remove a member.", complete="nodes"),
+    timeout: float = TIMEOUT,
+    socket: str | None = SOCKET,
+    json: bool = JSON,
 ) -> None:
     """Show the members of a pool with leases, or add or remove one.
 
@@ -250,10 +237,10 @@ to {twice} instead of {permits}. {then}
 
 
 def reset(
-    name: Name,
-    yes: Annotated[bool, Option("--yes", help="Reset without asking.")] = False,
-    socket: Socket = None,
-    json: Json = False,
+    name: str = NAME,
+    yes: bool = option(False, "Reset without asking."),
+    socket: str | None = SOCKET,
+    json: bool = JSON,
 ) -> None:
     """Make a pool again that has lost its quorum, or without leases its token, for good.
 
@@ -291,9 +278,9 @@ def confirmed(question: str) -> bool:
 
 
 def remove(
-    name: Name,
-    socket: Socket = None,
-    json: Json = False,
+    name: str = NAME,
+    socket: str | None = SOCKET,
+    json: bool = JSON,
 ) -> None:
     """Remove a pool that no other node has and no program uses.
 

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import click
 
-from meshlock.cli.algorithms import Outside, load_all
-from meshlock.cli.flags import Argument, Option
+from meshlock.cli.algorithms import OUTSIDE, load_all
+from meshlock.cli.flags import JSON
+from meshlock.settings import REQUIRED, argument, option
 
 if TYPE_CHECKING:
     from meshlock.simulate.schedule import Schedule
 
 
 def replay(
-    trace: Annotated[Path, Argument(help="Play this trace of the checker or the simulator.")],
-    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
-    output: Annotated[
-        Path | None, Option("--output", "-o", help="Write the run to this scenario file, too.")
-    ] = None,
-    algorithm: Outside = None,
+    trace: Path = argument(REQUIRED, "Play this trace of the checker or the simulator."),
+    json: bool = JSON,
+    output: Path | None = option(
+        None, "Write the run to this scenario file, too.", "--output", "-o"
+    ),
+    algorithm: tuple[str, ...] = OUTSIDE,
 ) -> None:
     """Play a recorded run again in the simulator, step by step, and judge it.
 
@@ -51,11 +52,9 @@ def replay(
 
 
 def shrink(
-    trace: Annotated[Path, Argument(help="Shrink the run in this trace.")],
-    output: Annotated[
-        Path, Option("--output", "-o", help="Write the result to this scenario file.")
-    ],
-    algorithm: Outside = None,
+    trace: Path = argument(REQUIRED, "Shrink the run in this trace."),
+    output: Path = option(REQUIRED, "Write the result to this scenario file.", "--output", "-o"),
+    algorithm: tuple[str, ...] = OUTSIDE,
 ) -> None:
     """Shrink a failing run to fewer nodes, requests, changes and steps with the same failure.
 

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import click
 
-from meshlock.cli.flags import Argument, Option
+from meshlock.settings import argument, option
 
 if TYPE_CHECKING:
     from meshlock.check.riddles import Riddle
 
 
 def riddle(
-    number: Annotated[
-        int | None, Argument(help="Show the riddle of this number. Default: list all.")
-    ] = None,
-    schedule: Annotated[
-        Path | None,
-        Argument(help="Play this schedule, written as a scenario. -: read standard input."),
-    ] = None,
-    hint: Annotated[bool, Option("--hint", help="Show which property can be violated.")] = False,
-    solution: Annotated[
-        bool,
-        Option("--solution", help="Show the mistake and the shortest schedule in which it shows."),
-    ] = False,
-    json: Annotated[bool, Option("--json", help="Print one JSON list or object.")] = False,
+    number: int | None = argument(None, "Show the riddle of this number. Default: list all."),
+    schedule: Path | None = argument(
+        None, "Play this schedule, written as a scenario. -: read standard input."
+    ),
+    hint: bool = option(False, "Show which property can be violated."),
+    solution: bool = option(False, "Show the mistake and the shortest schedule in which it shows."),
+    json: bool = option(False, "Print one JSON list or object."),
 ) -> None:
     """Find a schedule in which a broken algorithm violates a property.
 
@@ -60,7 +54,7 @@ def listing(every: list[Riddle], json: bool) -> None:
                 {
                     "riddle": each.number,
                     "algorithm": each.algorithm,
-                    "nodes": each.mutant.case.nodes,
+                    "nodes": each.mutant.case["nodes"],
                     "steps": each.mutant.steps,
                 }
                 for each in every
@@ -69,8 +63,8 @@ def listing(every: list[Riddle], json: bool) -> None:
         return
     rows = [("riddle", "steps", "nodes", "a broken")]
     for each in every:
-        case = each.mutant.case
-        rows.append((str(each.number), str(each.mutant.steps), str(case.nodes), each.algorithm))
+        nodes = str(each.mutant.case["nodes"])
+        rows.append((str(each.number), str(each.mutant.steps), nodes, each.algorithm))
     print_columns(rows)
 
 

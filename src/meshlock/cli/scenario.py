@@ -3,55 +3,47 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import click
 
-from meshlock.cli import completion
-from meshlock.cli.flags import Argument, Option
-from meshlock.cli.mutants import Mutant, Without, chosen
+from meshlock.cli.flags import JSON
+from meshlock.cli.mutants import MUTANT, WITHOUT, chosen
+from meshlock.settings import argument, option
 
 if TYPE_CHECKING:
     from meshlock.simulate.outcome import Outcome
 
 
 def scenario(
-    name: Annotated[
-        str | None,
-        Argument(
-            help="Play this scenario: J1, J1b, J2 ... (see --list), or a file (.txt).",
-            complete=completion.scenarios,
-        ),
-    ] = None,
-    algorithm: Annotated[
-        str | None,
-        Option(
-            help="Run this algorithm: a name (see 'meshlock algorithms') or a file.py. "
-            "Default: the scenario's.",
-            complete=completion.algorithms,
-        ),
-    ] = None,
-    mutant: Mutant = None,
-    without: Without = None,
-    option: Annotated[
-        list[str] | None,
-        Option(
-            help="Set an option of the algorithm as NAME=VALUE; overrides the scenario's. "
-            "May be repeated."
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None, Option(help="Use this seed for what the scenario leaves to chance.")
-    ] = None,
-    list_: Annotated[bool, Option("--list", help="List the scenarios.")] = False,
-    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
-    trace: Annotated[Path | None, Option(help="Write every event to this file.")] = None,
+    name: str | None = argument(
+        None,
+        "Play this scenario: J1, J1b, J2 ... (see --list), or a file (.txt).",
+        complete="scenarios",
+    ),
+    algorithm: str | None = option(
+        None,
+        "Run this algorithm: a name (see 'meshlock algorithms') or a file.py. "
+        "Default: the scenario's.",
+        complete="algorithms",
+    ),
+    mutant: str | None = MUTANT,
+    without: tuple[str, ...] = WITHOUT,
+    options: dict[str, str] = option(
+        {},
+        "Set an option of the algorithm as NAME=VALUE; overrides the scenario's. May be repeated.",
+        "--option",
+    ),
+    seed: int | None = option(None, "Use this seed for what the scenario leaves to chance."),
+    list_: bool = option(False, "List the scenarios.", "--list"),
+    json: bool = JSON,
+    trace: Path | None = option(None, "Write every event to this file."),
 ) -> None:
     """Play a scenario and show which clients were served.
 
     Example: meshlock scenario J1 --algorithm jiang-printed
     """
-    from meshlock.cli.output import named_values, print_json
+    from meshlock.cli.output import print_json
     from meshlock.errors import Refused
 
     if list_:
@@ -60,7 +52,7 @@ def scenario(
     if name is None:
         raise Refused("Name a scenario, such as J1; meshlock scenario --list shows them all.")
     named = chosen(algorithm, mutant, without)
-    outcome = played(name, named, trace, named_values("--option", option or []), seed)
+    outcome = played(name, named, trace, options, seed)
     if json:
         print_json(outcome.figures())
     else:

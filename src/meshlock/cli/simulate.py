@@ -4,191 +4,47 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from meshlock.cli import completion
-from meshlock.cli.flags import Argument, Option
-from meshlock.cli.mutants import Mutant, Without, chosen
+from meshlock.cli.flags import JSON
+from meshlock.cli.mutants import MUTANT, WITHOUT, chosen
+from meshlock.settings import argument, option
+from meshlock.simulate.run_settings import RunSettings
 
 if TYPE_CHECKING:
     from meshlock.simulate.engine import Simulation
-    from meshlock.simulate.settings import Settings
 
 
 def simulate(
-    scenario: Annotated[
-        Path | None, Argument(help="Read settings from this file (TOML). Flags override it.")
-    ] = None,
-    algorithm: Annotated[
-        str | None,
-        Option(
-            help="Run this algorithm: a name (see 'meshlock algorithms') or a file.py.",
-            complete=completion.algorithms,
-        ),
-    ] = None,
-    mutant: Mutant = None,
-    without: Without = None,
-    nodes: Annotated[int | None, Option(help="Set the number of nodes.")] = None,
-    topology: Annotated[
-        str | None,
-        Option(
-            help="Link the nodes as line, ring, star, tree, grid:RxC, complete, "
-            "edges:0-1,1-2, random:P, links:COUNT, geometric:RANGE, or as a file "
-            "says (.graphml, .edgelist, .json)."
-        ),
-    ] = None,
-    permits: Annotated[int | None, Option(help="Set k, the number of permits.")] = None,
-    want: Annotated[
-        str | None,
-        Option(help="Set how many permits a request asks for: 2, or 1-3 for a random number."),
-    ] = None,
-    priority: Annotated[
-        str | None,
-        Option(
-            help="Set the priority of requests (larger is more urgent): 5, or 1-9 for a "
-            "random one, or deadline:TIME, earliest first."
-        ),
-    ] = None,
-    raise_: Annotated[
-        str | None,
-        Option(
-            "--raise",
-            help="Change the priority of this share of requests while they wait, up or down, "
-            "such as 0.1.",
-        ),
-    ] = None,
-    release_part: Annotated[
-        str | None,
-        Option(
-            help="Release this share of the grants for several permits in two parts, such as 0.1."
-        ),
-    ] = None,
-    workload: Annotated[
-        str | None,
-        Option(help="Choose when clients request: serial, saturated or poisson:RATE (per client)."),
-    ] = None,
-    requests: Annotated[int | None, Option(help="Stop after this many requests in all.")] = None,
-    clients: Annotated[int | None, Option(help="Set the number of clients per node.")] = None,
-    delay: Annotated[
-        str | None,
-        Option(help="Set how long a message takes on a link: a time, uniform:A,B or exp:MEAN."),
-    ] = None,
-    hold: Annotated[
-        str | None, Option(help="Set how long a client holds its permits: as --delay.")
-    ] = None,
-    links: Annotated[
-        str | None,
-        Option(help="Choose whether links keep the order of messages: fifo or unordered."),
-    ] = None,
-    mobility: Annotated[
-        str | None,
-        Option(
-            help="Change links over time: none, flips:RATE, waypoint:SPEED,RANGE, "
-            "walk:..., gauss-markov:..., manhattan:..., or a file (.ns_movements, "
-            ".movements[.gz], .tsv)."
-        ),
-    ] = None,
-    radio_range: Annotated[
-        str | None, Option("--range", help="Set the radio range, for files of movements.")
-    ] = None,
-    partitions: Annotated[
-        str | None,
-        Option(
-            help="Choose whether the network may be partitioned: prevented, allowed, or "
-            "healed at the end of changes."
-        ),
-    ] = None,
-    failures: Annotated[
-        str | None,
-        Option(
-            help="Choose what becomes of messages on a failing link: drain (delivered "
-            "first), return (to their sender) or custody (those with permits arrive "
-            "late, as between live nodes)."
-        ),
-    ] = None,
-    notice: Annotated[
-        str | None,
-        Option(
-            help="Set how long an end of a link takes to notice a change, with --failures custody."
-        ),
-    ] = None,
-    changes_until: Annotated[str | None, Option(help="Stop changes of links at this time.")] = None,
-    seed: Annotated[
-        int | None, Option(help="Set the seed. The same seed gives the same run.")
-    ] = None,
-    behaviour: Annotated[
-        str | None,
-        Option(
-            help="Choose how nodes of general-scheme behave: proxy, transit, raymond, "
-            "random, shortcut, open-cube, gateway."
-        ),
-    ] = None,
-    queue: Annotated[
-        str | None, Option(help="Choose how nodes of general-scheme order requests: fifo or lift.")
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        Option(
-            help="Set an option of the algorithm as NAME=VALUE (see 'meshlock algorithms "
-            "--json'). May be repeated."
-        ),
-    ] = None,
-    members: Annotated[
-        str | None,
-        Option(
-            help="Survive crashes and partitions, with any token algorithm: a quorum of "
-            "these members (auto, all, or a number) renews leases and replaces a "
-            "lost token."
-        ),
-    ] = None,
-    lease: Annotated[
-        str | None,
-        Option(help="Set how long a lease lasts, in the unit of --delay."),
-    ] = None,
-    crashes: Annotated[
-        str | None,
-        Option(
-            help="Crash nodes: EVERY[,DOWN], the mean time between two crashes, and until "
-            "a restart."
-        ),
-    ] = None,
-    disks_lost: Annotated[
-        str | None, Option(help="Lose the disk in this share of crashes, such as 0.1.")
-    ] = None,
-    cuts: Annotated[
-        str | None,
-        Option(help="Cut the network in two at random: EVERY,LASTS, mean times."),
-    ] = None,
-    permits_change: Annotated[
-        str | None,
-        Option(help="Change the number of permits, with --members: TIME:K[,TIME:K...]."),
-    ] = None,
-    members_change: Annotated[
-        str | None,
-        Option(
-            help="Add and remove members: TIME:+NODE or TIME:-NODE[,...]. Several at one time are "
-            "made by different members."
-        ),
-    ] = None,
-    clock_skew: Annotated[
-        str | None, Option(help="Let clocks run fast or slow by up to this share, such as 0.01.")
-    ] = None,
-    until: Annotated[
-        str | None, Option(help="Stop at this time even if clients wait, with --members.")
-    ] = None,
-    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
-    trace: Annotated[Path | None, Option(help="Write every event to this file.")] = None,
-    trace_states: Annotated[
-        bool, Option("--trace-states", help="Write what each step changed, too.")
-    ] = False,
-    verify_determinism: Annotated[
-        bool,
-        Option(
-            "--verify-determinism", help="Run again in another process and compare every event."
-        ),
-    ] = False,
+    *,
+    scenario: Path | None = argument(
+        None, "Read settings from this file (TOML). Flags override it."
+    ),
+    given: RunSettings,
+    mutant: str | None = MUTANT,
+    without: tuple[str, ...] = WITHOUT,
+    behaviour: str | None = option(
+        None,
+        "Choose how nodes of general-scheme behave: proxy, transit, raymond, random, shortcut, "
+        "open-cube, gateway.",
+    ),
+    queue: str | None = option(
+        None, "Choose how nodes of general-scheme order requests: fifo or lift."
+    ),
+    options: dict[str, str] = option(
+        {},
+        "Set an option of the algorithm as NAME=VALUE (see 'meshlock algorithms --json'). May be "
+        "repeated.",
+        "--option",
+    ),
+    json: bool = JSON,
+    trace: Path | None = option(None, "Write every event to this file."),
+    trace_states: bool = option(False, "Write what each step changed, too."),
+    verify_determinism: bool = option(
+        False, "Run again in another process and compare every event."
+    ),
 ) -> None:
     """Simulate an algorithm and report what it cost.
 
@@ -197,53 +53,21 @@ def simulate(
     All times are in one unit, that of --delay. With nodes that crash:
     meshlock simulate --nodes 5 --permits 3 --members all --crashes 2000 --workload poisson:0.01
     """
-    from meshlock.cli.output import setting_pairs
     from meshlock.errors import Refused
-    from meshlock.simulate.settings import Settings, read_scenario
+    from meshlock.simulate.run_settings import as_values
+    from meshlock.simulate.settings import read_scenario, run_settings
 
-    given: dict[str, str | int | None] = {
-        "algorithm": algorithm,
-        "nodes": nodes,
-        "topology": topology,
-        "permits": permits,
-        "want": want,
-        "priority": priority,
-        "raise": raise_,
-        "release-part": release_part,
-        "workload": workload,
-        "requests": requests,
-        "clients": clients,
-        "delay": delay,
-        "hold": hold,
-        "links": links,
-        "mobility": mobility,
-        "range": radio_range,
-        "partitions": partitions,
-        "failures": failures,
-        "notice": notice,
-        "changes-until": changes_until,
-        "seed": seed,
-        "behaviour": behaviour,
-        "queue": queue,
-        "members": members,
-        "lease": lease,
-        "crashes": crashes,
-        "disks-lost": disks_lost,
-        "permits-change": permits_change,
-        "members-change": members_change,
-        "cuts": cuts,
-        "clock-skew": clock_skew,
-        "until": until,
-    }
-    values: dict[str, str | int] = read_scenario(scenario) if scenario is not None else {}
-    values.update({name: value for name, value in given.items() if value is not None})
-    values.update(setting_pairs("--option", option or []))
+    values = read_scenario(scenario) if scenario is not None else {}
+    values.update(given.given_keys())
+    of_scheme = {"behaviour": behaviour, "queue": queue}
+    values.update({name: text for name, text in of_scheme.items() if text is not None})
+    values.update(as_values(options))
     named = chosen(str(values["algorithm"]) if "algorithm" in values else None, mutant, without)
     if named is not None:
         values["algorithm"] = named
-    if nodes is not None and nodes < 1:
+    if "nodes" in given.given and given.nodes < 1:
         raise Refused("There must be at least one node: use --nodes 1 or more.")
-    settings = Settings(values)
+    settings = run_settings(values)
     run, cpu, finished = simulate_with_progress(settings, trace, trace_states)
     figures = _figures(run, settings, cpu, finished)
     if verify_determinism and finished:
@@ -268,17 +92,17 @@ def simulate(
     raise click.exceptions.Exit(1 if figures["violated"] or unserved else 0)
 
 
-def _figures(run: Simulation, settings: Settings, cpu: float, finished: bool) -> dict[str, Any]:
+def _figures(run: Simulation, settings: RunSettings, cpu: float, finished: bool) -> dict[str, Any]:
     from meshlock.simulate.report import figures
 
-    result = figures(run, settings.number("seed"), cpu)
+    result = figures(run, settings.seed, cpu)
     if not finished:
         result["interrupted"] = True
     return result
 
 
 def simulate_with_progress(
-    settings: Settings, path: Path | None, states: bool
+    settings: RunSettings, path: Path | None, states: bool
 ) -> tuple[Simulation, float, bool]:
     """Run to the end, or to Ctrl-C: the run, its CPU time, and whether it is whole."""
     from meshlock.errors import Refused

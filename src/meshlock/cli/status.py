@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from meshlock.cli.flags import Option
+from meshlock.cli.flags import JSON, SOCKET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,8 +24,8 @@ LONGEST = 36
 
 
 def status(
-    socket: Annotated[str | None, Option(help="Use the agent at this Unix socket.")] = None,
-    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    socket: str | None = SOCKET,
+    json: bool = JSON,
 ) -> None:
     """Show the pools, their holders and waiting clients in the whole mesh, and the agent's links.
 

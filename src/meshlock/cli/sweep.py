@@ -6,11 +6,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from meshlock.cli.flags import Argument, Option
+from meshlock.cli.flags import JSON
+from meshlock.settings import REQUIRED, argument, option
 
 if TYPE_CHECKING:
     from meshlock.sweep.study import Study
@@ -18,20 +19,15 @@ if TYPE_CHECKING:
 
 
 def sweep(
-    study: Annotated[Path, Argument(help="Run this study (TOML). A list in the file is an axis.")],
-    out: Annotated[
-        Path | None, Option(help="Write the results to this folder. [default: STUDY.sweep]")
-    ] = None,
-    workers: Annotated[
-        int | None, Option(help="Use this many processes of this machine. [default: one per core]")
-    ] = None,
-    dask: Annotated[
-        str | None,
-        Option(
-            metavar="ADDRESS", help="Run on the cluster of this dask scheduler: tcp://HOST:8786."
-        ),
-    ] = None,
-    json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    study: Path = argument(REQUIRED, "Run this study (TOML). A list in the file is an axis."),
+    out: Path | None = option(None, "Write the results to this folder. [default: STUDY.sweep]"),
+    workers: int | None = option(
+        None, "Use this many processes of this machine. [default: one per core]"
+    ),
+    dask: str | None = option(
+        None, "Run on the cluster of this dask scheduler: tcp://HOST:8786.", metavar="ADDRESS"
+    ),
+    json: bool = JSON,
 ) -> None:
     """Run every point of a study with every seed, and write tables, plots and a report.
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Any
 
-from meshlock.cli.flags import Option
+from meshlock.cli.flags import SOCKET
+from meshlock.settings import option
 
 WINDOW = 5.0
 """Seconds over which entries per second are counted, so that the figure can be read."""
 
 
 def top(
-    socket: Annotated[str | None, Option(help="Use the agent at this Unix socket.")] = None,
-    every: Annotated[float, Option(least=0.05, help="Refresh every so many seconds.")] = 0.5,
+    socket: str | None = SOCKET,
+    every: float = option(0.5, "Refresh every so many seconds.", least=0.05),
 ) -> None:
     """Watch pools, holders, waiting clients and links; q or Ctrl-C ends it.
 

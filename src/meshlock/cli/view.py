@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from meshlock.cli.algorithms import Outside, load_all
-from meshlock.cli.flags import Argument, Option
+from meshlock.cli.algorithms import OUTSIDE, load_all
+from meshlock.settings import argument, option
 
 
 def view(
-    trace: Annotated[Path | None, Argument(help="Play this trace.")] = None,
-    port: Annotated[int, Option(help="Serve the page at this port. 0: any free port.")] = 8765,
-    browser: Annotated[bool, Option(help="Open the page in a browser.")] = True,
-    algorithm: Outside = None,
+    trace: Path | None = argument(None, "Play this trace."),
+    port: int = option(8765, "Serve the page at this port. 0: any free port."),
+    browser: bool = option(True, "Open the page in a browser.", "--browser/--no-browser"),
+    algorithm: tuple[str, ...] = OUTSIDE,
 ) -> None:
     """Play a trace in the browser; without one, drive a small run step by step.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import TYPE_CHECKING
 
 from meshlock.algorithms.registry import refuse_impossible
 from meshlock.errors import Refused, setting
@@ -11,18 +10,16 @@ from meshlock.simulate.clocks import TICKS, drawn_clocks
 from meshlock.simulate.faults import Faults
 from meshlock.simulate.layered import LayerSetup, made_by_node_0
 from meshlock.simulate.recovery import RecoverySimulation
+from meshlock.simulate.run_settings import RunSettings
 from meshlock.simulate.run_setup import RunSetup
-
-if TYPE_CHECKING:
-    from meshlock.simulate.settings import Settings
 
 LEAST_LEASE = 10
 """So many mean delays at the least: a lease is renewed in thirds by questions and answers."""
 
 
-def with_recovery(settings: Settings, setup: RunSetup) -> RecoverySimulation:
+def with_recovery(settings: RunSettings, setup: RunSetup) -> RecoverySimulation:
     """The run that these settings describe, under the recovery layer."""
-    if settings.text("failures") != "drain":
+    if settings.failures != "drain":
         raise Refused(
             f"With {setting('members')} a message on a failing link may be lost, so it neither "
             f"drains nor returns: leave out {setting('failures')}."
@@ -40,16 +37,16 @@ def with_recovery(settings: Settings, setup: RunSetup) -> RecoverySimulation:
     mean_delay = setup.delay.low + setup.delay.span / 2.0
     lease = lease_time(settings, mean_delay)
     clocks = drawn_clocks(size, lease, skew(settings), setup.seed)
-    until = times("until", settings.text("until"), 1)[0] if settings.text("until") else 0.0
-    if settings.text("members") == "auto":
+    until = times("until", settings.until, 1)[0] if settings.until else 0.0
+    if settings.members == "auto":
         layer = made_by_node_0(clocks)
     else:
         layer = LayerSetup(members(settings, size), clocks)
     return RecoverySimulation(setup, layer, faults(settings, setup.seed, lease, size), until)
 
 
-def members(settings: Settings, nodes: int) -> tuple[int, ...]:
-    text = settings.text("members")
+def members(settings: RunSettings, nodes: int) -> tuple[int, ...]:
+    text = settings.members
     if text == "all":
         return tuple(range(nodes))
     if not text.isdigit() or not 1 <= int(text) <= nodes:
@@ -60,8 +57,8 @@ def members(settings: Settings, nodes: int) -> tuple[int, ...]:
     return tuple(range(int(text)))
 
 
-def lease_time(settings: Settings, mean_delay: float) -> float:
-    lease = times("lease", settings.text("lease"), 1)[0]
+def lease_time(settings: RunSettings, mean_delay: float) -> float:
+    lease = times("lease", settings.lease, 1)[0]
     if lease * TICKS < 30 or lease < LEAST_LEASE * mean_delay:
         least = max(30 / TICKS, LEAST_LEASE * mean_delay)
         raise Refused(
@@ -72,18 +69,17 @@ def lease_time(settings: Settings, mean_delay: float) -> float:
     return lease
 
 
-def skew(settings: Settings) -> float:
+def skew(settings: RunSettings) -> float:
     return share(
-        settings,
-        "clock-skew",
+        settings.clock_skew,
         0.5,
         f"{setting('clock-skew')} takes a share from 0 to 0.5, such as 0.01 for one per cent.",
     )
 
 
-def share(settings: Settings, name: str, most: float, sentence: str) -> float:
+def share(text: str, most: float, sentence: str) -> float:
     try:
-        value = float(settings.text(name))
+        value = float(text)
     except ValueError:
         value = -1.0
     if not 0.0 <= value <= most:
@@ -91,14 +87,14 @@ def share(settings: Settings, name: str, most: float, sentence: str) -> float:
     return value
 
 
-def faults(settings: Settings, seed: int, lease: float, size: int) -> Faults:
+def faults(settings: RunSettings, seed: int, lease: float, size: int) -> Faults:
     crash_every = down_for = cut_every = cut_for = 0.0
-    if settings.text("crashes"):
-        crashes = times("crashes", settings.text("crashes"), 2)
+    if settings.crashes:
+        crashes = times("crashes", settings.crashes, 2)
         crash_every = crashes[0]
         down_for = crashes[1] if len(crashes) > 1 else 2.0 * lease
-    if settings.text("cuts"):
-        cuts = times("cuts", settings.text("cuts"), 2)
+    if settings.cuts:
+        cuts = times("cuts", settings.cuts, 2)
         if len(cuts) < 2:
             raise Refused(
                 f"{setting('cuts')} takes EVERY,LASTS: the mean time between cuts, and the mean "
@@ -106,10 +102,7 @@ def faults(settings: Settings, seed: int, lease: float, size: int) -> Faults:
             )
         cut_every, cut_for = cuts
     disks_lost = share(
-        settings,
-        "disks-lost",
-        1.0,
-        f"{setting('disks-lost')} takes a share of crashes from 0 to 1.",
+        settings.disks_lost, 1.0, f"{setting('disks-lost')} takes a share of crashes from 0 to 1."
     )
     return Faults(
         seed,
@@ -123,10 +116,10 @@ def faults(settings: Settings, seed: int, lease: float, size: int) -> Faults:
     )
 
 
-def member_changes(settings: Settings, nodes: int) -> list[tuple[float, str, int]]:
+def member_changes(settings: RunSettings, nodes: int) -> list[tuple[float, str, int]]:
     """When, and which node is added to the members or removed."""
     found: list[tuple[float, str, int]] = []
-    text = settings.text("members-change")
+    text = settings.members_change
     for part in text.split(",") if text else []:
         time, _, change = part.partition(":")
         verb = {"+": "add", "-": "remove"}.get(change[:1])
@@ -139,10 +132,10 @@ def member_changes(settings: Settings, nodes: int) -> list[tuple[float, str, int
     return found
 
 
-def resizes(settings: Settings) -> list[tuple[float, int]]:
+def resizes(settings: RunSettings) -> list[tuple[float, int]]:
     """When, and how many permits there are to be from then on."""
     found: list[tuple[float, int]] = []
-    text = settings.text("permits-change")
+    text = settings.permits_change
     for part in text.split(",") if text else []:
         time, _, permits = part.partition(":")
         if not permits.isdecimal() or int(permits) < 1:

@@ -31,6 +31,7 @@ from meshlock.simulate.links.at_once import AtOnce
 from meshlock.simulate.links.custody import Custody
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.recovery_settings import share, with_recovery
+from meshlock.simulate.run_settings import RECOVERY, RunSettings, Values
 from meshlock.simulate.run_setup import RunSetup
 from meshlock.simulate.workload import Workload
 from meshlock.topology.graphs import Complete, Topology
@@ -45,51 +46,6 @@ from meshlock.topology.mobility.specification import (
 from meshlock.topology.specification import network, says_its_size
 from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter
-
-DEFAULTS: dict[str, str | int] = {
-    "algorithm": "jiang",
-    "nodes": 0,
-    "topology": "complete",
-    "permits": 1,
-    "want": "1",
-    "priority": "0",
-    "workload": "saturated",
-    "requests": 1000,
-    "clients": 1,
-    "delay": "1",
-    "hold": "1",
-    "links": "fifo",
-    "mobility": "none",
-    "range": "",
-    "partitions": "",
-    "failures": "drain",
-    "notice": "",
-    "changes-until": "inf",
-    "seed": 1,
-}
-"""Every setting and its default; ``nodes`` 0 means as many as the topology says."""
-
-CLIENTS: dict[str, str] = {
-    "raise": "0",
-    "release-part": "0",
-}
-"""What some clients do besides, and their defaults: nobody does."""
-
-RECOVERY: dict[str, str] = {
-    "members": "",
-    "lease": "100",
-    "clock-skew": "0.01",
-    "crashes": "",
-    "disks-lost": "0",
-    "cuts": "",
-    "permits-change": "",
-    "members-change": "",
-    "until": "",
-}
-"""Settings of nodes that recover, and their defaults; without ``members`` nobody does."""
-
-NAMES = frozenset([*DEFAULTS, *CLIENTS, *RECOVERY])
-"""Of all settings."""
 
 USUAL_SIZE = 10
 """How many nodes there are where neither the flags nor the topology say."""
@@ -107,54 +63,45 @@ LONGEST_TIME = 1e18
 LEAST_RATE = 1e-12
 """Of requests: between rarer ones virtual time, a float, has no room for a message's delay."""
 
-NUMBERS = ("nodes", "permits", "requests", "clients", "seed")
+
+def run_settings(values: Values) -> RunSettings:
+    """One run: every setting has the value of that name, or its default."""
+    recovery = [name for name in RECOVERY if name in values]
+    if recovery and not values.get("members"):
+        others = [name for name in recovery if name != "members"]
+        if not others:
+            raise Refused(f"{setting('members')} takes 'auto', 'all' or a number above 0.")
+        raise Refused(
+            f"{setting(others[0])} is only for nodes that recover: add {setting('members')}, such "
+            f"as {setting('members')} all."
+        )
+    optional = {name for entry in ALGORITHMS.values() for name in entry.options}
+    given: dict[str, Any] = {}
+    options: dict[str, str] = {}
+    for name, value in values.items():
+        one = RunSettings.keys.get(name)
+        if one is None:
+            refuse_unknown(name, optional)
+            options[name] = str(value)
+        elif not isinstance(one.default, int):
+            given[one.field] = str(value)
+        elif isinstance(value, int):
+            given[one.field] = value
+        else:
+            raise Refused(f"{name} takes a whole number, not '{value}'.")
+    settings = RunSettings(**given)
+    settings.options = options
+    return settings
 
 
-class Settings:
-    """One run, settled: every value given, or at its default."""
-
-    def __init__(self, given: dict[str, str | int]) -> None:
-        self.values = dict(DEFAULTS)
-        self.options: dict[str, str] = {}
-        optional = {name for entry in ALGORITHMS.values() for name in entry.options}
-        recovery = [name for name in RECOVERY if name in given]
-        if recovery:
-            if not given.get("members"):
-                others = [name for name in recovery if name != "members"]
-                if not others:
-                    raise Refused(f"{setting('members')} takes 'auto', 'all' or a number above 0.")
-                raise Refused(
-                    f"{setting(others[0])} is only for nodes that recover: add "
-                    f"{setting('members')}, such as "
-                    f"{setting('members')} all."
-                )
-            self.values.update(RECOVERY)
-        self.values.update({name: CLIENTS[name] for name in CLIENTS if name in given})
-        for name, value in given.items():
-            if name in self.values:
-                if name in NUMBERS and not isinstance(value, int):
-                    raise Refused(f"{name} takes a whole number, not '{value}'.")
-                self.values[name] = value if name in NUMBERS else str(value)
-            elif name in optional:
-                self.options[name] = str(value)
-            else:
-                close = get_close_matches(name, [*NAMES, *optional], n=1)
-                hint = f"did you mean '{close[0]}'?" if close else "use one of meshlock simulate."
-                raise Refused(f"There is no setting '{name}': {hint}")
-
-    def text(self, name: str) -> str:
-        return str(self.values[name] if name in self.values else CLIENTS[name])
-
-    def number(self, name: str) -> int:
-        return int(self.values[name])
-
-    @property
-    def recovers(self) -> bool:
-        """Are there members, so that nodes may crash and the network may part?"""
-        return "members" in self.values
+def refuse_unknown(name: str, optional: set[str]) -> None:
+    if name not in optional:
+        close = get_close_matches(name, [*RunSettings.keys, *optional], n=1)
+        hint = f"did you mean '{close[0]}'?" if close else "use one of meshlock simulate."
+        raise Refused(f"There is no setting '{name}': {hint}")
 
 
-def read_scenario(path: Path) -> dict[str, str | int]:
+def read_scenario(path: Path) -> Values:
     """The settings in a scenario file, not yet checked for sense."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -162,7 +109,7 @@ def read_scenario(path: Path) -> dict[str, str | int]:
         raise Refused(f"Cannot read {path}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Refused(f"{path} is not valid TOML: {error}.") from None
-    given: dict[str, str | int] = {}
+    given: Values = {}
     for name, value in table.items():
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise Refused(f"In {path}, '{name}' must be a number or a text.")
@@ -209,11 +156,11 @@ def duration(name: str, text: str, seed: int) -> Duration:
     )
 
 
-def workload(settings: Settings) -> Workload:
-    text = settings.text("workload")
-    seed = settings.number("seed")
-    requests = settings.number("requests")
-    clients = settings.number("clients")
+def workload(settings: RunSettings) -> Workload:
+    text = settings.workload
+    seed = settings.seed
+    requests = settings.requests
+    clients = settings.clients
     if requests < 1:
         raise Refused(f"There must be at least one request: use {setting('requests')} 1 or more.")
     if clients < 1:
@@ -234,24 +181,24 @@ def workload(settings: Settings) -> Workload:
         think = Duration("exponential", 1.0 / rate, 1.0 / rate, Random(f"{seed}:think"))
     elif text not in ("serial", "saturated"):
         raise Refused(f"{setting('workload')} is serial, saturated or poisson:RATE, not '{text}'.")
-    wants = span("want", settings.text("want"))
+    wants = span("want", settings.want)
     if wants[0] < 1:
         raise Refused(f"A request is for at least one permit: use {setting('want')} 1 or more.")
-    urgency = settings.text("priority")
+    urgency = settings.priority
     priorities, deadlines = (0, 0), None
     if urgency.startswith("deadline:"):
         deadlines = duration("priority", urgency.removeprefix("deadline:"), seed)
     else:
         priorities = span("priority", urgency)
     serial = text == "serial"
-    raises, parts = part("raise", settings), part("release-part", settings)
+    raises, parts = part("raise", settings.raise_), part("release-part", settings.release_part)
     return Workload(
         requests, clients, serial, think, wants, priorities, deadlines, seed, raises, parts
     )
 
 
-def part(name: str, settings: Settings) -> float:
-    return share(settings, name, 1.0, f"{setting(name)} takes a share from 0 to 1, such as 0.1.")
+def part(name: str, text: str) -> float:
+    return share(text, 1.0, f"{setting(name)} takes a share from 0 to 1, such as 0.1.")
 
 
 def refuse_intents(algorithm: Algorithm, work: Workload) -> None:
@@ -295,22 +242,22 @@ def releases_parts(algorithm: Algorithm) -> bool:
     return type(node).release_some is not Node.release_some
 
 
-def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
+def simulation(settings: RunSettings, trace: TraceWriter | None) -> Simulation:
     """The run that these settings describe, ready to start."""
-    algorithm = find(settings.text("algorithm"))
+    algorithm = find(settings.algorithm)
     options = settle(algorithm, settings.options)
-    seed = settings.number("seed")
-    permits = settings.number("permits")
+    seed = settings.seed
+    permits = settings.permits
     work = workload(settings)
     refuse_intents(algorithm, work)
-    links = settings.text("links")
+    links = settings.links
     if links not in ("fifo", "unordered"):
         raise Refused(f"{setting('links')} is fifo or unordered, not '{links}'.")
-    delay = duration("delay", settings.text("delay"), seed)
-    hold = duration("hold", settings.text("hold"), seed)
-    changing = settings.text("mobility") != "none"
-    refuse_failures(settings.text("failures"), settings.text("notice"))
-    refuse_partitions(settings.text("partitions"))
+    delay = duration("delay", settings.delay, seed)
+    hold = duration("hold", settings.hold, seed)
+    changing = settings.mobility != "none"
+    refuse_failures(settings.failures, settings.notice)
+    refuse_partitions(settings.partitions)
     radius, until = radio_range(settings), last_change(settings)
 
     def refuse(complete: bool) -> None:
@@ -330,7 +277,7 @@ def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
         moving = changing_network(settings, seed, radius, until, trace is not None)
         graph, changes = moving.graph, moving.changes
     else:
-        graph = network(settings.text("topology"), size(settings), seed)
+        graph = network(settings.topology, size(settings), seed)
         refuse(graph.complete)
         if settings.recovers:
             graph = LiveGraph(graph.size, graph.links())
@@ -352,10 +299,10 @@ def simulation(settings: Settings, trace: TraceWriter | None) -> Simulation:
         run = with_recovery(settings, setup)
     elif not changing:
         run = Simulation(setup)
-    elif settings.text("failures") == "custody":
-        run = Custody(setup, duration("notice", settings.text("notice") or USUAL_NOTICE, seed))
+    elif settings.failures == "custody":
+        run = Custody(setup, duration("notice", settings.notice or USUAL_NOTICE, seed))
     else:
-        run = AtOnce(setup, settings.text("failures") == "return")
+        run = AtOnce(setup, settings.failures == "return")
     if trace is not None:
         trace.begin(trace_setup(settings, run), run.nodes)
     return run
@@ -371,18 +318,18 @@ def refuse_failures(failures: str, notice: str) -> None:
         )
 
 
-def size(settings: Settings) -> int | None:
+def size(settings: RunSettings) -> int | None:
     """How many nodes to make; None where the topology says it itself."""
-    nodes = settings.number("nodes")
+    nodes = settings.nodes
     if nodes < 0:
         raise Refused(f"There must be at least one node: use {setting('nodes')} 1 or more.")
     if nodes == 0:
-        return None if says_its_size(settings.text("topology")) else USUAL_SIZE
+        return None if says_its_size(settings.topology) else USUAL_SIZE
     return nodes
 
 
-def radio_range(settings: Settings) -> float | None:
-    text = settings.text("range")
+def radio_range(settings: RunSettings) -> float | None:
+    text = settings.radio_range
     if not text:
         return None
     reach = a_number(text)
@@ -391,8 +338,8 @@ def radio_range(settings: Settings) -> float | None:
     return reach
 
 
-def last_change(settings: Settings) -> float:
-    text = settings.text("changes-until")
+def last_change(settings: RunSettings) -> float:
+    text = settings.changes_until
     until = a_number(text)
     if not until >= 0.0:
         raise Refused(f"{setting('changes-until')} takes a time not below 0, not '{text}'.")
@@ -407,16 +354,16 @@ def a_number(text: str) -> float:
 
 
 def changing_network(
-    settings: Settings, seed: int, radius: float | None, until: float, moves: bool
+    settings: RunSettings, seed: int, radius: float | None, until: float, moves: bool
 ) -> Mobility:
-    spec = settings.text("mobility")
+    spec = settings.mobility
     if makes_links(spec):
-        nodes = settings.number("nodes") or (None if Path(spec).suffix else USUAL_SIZE)
+        nodes = settings.nodes or (None if Path(spec).suffix else USUAL_SIZE)
         graph = None
     else:
-        graph = network(settings.text("topology"), size(settings), seed)
+        graph = network(settings.topology, size(settings), seed)
         nodes = graph.size
-    partitions = settings.text("partitions")
+    partitions = settings.partitions
     made = mobility(
         spec, graph, nodes, seed, radius=radius, partitions=partitions, until=until, moves=moves
     )
@@ -424,7 +371,7 @@ def changing_network(
     return made
 
 
-def trace_setup(settings: Settings, run: Simulation) -> TraceSetup:
+def trace_setup(settings: RunSettings, run: Simulation) -> TraceSetup:
     recovery: dict[str, Any] | None = None
     if isinstance(run, RecoverySimulation):
         long_enough = {"recover": run.paths.recover, "queue": run.paths.queue}
@@ -438,9 +385,9 @@ def trace_setup(settings: Settings, run: Simulation) -> TraceSetup:
         permits=run.permits,
         nodes=run.network.size,
         links="complete" if run.network.complete else list(run.network.links()),
-        seed=settings.number("seed"),
-        settings=settings.values,
-        failures=settings.text("failures") if mobile else None,
+        seed=settings.seed,
+        settings=settings.values(),
+        failures=settings.failures if mobile else None,
         components=run.pieces() if run.pieces() > 1 else None,
         recovery=recovery,
     )

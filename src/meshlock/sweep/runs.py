@@ -18,10 +18,9 @@ from meshlock.algorithms.outside import load
 from meshlock.errors import Refused
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.report import figures
-from meshlock.simulate.settings import NAMES, Settings, simulation
+from meshlock.simulate.run_settings import RunSettings, Values
+from meshlock.simulate.settings import run_settings, simulation
 from meshlock.simulate.whole_run import whole_run
-
-Values = dict[str, str | int]
 
 PACKAGES = ("algorithms", "properties", "simulate", "topology", "trace")
 """What a run is made of."""
@@ -64,11 +63,11 @@ def key_of(values: Values, events: int) -> str:
     return digest.hexdigest()[:32]
 
 
-def settings_of(values: Values) -> Settings:
+def settings_of(values: Values) -> RunSettings:
     """With an algorithm of a file, that file is loaded, wherever this is."""
     if "algorithm" in values:
         values = {**values, "algorithm": load(str(values["algorithm"]))}
-    return Settings(values)
+    return run_settings(values)
 
 
 def line_of(values: Values, events: int) -> bytes:
@@ -81,7 +80,7 @@ def line_of(values: Values, events: int) -> bytes:
         if stretch.interrupted:
             raise KeyboardInterrupt
         line.cpu_s = stretch.cpu
-        line.figures = figures(run, settings.number("seed"), stretch.cpu)
+        line.figures = figures(run, settings.seed, stretch.cpu)
     except Refused as error:
         line.failed = str(error)
     except TooLong:
@@ -116,7 +115,7 @@ def command(values: Values) -> str:
     """The command that makes this run again."""
     words = ["meshlock", "simulate"]
     for name, value in values.items():
-        if name in NAMES:
+        if name in RunSettings.keys:
             words += [f"--{name}", quote(str(value))]
         else:
             words += ["--option", quote(f"{name}={value}")]

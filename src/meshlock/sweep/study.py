@@ -25,14 +25,13 @@ from typing import Any
 
 from meshlock.algorithms.registry import ALGORITHMS, find, settle
 from meshlock.errors import Refused
-from meshlock.simulate.settings import NAMES
+from meshlock.simulate.run_settings import RunSettings, Values
 from meshlock.sweep.formula import Formula
 from meshlock.sweep.measures import refuse_unknown
 from meshlock.sweep.runs import settings_of
 
 Value = str | int
 Labels = dict[str, Value]
-Values = dict[str, Value]
 
 OWN = ("title", "about", "repetitions", "measures", "events", "laws", "plot")
 """What a study file says beside settings and axes."""
@@ -150,7 +149,7 @@ def expand(table: dict[str, Any]) -> list[tuple[Labels, Values]]:
     found: list[tuple[Labels, Values]] = [({}, {})]
     for name, cases in table.items():
         if is_tables(cases):
-            if name in NAMES:
+            if name in RunSettings.keys:
                 raise Refused(
                     f"'{name}' is a setting: give the tables of an axis another name, and "
                     f"'{name}' inside them."
@@ -297,7 +296,7 @@ def refuse_wrong(points: list[Point]) -> None:
     seen: set[tuple[Value, ...]] = set()
     for point in points:
         settings = settings_of(point.values)
-        settle(find(settings.text("algorithm")), settings.options)
+        settle(find(settings.algorithm), settings.options)
         key = tuple(point.labels.values())
         if key in seen:
             said = ", ".join(f"{axis} {label}" for axis, label in point.labels.items())

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from meshlock.errors import Refused
+from meshlock.simulate.run_settings import Values
 from meshlock.sweep.kept import Kept
 from meshlock.sweep.measures import BROKEN, Estimate, estimate, measured, why_broken
-from meshlock.sweep.runs import Line, Values, key_of, read_line
+from meshlock.sweep.runs import Line, key_of, read_line
 from meshlock.sweep.study import Point, Study
 
 Make = Callable[[list[Values], int], Iterator[bytes]]

@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from meshlock.errors import Refused
-from meshlock.sweep.runs import Values, failed_line, key_of, line_of
+from meshlock.simulate.run_settings import Values
+from meshlock.sweep.runs import failed_line, key_of, line_of
 
 TRIES = 3
 """So often a run may take its worker with it before it is given up."""

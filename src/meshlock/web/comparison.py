@@ -15,7 +15,7 @@ from meshlock.errors import Refused
 from meshlock.simulate import scenario
 from meshlock.simulate.player import Player
 from meshlock.simulate.scenario import Scenario
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 from meshlock.simulate.whole_run import whole_run
 from meshlock.trace.writer import TraceWriter
 from meshlock.web.driving import Growing, whole
@@ -142,7 +142,7 @@ def simulated(values: dict[str, str | int]) -> Side:
         values = {**values, "topology": "complete"}
 
     def run(file: Any) -> None:
-        whole_run(simulation(Settings(values), TraceWriter(file, True)), lambda: None)
+        whole_run(simulation(run_settings(values), TraceWriter(file, True)), lambda: None)
 
     index = written("run", run)
     return Side(index, [round(time, 9) for time in index.times[1:]], [])

@@ -16,11 +16,12 @@ from meshlock.algorithms.mutants import catalogue
 from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.algorithms.registry import find
 from meshlock.check.counterexample import Search
+from meshlock.check.mutants import command
 from meshlock.check.riddles import riddles
 from meshlock.errors import Refused
 from meshlock.simulate import scenario
 from meshlock.simulate.player import play
-from meshlock.simulate.settings import Settings, simulation
+from meshlock.simulate.settings import run_settings, simulation
 from meshlock.simulate.whole_run import whole_run
 from meshlock.trace.writer import TraceWriter
 from meshlock.web.index import Index, open_trace
@@ -91,7 +92,7 @@ def example_run(name: str) -> Index:
     settings = {key: value for key, value in examples()[name].items() if key != "title"}
 
     def run(file: BinaryIO) -> None:
-        whole_run(simulation(Settings(settings), TraceWriter(file, True)), lambda: None)
+        whole_run(simulation(run_settings(settings), TraceWriter(file, True)), lambda: None)
 
     return written(name, run)
 
@@ -111,7 +112,7 @@ class Counterexample:
         if found is None:
             raise Refused(
                 f"It takes too long here: nothing was found among {search.progress()}. "
-                f"Use {self.mutant.command()} --trace way.jsonl, and open that file."
+                f"Use {command(self.mutant)} --trace way.jsonl, and open that file."
             )
         self.index = written(self.mutant.name, search.write)
         self.index.report(found.name, found.text)

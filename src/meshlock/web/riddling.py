@@ -15,12 +15,11 @@ class Given(Settled):
     """The riddle's own set-up."""
 
     def __init__(self, riddle: Riddle) -> None:
-        case = riddle.mutant.case
         self.riddle = riddle
         self.algorithm = riddle.mutant.algorithm
         self.topology = "riddle"
-        self.nodes = case.nodes
-        self.permits = case.permits
+        self.nodes = riddle.setup.network.size
+        self.permits = riddle.setup.permits
         self.seed = 1
         self.members = 0
         self.changing = bool(riddle.changes)

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from meshlock.algorithms.mutants.mutant import Case, Mutant
+from meshlock.algorithms.mutants.mutant import Mutant
 from meshlock.errors import Refused
 
 FILES = (
@@ -45,8 +45,11 @@ def read(file: str) -> list[Mutant]:
     for entry in entries:
         for one in entry.pop("cases", [{}]):
             given = {**entry, **one}
-            lead = given.pop("lead", "")
-            case = Case(lead=lead.split(", ") if lead else [], **given.pop("case"))
+            case = dict(given.pop("case"))
+            if "requests" in case:
+                case["requests"] = case["requests"].split()
+            if "lead" in given:
+                case["lead"] = given.pop("lead").split(", ")
             found.append(Mutant(case=case, **given))
     families = [mutant.family for mutant in found]
     return sorted(found, key=lambda mutant: families.index(mutant.family))

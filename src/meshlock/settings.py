@@ -1,0 +1,95 @@
+"""Settings, each declared once: its type, default, help and flag.
+
+A group of settings is a class, and its fields are the settings::
+
+    class Search(Settings):
+        workers: int = option(1, "Search with this many processes.")
+
+The command line, files, messages and the reference read this declaration.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, TypeVar
+
+T = TypeVar("T")
+
+REQUIRED: Any = object()
+"""The default of a setting that must be given."""
+
+
+class Option:
+    """What is declared of a setting beside its type."""
+
+    def __init__(self, default: object, text: str, flags: tuple[str, ...], **more: Any) -> None:
+        self.default = default
+        self.help = text.replace("{}", str(default))
+        self.flags = flags
+        self.group: str = more.get("group", "Options")  # where the help lists it
+        self.metavar: str | None = more.get("metavar")
+        self.complete: str | None = more.get("complete")  # what a shell offers: see cli/completion
+        self.least: float | None = more.get("least")
+        self.shown: bool = more.get("shown", False)  # the help shows the default
+        self.argument: bool = more.get("argument", False)  # it has no flag, only a place
+
+    def named(self, field: str) -> Option:
+        """It is the setting of this field; flags may have another name."""
+        self.field = field
+        self.flags = self.flags or (f"--{field.rstrip('_').replace('_', '-')}",)
+        self.key = self.flags[0].partition("/")[0].removeprefix("--")  # in files and sentences
+        return self
+
+
+def option(default: T, text: str, *flags: str, **more: Any) -> T:
+    """Declare a setting; ``{}`` in the text stands for its default.
+
+    What is declared is not a ``T``, but its field has that type in a record, and so has a
+    parameter in the function of a command.
+    """
+    return Option(default, text, flags, **more)  # type: ignore[return-value]
+
+
+def argument(default: T, text: str, **more: Any) -> T:
+    """Declare a setting that the command line gives by its place."""
+    return Option(default, text, (), argument=True, **more)  # type: ignore[return-value]
+
+
+class Settings:
+    """A record of settings, at their defaults unless they are ``given``."""
+
+    declared: ClassVar[dict[str, Option]] = {}
+    keys: ClassVar[dict[str, Option]] = {}  # the same by the names that files and flags have
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """``more`` holds for each of these settings."""
+        found = {name: one for name, one in vars(cls).items() if isinstance(one, Option)}
+        cls.declared = {**cls.declared, **found}
+        for name, one in found.items():
+            vars(one.named(name)).update(more)
+            setattr(cls, name, one.default)
+        cls.keys = {one.key: one for one in cls.declared.values()}
+
+    def __init__(self, **given: Any) -> None:
+        for name in given:
+            if name not in self.declared:
+                raise TypeError(f"{type(self).__name__} has no setting '{name}'")
+        self.given = given
+        vars(self).update(given)
+
+    def given_keys(self) -> dict[str, Any]:
+        """What is given, by the names that files and flags have."""
+        return {self.declared[name].key: value for name, value in self.given.items()}
+
+    def flags(self) -> str:
+        """The flags of a command line that gives these settings."""
+        words: list[str] = []
+        for name, one in self.declared.items():
+            value = self.given.get(name)
+            if value is None or (value == one.default and not isinstance(value, str)):
+                continue
+            if isinstance(value, dict):
+                value = [f"{key}={part}" for key, part in value.items()]
+            for each in value if isinstance(value, list | tuple) else [value]:
+                text = f'"{each}"' if " " in str(each) else each
+                words.append(one.flags[0] if isinstance(each, bool) else f"{one.flags[0]} {text}")
+        return " ".join(words)
