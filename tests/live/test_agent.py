@@ -10,11 +10,14 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from meshlock.live.interfaces.agent_connection import AgentGone, Connection
-from meshlock.live.interfaces.client import Session
+from meshlock.live.interfaces.agent_client import AgentClient, finished
+from meshlock.live.interfaces.agent_connection import Connection
+from meshlock.live.interfaces.agent_protocol import AgentGone
+from meshlock.live.interfaces.client import WIRES
 from ports import free_port
 from waiting import LIMIT, sooner_or_later
 
@@ -94,13 +97,14 @@ def test_a_thread_that_reads_events_is_told_that_its_own_side_hung_up(
     agents: tuple[Agent, Agent],
 ) -> None:
     """As that of exec when its command has ended; on a closed socket it would fail."""
-    session = Session(agents[0].socket, leases=True)
+    agent = AgentClient(agents[0].socket, WIRES, leases=True)
+    line = cast(Connection, finished(agent.current()).line)
     with ThreadPoolExecutor() as threads:
-        reading = threads.submit(session.line.events, None)
-        session.line.hang_up()
+        reading = threads.submit(line.events, None)
+        line.shut_down()
         assert isinstance(reading.exception(LIMIT), AgentGone)
-    session.line.hang_up()
-    session.line.close()
+    line.shut_down()
+    agent.close()
 
 
 def test_no_permits_in_time_is_exit_75(agents: tuple[Agent, Agent]) -> None:

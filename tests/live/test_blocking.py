@@ -54,7 +54,7 @@ def test_a_grant_that_comes_with_the_interrupt_goes_back() -> None:
         docks = node.pool("docks", permits=1)
         given_up: Future[meshlock.Grant] = Future()
         assert given_up.cancel()
-        asked = Acquire(docks._pool, 1, 0, None, None)
+        asked = Acquire(docks._source, 1, 0, None, None)
         node.call(docks._wait_for(given_up, asked))
         pool = node.status()["pools"]["docks"]
         assert (pool["entries"], pool["free_here"], pool["holding"]) == (1, 1, [])

@@ -39,14 +39,14 @@ def test_who_is_no_member_changes_a_pool_all_the_same() -> None:
     async def story(_: Network) -> None:
         async with four() as nodes:
             pool = nodes[3].pools["gpus"]
-            assert await pool.set_permits(1, timeout=60) == 1
+            assert await Pool(pool).set_permits(1, timeout=60) == 1
             assert pool.permits == 1
-            assert await pool.set_permits(["g1", "g2"], timeout=60) == 2
+            assert await Pool(pool).set_permits(["g1", "g2"], timeout=60) == 2
             assert (await Pool(pool).acquire(2, timeout=60)).slots == ("g1", "g2")
-            assert await pool.change_members(remove="b", timeout=60) == ["a", "c"]
-            assert await pool.change_members(add="d", timeout=60) == ["a", "c", "d"]
+            assert await Pool(pool).change_members(remove="b", timeout=60) == ["a", "c"]
+            assert await Pool(pool).change_members(add="d", timeout=60) == ["a", "c", "d"]
             with pytest.raises(Refused, match="nobody is not on the link map"):
-                await pool.change_members(add="nobody", timeout=60)
+                await Pool(pool).change_members(add="nobody", timeout=60)
 
     virtual.run(story)
 
@@ -59,18 +59,18 @@ def test_what_a_member_says_against_it_is_told() -> None:
             async def refuses(*_: object, **__: object) -> int:
                 raise Refused("The disk of a is full.")
 
-            member.set_permits = refuses  # type: ignore[method-assign]
+            member.resize = refuses  # type: ignore[method-assign]
             for other in nodes[1:3]:
                 await other.vanish()
             await eventually(lambda: not nodes[3].mesh.link_map.reaches("b"))
             with pytest.raises(Refused, match="The disk of a is full"):
-                await pool.set_permits(1, timeout=60)
+                await Pool(pool).set_permits(1, timeout=60)
             with pytest.raises(TimeoutError):
-                await pool.change_members(remove="b", timeout=3)  # there is no quorum
+                await Pool(pool).change_members(remove="b", timeout=3)  # there is no quorum
             await nodes[0].vanish()
             await eventually(lambda: not nodes[3].mesh.link_map.reaches("a"))
             with pytest.raises(Refused, match="No member of gpus is reachable"):
-                await pool.set_permits(1, timeout=60)
+                await Pool(pool).set_permits(1, timeout=60)
 
     virtual.run(story)
 
@@ -80,7 +80,7 @@ def test_another_member_is_asked_if_the_first_fails_or_is_none_any_more() -> Non
         async with four() as nodes:
             pool = nodes[3].pools["gpus"]
             nodes[0].pools["gpus"].change_requests.begin = lambda *_: None  # type: ignore[method-assign]
-            change = asyncio.ensure_future(pool.set_permits(1, timeout=60))
+            change = asyncio.ensure_future(Pool(pool).set_permits(1, timeout=60))
             await a_while(2.5)
             assert not change.done()
             network.kill(nodes[0].mesh)
@@ -93,7 +93,7 @@ def test_another_member_is_asked_if_the_first_fails_or_is_none_any_more() -> Non
                 .pools["gpus"]
                 .change_requests.answer(sender, Answer(wish.question, "no", True)),
             )[0]
-            assert await pool.set_permits(2, timeout=60) == 2
+            assert await Pool(pool).set_permits(2, timeout=60) == 2
             assert said == ["d"]
 
     virtual.run(story)
@@ -129,8 +129,8 @@ def test_a_wish_that_comes_late_undoes_nothing() -> None:
                 heard.append(said),
                 begin(*said),
             )[1]
-            assert await pool.set_permits(1, timeout=60) == 1
-            assert await pool.set_permits(2, timeout=60) == 2
+            assert await Pool(pool).set_permits(1, timeout=60) == 1
+            assert await Pool(pool).set_permits(2, timeout=60) == 2
             begin(*heard[0])  # it was doubled, and held up
             await a_while(10.0)
             assert pool.permits == member.permits == 2

@@ -17,13 +17,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import meshlock
 from meshlock import BlockingClientPool, BlockingGrant, BlockingPool, ClientPool, Pool, Refused
-from meshlock.live.interfaces import agent_connection, async_client, client
+from meshlock.live.interfaces import agent_connection, agent_protocol, client
+from meshlock.live.interfaces.agent_client import PATIENCE, AgentClient, finished
 from meshlock.live.interfaces.agent_connection import Connection
 from meshlock.live.interfaces.async_client import Client
 from meshlock.live.machine import clock, labels
@@ -616,7 +617,9 @@ def test_whoever_is_interrupted_while_waiting_leaves_nothing(agent: Agent) -> No
 
                 def later() -> None:
                     sooner_or_later(lambda: agent.waiting() == 1)
-                    copies.extend(os.dup(line.fileno()) for line in found._lines)
+                    copies.extend(
+                        os.dup(cast(Connection, line).fileno()) for line in found._agent.lines
+                    )
                     os.kill(os.getpid(), signal.SIGUSR1)
 
                 thread = threading.Thread(target=later)
@@ -634,12 +637,13 @@ def test_whoever_is_interrupted_while_waiting_leaves_nothing(agent: Agent) -> No
 
 
 def test_a_grant_whose_answer_was_never_read_goes_back(agent: Agent) -> None:
-    session, line = client.Session(agent.socket), Connection(agent.socket)
-    line.send("POST", "/v1/pools/docks/acquire", agent_connection.json_body(session=session.name))
+    holds, line = AgentClient(agent.socket, client.WIRES, leases=False), Connection(agent.socket)
+    session = finished(holds.current())
+    line.send("POST", "/v1/pools/docks/acquire", agent_protocol.json_body(session=session.name))
     sooner_or_later(lambda: agent.held() == 1)
     line.close()
     sooner_or_later(lambda: agent.held() == 0)
-    session.line.close()
+    holds.close()
 
 
 def test_a_task_that_is_cancelled_leaves_nothing(agent: Agent) -> None:
@@ -856,7 +860,7 @@ def agents_that_go_one_after_the_other(tmp_path: Path) -> Iterator[tuple[str, Ca
                         head = b"HTTP/1.1 409 Conflict\r\nContent-Length: 26\r\n\r\n"
                         line.sendall(head + said)
                         line.recv(1)  # until the client hangs up
-                    passed += 2 * client.PATIENCE
+                    passed += 2 * PATIENCE
                     session.close()  # first: who hears of the line's end finds no agent
 
     with socket.socket(socket.AF_UNIX) as listener:
@@ -912,7 +916,7 @@ def test_an_agent_that_does_not_answer_has_no_permits_at_once(
     async def story() -> None:
         async with meshlock.aconnect(agent.socket) as other:
             agent.process.send_signal(signal.SIGSTOP)
-            monkeypatch.setattr(async_client, "GRACE", TOO_SOON)
+            monkeypatch.setattr(agent_protocol, "GRACE", TOO_SOON)
             with pytest.raises(meshlock.NotInTime, match="did not answer in time"):
                 await other.pool("docks").acquire(timeout=0)
             assert await other.pool("docks").try_acquire() is None
@@ -982,7 +986,7 @@ def test_an_agent_that_is_too_old(tmp_path: Path, answer: bytes) -> None:
 
 
 def test_an_agent_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_connection, "GRACE", A_MOMENT)
+    monkeypatch.setattr(agent_protocol, "GRACE", A_MOMENT)
     place = str(tmp_path / "hangs")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(place)
@@ -1026,6 +1030,6 @@ def test_one_after_another_asks_over_one_connection(agent: Agent) -> None:
             for _ in range(20):
                 async with found.pool("docks").acquire(timeout=LIMIT):
                     pass
-            assert len(found._lines) == 2  # one of them has the session
+            assert len(found._agent.lines) == 2  # one of them has the session
 
     run_in_real_time(story)

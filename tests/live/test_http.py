@@ -18,7 +18,8 @@ import pytest
 
 from meshlock import Node
 from meshlock.live.interfaces import http
-from meshlock.live.interfaces.agent_connection import AgentGone, Connection
+from meshlock.live.interfaces.agent_connection import Connection
+from meshlock.live.interfaces.agent_protocol import AgentGone
 from meshlock.live.interfaces.async_client import Line
 from meshlock.live.interfaces.http import Interface, serving_port, serving_socket
 from ports import free_port

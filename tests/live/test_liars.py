@@ -53,7 +53,7 @@ from meshlock.live.links.frames import Carry, Content, Envelope, Frame, Links, R
 from meshlock.live.links.mesh import STORED_OF_EACH
 from meshlock.live.links.security import Security, by_certificate, by_secret
 from meshlock.live.machine import labels
-from meshlock.live.pools.grants import Grant
+from meshlock.live.pools.grants import Grant, Pool
 from meshlock.live.pools.peers import CONFIGURATION, News
 from meshlock.live.pools.pool import PULL
 from meshlock.live.pools.pool_configuration import PoolConfiguration
@@ -449,9 +449,9 @@ def test_only_members_have_members_change_a_pool(certificates: Path) -> None:
             pool = next(iter(w.m.pools.values()))
             before = pool.permits
             with pytest.raises(Refused, match="m is not a member of"):
-                await pool.set_permits(1, timeout=60)
+                await Pool(pool).set_permits(1, timeout=60)
             with pytest.raises(Refused, match="only members change a pool"):
-                await pool.change_members(add="m", timeout=60)
+                await Pool(pool).change_members(add="m", timeout=60)
             assert pool.permits == before and w.refused() >= 2
             await w.serves()
 

@@ -13,14 +13,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import meshlock
 from meshlock import Refused
-from meshlock.live.interfaces import client as blocking_client
-from meshlock.live.interfaces.agent_connection import LATER, AgentGone, Connection
+from meshlock.live.interfaces import agent_client
+from meshlock.live.interfaces.agent_connection import Connection
+from meshlock.live.interfaces.agent_protocol import AgentGone, Unreleased
+from meshlock.live.interfaces.async_client import AgentPool, Line
 from meshlock.live.interfaces.places import Owner, Places, Turns
 from waiting import LIMIT, run_in_real_time, sooner_or_later
 
@@ -246,7 +248,7 @@ def full(agent: Agent) -> Iterator[list[Connection]]:
 def test_a_program_with_too_many_connections_is_told_in_a_sentence(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocking_client, "PATIENCE", 0.0)
+    monkeypatch.setattr(agent_client, "PATIENCE", 0.0)
     most = r"most of them of user \d+, process \d+"
     why = rf"^The agent has too many connections \({PLACES}, {most}\): close some of these\.$"
     with meshlock.connect(agent.socket) as client, full(agent):
@@ -294,8 +296,8 @@ def test_what_a_program_holds_is_kept_when_its_other_connections_make_room(agent
 def cut(client: Any) -> None:
     """The connections that are idle; the agent takes nothing back, for it was asked since."""
     client.status()
-    for line in client._idle:
-        line.hang_up()
+    for line in client._agent.idle:
+        line.shut_down()
 
 
 @pytest.mark.parametrize("part", [None, 1])
@@ -315,21 +317,20 @@ def test_a_release_over_a_connection_that_has_ended_is_repeated(
 def test_a_release_that_may_not_have_arrived_is_made_once(
     agent: Agent, monkeypatch: pytest.MonkeyPatch, part: int | None, arrives: bool
 ) -> None:
-    send: Callable[..., None] = Connection.send
+    release: Callable[..., None] = Connection.release
 
-    def lossy(line: Connection, method: str, path: str, body: str = "", more: str = "") -> None:
-        if more == LATER:
-            if arrives:
-                send(line, method, path, body, more)
-            line.hang_up()
+    def lossy(line: Connection, what: Unreleased, held: int) -> None:
+        if arrives:
+            release(line, what, held)
         else:
-            send(line, method, path, body, more)
+            line.exchange.asked.append(what)
+        line.shut_down()
 
     with meshlock.connect(agent.socket) as client:
         grant = client.pool("docks").acquire(3)
         client.status()
         with monkeypatch.context() as patch:
-            patch.setattr(Connection, "send", lossy)
+            patch.setattr(Connection, "release", lossy)
             grant.release(part)
         client.status()
         assert agent.held() == (0 if part is None else 2)
@@ -343,7 +344,7 @@ def test_a_release_over_a_connection_that_has_ended_the_same_with_an_event_loop(
             for part in (None, 1):
                 grant = await client.pool("docks").acquire(3)
                 await client.status()
-                for line in client._idle:
+                for line in cast(list[Line], client._agent.idle):
                     line.transport.get_extra_info("socket").shutdown(2)
                 grant.release(part)
                 while agent.held() != (0 if part is None else 2):
@@ -384,10 +385,14 @@ def test_only_the_agents_word_is_taken_for_a_loss(
     agent: Agent, monkeypatch: pytest.MonkeyPatch, answer: Callable[..., tuple[int, bytes]]
 ) -> None:
     """It still has the session, and so it still holds the permits."""
+
+    async def call(*_: object, **__: object) -> tuple[int, bytes]:
+        return answer()
+
     with meshlock.connect(agent.socket) as client:
         grant = client.pool("bays").acquire()
         with monkeypatch.context() as patch:
-            patch.setattr(client, "call", answer)
+            patch.setattr(client._agent, "call", call)
             assert grant.until is not None  # it is asked now
             assert grant.held and not grant.lost
         grant.release()
@@ -407,11 +412,12 @@ def test_only_the_agents_word_is_taken_for_a_loss_the_same_with_an_event_loop(
     async def story() -> None:
         async with meshlock.aconnect(agent.socket) as client:
             grant = await client.pool("bays").acquire()
-            (holding,) = client.holding.values()
+            source = cast(AgentPool, grant._source)
+            (holding,) = source.holding.values()
             with monkeypatch.context() as patch:
-                patch.setattr(client, "call", call)
+                patch.setattr(client._agent, "call", call)
                 patch.setattr(holding, "third", (grant.lease or 0) + 1.0)  # it is asked now
-                client.watch(holding.session)
+                source.watch(holding.session)
                 await asked.wait()
                 await asyncio.sleep(0)
                 assert grant.held and not grant.lost

@@ -13,7 +13,7 @@ from meshlock.settings import REQUIRED, argument, option
 if TYPE_CHECKING:
     import subprocess
 
-    from meshlock.live.interfaces.client import Session
+    from meshlock.live.interfaces.agent_client import AgentSession
 
 NOT_IN_TIME = 75
 """Exit code when there were no permits in time (EX_TEMPFAIL: try again later)."""
@@ -68,16 +68,16 @@ def execute(
 
     Example: meshlock exec --pool docks --want 2 --priority 9 --timeout 30 -- ./unload.sh
     """
+    from functools import partial
     from threading import Timer
 
     from meshlock.errors import Refused
-    from meshlock.live.interfaces.agent_connection import understood
-    from meshlock.live.interfaces.client import BlockingClient
+    from meshlock.live.interfaces.agent_client import AgentClient, finished
+    from meshlock.live.interfaces.agent_connection import default_socket
+    from meshlock.live.interfaces.agent_protocol import acquire_body, understood
+    from meshlock.live.interfaces.client import WIRES
     from meshlock.live.machine import labels, limits
     from meshlock.live.pools.grants import moment
-
-    class Client(BlockingClient):
-        _leases = True
 
     limits.name(pool)
     wanted = (limits.want(want, "--want"), limits.priority(priority, "--priority"))
@@ -90,16 +90,18 @@ def execute(
             f"{limits.shown(slots_to)}."
         )
     variables = ["MESHLOCK_SLOTS"] if slots_to is None else ["MESHLOCK_SLOTS", slots_to]
-    client = Client(socket)
+    agent = AgentClient(socket or default_socket(), WIRES, leases=True)
+    finished(agent.current())
     if slots_to is not None:
-        status, answer = client.call("GET", f"/v1/pools/{pool}")
+        status, answer = finished(agent.call("GET", f"/v1/pools/{pool}"))
         if status == 200 and understood(answer)["status"].get("slots") == []:
             raise Refused(nameless(pool, slots_to))
     said = Timer(SILENT, say_why, (pool, socket))
     said.daemon = True
     said.start()
     try:
-        session, grant = client.acquire(pool, *wanted, timeout, known_as, due)
+        body = partial(acquire_body, *wanted, known_as, due, "")
+        session, grant = finished(agent.acquire(pool, timeout, body))
     except TimeoutError as error:
         click.echo(f"meshlock: {error}", err=True)
         sys.exit(NOT_IN_TIME)
@@ -110,7 +112,7 @@ def execute(
     if grant["met"] is False:
         click.echo(f"meshlock: the permits came after the deadline of {deadline:g} s.", err=True)
     code = run(command, pool, grant, session, variables)
-    client.close()
+    agent.close()
     sys.exit(code)
 
 
@@ -138,7 +140,7 @@ def run(
     command: tuple[str, ...],
     pool: str,
     grant: dict[str, Any],
-    session: Session,
+    session: AgentSession,
     variables: list[str],
 ) -> int:
     import os
@@ -180,13 +182,14 @@ class Permits:
         self.notice = IN_TIME * (grant["lease"] or 0.0)
         self.stopping = threading.Lock()
 
-    def listen(self, session: Session) -> None:
+    def listen(self, session: AgentSession) -> None:
         """The agent sends how long the lease is, or that it is lost; or the connection ended."""
-        from meshlock.live.interfaces.agent_connection import AgentGone
+        from meshlock.live.interfaces.agent_protocol import AgentGone
 
+        line: Any = session.line
         try:
             while True:
-                for news in session.line.events(None):
+                for news in line.events(None):
                     if news["event"] == "lost":
                         self.stop("the permits were revoked")
                         return

@@ -323,11 +323,11 @@ def found(agent: Connection, name: str) -> dict[str, Any]:
 
 def ask(agent: Connection, name: str, what: str, body: dict[str, Any]) -> dict[str, Any]:
     """The answer; or exit 1, if there was none in time."""
-    from meshlock.live.interfaces import agent_connection
+    from meshlock.live.interfaces.agent_protocol import json_body, pool_name
 
-    path = f"/v1/pools/{agent_connection.pool_name(name)}/{what}"
+    path = f"/v1/pools/{pool_name(name)}/{what}"
     try:
-        return agent.ask("POST", path, agent_connection.json_body(**body), body.get("timeout"))
+        return agent.ask("POST", path, json_body(**body), body.get("timeout"))
     except TimeoutError as error:
         click.echo(f"meshlock: {error}", err=True)
         sys.exit(1)

@@ -52,7 +52,7 @@ def look(agent: Connection) -> dict[str, Any]:
     from json import loads
 
     from meshlock.errors import Refused
-    from meshlock.live.interfaces.agent_connection import AgentGone
+    from meshlock.live.interfaces.agent_protocol import AgentGone
 
     try:
         found = agent.ask("GET", "/v1/status", timeout=0.0)

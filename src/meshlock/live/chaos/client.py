@@ -39,8 +39,10 @@ from meshlock.live.chaos.record import (
     now,
 )
 from meshlock.live.chaos.resource import Resource
-from meshlock.live.interfaces.agent_connection import AgentGone, Connection, json_body, refusal
-from meshlock.live.interfaces.client import Session
+from meshlock.live.interfaces.agent_client import AgentClient, finished
+from meshlock.live.interfaces.agent_connection import Connection
+from meshlock.live.interfaces.agent_protocol import AgentGone, json_body, refusal
+from meshlock.live.interfaces.client import WIRES
 
 PARTING = 0.3
 """Share of grants of several permits of which some are released first."""
@@ -88,7 +90,9 @@ class Client:
         self.random = Random(f"{orders.seed}:{orders.name}")
         self.record = Writer(Path(orders.record))
         self.resource = Resource(Path(orders.resource))
-        self.session: Session | None = None
+        self.agent: AgentClient | None = None
+        self.session = ""  # its name
+        self.events: Any = None  # its connection
         self.line: Connection | None = None
         self.other: Connection | None = None  # while the first one waits for permits
         self.finishing = False
@@ -97,13 +101,13 @@ class Client:
 
     def work(self) -> None:
         while not self.finishing:
-            if self.session is None and not self.connect():
+            if self.agent is None and not self.connect():
                 self.sleep(RETRY)
                 continue
             try:
                 served = self.use_permits()
             except AgentGone:
-                self.hang_up()
+                self.disconnect()
                 continue
             if self.orders.take_all and served:
                 return
@@ -132,12 +136,11 @@ class Client:
             )
         )
         try:
-            assert self.session is not None
             body = json_body(
                 want=want,
                 priority=priority,
                 timeout=timeout,
-                session=self.session.name,
+                session=self.session,
                 request=f"{c}-{n}",
             )
             path = f"/v1/pools/{self.orders.pool}/acquire"
@@ -166,21 +169,23 @@ class Client:
 
     def connect(self) -> bool:
         try:
-            self.session = Session(self.orders.socket, leases=True)
+            self.agent = AgentClient(self.orders.socket, WIRES, leases=True)
+            session = finished(self.agent.current())
+            self.session, self.events = session.name, session.line
             self.line = Connection(self.orders.socket)
             self.other = Connection(self.orders.socket)
         except Refused:
-            self.hang_up()
+            self.disconnect()
             return False
         return True
 
-    def hang_up(self) -> None:
-        if self.session is not None:
-            self.session.line.close()
+    def disconnect(self) -> None:
+        if self.agent is not None:
+            self.agent.close()
         for line in (self.line, self.other):
             if line is not None:
                 line.close()
-        self.session = self.line = self.other = None
+        self.agent = self.line = self.other = None
 
     def ask(
         self, method: str, path: str, body: str = "", fickle: bool = False
@@ -203,8 +208,10 @@ class Client:
 
     def heard(self, seconds: float | None) -> list[dict[str, Any]]:
         """What the agent says within so many seconds."""
-        assert self.session is not None
-        return self.session.line.events(0.0) if self.wait(seconds, self.session.line) else []
+        found: list[dict[str, Any]] = []
+        if self.wait(seconds, self.events):
+            found = self.events.events(0.0)
+        return found
 
     def wait(self, seconds: float | None, agent: Connection | None = None) -> bool:
         """Until the agent speaks; our input ends meanwhile if no new work is wanted."""

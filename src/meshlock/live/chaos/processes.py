@@ -19,7 +19,7 @@ import msgspec
 
 from meshlock.errors import Refused
 from meshlock.live.chaos.client import Orders
-from meshlock.live.interfaces.agent_connection import AgentGone, json_body
+from meshlock.live.interfaces.agent_protocol import AgentGone, json_body
 from meshlock.live.interfaces.async_client import Line
 
 POOL = "chaos"

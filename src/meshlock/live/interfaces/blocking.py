@@ -17,7 +17,7 @@ from meshlock.errors import Refused
 from meshlock.live.interfaces.node import Node
 from meshlock.live.machine import limits
 from meshlock.live.pools.grants import Acquire, AnyBlockingPool, BlockingGrant, Grant, Source
-from meshlock.live.pools.status import Picture, Status
+from meshlock.live.pools.status import Status
 
 Owner = TypeVar("Owner")
 Result = TypeVar("Result")
@@ -90,14 +90,14 @@ class BlockingPool(AnyBlockingPool):
 
     def __init__(self, node: BlockingNode, pool: Source) -> None:
         self._node = node
-        self._pool = pool
+        self._source = pool
         self.name: str = pool.name
         self._requests: dict[str, Acquire] = {}  # that wait, by the names that they were given
 
     @property
     def permits(self) -> int | None:
         """See :attr:`meshlock.Pool.permits`."""
-        return self._pool.permits
+        return self._source.permits
 
     def _acquired(
         self,
@@ -108,7 +108,7 @@ class BlockingPool(AnyBlockingPool):
         deadline: float | None = None,
         request: str | None = None,
     ) -> BlockingGrant:
-        asked = Acquire(self._pool, want, priority, limits.timeout(timeout), label, deadline)
+        asked = Acquire(self._source, want, priority, limits.timeout(timeout), label, deadline)
         if request is None:
             return self._waited(asked)
         if request in self._requests:
@@ -157,26 +157,8 @@ class BlockingPool(AnyBlockingPool):
     async def _release(self, grant: Grant) -> None:
         grant.release()
 
-    def picture(self) -> Picture:
-        """See :meth:`meshlock.Pool.picture`."""
-        return self._node.call(self._pool.picture())
-
-    def set_permits(
-        self, permits: int | list[str] | tuple[str, ...], *, timeout: float | None = None
-    ) -> int:
-        """See :meth:`meshlock.Pool.set_permits`."""
-        return self._node.call(self._pool.set_permits(permits, timeout=timeout))
-
-    def change_members(
-        self, *, add: str | None = None, remove: str | None = None, timeout: float | None = None
-    ) -> list[str]:
-        """See :meth:`meshlock.Pool.change_members`."""
-        changing = self._pool.change_members(add=add, remove=remove, timeout=timeout)
-        return self._node.call(changing)
-
-    def reset(self) -> int:
-        """See :meth:`meshlock.Pool.reset`."""
-        return self._node.call(self._pool.reset())
+    def _wait(self, work: Coroutine[Any, Any, Result]) -> Result:
+        return self._node.call(work)
 
 
 class BlockingNode:

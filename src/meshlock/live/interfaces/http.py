@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import asdict
 
 from meshlock import __version__
 from meshlock.errors import NodeClosed, NoSuchPool, Refused, setting
@@ -398,16 +399,12 @@ class Interface:
     async def change_members(self, request: Request) -> Response:
         body = limits.decoded(request.body or b"{}", messages.ChangeMembers)
         with self.changing(request, body.timeout) as pool:
-            members = await pool.change_members(
-                add=body.add, remove=body.remove, timeout=body.timeout
-            )
-        return answer(messages.Members(members))
+            return answer(messages.Members(await pool.change_members(**asdict(body))))
 
     async def change_permits(self, request: Request) -> Response:
         body = limits.decoded(request.body or b"{}", messages.ChangePermits)
         with self.changing(request, body.timeout) as pool:
-            permits = await pool.set_permits(body.permits, timeout=body.timeout)
-        return answer(messages.Permits(permits))
+            return answer(messages.Permits(await pool.resize(**asdict(body))))
 
     def join_pool(self, request: Request) -> Response:
         body = limits.decoded(request.body or b"{}", messages.Join)

@@ -168,10 +168,10 @@ class ChangeRequests:
                 self.working[key] = limit
                 if request.add or request.remove:
                     await self.pool.change_members(
-                        add=request.add or None, remove=request.remove or None
+                        request.add or None, request.remove or None, None
                     )
                 else:
-                    await self.pool.set_permits(request.names or request.permits)
+                    await self.pool.resize(request.names or request.permits, None)
         except Refused as error:
             why = str(error)[:LONGEST]
         except TimeoutError:

@@ -6,6 +6,8 @@ where one awaits, a :class:`BlockingGrant` where one has threads.
 
 from __future__ import annotations
 
+from functools import wraps
+
 from meshlock.errors import NotInTime, Refused
 from meshlock.live.machine import clock
 
@@ -15,11 +17,14 @@ LATEST = 31_536_000.0
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Coroutine, Generator
     from types import TracebackType
-    from typing import Any
+    from typing import Any, Concatenate, ParamSpec, TypeVar
 
     from meshlock.live.pools.status import Picture
+
+    Arguments = ParamSpec("Arguments")
+    Result = TypeVar("Result")
 
 
 class Grant:
@@ -354,20 +359,8 @@ class Source:
     def permits(self) -> int | None:
         raise NotImplementedError
 
-    async def picture(self) -> Picture:
-        raise NotImplementedError
-
-    async def set_permits(
-        self, permits: int | list[str] | tuple[str, ...], *, timeout: float | None = None
-    ) -> int:
-        raise NotImplementedError
-
-    async def change_members(
-        self, *, add: str | None = None, remove: str | None = None, timeout: float | None = None
-    ) -> list[str]:
-        raise NotImplementedError
-
-    async def reset(self) -> int:
+    async def perform(self, what: str, **asked: Any) -> Any:
+        """One operation on the pool, as ``/v1/pools/NAME/WHAT`` has it; the result is as there."""
         raise NotImplementedError
 
     async def served(self, request: Acquire) -> Grant:
@@ -479,7 +472,7 @@ class Pool:
 
     async def picture(self) -> Picture:
         """Who holds the permits of this pool and who waits for them, in the whole mesh."""
-        return await self._source.picture()
+        return await self._source.perform("who")  # type: ignore[no-any-return]
 
     async def set_permits(
         self, permits: int | list[str] | tuple[str, ...], *, timeout: float | None = None
@@ -492,7 +485,8 @@ class Pool:
         granted to nobody else. Of a pool with names a number keeps the first so many, or brings
         names back that there were before. A node that is no member asks one.
         """
-        return await self._source.set_permits(permits, timeout=timeout)
+        done = await self._source.perform("permits", permits=permits, timeout=timeout)
+        return done["permits"]  # type: ignore[no-any-return]
 
     async def change_members(
         self, *, add: str | None = None, remove: str | None = None, timeout: float | None = None
@@ -502,7 +496,8 @@ class Pool:
         One at a time, by a majority of the members before and after. A node that is no member
         asks one.
         """
-        return await self._source.change_members(add=add, remove=remove, timeout=timeout)
+        done = await self._source.perform("members", add=add, remove=remove, timeout=timeout)
+        return done["members"]  # type: ignore[no-any-return]
 
     async def reset(self) -> int:
         """Make the pool anew, with this node as its only member, in place of one that cannot go on;
@@ -512,16 +507,34 @@ class Pool:
         it, they and the new pool grant at the same time. With leases the new pool waits until
         those of the old one must be over. Members of the old pool that come back join the new one.
         """
-        return await self._source.reset()
+        return (await self._source.perform("reset"))["permits"]  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return f"<Pool {self.name}, {self.permits} permits>"
+
+
+def waits(
+    method: Callable[Concatenate[Pool, Arguments], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[AnyBlockingPool, Arguments], Result]:
+    """That method of a pool, where it waits until it is done."""
+
+    @wraps(method)
+    def wait(pool: Any, *arguments: Any, **settings: Any) -> Any:
+        return pool._wait(method(pool, *arguments, **settings))
+
+    return wait  # type: ignore[return-value]
 
 
 class AnyBlockingPool:
     """The same where every call waits until it is done."""
 
     name: str
+    _source: Source
+
+    picture = waits(Pool.picture)
+    set_permits = waits(Pool.set_permits)
+    change_members = waits(Pool.change_members)
+    reset = waits(Pool.reset)
 
     def acquire(
         self,
@@ -558,24 +571,8 @@ class AnyBlockingPool:
         """See :attr:`Pool.permits`."""
         raise NotImplementedError
 
-    def picture(self) -> Picture:
-        """See :meth:`Pool.picture`."""
-        raise NotImplementedError
-
-    def set_permits(
-        self, permits: int | list[str] | tuple[str, ...], *, timeout: float | None = None
-    ) -> int:
-        """See :meth:`Pool.set_permits`."""
-        raise NotImplementedError
-
-    def change_members(
-        self, *, add: str | None = None, remove: str | None = None, timeout: float | None = None
-    ) -> list[str]:
-        """See :meth:`Pool.change_members`."""
-        raise NotImplementedError
-
-    def reset(self) -> int:
-        """See :meth:`Pool.reset`."""
+    def _wait(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Until it is done; the result."""
         raise NotImplementedError
 
     def _acquired(

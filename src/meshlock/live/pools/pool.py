@@ -373,8 +373,18 @@ class LocalPool(Adapter, Source):
             if (why or waiter.want > k) and waiter.grant is None and not waiter.abandoned:
                 self.fail(waiter, Refused(why or self.too_many(waiter.want)))
 
-    async def set_permits(
-        self, permits: int | list[str] | tuple[str, ...], *, timeout: float | None = None
+    async def perform(self, what: str, **asked: Any) -> Any:
+        if what == "who":
+            return await self.picture()
+        if what == "permits":
+            return {"permits": await self.resize(**asked)}
+        if what == "members":
+            return {"members": await self.change_members(**asked)}
+        assert what == "reset"
+        return {"permits": await self.reset()}
+
+    async def resize(
+        self, permits: int | list[str] | tuple[str, ...], timeout: float | None
     ) -> int:
         permits, names = limits.named_permits(permits)
         await self.introduced()
@@ -408,7 +418,7 @@ class LocalPool(Adapter, Source):
             )
 
     async def change_members(
-        self, *, add: str | None = None, remove: str | None = None, timeout: float | None = None
+        self, add: str | None, remove: str | None, timeout: float | None
     ) -> list[str]:
         await self.introduced()
         if self.members is None:

@@ -1,0 +1,478 @@
+"""A client of the agent without I/O: sessions, connections, reconnecting, releases, forks.
+
+Permits belong to a *session*, a connection that the client keeps open: if the program dies, they
+come back at once. Requests go over other connections, one for each caller that waits. If the agent
+is restarted, what was held is lost, and a request that waits is sent again.
+
+An agent may be stopped, or too busy to speak. So a grant ends with the lease that its client knows
+of, unless the agent says in time that it was renewed: it is asked while a third is left.
+
+A child process made by fork has nothing of its parent: its client makes connections of its own.
+
+Rules of this file: everything that happens to a session, a grant or a release because a connection
+ended is decided here. It waits only by :class:`Wires`. Those of threads block (:mod:`.client`), so
+that a coroutine of this file never suspends there, and :func:`finished` runs it to its end; those
+of event loops suspend (:mod:`.async_client`).
+"""
+
+from __future__ import annotations
+
+import os
+from weakref import WeakSet
+
+from meshlock.errors import NotInTime, Refused
+from meshlock.live.interfaces.agent_protocol import (
+    TOO_OLD,
+    AgentGone,
+    Exchange,
+    NoAgent,
+    Unreleased,
+    json_body,
+    pool_name,
+    refusal,
+    understood,
+)
+from meshlock.live.machine import clock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+    from contextlib import AbstractAsyncContextManager
+    from typing import Any, Protocol, TypeVar
+
+    Result = TypeVar("Result")
+
+    class AgentLine(Protocol):
+        """One connection to the agent."""
+
+        @property
+        def exchange(self) -> Exchange: ...
+        @property
+        def over(self) -> bool:
+            """Has it ended, as far as is known without using it?"""
+
+        def release(self, what: Unreleased, held: int) -> None:
+            """Send that, and do not wait for the answer."""
+
+        def shut_down(self) -> None:
+            """End it; a caller that waits for an answer gets :class:`AgentGone`."""
+
+        def close(self) -> None:
+            """End it when all is sent; nothing is waited for."""
+
+    class Wires(Protocol):
+        """How a client connects and waits."""
+
+        def lock(self) -> AbstractAsyncContextManager[object]:
+            """Held while a session is opened."""
+
+        def now(self) -> float:
+            """Seconds, by the clock of timeouts."""
+
+        async def sleep(self, seconds: float) -> None: ...
+
+        async def open(self, client: AgentClient) -> AgentLine:
+            """A connection, among ``client.lines`` from before it can be used."""
+
+        def call(
+            self,
+            line: AgentLine,
+            method: str,
+            path: str,
+            body: str,
+            timeout: float | None,
+            grace: float | None,
+        ) -> tuple[int, bytes] | Awaitable[tuple[int, bytes]]:
+            """The status and body of the answer; :class:`AgentGone` without one, and
+            :class:`NotInTime` if there is none ``grace`` seconds after the ``timeout``. An answer
+            that is there already costs no coroutine."""
+
+        async def follow(self, session: AgentSession, path: str) -> tuple[int, bytes]:
+            """Have the agent send events of this session on its own connection."""
+
+        def receive(self, session: AgentSession) -> None:
+            """Pass on the events that have come."""
+
+        def release_soon(self, client: AgentClient) -> None:
+            """Have a task call :meth:`AgentClient.release_again`, where there are tasks."""
+
+        def abandon(self, lines: Iterable[AgentLine]) -> None:
+            """In a child process: close our copies, and do not end what the parent uses."""
+
+    class Revocable(Protocol):
+        """A grant, as programs see it."""
+
+        def revoke(self) -> None: ...
+        def disown(self) -> None: ...
+
+
+PATIENCE = 30.0
+"""Seconds for which a request goes on asking for an agent that went away."""
+
+CLOSED = "This client is closed."
+RETRY = 0.05
+SLOWEST_RETRY = 0.5
+"""Seconds between two requests to an agent that is not there, or has no place for us."""
+
+NO_END = float("inf")
+
+
+def finished(work: Coroutine[Any, Any, Result]) -> Result:
+    """The result of work whose every step blocks, so that it never suspends."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    raise AssertionError("this work waits for an event loop")
+
+
+class Holding:
+    """A grant of this client, as far as the agent has said."""
+
+    __slots__ = ("ended", "grant", "lost", "name", "session", "third", "until", "want")
+
+    def __init__(self, session: AgentSession, given: dict[str, Any]) -> None:
+        self.session = session
+        self.grant: Revocable | None = None  # is told of the end
+        self.name: str = given["grant"]
+        self.want: int = given["want"]
+        self.until: float | None = given["until"]
+        lease = given["lease"]
+        self.third = lease / 3 if lease is not None and lease > 0.3 else 0.1
+        """Seconds that an agent has to say that it renewed the lease."""
+        self.lost = self.ended = session.over
+        if not session.over:
+            session.holding[self.name] = self
+
+    def revoke(self) -> None:
+        if not self.ended:
+            self.ended = self.lost = True
+            if self.grant is not None:
+                self.grant.revoke()
+
+    def left(self) -> float:
+        """Seconds of the lease that we know of."""
+        return NO_END if self.until is None else self.until - clock.seconds()
+
+
+class AgentSession:
+    """A connection to which permits belong."""
+
+    def __init__(self, line: AgentLine, name: str) -> None:
+        self.line = line
+        self.name = name
+        self.over = False
+        self.holding: dict[str, Holding] = {}  # by the names that the agent gave
+
+    def told(self, event: dict[str, Any]) -> None:
+        holding = self.holding.get(event["grant"])
+        if holding is not None and event["event"] == "lease":
+            holding.until = event["until"]
+        elif holding is not None and event["event"] == "lost":
+            del self.holding[event["grant"]]
+            holding.revoke()
+
+    def end(self) -> None:
+        self.over = True
+        while self.holding:
+            self.holding.popitem()[1].revoke()
+
+    def disown(self) -> None:
+        """Its grants belong to another process, which will learn of their end."""
+        self.over = True
+        while self.holding:
+            holding = self.holding.popitem()[1]
+            holding.ended = holding.lost = True
+            if holding.grant is not None:
+                holding.grant.disown()
+
+
+class AgentClient:
+    def __init__(self, place: str, wires: Wires, leases: bool) -> None:
+        self.place = place
+        self.wires = wires
+        self.leases = leases  # does the session say how far leases were renewed?
+        self.closed = False
+        self.last_request = 0  # of those that the client gives names
+        self.start_anew()
+        CLIENTS.add(self)
+
+    def start_anew(self) -> None:
+        self.opening = self.wires.lock()
+        self.session: AgentSession | None = None
+        self.idle: list[AgentLine] = []
+        self.lines: set[AgentLine] = set()  # all that are open, also those in use
+        self.unreleased: dict[str, Unreleased] = {}  # by grant
+
+    def close(self) -> None:
+        """Release everything; requests that wait are withdrawn, and further ones are refused."""
+        self.closed = True
+        session, self.session = self.session, None
+        self.idle.clear()
+        for line in list(self.lines):
+            if all(isinstance(one, Unreleased) for one in line.exchange.asked):
+                line.close()
+            else:
+                line.shut_down()  # the caller that waits for an answer closes it
+        if session is not None:
+            session.end()
+
+    def forked(self) -> None:
+        """We are in a child process, and what the parent holds is not ours."""
+        lines, session = self.lines, self.session
+        self.start_anew()
+        self.wires.abandon(lines)
+        if session is not None:
+            session.disown()
+
+    # -- connections -------------------------------------------------------------------
+
+    def take(self) -> AgentLine | None:
+        """A connection that nobody uses, if there is one."""
+        while True:
+            try:
+                line = self.idle.pop()
+            except IndexError:
+                return None
+            if not line.over:
+                return line
+
+    async def open(self) -> AgentLine:
+        line = await self.wires.open(self)
+        if self.closed:  # if it is closed later, it finds this line among the others
+            self.drop(line)
+            raise NoAgent(CLOSED)
+        return line
+
+    def drop(self, line: AgentLine) -> None:
+        """Also if another process has a copy of it, as a child may for a moment."""
+        unsure = line.exchange.unsure()
+        line.exchange.asked.clear()
+        line.shut_down()
+        self.lost(line, unsure)
+
+    def lost(self, line: AgentLine, unsure: Sequence[Unreleased] = ()) -> None:
+        """That connection is no more, and the agent may not have received these releases."""
+        line.close()
+        self.lines.discard(line)
+        if unsure and not self.closed:
+            self.unreleased.update((what.grant, what) for what in unsure)
+            self.wires.release_soon(self)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: str = "",
+        timeout: float | None = None,
+        grace: float | None = None,
+    ) -> tuple[int, bytes]:
+        """Over a connection that nobody uses. One that is interrupted is ended: then the agent
+        withdraws what it has granted or would."""
+        if self.closed:
+            raise NoAgent(CLOSED)
+        line = self.take() or await self.open()
+        try:
+            found = self.wires.call(line, method, path, body, timeout, grace)
+            if not isinstance(found, tuple):
+                found = await found
+        except BaseException:
+            self.drop(line)
+            raise
+        if line.exchange.last:
+            self.drop(line)
+        else:
+            self.idle.append(line)
+        return found
+
+    async def ask(self, method: str, path: str, body: str = "") -> Any:
+        """The answer; the agent is asked again if it was restarted since the last time."""
+        for left in reversed(range(len(self.idle) + 2)):  # all that are idle may have ended
+            try:
+                status, said = await self.call(method, path, body)
+                break
+            except AgentGone as error:
+                await self.gone()
+                if not left:
+                    raise Refused(str(error)) from None
+        if status >= 400:
+            raise refusal(status, said)
+        return understood(said) if said else None
+
+    async def gone(self) -> None:
+        """The agent closed a connection: that one only, or it went away. As long as it is there,
+        the others stay: with them go grants whose answers it believes to be unread."""
+        session = self.session
+        if session is not None:
+            self.wires.receive(session)
+        if session is None or session.over:
+            while line := self.take():
+                self.drop(line)
+            self.unreleased.clear()
+        else:
+            await self.release_again()
+
+    # -- sessions ----------------------------------------------------------------------
+
+    async def current(self) -> AgentSession:
+        """The session; a new one if the last has ended."""
+        session = self.session
+        if session is None or session.over:
+            async with self.opening:
+                if self.closed:
+                    raise Refused(CLOSED)
+                session = self.session
+                if session is None or session.over:
+                    if session is not None:
+                        self.lost(session.line)
+                    session = self.session = await self.open_session()
+        return session
+
+    async def open_session(self) -> AgentSession:
+        line = await self.open()
+        try:
+            found = self.wires.call(line, "POST", "/v1/sessions", "", 0.0, None)
+            status, said = found if isinstance(found, tuple) else await found
+            if status == 404:
+                raise Refused(TOO_OLD.format(place=self.place))
+            if status != 201:
+                raise refusal(status, said)
+            session = AgentSession(line, understood(said)["session"])
+            leases = "?leases=true" if self.leases else ""
+            path = f"/v1/sessions/{session.name}/events{leases}"
+            status, said = await self.wires.follow(session, path)
+            if status != 200:
+                raise refusal(status, said)
+        except BaseException as error:
+            self.drop(line)
+            if isinstance(error, (AgentGone, TimeoutError)):
+                raise NoAgent(str(error)) from None
+            raise
+        if self.closed:  # meanwhile
+            self.drop(line)
+            raise Refused(CLOSED)
+        return session
+
+    # -- grants ------------------------------------------------------------------------
+
+    async def acquire(
+        self,
+        pool: str,
+        timeout: float | None,
+        body: Callable[[str, float | None], str],
+    ) -> tuple[AgentSession, dict[str, Any]]:
+        """What the agent grants, whatever becomes of the agent meanwhile, as long as there is one
+        again soon. ``body``: of the request, for a session and the seconds that are left."""
+        now = self.wires.now
+        path = f"/v1/pools/{pool}/acquire"
+        end = None if timeout is None else now() + timeout
+        lost: float | None = None  # the agent, since when
+        before, pause = self.session, RETRY
+        if self.unreleased:
+            await self.release_again()
+        left = timeout
+        while True:
+            try:
+                session = self.session
+                if session is None or session.over:
+                    session = await self.current()
+                if session is not before:
+                    before, lost, pause = session, None, RETRY
+                status, said = await self.call("POST", path, body(session.name, left), left)
+                if status == 503:
+                    raise NoAgent(str(refusal(status, said)))
+            except (AgentGone, NoAgent) as error:
+                if self.closed:
+                    raise Refused(CLOSED) from None
+                await self.gone()
+                moment = now()
+                lost = moment if lost is None else lost
+                if end is not None and moment >= end:
+                    raise NotInTime(str(error)) from None
+                if moment - lost > PATIENCE:
+                    raise Refused(str(error)) from None
+                await self.wires.sleep(pause if end is None else min(pause, end - moment))
+                pause = min(2 * pause, SLOWEST_RETRY)
+            else:
+                if status == 200:
+                    return session, understood(said)
+                if status == 404:
+                    self.wires.receive(session)
+                if not session.over:
+                    raise refusal(status, said)
+            left = None if end is None else max(0.0, end - now())
+
+    def release(self, what: Unreleased, held: int) -> None:
+        """Over a connection at rest, as there is one where nobody waits; else as soon as can be."""
+        if self.closed:
+            return
+        line = self.take()
+        if line is None:
+            self.unreleased[what.grant] = what
+            self.wires.release_soon(self)
+            return
+        try:
+            line.release(what, held)
+        except AgentGone:
+            self.drop(line)
+        except BaseException:
+            self.drop(line)
+            raise
+        else:
+            self.idle.append(line)
+
+    async def release_again(self) -> None:
+        """What the agent may not know of, because a connection ended: that one only, or it went
+        away. What fails is tried again before we next ask for anything."""
+        for name in list(self.unreleased):
+            what = self.unreleased.pop(name, None)  # one caller at a time: a part is released once
+            if what is None:
+                continue
+            try:
+                status, held = 200, 1
+                if what.left:
+                    status, said = await self.call("GET", f"/v1/grants/{name}", timeout=0.0)
+                    held = understood(said)["want"] if status == 200 else 0
+                if held > what.left:
+                    status, _ = await self.call("DELETE", what.path(held), timeout=0.0)
+                if status >= 500:
+                    self.unreleased.setdefault(name, what)
+            except (AgentGone, NoAgent, TimeoutError):
+                self.unreleased.setdefault(name, what)
+
+    async def ask_until(self, holding: Holding) -> None:
+        """Has the agent renewed this lease? One that does not answer before the lease is over
+        cannot renew it either."""
+        status, said = 0, b""
+        try:
+            path = f"/v1/grants/{holding.name}"
+            status, said = await self.call("GET", path, timeout=holding.third, grace=0.0)
+        except TimeoutError:
+            pass
+        except (AgentGone, NoAgent):  # this connection only, unless the session has ended as well
+            await self.gone()
+        if status == 200:
+            holding.until = understood(said)["until"]
+        if not holding.ended and (status == 404 or holding.left() <= 0):
+            holding.session.holding.pop(holding.name, None)
+            holding.revoke()
+            self.release(Unreleased(holding.name), 0)  # whatever the agent thinks of it
+
+    # -- pools -------------------------------------------------------------------------
+
+    async def perform(self, pool: str, what: str, **asked: object) -> Any:
+        """One operation on a pool, as ``/v1/pools/POOL/WHAT`` has it."""
+        method = "GET" if what == "who" else "POST"
+        body = json_body(**asked) if asked else ""
+        return await self.ask(method, f"/v1/pools/{pool_name(pool)}/{what}", body)
+
+
+CLIENTS: WeakSet[AgentClient] = WeakSet()
+
+
+def forked() -> None:
+    for client in list(CLIENTS):
+        client.forked()
+
+
+os.register_at_fork(after_in_child=forked)

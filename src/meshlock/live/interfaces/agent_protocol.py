@@ -1,0 +1,215 @@
+"""What is said between a client and the agent of its machine: requests, answers, events.
+
+Rules of this file: it does no I/O, has no clock but that of deadlines, and imports little, so that
+commands and programs start quickly. Who connects and waits is in :mod:`.agent_connection` for
+threads and in :mod:`.async_client` for event loops; what becomes of sessions and grants when a
+connection ends is in :mod:`.agent_client`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from json.encoder import encode_basestring_ascii as quoted
+
+from meshlock.errors import NotInTime, Refused
+from meshlock.live.machine import clock
+from meshlock.live.machine.labels import fitting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ENCODE = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+SAFE = re.compile(r"[A-Za-z0-9._-]{1,64}").fullmatch
+DECODE = json.JSONDecoder().raw_decode
+LATER = "Prefer: answer-later\r\n"
+"""Of a request whose answer nobody waits for."""
+
+STREAM = "Accept: text/event-stream\r\n"
+
+GRACE = 5.0
+"""Seconds after the timeout of a request in which the agent must have answered."""
+
+TOO_OLD = (
+    "{place} is not the socket of an agent of this version of meshlock: "
+    "restart the agent after an upgrade, or set MESHLOCK_SOCKET."
+)
+
+SILENT = "The agent at {place} did not answer in time."
+ENDED = "The agent closed the connection."
+
+START = b"HTTP/1.1 "
+
+
+class NoAgent(Refused):
+    """No agent answers at the socket, or it has no place for us or is leaving."""
+
+
+class AgentGone(Exception):
+    """The connection ended. A sentence, for those who cannot go on without the agent."""
+
+
+# -- requests ---------------------------------------------------------------------------------
+
+
+def request(method: str, path: str, body: str = "", more: str = "") -> bytes:
+    length = f"Content-Length: {len(body)}\r\n" if body else ""
+    return f"{method} {path} HTTP/1.1\r\nHost: agent\r\n{more}{length}\r\n{body}".encode("ascii")
+
+
+def pool_name(name: str) -> str:
+    """As it can be in a path."""
+    if not isinstance(name, str) or not SAFE(name):
+        from meshlock.live.machine import limits
+
+        limits.name(name)
+    return name
+
+
+def json_body(**values: Any) -> str:
+    """JSON of what is asked for; the agent checks it."""
+    try:
+        return ENCODE(values)
+    except (TypeError, ValueError):  # numbers of other classes, or no numbers at all
+        return checked_body(**values)
+
+
+def change_body(priority: int | None, deadline: float | None) -> str:
+    """What is changed of a request that waits; the ``deadline`` is in seconds from now."""
+    changed = {"priority": priority, "deadline": deadline}
+    return json_body(**{name: value for name, value in changed.items() if value is not None})
+
+
+def checked_body(**values: Any) -> str:
+    """The same, checked here as a node would."""
+    from meshlock.live.machine import limits
+
+    return json.dumps({name: limits.checked(name, value) for name, value in values.items()})
+
+
+def acquire_body(
+    want: int,
+    priority: int,
+    label: str,
+    due: float | None,
+    request: str,
+    session: str,
+    timeout: float | None,
+) -> str:
+    """The same for what is asked for most, ten times as fast; the deadline ``due`` is by
+    :func:`.clock.seconds`. What changes from one attempt to the next comes last."""
+    if isinstance(label, str):
+        label = fitting(label)
+    left = None if due is None else max(0.0, due - clock.seconds())
+    if type(want) is not int or type(priority) is not int or type(label) is not str:
+        numbers = {"want": want, "priority": priority, "deadline": left, "timeout": timeout}
+        return checked_body(**numbers, label=label, session=session, request=request or None)
+    patience = "null" if timeout is None else repr(timeout)
+    named = f',"request":"{request}"' if request else ""
+    named += "" if left is None else f',"deadline":{left!r}'
+    try:
+        return (
+            f'{{"want":{want},"priority":{priority},"timeout":{patience},'
+            f'"label":{quoted(label)},"session":"{session}"{named}}}'
+        )
+    except ValueError:  # a number with more digits than Python writes
+        return checked_body(want=want, priority=priority)
+
+
+class Unreleased:
+    """Permits of a grant that the agent may not know to be released."""
+
+    __slots__ = ("grant", "left")
+
+    def __init__(self, grant: str, left: int = 0) -> None:
+        self.grant = grant
+        self.left = left  # this many of its permits stay with the client
+
+    def path(self, held: int) -> str:
+        """What releases them, if this many are held."""
+        some = f"?permits={held - self.left}" if self.left else ""
+        return f"/v1/grants/{self.grant}{some}"
+
+
+# -- answers ----------------------------------------------------------------------------------
+
+
+def understood(answer: bytes) -> dict[str, Any]:
+    """What an agent says in JSON."""
+    return DECODE(answer.decode())[0]  # type: ignore[no-any-return]
+
+
+def refusal(status: int, said: bytes) -> Exception:
+    """What a Node would have raised."""
+    try:
+        answer = json.loads(said)
+        why = str(answer["why"])
+    except (ValueError, KeyError, TypeError):
+        answer, why = {}, f"The agent answered {status}."
+    if answer.get("timed_out"):
+        return NotInTime(why)
+    return NoAgent(why) if status == 503 else Refused(why)
+
+
+class Exchange:
+    """One connection: requests out, answers in, in the same order; in the end perhaps a stream.
+
+    The answers are those of our own agent, whose head is always written in the same way. So this
+    reads what that writes, and takes anything else for another program (:data:`TOO_OLD`). A parser
+    of all of HTTP would double the imports of a program that asks for permits.
+    """
+
+    __slots__ = ("asked", "data", "last", "place", "streams")
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.asked: deque[Any] = deque()
+        """Whose answers are to come: an :class:`Unreleased`, for whose answer nobody waits, or
+        what the caller knows its request by."""
+        self.data = b""  # received and not read
+        self.last = False  # the agent answers no more on it
+        self.streams = False  # events follow instead of answers
+
+    def next(self) -> tuple[Any, int, bytes] | None:
+        """The next answer, if all of it has come: who asked, its status, its body."""
+        data = self.data
+        if not data.startswith(START) and not START.startswith(data[: len(START)]):
+            raise Refused(TOO_OLD.format(place=self.place))
+        end = data.find(b"\r\n\r\n")
+        if end < 0:
+            return None
+        begin = stop = end + 4
+        status = int(data[9:12])
+        if status != 204:
+            at = data.find(b"Content-Length: ", 0, end)
+            if at >= 0:
+                stop += int(data[at + 16 : data.find(b"\r\n", at)])
+            else:
+                self.streams = True
+            if len(data) < stop:
+                return None
+        self.last = data.find(b"\r\nConnection: close\r\n", 0, begin) >= 0
+        self.data = data[stop:]
+        return self.asked.popleft(), status, data[begin:stop]
+
+    def events(self) -> list[dict[str, Any]]:
+        """Of the stream: those that have come. The agent sends every event as one chunk."""
+        found: list[dict[str, Any]] = []
+        data = self.data
+        while (line := data.find(b"\r\n")) >= 0:
+            end = line + 2 + int(data[:line], 16)
+            if len(data) < end + 2:
+                break
+            if end == line + 2:
+                raise AgentGone("The session has ended.")
+            said = data[line + 2 : end].partition(b"data: ")[2]
+            self.data = data = data[end + 2 :]
+            if said:
+                found.append(understood(said))
+        return found
+
+    def unsure(self) -> list[Unreleased]:
+        """The releases that the agent may not have received, if the connection ended now."""
+        return [one for one in self.asked if isinstance(one, Unreleased)]
