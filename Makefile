@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test coverage wheel test-compiled test-install bench studies reference docs clean
+.PHONY: demo test test-whole coverage wheel test-compiled test-install bench studies reference docs clean
 
 demo: $(VENV)/base
 	$(BIN)/meshlock demo
@@ -15,6 +15,10 @@ test: $(VENV)/dev
 	$(BIN)/ruff format --check src tests benchmarks campaigns docs/hooks
 	$(BIN)/mypy
 	$(BIN)/python -m pytest --durations=15 --numprocesses 4 --dist loadfile
+
+# Every search to its end; some minutes more.
+test-whole: $(VENV)/dev
+	MESHLOCK_WHOLE=1 $(BIN)/python -m pytest --numprocesses 4 --dist loadfile
 
 coverage: $(VENV)/dev
 	$(BIN)/coverage run -m pytest

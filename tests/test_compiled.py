@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import tomllib
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,7 @@ def test_what_is_left_to_python_extends_only_compiled_classes_that_are_open() ->
     assert [each for module in python for each in closed_bases(module)] == []
 
 
+@cache
 def expected(module: str, kind: str) -> list[str]:
     """Where compiled code says in an annotation that it takes only this class."""
     found = []

@@ -12,6 +12,7 @@ from meshlock.check.arguments import judged
 from meshlock.check.mutants import properties_of, setup_of
 from meshlock.check.verdict import checking
 from meshlock.errors import Refused
+from whole import WHOLE
 
 SMALL = [mutant for mutant in MUTANTS.values() if not mutant.large]
 DEADLY = [mutant for mutant in SMALL if mutant.breaks]
@@ -40,10 +41,11 @@ def test_the_original_is_sound_in_the_same_set_up(mutant: Mutant) -> None:
         with pytest.raises(Refused, match=f"'{mutant.prevents}' is not possible here"):
             checking(setup_of(mutant, mutant.origin), judged(properties_of(mutant)), 500_000)
         return
-    check = checking(setup_of(mutant, mutant.origin), judged(properties_of(mutant)), 500_000)
+    most = 500_000 if WHOLE else 3_000
+    check = checking(setup_of(mutant, mutant.origin), judged(properties_of(mutant)), most)
     while check.run(10_000):
         pass
-    assert check.holds()
+    assert check.holds() if WHOLE else not check.explorer.violations
 
 
 def test_every_sound_algorithm_has_three_mutants_or_more() -> None:
