@@ -110,7 +110,11 @@ COMMAND_LINES = {
     "web/menu.py",
 }
 """Files that write whole command lines, to be copied."""
-DECLARATIONS = {"check/settings.py", "simulate/run_settings.py"}
+DECLARATIONS = {
+    "check/settings.py",
+    "live/interfaces/agent_settings.py",
+    "simulate/run_settings.py",
+}
 """Files that declare settings, with the help of their flags."""
 
 

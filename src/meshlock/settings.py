@@ -29,6 +29,10 @@ class Option:
         self.metavar: str | None = more.get("metavar")
         self.complete: str | None = more.get("complete")  # what a shell offers: see cli/completion
         self.least: float | None = more.get("least")
+        self.within: str | None = more.get("within")  # the range of this name in live's limits
+        self.as_text: bool = more.get("as_text", False)  # a flag gives it as a text to be parsed,
+        self.many: bool = more.get("many", False)  # or as several
+        self.in_files_only: bool = more.get("in_files_only", False)  # it has no flag of its own
         self.shown: bool = more.get("shown", False)  # the help shows the default
         self.argument: bool = more.get("argument", False)  # it has no flag, only a place
 
@@ -75,6 +79,10 @@ class Settings:
                 raise TypeError(f"{type(self).__name__} has no setting '{name}'")
         self.given = given
         vars(self).update(given)
+
+    @classmethod
+    def with_flags(cls) -> dict[str, Option]:
+        return {name: one for name, one in cls.declared.items() if not one.in_files_only}
 
     def given_keys(self) -> dict[str, Any]:
         """What is given, by the names that files and flags have."""

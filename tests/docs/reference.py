@@ -16,7 +16,7 @@ import meshlock
 from meshlock.cli.flags import Command
 from meshlock.cli.main import app
 from meshlock.live.interfaces import messages
-from meshlock.live.interfaces.configuration import PoolSettings, Settings, keys
+from meshlock.live.interfaces.agent_settings import AgentSettings, PoolSettings
 from meshlock.live.interfaces.http import Interface
 from meshlock.live.interfaces.openapi import description
 from meshlock.live.pools import status
@@ -24,8 +24,6 @@ from meshlock.live.pools.grants import Acquire
 
 FOLDER = Path(__file__).parents[2] / "docs"
 MADE = "<!-- Made from the code: edit there, then run make reference. -->"
-SINGULAR = {"peers": "peer", "http-names": "http-name", "options": "option", "links": "link"}
-"""Flags that are repeated name one of what the key lists."""
 
 
 TYPED = re.compile(r"meshlock \w+(?: --?[\w-]+(?: [^\s-]\S*)?)+|(?<![\w-])--[\w-]+")
@@ -118,23 +116,20 @@ def configuration() -> Iterator[str]:
         """
     )
     rows = ["| key | flag | default | meaning |", "|---|---|---|---|"]
-    rows += [*table("", Settings), *table("pools.NAME.", PoolSettings)]
+    rows += [*table("", AgentSettings), *table("pools.NAME.", PoolSettings)]
     yield "\n".join(rows)
 
 
-def table(prefix: str, settings: type[Settings] | type[PoolSettings]) -> list[str]:
+def table(prefix: str, settings: type[AgentSettings] | type[PoolSettings]) -> list[str]:
     return [
-        f"| `{prefix}{key}` | `{flag_of(key)}` | {shown(default)} | {meaning} |"
-        for key, (meaning, default) in keys(settings).items()
+        f"| `{prefix}{name.replace('_', '-')}` | `{one.flags[0].partition('/')[0]}` | "
+        f"{shown(one.default)} | {cell(one.help)} |"
+        for name, one in settings.declared.items()
     ]
 
 
-def flag_of(key: str) -> str:
-    return "--pool NAME=PERMITS" if key == "permits" else f"--{SINGULAR.get(key, key)}"
-
-
 def shown(default: object) -> str:
-    if default is None or default in ([], {}):
+    if default is None or default in ((), {}):
         return ""
     if isinstance(default, bool):
         return str(default).lower()

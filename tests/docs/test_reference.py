@@ -7,7 +7,7 @@ import pytest
 import reference
 
 from meshlock.cli.main import app
-from meshlock.live.interfaces.configuration import PoolSettings, Settings, keys
+from meshlock.live.interfaces.agent_settings import AgentSettings, PoolSettings
 
 
 @pytest.mark.parametrize("name", reference.WRITTEN)
@@ -16,11 +16,11 @@ def test_a_page_is_as_the_code_makes_it(name: str) -> None:
     assert written == reference.page(name), "run make reference"
 
 
-@pytest.mark.parametrize("settings", [Settings, PoolSettings])
-def test_every_key_has_a_meaning_and_a_flag(settings: type[Settings] | type[PoolSettings]) -> None:
+@pytest.mark.parametrize("settings", [AgentSettings, PoolSettings])
+def test_every_key_has_a_flag(settings: type[AgentSettings] | type[PoolSettings]) -> None:
     command = app.get_command(click.Context(app), "agent")
     assert command is not None
     flags = {flag for option in command.params for flag in option.opts}
-    fields = {name.replace("_", "-") for name in settings.__struct_fields__} - {"pools"}
-    assert set(keys(settings)) == fields
-    assert {reference.flag_of(key).split()[0] for key in fields} <= flags
+    assert {
+        one.flags[0].split()[0].partition("/")[0] for one in settings.declared.values()
+    } <= flags

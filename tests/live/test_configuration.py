@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from meshlock import Node, Refused
-from meshlock.live.interfaces.configuration import Settings, pool_flag, read
+from meshlock.live.interfaces.agent_settings import AgentSettings
+from meshlock.live.interfaces.configuration import pool_flag, read
 
 
 def test_the_page_the_names_and_the_clock(tmp_path: Path) -> None:
@@ -14,9 +15,9 @@ def test_the_page_the_names_and_the_clock(tmp_path: Path) -> None:
         'name = "a"\nhttp-names = ["robot.lan"]\nallow-actions = true\nclock-rate = 2.0'
     )
     settings = read(file)
-    assert (settings.http_names, settings.allow_actions) == (["robot.lan"], True)
+    assert (settings.http_names, settings.allow_actions) == (("robot.lan",), True)
     assert Node.configured(settings).clock_rate == 2.0
-    assert (Settings().allow_actions, Settings().clock_rate) == (False, 1.0)
+    assert (AgentSettings().allow_actions, AgentSettings().clock_rate) == (False, 1.0)
 
 
 def test_a_word_that_is_none_is_named(tmp_path: Path) -> None:

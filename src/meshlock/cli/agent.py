@@ -3,110 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from meshlock.live.interfaces.agent_settings import AgentSettings, PoolSettings
 from meshlock.settings import argument, option
-
-if TYPE_CHECKING:
-    from meshlock.live.interfaces.configuration import Settings
-
-POOLS = "Settings of the pools that --pool names"
 
 
 def agent(
+    *,
     configuration: Path | None = argument(
         None, "Read settings from this file (TOML). Flags override it."
     ),
-    name: str | None = option(None, "Set the name of this node. Default: the host's name."),
-    listen: str | None = option(None, "Accept links of other nodes at this host:port."),
-    peer: tuple[str, ...] = option((), "Link to the node at this host:port. May be repeated."),
-    secret_file: str | None = option(None, "Read the join secret from this file."),
-    certificates: str | None = option(None, "Read ca.crt, NAME.crt and NAME.key from this folder."),
-    discover: bool = option(False, "Find peers on the local network by zeroconf."),
     pool: tuple[str, ...] = option(
         (),
-        "Join or make a pool: NAME=PERMITS, or NAME=SLOT,SLOT,... for permits "
-        "with names. NAME alone joins a pool. May be repeated.",
+        "Join or make a pool: NAME=PERMITS, or NAME=SLOT,SLOT,... for permits with names. NAME "
+        "alone joins a pool. May be repeated.",
     ),
-    create: bool = option(False, "Make the pools at once: this node is the first of them."),
-    socket: str | None = option(None, "Listen at this Unix socket for programs of this machine."),
-    http: str | None = option(None, "Serve HTTP and the page at this host:port."),
-    http_token_file: str | None = option(
-        None, "Read the bearer token of the HTTP interface from this file."
-    ),
-    http_name: tuple[str, ...] = option(
-        (), "Accept this host name in requests of browsers. May be repeated."
-    ),
-    allow_actions: bool = option(False, "Let the page acquire permits and cut links."),
-    trace: str | None = option(None, "Write traces to this folder."),
-    trace_limit: int | None = option(
-        None, "Keep at most this many bytes of trace per pool. Default: 1 GB."
-    ),
-    state: str | None = option(
-        None,
-        "Keep what the node must remember in this folder, or 'none'. Default: "
-        "the platform's folder for state.",
-    ),
-    member: bool = option(
-        True, "Let this node become a member by itself, or not.", "--member/--no-member"
-    ),
-    most_pools: int | None = option(
-        None, "Let programs use this many pools, and peers announce as many. 1,000 if unset."
-    ),
-    client_pools: bool = option(False, "Let programs of this machine make pools."),
-    min_links: int | None = option(
-        None, "Keep at least this many links, also to nodes that others know. 0: only to --peer."
-    ),
-    advertise: str | None = option(
-        None, "Announce this host or host:port to other nodes, if they cannot see it themselves."
-    ),
-    heartbeat: float | None = option(
-        None, "Send a heartbeat after this many seconds without a message."
-    ),
-    dead: float | None = option(
-        None, "Count a link as failed after this many seconds without a message."
-    ),
-    clock_rate: float | None = option(
-        None, "Set how fast the clock of leases runs. For tests only."
-    ),
-    zenoh: str | None = option(None, "Join the Zenoh network with these settings (JSON)."),
-    members: str | None = option(
-        None,
-        "Name the members, separated by commas, or 'auto': they choose themselves.",
-        group=POOLS,
-    ),
-    most_members: int | None = option(
-        None, "Let at most this many nodes become members by themselves.", group=POOLS
-    ),
-    promote_after: float | None = option(
-        None, "Let a node become a member after this many seconds.", group=POOLS
-    ),
-    replace_after: float | None = option(
-        None, "Replace an unreachable member after this many seconds.", group=POOLS
-    ),
-    lease: float | None = option(
-        None,
-        "Set the lease: for how many seconds permits are held unless they are renewed.",
-        group=POOLS,
-    ),
-    algorithm: str | None = option(
-        None,
-        "Run this algorithm (name or file.py). Default: direct; jiang without recovery.",
-        group=POOLS,
-    ),
-    options: dict[str, str] = option(
-        {},
-        "Set an option of the algorithm as NAME=VALUE. May be repeated.",
-        "--option",
-        group=POOLS,
-    ),
-    recovery: str | None = option(
-        None, "Choose 'none' to have no leases, as in the papers.", group=POOLS
-    ),
-    founder: bool = option(False, "Make the pools at this node, without recovery.", group=POOLS),
-    link: tuple[str, ...] = option(
-        (), "Link A,B in a fixed network, without recovery. May be repeated.", group=POOLS
-    ),
+    given: AgentSettings,
+    of_pools: PoolSettings,
     log_level: str = option(
         "info", "Log events of this level and above: debug, info, warning or error."
     ),
@@ -124,49 +38,21 @@ def agent(
     from meshlock.live.machine.logs import set_up
     from meshlock.live.machine.loop import run
 
-    settings = conf.read(configuration) if configuration is not None else conf.Settings()
-    flags = {
-        "name": name,
-        "listen": listen,
-        "peers": list(peer),
-        "secret_file": secret_file,
-        "certificates": certificates,
-        "discover": discover or None,
-        "create": create or None,
-        "socket": socket,
-        "http": http,
-        "http_token_file": http_token_file,
-        "http_names": list(http_name),
-        "allow_actions": allow_actions or None,
-        "trace": trace,
-        "trace_limit": trace_limit,
-        "state": state,
-        "member": None if member else False,
-        "most_pools": most_pools,
-        "client_pools": client_pools or None,
-        "min_links": min_links,
-        "advertise": advertise,
-        "heartbeat": heartbeat,
-        "dead": dead,
-        "clock_rate": clock_rate,
-        "zenoh": conf.json_flag("--zenoh", zenoh) if zenoh is not None else None,
-    }
-    conf.with_flags(settings, flags)
-    of_pools = {
-        "members": members if members in (None, "auto") else members.split(","),
-        "most_members": most_members,
-        "promote_after": promote_after,
-        "replace_after": replace_after,
-        "lease": lease,
-        "algorithm": None if algorithm is None else load(algorithm),
-        "options": options or None,
-        "recovery": recovery,
-        "founder": founder or None,
-        "links": [text.split(",") for text in link] if link else None,
-    }
-    if not pool and any(value is not None for value in of_pools.values()):
+    settings = conf.read(configuration) if configuration is not None else AgentSettings()
+    flags = {**settings.given, **given.given}
+    if "zenoh" in given.given:
+        flags["zenoh"] = conf.json_flag("--zenoh", flags["zenoh"])
+    settings = AgentSettings(settings.pools, **flags)
+    more = dict(of_pools.given)
+    if more and not pool:
         raise Refused("A flag for pools was given, but no pool: add --pool NAME=PERMITS.")
-    settings.pools.update(conf.pool_flag(text, of_pools) for text in pool)
+    if more.get("members", "auto") != "auto":
+        more["members"] = more["members"].split(",")
+    if "algorithm" in more:
+        more["algorithm"] = load(more["algorithm"])
+    if "links" in more:
+        more["links"] = [text.split(",") for text in more["links"]]
+    settings.pools.update(conf.pool_flag(text, more) for text in pool)
     if settings.trace is not None:
         try:
             Path(settings.trace).mkdir(parents=True, exist_ok=True)
@@ -178,7 +64,7 @@ def agent(
     run(serve(settings))
 
 
-async def serve(settings: Settings) -> None:
+async def serve(settings: AgentSettings) -> None:
     """Until SIGTERM or SIGINT; then leave in good order."""
     import asyncio
     import signal

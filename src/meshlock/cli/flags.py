@@ -37,6 +37,8 @@ KINDS: dict[object, Any] = {
 
 def parameter(one: Option, kind: Any, shown: bool) -> click.Parameter:
     """It is of this kind, or may be None; or it is a tuple of any length, or pairs."""
+    if one.as_text:
+        kind = tuple[str, ...] if one.many else str
     many = get_origin(kind) in (tuple, dict)
     pairs = get_origin(kind) is dict
     kind = next((choice for choice in get_args(kind) if choice is not NoneType), kind)
@@ -107,7 +109,7 @@ class Command(click.Command):
             if in_record:
                 record: type[Settings] = hints[of.name]
                 self.records[of.name] = record
-                kinds, found = get_type_hints(record), record.declared
+                kinds, found = get_type_hints(record), record.with_flags()
             for field, one in found.items():
                 self.declared[field] = one.named(field)
                 params.append(parameter(one, kinds[field], one.shown or not in_record))
@@ -121,7 +123,7 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         for name, record in self.records.items():
-            values = {field: ctx.params.pop(field) for field in record.declared}
+            values = {field: ctx.params.pop(field) for field in record.with_flags()}
             ctx.params[name] = record(**{field: values[field] for field in given(ctx, values)})
         return super().invoke(ctx)
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from meshlock.errors import NoSuchPool, Refused, setting
-from meshlock.live.interfaces.configuration import Settings, secret, warn_if_others_read
+from meshlock.live.interfaces.agent_settings import AgentSettings
+from meshlock.live.interfaces.configuration import secret, warn_if_others_read
 from meshlock.live.links.frames import BadFrame
 from meshlock.live.links.mesh import ZENOH, Mesh, split
 from meshlock.live.links.reach import advertised
@@ -155,7 +156,7 @@ class Node:
                 split(address)
 
     @classmethod
-    def configured(cls, settings: Settings) -> Node:
+    def configured(cls, settings: AgentSettings) -> Node:
         """As a configuration file says: ``Node.configured(configuration.read(path))``."""
         return cls(
             settings.name,
