@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from logging import ERROR, WARNING
 from time import monotonic
 from typing import Any, TypeVar
+
+from meshlock.live.machine.logs import log_event
 
 Result = TypeVar("Result")
 
@@ -33,9 +36,21 @@ class Lag:
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     try:
         import uvloop
     except ImportError:
-        return asyncio.run(work)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        pass
+    else:
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.get_loop().set_exception_handler(note_failure)
         return runner.run(work)
+
+
+def note_failure(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What failed with nothing waiting for it goes to our log, as one line. A connection that broke
+    after its task was given up is no failure of ours."""
+    error = context.get("exception")
+    level = WARNING if isinstance(error, ConnectionError) else ERROR
+    log_event(level, "failed", where="event loop", what=context["message"], failed=error or False)
