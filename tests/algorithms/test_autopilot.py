@@ -203,6 +203,8 @@ def a_stale_member_and_one_that_forgot(make: type[Layer]) -> World:
     """Node 0 missed two changes, which ended with {1, 2, 3}. It still goes by {0, 1, 2}, and meets
     node 1 there, which has lost its disk; 2 and 3 are a majority elsewhere."""
     here = world(4, make=make, rules=Rules(1, LEASE, 99 * LEASE))
+    for node in here.nodes:
+        node.willing = False  # nobody but this story chooses members
     here.run(2 * LEASE)
     changed(here, 0, Change(add=1))
     changed(here, 1, Change(add=2))

@@ -385,6 +385,12 @@ AGENTS = [
         [(http, "unready", lambda pool: "")],
         "live/test_http.py::test_healthy_and_ready",
     ),
+    Sabotage(
+        "ready-with-a-quorum",
+        "a pool whose token is dead is ready as soon as a quorum is back",
+        [(pace.Pace, "stalls", pace.Pace.is_blocked)],
+        "live/test_readiness.py::test_a_quorum_that_returns_is_ready_when_somebody_can_be_served",
+    ),
 ]
 
 ADAPTERS = [

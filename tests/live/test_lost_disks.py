@@ -28,6 +28,8 @@ LEASE = 3.0
 
 
 class World:
+    most_members = 5
+
     def __init__(self, network: Network, folder: Path, names: str) -> None:
         self.network = network
         self.folder = folder
@@ -43,7 +45,7 @@ class World:
         )
         self.nodes[name] = node
         await node.start()
-        node.pool("docks", 3, lease=LEASE, promote_after=1.0)
+        node.pool("docks", 3, lease=LEASE, promote_after=1.0, most_members=self.most_members)
         self.clients[name] = asyncio.create_task(self.client(node))
 
     async def client(self, node: Node) -> None:

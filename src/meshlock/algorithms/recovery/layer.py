@@ -1077,15 +1077,15 @@ class Layer(Quorum):
         first, token = self.first, self.token
         if self.adopted != self.promised or first is None or ask.node == self.me:
             return
-        if token is not None:
+        if token is not None and not NEVER < token.until <= self.now:
             number = self.inner.number_of(ask.node) if self.inner is not None else NIL
             hop, grants = token.hop, token.grants
             self.send(Copy(ask.node, first, token.ledger, hop, grants, max(0, number), ask.boot))
             return
         self.inform(ask.node)
         named = any(one.node == ask.node and one.boot == ask.boot for one in first.participants)
-        wanted = not named or ask.hop >= MINTING
-        if not self.closed and wanted and self.holder_hop > ask.hop:
+        wanted = ask.hop >= MINTING or not (named or self.closed)
+        if wanted and self.holder_hop > ask.hop:
             for node in self.onward():
                 self.send(AskLedger(node, ask.node, ask.boot, self.holder_hop))
 
@@ -1152,10 +1152,11 @@ class Layer(Quorum):
         elif not self.member and len(self.waiting) > 0 and len(asked) > 0:
             self.ask_ledger(asked[self.me % len(asked)])
 
-    def ask_where(self) -> None:
-        """What we asked for may be lost, and who is no member hears of the holder by asking."""
-        asked = self.informants()
-        if self.open and not self.member and len(self.waiting) > 0 and len(asked) > 0:
+    def ask_where(self, stalls: bool) -> None:
+        """What we asked for may be lost, or there may be no token; and who is no member hears of
+        the holder by asking."""
+        asked, waits = self.informants(), self.open and len(self.waiting) > 0
+        if (stalls or waits) and not self.member and len(asked) > 0:
             self.ask_ledger(asked[self.me % len(asked)], True)
 
     # -- time ----------------------------------------------------------------------------------

@@ -116,6 +116,7 @@ class Pace:
         self.epoch = NO_EPOCH  # the one adopted, and since when
         self.adopted_at = 0
         self.minted_at = -1  # since when its token should be there
+        self.blocked_at = NEVER  # when nobody could be served here for the last time
         self.unaccepted: Unaccepted | None = None  # the token not accepted, and since when
         self.unaccepted_at = 0
         self.returning_since: dict[Fence, int] = {}
@@ -178,8 +179,9 @@ class Pace:
         if (now - self.repeated_at) * 3 >= self.lease:
             self.repeated_at = now
             node.repeat()
-            if self.doubts_since != NO_DOUBTS:
-                node.ask_where()
+            stalls = self.stalls(now)
+            if self.doubts_since != NO_DOUBTS or stalls:
+                node.ask_where(stalls)
             self.tell_forgotten(now)
             node.tell_voteless()
             if self.may_succeed(now):
@@ -237,6 +239,8 @@ class Pace:
         paused = (now - self.woken_at) * 3 > 2 * self.lease
         if paused or not (self.quorum_reached() or self.is_stranded(now)):
             self.listens_until = now + self.lease // 2
+        if self.is_blocked(now):
+            self.blocked_at = now
         self.woken_at = now
 
     def is_young(self, fence: Fence) -> bool:
@@ -551,11 +555,22 @@ class Pace:
         )
 
     def stalls(self, now: int) -> bool:
-        """Is nobody served here for now, and not for want of permits?"""
+        """Is nobody served here for now, and not for want of permits? It is over when this node
+        hears of a token that grants: with a quorum alone nobody is served yet."""
+        node = self.node
+        if self.is_blocked(now):
+            return True
+        heard = node.holder_hop > MINTING and node.heard_at > self.blocked_at
+        return not node.usable() and not heard
+
+    def is_blocked(self, now: int) -> bool:
+        """Does this node know that nobody is served?"""
         node = self.node
         if self.quorum_lost():
             return True
-        return not node.usable() and (not node.active() or self.shared_reason(now) != "")
+        if node.token is not None:
+            return not node.usable()
+        return not node.active() or self.shared_reason(now) != ""
 
     def obstacle(self, now: int) -> str:
         """Why nobody is served here, whoever it is; empty if the token may come."""

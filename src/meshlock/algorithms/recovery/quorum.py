@@ -104,7 +104,9 @@ class Quorum(Conclusions):
 
     def tell_epoch(self, node: int) -> None:
         """One that is back may have missed it, and have grants whose lease runs."""
-        if self.promised == self.adopted and self.hop() != GRANTS:
+        if self.token is not None and not self.renewable(self.token.until):
+            self.inform(node)  # it is not to wait for a token that is dead
+        elif self.promised == self.adopted and self.hop() != GRANTS:
             self.send(Renew(node, self.adopted, self.boot, self.hop(), self.now))
 
     def has_to_renew(self) -> bool:

@@ -126,8 +126,11 @@ class Members:
             self.sleep()
 
     def look(self) -> None:
-        if not self.node.pace.stalls(self.node.now):
+        pace = self.node.pace
+        if not pace.stalls(self.node.now):
             self.served_at = self.mesh.time()
+        elif pace.quorum_lost():
+            self.served_at = -STALLED  # a quorum that returns has no token yet
 
     def sleep_until_due(self) -> None:
         """After every call of the node: it may want to be woken earlier, and k may be another, or
@@ -266,8 +269,10 @@ class Members:
 
     def unready(self) -> str:
         """Why nobody can be served here, and not only until an epoch has begun; else nothing."""
-        lost = self.disk.refuses() or self.node.pace.quorum_lost()
-        if lost or self.mesh.time() - self.served_at < STALLED:
+        pace = self.node.pace
+        lost = self.disk.refuses() or pace.quorum_lost()
+        recent = self.mesh.time() - self.served_at < STALLED
+        if lost or recent or not pace.stalls(self.node.now):
             return lost
         return self.obstacle() or "the holder of the token is not known"
 
