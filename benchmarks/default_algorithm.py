@@ -6,7 +6,7 @@ A time unit is a second: 5 ms per hop, leases of 3 s, five members or all nodes 
 Hops are link crossings of everything, leases and receipts included; where the network moves, a
 node's knowledge of routes is paid for too: each change of a link is told over every link once
 (direct sends to nodes that are no neighbours; jiang needs routes only for leases and receipts).
-With ``--write`` the tables go into docs/algorithms/default-algorithm.md between its marks.
+With ``--write`` the tables go into docs/appendices/default-algorithm.md between its marks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from statistics import median
 
-PAGE = Path(__file__).parent.parent / "docs" / "algorithms" / "default-algorithm.md"
+PAGE = Path(__file__).parent.parent / "docs" / "appendices" / "default-algorithm.md"
 SEEDS = (1,)
 ALGORITHMS: list[tuple[str, list[str]]] = [
     ("jiang, silent", ["--algorithm", "jiang", "--option", "moves=silent"]),
