@@ -11,6 +11,7 @@ from typing import Any
 
 import appendices
 import click
+import rooms
 
 import meshlock
 from meshlock.cli.flags import Command
@@ -323,11 +324,19 @@ WRITTEN: dict[str, Callable[[], Iterator[str]]] = {
 }
 
 
+PARTS: dict[str, Callable[[], str]] = {"how-it-works/architecture.md": rooms.table}
+"""Pages with a part that the code makes, between two marks."""
+BEGIN, END = "<!-- made from the code: begin -->\n", "<!-- made from the code: end -->\n"
+
+
 def page(name: str) -> str:
+    if name in PARTS:
+        head, _, rest = (FOLDER / name).read_text(encoding="utf-8").partition(BEGIN)
+        return f"{head}{BEGIN}{PARTS[name]()}\n{END}{rest.partition(END)[2]}"
     title, *rest = WRITTEN[name]()
     return "\n\n".join([MADE, title, *rest]) + "\n"
 
 
 if __name__ == "__main__":
-    for name in WRITTEN:
+    for name in (*WRITTEN, *PARTS):
         (FOLDER / name).write_text(page(name), encoding="utf-8")

@@ -10,7 +10,7 @@ from meshlock.cli.main import app
 from meshlock.live.interfaces.agent_settings import AgentSettings, PoolSettings
 
 
-@pytest.mark.parametrize("name", reference.WRITTEN)
+@pytest.mark.parametrize("name", [*reference.WRITTEN, *reference.PARTS])
 def test_a_page_is_as_the_code_makes_it(name: str) -> None:
     written = (reference.FOLDER / name).read_text(encoding="utf-8")
     assert written == reference.page(name), "run make reference"

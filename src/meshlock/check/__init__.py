@@ -1,1 +1,5 @@
-"""Every interleaving of a small set-up, breadth first."""
+"""Every interleaving of a small set-up, breadth first, with counterexamples.
+
+May import: algorithms, topology, properties, trace, simulate.
+Must not know: time; only the order of steps counts.
+"""

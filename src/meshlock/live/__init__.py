@@ -1,4 +1,7 @@
-"""Real nodes, in rooms; each imports only those named before it.
+"""Real nodes on real networks, in rooms.
+
+May import: algorithms, topology, properties, trace.
+Must not know: the simulator and the checker.
 
 :mod:`.machine` is what a process has of its machine, :mod:`.links` join nodes, :mod:`.pools`
 run an algorithm between links and clients, :mod:`.interfaces` are what people and programs use.

@@ -1,1 +1,5 @@
-"""What must always, or in the end, be true of a run, whoever runs it."""
+"""What must be true of a run, and the sentences that report a violation.
+
+May import: algorithms, topology.
+Must not know: what runs it.
+"""

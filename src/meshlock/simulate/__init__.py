@@ -1,1 +1,5 @@
-"""A laboratory in one process: virtual clock, links, workloads, measures."""
+"""Runs in virtual time: workloads, delays, mobility, faults, scenarios, measures.
+
+May import: algorithms, topology, properties, trace.
+Must not know: sockets and the time of the machine.
+"""

@@ -1,1 +1,5 @@
-"""Many runs from one study file: on all cores or on a cluster, with tables, plots and a report."""
+"""The runs of a study, on all cores or a cluster: tables, plots and a report.
+
+May import: algorithms, topology, properties, trace, simulate.
+Must not know: how a run is made.
+"""

@@ -1,1 +1,5 @@
-"""Who is linked to whom, and when: graphs, their files, and how nodes move."""
+"""Which nodes are linked, and when: graphs, their files, and how nodes move.
+
+May import: algorithms.
+Must not know: the workload.
+"""

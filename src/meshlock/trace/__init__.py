@@ -1,1 +1,5 @@
-"""The one record of a run: write, read, convert."""
+"""The record of a run: write, read, merge, convert, audit.
+
+May import: algorithms, topology, properties.
+Must not know: how the run was made.
+"""

@@ -1,4 +1,7 @@
-"""Algorithms with one plausible mistake each: what the checker must be able to find.
+"""Algorithms with one plausible mistake each, which the checker must find.
+
+May import: algorithms.
+Must not know: the checker; a set-up only has its words.
 
 A mutant is data: a sentence, a patch of the source (:mod:`.patches`), and a small set-up in which
 the checker finds the mistake. The files here that end in ``.toml`` have them, one per algorithm.

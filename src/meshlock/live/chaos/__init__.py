@@ -1,4 +1,7 @@
-"""Chaos: real agents, killed, paused, cut off and restarted by plan, and judged by the record.
+"""Kill, pause and cut real agents by plan, and judge the record.
+
+May import: machine, links, pools, interfaces.
+Must not know: demo; the judge knows nothing but the record.
 
 :mod:`.plan` is drawn from a seed before anything runs; :mod:`.run` carries it out with real
 processes (:mod:`.processes`, :mod:`.cluster`); :mod:`.client` uses the permits and writes to

@@ -1,1 +1,5 @@
-"""The demonstration: real processes share permits while links are cut, and a report judges it."""
+"""Show real processes at work while links are cut, and judge the record.
+
+May import: machine, links, pools, interfaces.
+Must not know: chaos.
+"""

@@ -1,4 +1,7 @@
-"""What people and programs talk to.
+"""What people and programs talk to: nodes, agents, clients, HTTP, metrics.
+
+May import: machine, links, pools.
+Must not know: how an algorithm decides.
 
 :mod:`.node` is one participant of the mesh, for asyncio; :mod:`.blocking` is the same for threads.
 :mod:`.http` says what can be asked of an agent (:mod:`.messages`, :mod:`.openapi`), and

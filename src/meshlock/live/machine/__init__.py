@@ -1,3 +1,5 @@
-"""What a process has of its machine: a clock, an event loop, a log, words for its errors, a count
-of what failed (:mod:`.failures`), and the ranges of what it takes in (:mod:`.limits`).
+"""What a process has of its machine: clock, event loop, log, limits of input.
+
+May import: nothing.
+Must not know: nodes, links and pools.
 """

@@ -1,1 +1,5 @@
-"""What becomes of what is on a failing link, one model in each file."""
+"""What happens to messages on a failing link, one model in each file.
+
+May import: algorithms, topology, properties, simulate.
+Must not know: algorithms by name.
+"""

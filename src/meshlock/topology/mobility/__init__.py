@@ -1,1 +1,5 @@
-"""How links come and go: flips, moving nodes with a radio range, and recorded traces."""
+"""How links come and go: flips, moving nodes with a radio range, recorded traces.
+
+May import: algorithms, topology.
+Must not know: the workload.
+"""
