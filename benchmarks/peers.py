@@ -526,8 +526,6 @@ ROWS = [  # of the table in the documentation
     ("one client: cycle", "uncontended", "cycle_us_p50"),
     ("the holder is killed: the waiter enters after", "crash", "seconds"),
 ]
-SHORT = [ROWS[0], ROWS[1], ROWS[2], ROWS[7], ROWS[11]]
-"""Of the table in the README."""
 UNITS = {"cpu_us_per_entry": "{:,.0f} us"}
 LESS_IS_BETTER = ("us", "hops", "seconds")
 PICTURE = ROOT / "docs" / "pictures" / "peers.svg"
@@ -664,8 +662,6 @@ class Figures:
         for page in sorted((ROOT / "docs").rglob("*.md")):
             picture = os.path.relpath(PICTURE, page.parent)
             replace_between_marks(page, self.markdown(rounds, scale, picture))
-        short = [f"{self.state_of_the_machine()}.", "", *self.table(SHORT)]
-        replace_between_marks(ROOT / "README.md", "\n".join(short))
         self.draw(PICTURE)
 
 

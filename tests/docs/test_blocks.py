@@ -52,3 +52,14 @@ def test_pip_is_told_of_extras_that_there_are() -> None:
         for extra in said.split(",")
     }
     assert {"live", "web"} <= named_extras <= extras
+
+
+def test_make_is_told_of_targets_that_there_are() -> None:
+    targets = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert targets is not None
+    named_targets = {
+        target
+        for page in PAGES
+        for target in re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text("utf-8"), re.MULTILINE)
+    }
+    assert {"demo", "test"} <= named_targets <= set(targets[1].split())
