@@ -19,6 +19,23 @@ class Refused(ValueError):
     """This set-up cannot be served; the text is one sentence that says what to do."""
 
 
+class Attempt:
+    """A block of code that reads or writes a file: if the system cannot, that is refused.
+
+    ``with Attempt(f"read {path}"):``
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        if isinstance(error, OSError):
+            raise Refused(f"Cannot {self.what}: {error.strerror}.") from None
+
+
 class NodeClosed(Refused):
     """The node leaves, or has left; another may serve the same request."""
 

@@ -242,9 +242,9 @@ def test_a_port_in_use_and_a_bad_trace_are_sentences(tmp_path):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(Refused, match="use another --port"):
-            view(None, port=taken.getsockname()[1], browser=False)
+            view(None, port=taken.getsockname()[1], browser=False, algorithm=())
     with pytest.raises(Refused, match="Cannot read"):
-        view(tmp_path / "nothing.jsonl", port=0, browser=False)
+        view(tmp_path / "nothing.jsonl", port=0, browser=False, algorithm=())
 
 
 RUNS = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from meshlock.errors import Refused
 from meshlock.live.interfaces.agent_settings import AgentSettings, PoolSettings
 from meshlock.settings import argument, option
 
@@ -32,7 +33,6 @@ def agent(
     import sys
 
     from meshlock.algorithms.outside import load
-    from meshlock.errors import Refused
     from meshlock.live.interfaces import configuration as conf
     from meshlock.live.machine.error_text import error_text
     from meshlock.live.machine.logs import set_up

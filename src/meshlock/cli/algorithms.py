@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from meshlock.cli.output import print_columns, print_json
 from meshlock.settings import option
 
 OUTSIDE: tuple[str, ...] = option(
@@ -27,7 +28,6 @@ def algorithms(
     """
     from meshlock.algorithms.outside import installed
     from meshlock.algorithms.registry import ALGORITHMS, find
-    from meshlock.cli.output import print_columns, print_json
 
     entries = [find(name) for name in [*ALGORITHMS, *installed()]]
     if json:

@@ -8,6 +8,8 @@ from typing import NoReturn
 import click
 
 from meshlock.cli.flags import JSON
+from meshlock.cli.output import print_json
+from meshlock.errors import Attempt
 from meshlock.settings import REQUIRED, argument, option
 
 
@@ -26,40 +28,29 @@ def audit(
     """
     import tempfile
 
-    from meshlock.errors import Refused
     from meshlock.trace.files import packing, replacing
     from meshlock.trace.merge import is_part, merge
-    from meshlock.trace.reader import BadTrace, Trace
+    from meshlock.trace.reader import Trace
 
     alone = len(traces) == 1 and not is_part(traces[0])
     if alone and merged is None:
         judge(traces[0], json)
     with tempfile.TemporaryDirectory() as folder:
         whole = merged or Path(folder) / "merged.jsonl"
-        try:
-            with replacing(whole) as file, packing(file, whole) as sink:
-                if alone:
-                    sink.writelines(Trace(traces[0]).read())
-                else:
-                    merge(traces, sink, ended=False)
-        except BadTrace as error:
-            raise Refused(str(error)) from None
-        except OSError as error:
-            raise Refused(f"Cannot write {whole}: {error.strerror}.") from None
+        with Attempt(f"write {whole}"), replacing(whole) as file, packing(file, whole) as sink:
+            if alone:
+                sink.writelines(Trace(traces[0]).read())
+            else:
+                merge(traces, sink, ended=False)
         judge(traces[0] if alone else whole, json)
 
 
 def judge(trace: Path, json: bool) -> NoReturn:
-    from meshlock.cli.output import print_json
-    from meshlock.errors import Refused
     from meshlock.properties import leases, monitor
     from meshlock.trace.audit import Audit
-    from meshlock.trace.reader import BadTrace, Trace
+    from meshlock.trace.reader import Trace
 
-    try:
-        verdict = Audit(Trace(trace))
-    except BadTrace as error:
-        raise Refused(str(error)) from None
+    verdict = Audit(Trace(trace))
     violated = verdict.monitor.violated
     names = monitor.NAMES if verdict.leases is None else leases.NAMES
     unjudged = []

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from meshlock.cli.flags import Commands
+from meshlock.errors import Refused
 from meshlock.settings import REQUIRED, argument, option
 
 certs = Commands(
@@ -23,7 +24,6 @@ def authority(folder: Path = FOLDER) -> None:
 
     Example: meshlock certs authority
     """
-    from meshlock.errors import Refused
     from meshlock.live.links.certificates import Authority
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,6 @@ def node(
 
     Example: meshlock certs node robot-1
     """
-    from meshlock.errors import Refused
     from meshlock.live.links.certificates import Authority
     from meshlock.live.machine.limits import name as legal
 

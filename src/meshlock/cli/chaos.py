@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from meshlock.cli import output
 from meshlock.cli.flags import JSON
+from meshlock.errors import Refused
 from meshlock.settings import option
 
 if TYPE_CHECKING:
@@ -50,7 +52,6 @@ def chaos(
 
     Example: meshlock chaos --seconds 60 --seed 7 --keep /tmp/chaos-7
     """
-    from meshlock.errors import Refused
     from meshlock.live.chaos.figures import figures
     from meshlock.live.chaos.judge import judge
     from meshlock.live.chaos.plan import load, make
@@ -79,9 +80,7 @@ def chaos(
         "violations": [f"{v.at:.3f} s  {v.property}: {v.sentence}" for v in verdict.violations],
     }
     if json:
-        from meshlock.cli.output import print_json
-
-        print_json(found)
+        output.print_json(found)
     else:
         from rich.console import Console
 
@@ -94,8 +93,6 @@ def workplace(keep: Path | None) -> Any:
     from collections.abc import Iterator
     from contextlib import contextmanager
     from tempfile import TemporaryDirectory
-
-    from meshlock.errors import Refused
 
     @contextmanager
     def places() -> Iterator[tuple[Path, Path]]:
@@ -147,14 +144,11 @@ def picture(chaos: Chaos) -> RenderableType:
     from time import monotonic
 
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
     plan, cluster = chaos.plan, chaos.cluster
     able = cluster.served()
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("node", "state", "clock", "starts", "holds"):
-        table.add_column(column, min_width=len(column))
+    table = output.table("node", "state", "clock", "starts", "holds", steady=True)
     for name, agent in cluster.agents.items():
         if name not in cluster.up_since:
             state = Text("down", style="red")
@@ -180,12 +174,9 @@ def picture(chaos: Chaos) -> RenderableType:
 
 def summary(found: dict[str, Any], verdict: Verdict, keep: Path | None) -> RenderableType:
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("fault", "struck", "alone", "next grant", "worst", "idle", "worst"):
-        table.add_column(column, justify="left" if column == "fault" else "right")
+    table = output.table("fault", "struck>", "alone>", "next grant>", "worst>", "idle>", "worst>")
     for kind, count in found["faults"].items():
         times = found["recovery"][kind]
         row = [part[key] for part in (times, times["idle"]) for key in ("median", "worst")]

@@ -12,6 +12,8 @@ import click
 from meshlock.check.settings import CheckSettings, FaultSettings
 from meshlock.cli.flags import JSON
 from meshlock.cli.mutants import MUTANT, WITHOUT, chosen
+from meshlock.cli.output import print_json
+from meshlock.errors import Refused
 from meshlock.settings import option
 
 if TYPE_CHECKING:
@@ -83,7 +85,6 @@ def check(
     from meshlock.check.arguments import judged, refuse_unjudged, setup
     from meshlock.check.unspent import refuse_vacuous
     from meshlock.check.verdict import checking as begin
-    from meshlock.errors import Refused
 
     if manifest:
         rerun(max_states, json)
@@ -116,8 +117,6 @@ def check(
     if trace is not None and checking.violations():
         write(checking, checking.violations()[0], trace)
     if json:
-        from meshlock.cli.output import print_json
-
         print_json(checking.figures(cpu))
     else:
         report(checking, cpu)
@@ -132,7 +131,6 @@ def check(
 def room(disk: Path | None, memory: float | None, reduction: str) -> Space | None:
     """What states may take where they are kept on disk."""
     from meshlock.check.disk import space
-    from meshlock.errors import Refused
 
     if disk is None:
         if memory is not None:
@@ -206,8 +204,6 @@ def rerun(most: int, json: bool) -> NoReturn:
             shown = f"{states:>9,} {transitions:>10,} {depth:>4}  {cpu:6.2f} s"
             click.echo(f"{shown}  {verdict}  {entry.title()} {violated or ''}")
     if json:
-        from meshlock.cli.output import print_json
-
         print_json({"setups": rows, "as_pinned": wrong == 0})
     else:
         click.echo(f"{len(rows)} set-ups, {wrong} of them changed.")
@@ -216,14 +212,10 @@ def rerun(most: int, json: bool) -> NoReturn:
 
 def write(checking: Verdict, violation: Violation, path: Path) -> None:
     from meshlock.check.counterexample import write_violation
-    from meshlock.errors import Refused
     from meshlock.trace.files import trace_file
 
-    try:
-        with trace_file(path) as file:
-            write_violation(checking.model, violation, file)
-    except OSError as error:
-        raise Refused(f"Cannot write the trace to {path}: {error.strerror}.") from None
+    with trace_file(path) as file:
+        write_violation(checking.model, violation, file)
 
 
 def report(checking: Verdict, cpu: float) -> None:

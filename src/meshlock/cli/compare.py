@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from meshlock.cli import output
 from meshlock.cli.flags import JSON, named_values
+from meshlock.errors import Refused
 from meshlock.settings import REQUIRED, argument, option
 
 if TYPE_CHECKING:
@@ -57,9 +59,7 @@ def compare(
 
     For more seeds, loads or sizes write a study: meshlock sweep --help.
     """
-    from meshlock.cli.output import print_json
     from meshlock.cli.sweep import progress
-    from meshlock.errors import Refused
     from meshlock.simulate.run_settings import as_values
     from meshlock.simulate.settings import read_scenario
     from meshlock.sweep.sweep import make_all
@@ -78,7 +78,7 @@ def compare(
             raise Refused(result.line.failed)
     if json:
         figures = {name: result.line.figures for name, result in results.items()}
-        print_json({"scenario": common, "results": figures})
+        output.print_json({"scenario": common, "results": figures})
     else:
         print_table(results)
     if plot is not None:
@@ -89,7 +89,6 @@ def compare(
 
 
 def study_of(names: tuple[str, ...], common: Values) -> Study:
-    from meshlock.errors import Refused
     from meshlock.simulate.run_settings import as_values
     from meshlock.simulate.settings import run_settings
     from meshlock.sweep.study import study
@@ -114,7 +113,6 @@ def split(name: str) -> tuple[str, str]:
 
 def refuse_if_impossible(path: Path) -> None:
     """Before anything is run: whoever waits for a picture should not wait in vain."""
-    from meshlock.errors import Refused
     from meshlock.sweep.plots import can_draw
 
     if not can_draw():
@@ -125,12 +123,10 @@ def refuse_if_impossible(path: Path) -> None:
 
 def print_table(results: dict[str, Result]) -> None:
     from rich.console import Console
-    from rich.table import Table
 
     from meshlock.sweep.measures import measured
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("")
+    table = output.table("")
     for name, result in results.items():
         table.add_column(f"✗ {name}" if result.broken else name, justify="right", overflow="fold")
     every: list[dict[str, Any]] = [result.line.figures or {} for result in results.values()]

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from meshlock.cli.flags import Names
+from meshlock.errors import Refused
 
 VARIABLE = "_MESHLOCK_COMPLETE"
 """Set by the scripts when they ask what can come next."""
@@ -64,7 +65,6 @@ def nodes(ctx: click.Context) -> Names:
 
 def status(ctx: click.Context) -> dict[str, Any]:
     """Of the agent that the command would ask; nothing, if it does not answer."""
-    from meshlock.errors import Refused
     from meshlock.live.interfaces.agent_connection import Connection
 
     try:

@@ -7,6 +7,7 @@ from typing import TextIO
 
 import click
 
+from meshlock.errors import Attempt, Refused
 from meshlock.settings import REQUIRED, argument, option
 
 
@@ -22,15 +23,14 @@ def convert(
     """
     from io import TextIOWrapper
 
-    from meshlock.errors import Refused
     from meshlock.simulate.rerun import give_states, refuse_too_large
     from meshlock.trace.convert import FORMATS
     from meshlock.trace.files import replacing
-    from meshlock.trace.reader import BadTrace, Trace
+    from meshlock.trace.reader import Trace
 
     if to not in (*FORMATS, "html"):
         raise Refused(f"--to is one of {', '.join(FORMATS)} or html, not '{to}'.")
-    try:
+    with Attempt(f"write {output}"):
         source = Trace(trace)
         if to in ("itf", "html"):
             refuse_too_large(source)
@@ -42,10 +42,6 @@ def convert(
             )
         with replacing(output) as file, TextIOWrapper(file, "utf-8", newline="") as text:
             remark = page(trace, text) if to == "html" else FORMATS[to](source, text)
-    except BadTrace as error:
-        raise Refused(str(error)) from None
-    except OSError as error:
-        raise Refused(f"Cannot write {output}: {error.strerror}.") from None
     if remark:
         click.echo(f"{output}: {remark}", err=True)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from meshlock.cli import output
 from meshlock.cli.flags import JSON
+from meshlock.errors import Refused
 from meshlock.settings import option
 
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ def demo(
     import sys
     from tempfile import TemporaryDirectory
 
-    from meshlock.errors import Refused
     from meshlock.live.demo.report import figures
     from meshlock.live.demo.run import Demo, watch
     from meshlock.live.machine.loop import run
@@ -56,9 +57,7 @@ def demo(
         demonstration.merge(merged)
         found = figures(merged, demonstration)
     if json:
-        from meshlock.cli.output import print_json
-
-        print_json(found)
+        output.print_json(found)
     else:
         from rich.console import Console
 
@@ -73,15 +72,12 @@ def picture(demo: Demo) -> RenderableType:
     from time import monotonic
 
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
     from meshlock.live.demo.run import PERMITS, PRIORITIES
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("node", "links", "token", "holds", "waiting, by priority", "entries"):
-        justify: Literal["left", "right"] = "right" if column == "entries" else "left"
-        table.add_column(column, min_width=len(column), justify=justify)
+    headings = ("node", "links", "token", "holds", "waiting, by priority", "entries>")
+    table = output.table(*headings, steady=True)
     holders = [process.state for process in demo.processes if process.state.get("token")]
     newest = max([state["at"] for state in holders], default=0.0)  # the others have passed it on
     for number, process in enumerate(demo.processes):
@@ -113,12 +109,9 @@ def picture(demo: Demo) -> RenderableType:
 
 def summary(found: dict[str, Any], trace: Path | None) -> RenderableType:
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("waited for the permits", "entries", "p50", "p95", "max"):
-        table.add_column(column, justify="left" if column[0] == "w" else "right")
+    table = output.table("waited for the permits", "entries>", "p50>", "p95>", "max>")
     for priority, spread in found["waiting_by_priority"].items():
         times = [f"{spread[key] * 1000:.1f} ms" for key in ("p50", "p95", "max")]
         table.add_row(f"priority {priority}", f"{spread['entries']:,}", *times)

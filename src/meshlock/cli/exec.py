@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from meshlock.cli.flags import SOCKET, Command
+from meshlock.errors import Refused
 from meshlock.settings import REQUIRED, argument, option
 
 if TYPE_CHECKING:
@@ -71,7 +72,6 @@ def execute(
     from functools import partial
     from threading import Timer
 
-    from meshlock.errors import Refused
     from meshlock.live.interfaces.agent_client import AgentClient, finished
     from meshlock.live.interfaces.agent_connection import default_socket
     from meshlock.live.interfaces.agent_protocol import acquire_body, understood
@@ -120,7 +120,6 @@ def say_why(pool: str, socket: str | None) -> None:
     """Whoever waits for a pool that nobody has made yet is told for whom."""
     import contextlib
 
-    from meshlock.errors import Refused
     from meshlock.live.interfaces.agent_connection import Connection
 
     with contextlib.suppress(Refused, OSError):

@@ -15,7 +15,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import click
 from click.core import ParameterSource
 
-from meshlock.errors import call_settings
+from meshlock.errors import Refused, call_settings
 from meshlock.settings import REQUIRED, Option, Settings, option
 
 call_settings("--")
@@ -71,7 +71,6 @@ def of_pairs(_: click.Context, of: click.Parameter, pairs: tuple[str, ...]) -> d
 
 def named_values(where: str, pairs: Iterable[str]) -> dict[str, str]:
     """NAME=VALUE pairs; ``where`` they were given is part of the error if one is not."""
-    from meshlock.errors import Refused
 
     values: dict[str, str] = {}
     for pair in pairs:

@@ -12,6 +12,7 @@ import click
 
 from meshlock.cli import completion
 from meshlock.cli.flags import Commands
+from meshlock.errors import Refused
 
 
 def version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
@@ -77,7 +78,6 @@ app = Commands(
 
 def run() -> None:
     """Start the program; what a user can mend is one sentence and exit 2, never a traceback."""
-    from meshlock.errors import Refused
 
     try:
         sys.exit(

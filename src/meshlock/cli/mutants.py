@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from meshlock.cli.output import print_columns, print_json
+from meshlock.errors import Refused
 from meshlock.settings import argument, option
 
 MUTANT: str | None = option(
@@ -25,7 +27,6 @@ def mutants(
     """
     from meshlock.algorithms.mutants import catalogue
     from meshlock.check.mutants import command
-    from meshlock.cli.output import print_columns, print_json
 
     every = catalogue.MUTANTS.values()
     if json:
@@ -60,7 +61,6 @@ def chosen(algorithm: str | None, mutant: str | None, without: tuple[str, ...]) 
 
         return algorithm if algorithm is None else load(algorithm)
     from meshlock.algorithms.mutants import catalogue
-    from meshlock.errors import Refused
 
     if mutant is not None and without:
         raise Refused("Choose one of --mutant and --without.")

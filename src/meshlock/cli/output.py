@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def print_json(value: Any) -> None:
@@ -20,6 +23,19 @@ def print_columns(rows: Sequence[Sequence[str]]) -> None:
     heading, *listed = lines(rows)
     click.secho(heading, bold=True)
     click.echo("\n".join(listed))
+
+
+def table(*headings: str, steady: bool = False) -> Table:
+    """Columns with these headings; one that ends in > stands to the right, as numbers do. A
+    ``steady`` column is as wide as its heading even where there is no room."""
+    from rich.table import Table
+
+    made = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in headings:
+        name = heading.rstrip(">")
+        justify: Literal["left", "right"] = "left" if name == heading else "right"
+        made.add_column(name, justify=justify, min_width=len(name) if steady else None)
+    return made
 
 
 def lines(rows: Sequence[Sequence[str]]) -> list[str]:

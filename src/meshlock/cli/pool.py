@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from meshlock.cli.flags import JSON, SOCKET, Commands
+from meshlock.cli.output import print_columns, print_json
+from meshlock.errors import NoSuchPool, Refused
 from meshlock.settings import REQUIRED, argument, option
 
 if TYPE_CHECKING:
@@ -37,7 +39,6 @@ def list_(socket: str | None = SOCKET, json: bool = JSON) -> None:
 
     Example: meshlock pool list
     """
-    from meshlock.cli.output import print_columns, print_json
 
     pools = {name: said for name, said in known(connected(socket)).items() if said["known"]}
     if json:
@@ -60,7 +61,6 @@ def show(name: str = NAME, socket: str | None = SOCKET, json: bool = JSON) -> No
 
     Example: meshlock pool show docks
     """
-    from meshlock.cli.output import print_columns, print_json
 
     said = found(connected(socket), name)
     if json:
@@ -126,7 +126,6 @@ def create(
 
     Example: meshlock pool create docks
     """
-    from meshlock.errors import Refused
     from meshlock.live.machine import limits
 
     limits.name(name)
@@ -175,7 +174,6 @@ def set_(
 
     Example: meshlock pool set docks --permits 5
     """
-    from meshlock.errors import Refused
     from meshlock.live.machine import limits
 
     limits.timeout(timeout, "--timeout")
@@ -210,7 +208,6 @@ def members(
 
     Example: meshlock pool members docks --add robot-6
     """
-    from meshlock.errors import Refused
     from meshlock.live.machine import limits
 
     limits.timeout(timeout, "--timeout")
@@ -302,8 +299,6 @@ def connected(socket: str | None) -> Connection:
 
 
 def known(agent: Connection) -> dict[str, Any]:
-    from meshlock.errors import Refused
-
     try:
         pools: dict[str, Any] = agent.ask("GET", "/v1/status", timeout=0.0)["pools"]
     except TimeoutError as error:  # it is stopped, or hangs
@@ -312,8 +307,6 @@ def known(agent: Connection) -> dict[str, Any]:
 
 
 def found(agent: Connection, name: str) -> dict[str, Any]:
-    from meshlock.errors import NoSuchPool
-
     pools = known(agent)
     if name not in pools or not pools[name]["known"]:
         raise NoSuchPool(name, [other for other, said in pools.items() if said["known"]])
@@ -335,8 +328,6 @@ def ask(agent: Connection, name: str, what: str, body: dict[str, Any]) -> dict[s
 
 def report(json: bool, value: dict[str, Any], sentence: str) -> None:
     if json:
-        from meshlock.cli.output import print_json
-
         print_json(value)
     else:
         click.echo(sentence)

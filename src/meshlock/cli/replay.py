@@ -9,6 +9,8 @@ import click
 
 from meshlock.cli.algorithms import OUTSIDE, load_all
 from meshlock.cli.flags import JSON
+from meshlock.cli.output import print_json
+from meshlock.errors import Attempt, Refused
 from meshlock.settings import REQUIRED, argument, option
 
 if TYPE_CHECKING:
@@ -27,8 +29,6 @@ def replay(
 
     Example: meshlock replay counterexample.jsonl
     """
-    from meshlock.cli.output import print_json
-    from meshlock.errors import Refused
 
     load_all(algorithm)
     schedule, entries = read(trace)
@@ -74,20 +74,12 @@ def shrink(
 
 
 def read(trace: Path) -> tuple[Schedule, list[int]]:
-    from meshlock.errors import Refused
     from meshlock.simulate import schedule
-    from meshlock.trace.reader import BadTrace, Trace
+    from meshlock.trace.reader import Trace
 
-    try:
-        return schedule.read(Trace(trace))
-    except BadTrace as error:
-        raise Refused(str(error)) from None
+    return schedule.read(Trace(trace))
 
 
 def save(schedule: Schedule, title: str, path: Path, more: str = "") -> None:
-    from meshlock.errors import Refused
-
-    try:
+    with Attempt(f"write {path}"):
         path.write_text(schedule.script(title) + more, encoding="utf-8")
-    except OSError as error:
-        raise Refused(f"Cannot write {path}: {error.strerror}.") from None

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from meshlock.cli.output import print_columns, print_json
+from meshlock.errors import Attempt, Refused
 from meshlock.settings import argument, option
 
 if TYPE_CHECKING:
@@ -46,8 +48,6 @@ def riddle(
 
 
 def listing(every: list[Riddle], json: bool) -> None:
-    from meshlock.cli.output import print_columns, print_json
-
     if json:
         print_json(
             [
@@ -71,13 +71,10 @@ def listing(every: list[Riddle], json: bool) -> None:
 def referee(chosen: Riddle, schedule: Path, json: bool) -> None:
     import sys
 
-    from meshlock.cli.output import print_json
-    from meshlock.errors import Refused
-
     try:
-        text = sys.stdin.read() if str(schedule) == "-" else schedule.read_text(encoding="utf-8")
-    except OSError as error:
-        raise Refused(f"Cannot read {schedule}: {error.strerror}.") from None
+        with Attempt(f"read {schedule}"):
+            given = str(schedule) == "-"
+            text = sys.stdin.read() if given else schedule.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise Refused(f"{schedule} is not a text.") from None
     finding = chosen.judge(text)

@@ -9,6 +9,8 @@ import click
 
 from meshlock.cli.flags import JSON
 from meshlock.cli.mutants import MUTANT, WITHOUT, chosen
+from meshlock.cli.output import print_json
+from meshlock.errors import Refused
 from meshlock.settings import argument, option
 
 if TYPE_CHECKING:
@@ -43,8 +45,6 @@ def scenario(
 
     Example: meshlock scenario J1 --algorithm jiang-printed
     """
-    from meshlock.cli.output import print_json
-    from meshlock.errors import Refused
 
     if list_:
         listing(json)
@@ -61,7 +61,6 @@ def scenario(
 
 
 def listing(json: bool) -> None:
-    from meshlock.cli.output import print_json
     from meshlock.simulate import scenario
 
     titles = {each: scenario.scenario(each).title for each in scenario.names()}
@@ -80,18 +79,14 @@ def played(
     options: dict[str, str],
     seed: int | None,
 ) -> Outcome:
-    from meshlock.errors import Refused
     from meshlock.simulate.player import play
     from meshlock.trace.files import trace_file
     from meshlock.trace.writer import TraceWriter
 
     if path is None:
         return play(name, algorithm, None, options, seed)
-    try:
-        with trace_file(path) as file:
-            return play(name, algorithm, TraceWriter(file, False), options, seed)
-    except OSError as error:
-        raise Refused(f"Cannot write the trace to {path}: {error.strerror}.") from None
+    with trace_file(path) as file:
+        return play(name, algorithm, TraceWriter(file, False), options, seed)
 
 
 def report(outcome: Outcome) -> None:

@@ -10,6 +10,8 @@ import click
 
 from meshlock.cli.flags import JSON
 from meshlock.cli.mutants import MUTANT, WITHOUT, chosen
+from meshlock.cli.output import print_json
+from meshlock.errors import Refused
 from meshlock.settings import argument, option
 from meshlock.simulate.run_settings import RunSettings
 
@@ -53,7 +55,6 @@ def simulate(
     All times are in one unit, that of --delay. With nodes that crash:
     meshlock simulate --nodes 5 --permits 3 --members all --crashes 2000 --workload poisson:0.01
     """
-    from meshlock.errors import Refused
     from meshlock.simulate.run_settings import as_values
     from meshlock.simulate.settings import read_scenario, run_settings
 
@@ -79,8 +80,6 @@ def simulate(
             figures["violated"].append("determinism")
             click.echo(divergence, err=True)
     if json:
-        from meshlock.cli.output import print_json
-
         print_json(figures)
     else:
         from meshlock.cli.simulation_report import print_report
@@ -105,18 +104,14 @@ def simulate_with_progress(
     settings: RunSettings, path: Path | None, states: bool
 ) -> tuple[Simulation, float, bool]:
     """Run to the end, or to Ctrl-C: the run, its CPU time, and whether it is whole."""
-    from meshlock.errors import Refused
     from meshlock.simulate.settings import simulation
     from meshlock.trace.files import trace_file
     from meshlock.trace.writer import TraceWriter
 
     if path is None:
         return go(simulation(settings, None))
-    try:
-        with trace_file(path) as file:
-            return go(simulation(settings, TraceWriter(file, states)))
-    except OSError as error:
-        raise Refused(f"Cannot write the trace to {path}: {error.strerror}.") from None
+    with trace_file(path) as file:
+        return go(simulation(settings, TraceWriter(file, states)))
 
 
 def go(run: Simulation) -> tuple[Simulation, float, bool]:

@@ -8,6 +8,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from meshlock.cli import output
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.report import histogram
@@ -48,10 +49,7 @@ def parts(run: Simulation, figures: dict[str, Any], finished: bool) -> list[Tabl
 
 
 def messages(figures: dict[str, Any]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("message")
-    table.add_column("sent", justify="right")
-    table.add_column("per entry", justify="right")
+    table = output.table("message", "sent>", "per entry>")
     entries = figures["entries"] or 1
     for kind, count in figures["messages"].items():
         table.add_row(kind, f"{count:,}", f"{count / entries:.3f}")
@@ -61,10 +59,7 @@ def messages(figures: dict[str, Any]) -> Table:
 
 
 def waiting(figures: dict[str, Any]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("waiting")
-    for column in ("mean", "p50", "p95", "p99", "max"):
-        table.add_column(column, justify="right")
+    table = output.table("waiting", "mean>", "p50>", "p95>", "p99>", "max>")
 
     def row(name: str, spread: dict[str, float]) -> None:
         table.add_row(name, *[f"{spread[key]:.4g}" for key in ("mean", "p50", "p95", "p99", "max")])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from meshlock.cli.flags import JSON, SOCKET
+from meshlock.cli.output import print_json, table
+from meshlock.errors import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +37,6 @@ def status(
 
     found = look(Connection(socket))
     if json:
-        from meshlock.cli.output import print_json
-
         print_json(found)
     else:
         from rich.console import Console
@@ -51,7 +51,6 @@ def look(agent: Connection) -> dict[str, Any]:
     """What the agent knows, and of each pool ``who`` holds and waits, wherever they are."""
     from json import loads
 
-    from meshlock.errors import Refused
     from meshlock.live.interfaces.agent_protocol import AgentGone
 
     try:
@@ -246,7 +245,7 @@ def chart(me: str, known: dict[str, Any]) -> RenderableType:
         distance = known[name]["distance"]
         return distance is None, distance or 0, name
 
-    nodes = table(["node", "links away>", "linked to"])
+    nodes = table("node", "links away>", "linked to")
     for name in sorted(known, key=place):
         distance, links = known[name]["distance"], " ".join(known[name]["links"])
         if known[name]["left"] or known[name].get("gone"):
@@ -266,16 +265,6 @@ def chart(me: str, known: dict[str, Any]) -> RenderableType:
     return Group(nodes, *only)
 
 
-def table(headings: list[str]) -> Table:
-    """Columns with these headings; one that ends in > stands to the right, as numbers do."""
-    from rich.table import Table
-
-    made = Table(box=None, header_style="bold", pad_edge=False)
-    for name in headings:
-        made.add_column(name.rstrip(">"), justify="right" if name.endswith(">") else "left")
-    return made
-
-
 class Narrowing:
     """A table that loses its last columns, rather than parts of its figures, where it must."""
 
@@ -286,7 +275,7 @@ class Narrowing:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
         unbounded = options.update(max_width=UNBOUNDED)
         for columns in range(len(self.headings), 0, -1):
-            shown = table(self.headings[:columns])
+            shown = table(*self.headings[:columns])
             for row in self.rows:
                 shown.add_row(*row[:columns])
             if console.measure(shown, options=unbounded).maximum <= options.max_width:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from meshlock.cli.flags import JSON
+from meshlock.cli.output import print_json
+from meshlock.errors import Attempt, Refused
 from meshlock.settings import REQUIRED, argument, option
 
 if TYPE_CHECKING:
@@ -36,8 +38,6 @@ def sweep(
     Every run is kept as soon as it ends (runs.jsonl): after Ctrl-C, a crash or a full disk the same
     command goes on from there.
     """
-    from meshlock.cli.output import print_json
-    from meshlock.errors import Refused
     from meshlock.sweep.study import read_study
     from meshlock.sweep.sweep import keep_all
     from meshlock.sweep.tables import write_tables
@@ -68,7 +68,6 @@ def sweep(
 
 
 def on_this_machine(workers: int | None) -> Make:
-    from meshlock.errors import Refused
     from meshlock.sweep.workers import on_cores, one_by_one, usable_cores
 
     try:
@@ -86,7 +85,6 @@ def on_this_machine(workers: int | None) -> Make:
 
 
 def on_cluster(address: str) -> Make:
-    from meshlock.errors import Refused
     from meshlock.sweep import workers
 
     try:
@@ -120,7 +118,6 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def write_report(study: Study, found: list[Summary], folder: Path, command: str) -> str:
-    from meshlock.errors import Refused
     from meshlock.sweep.plots import can_draw, draw
     from meshlock.sweep.report import report
 
@@ -132,10 +129,8 @@ def write_report(study: Study, found: list[Summary], folder: Path, command: str)
     else:
         click.echo("No plots: they need matplotlib, pip install 'meshlock[plot]'.", err=True)
     text = report(study, found, command, figures)
-    try:
+    with Attempt(f"write to {folder}"):
         (folder / "report.md").write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise Refused(f"Cannot write to {folder}: {error.strerror}.") from None
     return text
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from meshlock.cli.flags import SOCKET
+from meshlock.errors import Refused
 from meshlock.settings import option
 
 WINDOW = 5.0
@@ -25,7 +26,6 @@ def top(
     from rich.live import Live
 
     from meshlock.cli.status import look, picture
-    from meshlock.errors import Refused
     from meshlock.live.interfaces.agent_connection import Connection
 
     agent = Connection(socket)

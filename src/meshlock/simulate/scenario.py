@@ -97,7 +97,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from meshlock.algorithms.interface import NIL
-from meshlock.errors import Refused
+from meshlock.errors import Attempt, Refused
 from meshlock.simulate.clocks import MILLION, Clocks
 from meshlock.simulate.layered import LayerSetup, made_by_node_0
 from meshlock.topology.graphs import Graph, Rooted
@@ -306,8 +306,7 @@ def scenario(name: str) -> Scenario:
     if path.suffix != ".txt":
         raise Refused(f"There is no scenario '{name}': choose one of {', '.join(names())}.")
     try:
-        return Scenario(path.stem, path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Refused(f"Cannot read {path}: {error.strerror}.") from None
+        with Attempt(f"read {path}"):
+            return Scenario(path.stem, path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise Refused(f"{path} is not a text.") from None

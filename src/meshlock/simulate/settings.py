@@ -23,7 +23,7 @@ from typing import Any
 
 from meshlock.algorithms.interface import Algorithm, Node
 from meshlock.algorithms.registry import ALGORITHMS, find, refuse_impossible, settle
-from meshlock.errors import Refused, setting
+from meshlock.errors import Attempt, Refused, setting
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.link_changes import MobileSimulation
@@ -101,16 +101,18 @@ def refuse_unknown(name: str, optional: set[str]) -> None:
         raise Refused(f"There is no setting '{name}': {hint}")
 
 
-def read_scenario(path: Path) -> Values:
-    """The settings in a scenario file, not yet checked for sense."""
+def read_table(path: Path) -> dict[str, Any]:
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Refused(f"Cannot read {path}: {error.strerror}.") from None
+        with Attempt(f"read {path}"):
+            return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Refused(f"{path} is not valid TOML: {error}.") from None
+
+
+def read_scenario(path: Path) -> Values:
+    """The settings in a scenario file, not yet checked for sense."""
     given: Values = {}
-    for name, value in table.items():
+    for name, value in read_table(path).items():
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise Refused(f"In {path}, '{name}' must be a number or a text.")
         given[name] = str(value) if isinstance(value, float) else value

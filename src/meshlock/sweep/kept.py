@@ -6,7 +6,7 @@ import fcntl
 from pathlib import Path
 from types import TracebackType
 
-from meshlock.errors import Refused
+from meshlock.errors import Attempt, Refused
 from meshlock.sweep.runs import Line, read_line
 
 
@@ -19,11 +19,9 @@ class Kept:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
+        with Attempt(f"write to {path}"):
             path.parent.mkdir(parents=True, exist_ok=True)
             self.file = path.open("a+b", buffering=0)
-        except OSError as error:
-            raise Refused(f"Cannot write to {path}: {error.strerror}.") from None
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

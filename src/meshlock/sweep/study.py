@@ -17,7 +17,6 @@ A list of tables is an axis, too: each table is a set of settings that go togeth
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import Any
 from meshlock.algorithms.registry import ALGORITHMS, find, settle
 from meshlock.errors import Refused
 from meshlock.simulate.run_settings import RunSettings, Values
+from meshlock.simulate.settings import read_table
 from meshlock.sweep.formula import Formula
 from meshlock.sweep.measures import refuse_unknown
 from meshlock.sweep.runs import settings_of
@@ -89,13 +89,7 @@ class Study:
 
 
 def read_study(path: Path) -> Study:
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Refused(f"Cannot read {path}: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Refused(f"{path} is not valid TOML: {error}.") from None
-    return study(table, path.stem)
+    return study(read_table(path), path.stem)
 
 
 def study(table: dict[str, Any], name: str) -> Study:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from meshlock.errors import Refused
+from meshlock.errors import Attempt, Refused
 from meshlock.sweep.measures import BROKEN, measured
 from meshlock.sweep.study import Study
 from meshlock.sweep.sweep import Summary
@@ -74,13 +74,10 @@ def machine_table(study: Study, found: list[Summary]) -> tuple[list[str], list[l
 
 
 def write_csv(path: Path, names: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(names)
-            writer.writerows(rows)
-    except OSError as error:
-        raise Refused(f"Cannot write to {path}: {error.strerror}.") from None
+    with Attempt(f"write to {path}"), path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(rows)
 
 
 def write_parquet(path: Path, names: list[str], rows: list[list[Cell]]) -> None:

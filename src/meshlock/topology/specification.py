@@ -47,7 +47,7 @@ def network(spec: str, nodes: int | None, seed: int) -> Topology:
         return from_file(spec, nodes)
     name, _, value = spec.partition(":")
     if name not in FORMS:
-        raise Refused(unknown(spec, name))
+        raise Refused(unknown("topology", spec, name, FORMS, SUFFIXES))
     if (":" in FORMS[name]) != bool(value):
         raise Refused(f"Topology '{spec}' is incomplete or has too much: write {FORMS[name]}.")
     if name == "grid":
@@ -81,16 +81,15 @@ def says_its_size(spec: str) -> bool:
     return spec.startswith(("grid:", "edges:")) or Path(spec).suffix in SUFFIXES
 
 
-def unknown(spec: str, name: str) -> str:
+def unknown(what: str, spec: str, name: str, forms: dict[str, str], suffixes: Iterable[str]) -> str:
+    """There is no such topology, or mobility; these forms there are, and files of these names."""
+    none = f"There is no {what} '{spec}'"
     if Path(spec).suffix or "/" in spec:
-        return (
-            f"There is no topology '{spec}'; if it is a file, its name must end in "
-            f"{', '.join(SUFFIXES)}."
-        )
-    close = get_close_matches(name, FORMS, n=1)
+        return f"{none}; if it is a file, its name must end in {', '.join(suffixes)}."
+    close = get_close_matches(name, forms, n=1)
     if close:
-        return f"There is no topology '{spec}': did you mean {FORMS[close[0]]}?"
-    return f"There is no topology '{spec}': choose one of {', '.join(FORMS.values())}, or a file."
+        return f"{none}: did you mean {forms[close[0]]}?"
+    return f"{none}: choose one of {', '.join(forms.values())}, or a file."
 
 
 def number(spec: str, value: str, form: str) -> float:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
+from meshlock.errors import Attempt
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
@@ -47,5 +49,9 @@ def packing(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
 @contextmanager
 def trace_file(path: Path) -> Iterator[IO[bytes]]:
     """A file that can be read while the run goes on that writes its trace to it."""
-    with path.open("wb", buffering=1 << 20) as file, packing(file, path) as sink:
+    with (
+        Attempt(f"write the trace to {path}"),
+        path.open("wb", buffering=1 << 20) as file,
+        packing(file, path) as sink,
+    ):
         yield sink

@@ -23,7 +23,7 @@ from typing import IO, Any
 import msgspec
 
 from meshlock.algorithms.registry import ALGORITHMS
-from meshlock.errors import Refused
+from meshlock.errors import Attempt, Refused
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.trace.reader import LONGEST_LINE
 
@@ -108,12 +108,9 @@ def whole(path: Path) -> list[Event]:
 
 def written(path: Path) -> list[Event]:
     decode = msgspec.json.Decoder(dict[str, Any]).decode
-    try:
-        with path.open("rb") as file:
-            # a killed node stops anywhere
-            lines = [line for line in file if line.endswith(b"\n")]
-    except OSError as error:
-        raise Refused(f"Cannot read {path}: {error.strerror}.") from None
+    with Attempt(f"read {path}"), path.open("rb") as file:
+        # a killed node stops anywhere
+        lines = [line for line in file if line.endswith(b"\n")]
     if not lines:
         raise Refused(f"{path} is empty: did its node ever join the pool?")
     try:

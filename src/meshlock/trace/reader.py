@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from meshlock.errors import Refused
 from meshlock.trace.setup import FORMAT
 
 LONGEST_LINE = 16 * 1024 * 1024
@@ -19,7 +20,7 @@ COUNTS = ("tokens", "free", "permits", "lent")
 """Whole numbers of any event."""
 
 
-class BadTrace(ValueError):
+class BadTrace(Refused):
     """Not a trace, or a broken one; the text is one sentence for people."""
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from meshlock.errors import Refused, setting
 from meshlock.live.interfaces.server import Site, serve_listener
-from meshlock.trace.reader import BadTrace
 from meshlock.web.index import open_trace
 from meshlock.web.server import Desk, application
 
@@ -33,10 +32,7 @@ def listening(port: int) -> socket.socket:
 def serve(trace: Path | None, port: int, browser: bool) -> None:
     desk = Desk()
     if trace is not None:
-        try:
-            desk.runs["trace"] = open_trace(trace)
-        except BadTrace as error:
-            raise Refused(str(error)) from None
+        desk.runs["trace"] = open_trace(trace)
         desk.opened = "trace"
     listener = listening(port)
     address = f"http://127.0.0.1:{listener.getsockname()[1]}/"

@@ -19,7 +19,7 @@ from random import Random
 
 import msgspec
 
-from meshlock.errors import Refused, setting
+from meshlock.errors import Attempt, Refused, setting
 from meshlock.live.chaos.majority import able, across
 from meshlock.topology.specification import network
 
@@ -202,9 +202,8 @@ def save(plan: Plan, path: Path) -> None:
 
 def load(path: Path) -> Plan:
     try:
-        plan = msgspec.json.decode(path.read_bytes(), type=Plan)
-    except OSError as error:
-        raise Refused(f"Cannot read {path}: {error.strerror}.") from None
+        with Attempt(f"read {path}"):
+            plan = msgspec.json.decode(path.read_bytes(), type=Plan)
     except msgspec.MsgspecError as error:
         raise Refused(f"{path} is not a plan: {error}.") from None
     known = set(plan.nodes)

@@ -18,7 +18,6 @@ links, so the topology counts for nothing there but the number of nodes.
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from math import inf, log, pi, sqrt
 from pathlib import Path
 from random import Random
@@ -33,6 +32,7 @@ from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.topology.mobility.models import GaussMarkov, Manhattan, Speed, Walk, Waypoint
 from meshlock.topology.mobility.motion import Motion
 from meshlock.topology.mobility.partitions import Prevented, Until
+from meshlock.topology.specification import unknown
 
 FORMS = {
     "none": "none",
@@ -83,7 +83,7 @@ def mobility(
     name, _, text = spec.partition(":")
     recorded = spec.endswith(FILES)
     if name not in FORMS and not recorded:
-        raise Refused(unknown(spec, name))
+        raise Refused(unknown("mobility", spec, name, FORMS, FILES))
     refuse_partitions(partitions)
     partitions = partitions or ("allowed" if recorded else "prevented")
     if not until >= 0.0:
@@ -110,18 +110,6 @@ def refuse_partitions(partitions: str) -> None:
     """An empty text leaves them to the mobility."""
     if partitions and partitions not in PARTITIONS:
         raise Refused(f"Partitions are {', '.join(PARTITIONS)}, not '{partitions}'.")
-
-
-def unknown(spec: str, name: str) -> str:
-    if Path(spec).suffix or "/" in spec:
-        return (
-            f"There is no mobility '{spec}'; if it is a file, its name must end in "
-            f"{', '.join(FILES)}."
-        )
-    close = get_close_matches(name, FORMS, n=1)
-    if close:
-        return f"There is no mobility '{spec}': did you mean {FORMS[close[0]]}?"
-    return f"There is no mobility '{spec}': choose one of {', '.join(FORMS.values())}, or a file."
 
 
 # -- flips ------------------------------------------------------------------------------
