@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-whole coverage wheel test-compiled test-install bench studies reference docs clean
+.PHONY: demo test test-whole walk coverage wheel test-compiled test-install bench studies reference docs clean
 
 demo: $(VENV)/base
 	$(BIN)/meshlock demo
@@ -19,6 +19,10 @@ test: $(VENV)/dev
 # Every search to its end; some minutes more.
 test-whole: $(VENV)/dev
 	MESHLOCK_WHOLE=1 $(BIN)/python -m pytest --numprocesses 4 --dist loadfile
+
+# The files that one acquire of a live pool passes, traced.
+walk: $(VENV)/dev
+	cd tests/live && PYTHONPATH=..:. ../../$(BIN)/python test_walk.py
 
 coverage: $(VENV)/dev
 	$(BIN)/coverage run -m pytest

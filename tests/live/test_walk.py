@@ -1,0 +1,107 @@
+"""The walk of a default acquire: which files a request, the token and the grant pass.
+
+    make walk
+
+A file is on the walk if one of its functions runs, with the rest still to come, at a moment of the
+message: the algorithm sends it, it becomes bytes, it leaves, it arrives, it is read, the algorithm
+receives it, the client gets its grant. Files whose functions only return something to these are
+counted, too, so that nobody takes the walk for all there is to read.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+
+import pytest
+import virtual
+
+import meshlock
+from meshlock import Node
+from meshlock.live.pools import adapter
+from waiting import eventually
+
+ROOT = f"{Path(meshlock.__file__).parent}/"
+PAGE = Path(__file__).parents[2] / "docs" / "how-it-works" / "architecture.md"
+MOMENTS = {
+    ("algorithms/interface.py", "Node.send"),
+    ("live/pools/shapes.py", "Shape.pack"),
+    ("live/links/stream.py", "pack_carry"),
+    ("live/links/link.py", "Connection.flush"),
+    ("live/links/stream.py", "Splitter.feed"),
+    ("live/pools/shapes.py", "Shape.message"),
+    ("algorithms/direct.py", "DirectNode.receive"),
+    ("live/pools/grants.py", "Grant.__init__"),
+}
+MOST = 12
+MOST_ENTERED = 27
+"""Files of which any function is called between the request and its grant: no more than that."""
+
+
+class Walk:
+    def __init__(self) -> None:
+        self.passed: dict[str, None] = {}
+        self.entered: Counter[str] = Counter()
+
+    def note(self, frame: FrameType | None, event: str, _: object) -> None:
+        if event != "call" or frame is None or not frame.f_code.co_filename.startswith(ROOT):
+            return
+        file = frame.f_code.co_filename[len(ROOT) :]
+        self.entered[file] += 1
+        if (file, frame.f_code.co_qualname) not in MOMENTS:
+            return
+        files = []
+        while frame is not None:
+            if frame.f_code.co_filename.startswith(ROOT):
+                files.append(frame.f_code.co_filename[len(ROOT) :])
+            frame = frame.f_back
+        self.passed.update(dict.fromkeys(reversed(files)))
+
+
+def walk() -> Walk:
+    """Two nodes; the one that has no token acquires a permit of a pool as it is by default."""
+    found = Walk()
+
+    async def story(_: virtual.Network) -> None:
+        async with (
+            Node("a", state=None, create=True) as a,
+            Node("b", state=None, peers=[a.address]) as b,
+        ):
+            pool, docks = a.pool("docks", permits=3), b.pool("docks")
+            (await pool.acquire(timeout=60)).release()
+            await eventually(lambda: b.status()["pools"]["docks"].get("epoch"))
+            for one in (docks, pool):  # the token is at a, and b knows it
+                (await one.acquire(timeout=60)).release()
+            await eventually(lambda: a.status()["pools"]["docks"]["token_here"])
+            sys.setprofile(found.note)
+            try:
+                grant = await docks.acquire()
+            finally:
+                sys.setprofile(None)
+            grant.release()
+
+    virtual.run(story)
+    return found
+
+
+@pytest.mark.skipif(
+    not str(adapter.__file__).endswith(".py"), reason="compiled calls leave no trace"
+)
+def test_the_walk_of_a_default_acquire_is_short_and_the_page_names_its_files() -> None:
+    found = walk()
+    assert len(found.passed) <= MOST, list(found.passed)
+    assert len(found.entered) <= MOST_ENTERED, sorted(found.entered)
+    text = PAGE.read_text(encoding="utf-8")
+    live = text[text.index("### Live") : text.index("The holder's node runs")]
+    rows = re.findall(r"(?m)^\| \[[^]]*\]\(\.\./\.\./src/meshlock/([^)]*)\)", live)
+    assert set(rows) == set(found.passed), found.passed
+
+
+if __name__ == "__main__":
+    shown = walk()
+    for place, file in enumerate(shown.passed, 1):
+        print(f"{place:3}  {file}")
+    print(f"{len(shown.passed)} files on the walk, {len(shown.entered)} with all that they call")
