@@ -1,8 +1,8 @@
 """Retired words stay out of what people read, and the glossary has the terms.
 
 Searched are the strings, docstrings, comments and names of ``src/``, the page's files, the README
-and the docs. What is retired, and what to say instead, is a table in the glossary; the patterns
-are here, one for each of its rows, so narrow that other uses of a word pass.
+and the docs. What is retired, and what to say instead, is a table in the appendices; the
+patterns are here, one for each of its rows, so narrow that other uses of a word pass.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from meshlock.algorithms.registry import ALGORITHMS
 
 ROOT = Path(__file__).parent.parent
 GLOSSARY = ROOT / "docs" / "glossary.md"
+RETIRED_WORDS = ROOT / "docs" / "appendices" / "retired-words.md"
 
 RETIRED = {
     "another idea of a pool, two ideas of a pool": r"another idea of|two ideas of",
@@ -52,7 +53,7 @@ RETIRED = {
     "wish": r"\bwish(es)?\b(?! (to|for))",
     "unless said, if nothing is said": r"\bunless said(?! otherwise)\b|\bif nothing is said\b",
 }
-"""As the glossary's table has them, each with its pattern; case does not matter."""
+"""As the table in the appendices has them, each with its pattern; case does not matter."""
 
 MADE_FROM_CODE = ("cli.md", "api.md", "http.md")
 """The reference: its headings are names of commands, functions and calls."""
@@ -89,20 +90,23 @@ def texts() -> list[Path]:
         *sorted((ROOT / "src").rglob("*.txt")),
         *sorted(path for path in page.iterdir() if path.suffix in (".js", ".html")),
         ROOT / "README.md",
-        *sorted(path for path in (ROOT / "docs").rglob("*.md") if path != GLOSSARY),
+        *sorted(path for path in (ROOT / "docs").rglob("*.md") if path != RETIRED_WORDS),
     ]
 
 
-def rows(title: str) -> list[list[str]]:
-    """Of the table below this heading, without its own."""
-    part = GLOSSARY.read_text("utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
-    table = [line for line in part.splitlines() if line.startswith("|")]
+def cells(text: str) -> list[list[str]]:
+    """Of the table in this text, without its heading."""
+    table = [line for line in text.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table[2:]]
 
 
+def rows(title: str) -> list[list[str]]:
+    """Of the table below this heading of the glossary."""
+    return cells(GLOSSARY.read_text("utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0])
+
+
 def sections() -> list[str]:
-    titles = re.findall(r"^## (.+)$", GLOSSARY.read_text("utf-8"), re.MULTILINE)
-    return [title for title in titles if title != "Retired words"]
+    return re.findall(r"^## (.+)$", GLOSSARY.read_text("utf-8"), re.MULTILINE)
 
 
 def terms() -> dict[str, tuple[str, str]]:
@@ -110,9 +114,10 @@ def terms() -> dict[str, tuple[str, str]]:
     return {row[0].strip("*"): (row[1], row[2]) for section in sections() for row in rows(section)}
 
 
-def test_the_glossary_lists_what_is_retired() -> None:
-    assert [row[0] for row in rows("Retired words")] == list(RETIRED)
-    assert all(len(row) == 2 and row[1] for row in rows("Retired words"))
+def test_the_appendix_lists_what_is_retired() -> None:
+    listed = cells(RETIRED_WORDS.read_text("utf-8"))
+    assert [row[0] for row in listed] == list(RETIRED)
+    assert all(len(row) == 2 and row[1] for row in listed)
 
 
 @pytest.mark.parametrize("word", RETIRED)
@@ -124,7 +129,9 @@ def test_a_retired_word_does_not_come_back(word: str) -> None:
         for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1)
         if pattern.search(line)
     ]
-    assert not found, "\n".join([f"'{word}' is retired, see docs/glossary.md:", *found])
+    assert not found, "\n".join(
+        [f"'{word}' is retired, see {RETIRED_WORDS.relative_to(ROOT)}:", *found]
+    )
 
 
 def test_each_term_is_one_sentence_with_a_link_to_where_it_acts() -> None:
