@@ -1,7 +1,7 @@
 """A new user's first ten minutes: install, real agents, and nothing but documented commands.
 
-The environment is fresh, the folders are empty. ``pytest -s`` shows each step with its time. All
-that is not at its default is there to be quick.
+The clone is a copy, the environment fresh, the folders empty. ``pytest -s`` shows each step with
+its time. All that is not at its default is there to be quick.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -113,31 +114,35 @@ def clean(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: it for name, it in environment.items() if not name.startswith("PYTHON")}
 
 
-def installed(folder: Path) -> Path:
-    """The program, in a fresh environment, by the line that the README gives."""
-    line = re.search(r"pip install '(\.\[.*?\])'", (ROOT / "README.md").read_text(encoding="utf-8"))
-    assert line is not None
-    with step("make an environment"):
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    with step(f"pip install {line[1]}"):
-        pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install"]
-        quick = ["--quiet", "--retries", "0", "--disable-pip-version-check"]
+def installed(clone: Path) -> Path:
+    """The program, in a copy of the clone, by the lines of the README as they are printed."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = re.search(r"```sh\n(python3 -m venv .*?)```", page, re.DOTALL)
+    assert lines is not None and "pip install" in lines[1]
+    clone.mkdir()
+    shutil.copytree(ROOT / "src", clone / "src", ignore=shutil.ignore_patterns("*.so", "*.pyc"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, clone)
+    quick = {"PIP_QUIET": "1", "PIP_RETRIES": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    with step("install as the README prints it"):
         done = subprocess.run(
-            [*pip, *quick, line[1]],
-            cwd=ROOT,
-            env=clean(os.environ),
+            ["/bin/sh", "-e", "-c", lines[1]],
+            cwd=clone,
+            env={**clean(os.environ), **quick, "PATH": path},
             capture_output=True,
             text=True,
         )
-    if "No module named pip" in done.stderr or (done.returncode and OFFLINE.search(done.stderr)):
+    if "ensurepip" in done.stdout or (done.returncode and OFFLINE.search(done.stderr)):
         pytest.skip("needs pip, and an index that it can ask")
     assert done.returncode == 0, done.stderr
-    return folder / "bin" / "meshlock"
+    assert done.stdout.startswith("meshlock ")
+    return clone / ".venv" / "bin" / "meshlock"
 
 
 def test_the_first_ten_minutes(tmp_path: Path) -> None:
     print()
-    program = installed(tmp_path / "environment")
+    program = installed(tmp_path / "clone")
     (tmp_path / "empty").mkdir()
     north, south, east = [
         Terminal(program, tmp_path / "empty", name) for name in ("north", "south", "east")
