@@ -19,11 +19,11 @@ from meshlock.errors import Refused
 from meshlock.properties.sentences import no_link
 from meshlock.simulate.clocks import TICKS
 from meshlock.simulate.layered import LayeredNodes
+from meshlock.simulate.on_the_way import OnTheWay, at, described
 from meshlock.simulate.outcome import Outcome
-from meshlock.simulate.scenario import Scenario
+from meshlock.simulate.scenario import Scenario, refuse_set_up
 from meshlock.simulate.step import Steps
 from meshlock.simulate.workload import Client
-from meshlock.topology.graphs import Graph
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter
@@ -67,7 +67,9 @@ class DrivenRun(Steps):
         self.graph = LiveGraph(network.size, network.links())  # as the links are now
         layered: LayeredNodes | None = None
         if layer is not None:
-            layered = LayeredNodes(layer, algorithm, settled, scenario.permits, self.near)
+            layered = LayeredNodes(
+                layer, algorithm, settled, scenario.permits, self.graph.neighbours
+            )
         super().__init__(
             algorithm,
             settled,
@@ -87,7 +89,7 @@ class DrivenRun(Steps):
         self.sees = {way for a, b in self.links for way in ((a, b), (b, a))}  # as each end sees it
         self.monitor.changed(self.graph.components == 1)
         self.lost_links: dict[int, list[int]] = {}  # node that has crashed: its neighbours then
-        self.on_the_way: list[Message] = []  # in the order in which they were sent
+        self.on_the_way = OnTheWay()
         self.sent_at: dict[int, float] = {}  # of these, where it matters
         self.held: set[tuple[int, int]] = set()
         self.hops = 0  # links crossed by all messages
@@ -129,9 +131,6 @@ class DrivenRun(Steps):
             recovery=None if layer is None else layer.line(),
         )
 
-    def near(self, node: int) -> list[int]:
-        return self.graph.neighbours(node)
-
     def start(self) -> None:
         """Set the nodes of a restless algorithm going."""
         for node in self.nodes:
@@ -170,10 +169,10 @@ class DrivenRun(Steps):
     def leave(self, node: int, which: int = 1) -> bool:
         """Whoever has been inside longest at this node leaves, or the one of that number; False
         if there is none."""
-        inside = [client for client in self.inside.values() if client.node == node]
-        if len(inside) < which:
+        client = at(self.inside, node, which)
+        if client is None:
             return False
-        self.release(inside[which - 1])
+        self.release(client)
         return True
 
     def release(self, client: Client) -> None:
@@ -184,10 +183,9 @@ class DrivenRun(Steps):
     def give_up(self, node: int, which: int = 1) -> bool:
         """Whoever has waited longest at this node gives up, or the one of that number; False if
         there is none."""
-        here = [client for client in self.waiting.values() if client.node == node]
-        if len(here) < which:
+        client = at(self.waiting, node, which)
+        if client is None:
             return False
-        client = here[which - 1]
         self.text = "withdraws its request"
         if not self.withdraw(client):
             raise Impossible(f"{self.algorithm.name} cannot withdraw a request.")
@@ -197,10 +195,9 @@ class DrivenRun(Steps):
     def give_some(self, node: int, part: int, which: int = 1) -> bool:
         """Whoever has been inside longest at this node releases so many permits, or the one of that
         number; False if there is none."""
-        inside = [client for client in self.inside.values() if client.node == node]
-        if len(inside) < which:
+        client = at(self.inside, node, which)
+        if client is None:
             return False
-        client = inside[which - 1]
         if not 0 < part < client.want:
             raise Impossible(
                 f"A client that holds {client.want} can release a part of these, not {part}."
@@ -215,10 +212,9 @@ class DrivenRun(Steps):
     def rush(self, node: int, priority: int, which: int = 1) -> bool:
         """Whoever has waited longest at this node has another priority from now on, or the one of
         that number; False if there is none."""
-        here = [client for client in self.waiting.values() if client.node == node]
-        if len(here) < which:
+        client = at(self.waiting, node, which)
+        if client is None:
             return False
-        client = here[which - 1]
         self.text = f"changes its priority from {client.priority} to {priority}"
         if not self.change_priority(client, priority):
             raise Impossible(f"{self.algorithm.name} cannot change the priority of a request.")
@@ -271,32 +267,17 @@ class DrivenRun(Steps):
 
     # -- messages -------------------------------------------------------------------------
 
-    def first(self, link: tuple[int, int], after: int = -1) -> int:
-        """Where in the line the first message on this link is, behind place ``after``."""
-        for place in range(after + 1, len(self.on_the_way)):
-            message = self.on_the_way[place]
-            if (message.sender, message.receiver) == link:
-                return place
-        return -1
-
     def place_of(self, sender: int, receiver: int, which: int = 1) -> int:
         """Where the first message from one to the other is, or the one of that number."""
-        place = -1
-        for _ in range(which):
-            place = self.first((sender, receiver), place)
-            if place < 0:
-                way = f"{self.called(sender)}->{self.called(receiver)}"
-                many = "Nothing is" if which == 1 else f"Less than {which} are"
-                raise Impossible(f"{many} on the way {way}.")
+        place = self.on_the_way.find((sender, receiver), which)
+        if place < 0:
+            way = f"{self.called(sender)}->{self.called(receiver)}"
+            many = "Nothing is" if which == 1 else f"Less than {which} are"
+            raise Impossible(f"{many} on the way {way}.")
         return place
 
     def overtake(self, sender: int, receiver: int) -> None:
-        first = self.first((sender, receiver))
-        second = self.first((sender, receiver), first) if first >= 0 else -1
-        if second < 0:
-            raise Impossible(
-                f"Less than two are on the way {self.called(sender)}->{self.called(receiver)}."
-            )
+        first, second = self.place_of(sender, receiver), self.place_of(sender, receiver, 2)
         if self.ordered:
             self.lines.append(f"  the link keeps the order, which {self.algorithm.name} needs")
         else:
@@ -343,7 +324,7 @@ class DrivenRun(Steps):
         """Is another on the same way, which keeps the order, before the message at this place?"""
         message, layered = self.on_the_way[place], self.layered
         if layered is None:
-            first = self.first((message.sender, message.receiver))
+            first = self.on_the_way.find((message.sender, message.receiver))
             return first != place and self.algorithm.needs_fifo
         way = (message.sender, message.receiver)
         before = [one for one in self.on_the_way[:place] if (one.sender, one.receiver) == way]
@@ -623,44 +604,4 @@ class DrivenRun(Steps):
         return self.scenario.called(node)
 
     def described(self, message: Message) -> str:
-        words = [message.kind]
-        names = message.names or ()
-        for name, value in zip(message.fields, message.freeze()[1:], strict=True):
-            if name in names and isinstance(value, int):
-                words.append(f"{name}={self.called(value) if value != NIL else 'nil'}")
-            else:
-                words.append(f"{name}={shown(value)}")
-        return " ".join(words)
-
-
-def refuse_set_up(scenario: Scenario, algorithm: Algorithm, network: Graph) -> None:
-    """What :func:`refuse_impossible` does not know of: trees, and names of nodes."""
-    name = algorithm.name
-    if scenario.first and any(kind.names is None for kind in algorithm.kinds):
-        raise Refused(
-            f"The messages of {name} do not say which of their fields are nodes, so its nodes "
-            f"are numbered from 0: leave out 'numbered from'."
-        )
-    if not scenario.tree:
-        return
-    if scenario.layer is not None:
-        raise Refused("With members every epoch makes a tree of its own: leave out 'tree'.")
-    if not algorithm.any_tree:
-        raise Refused(
-            f"{name} does not start from a given tree of fathers: leave out 'tree', or use "
-            f"general-scheme."
-        )
-    for node, father in enumerate(scenario.tree):
-        linked = father == NIL or network.linked(node, father)
-        if not linked and not algorithm.routed:
-            one, other = scenario.called(node), scenario.called(father)
-            raise Refused(
-                f"{name} sends over links only: the tree's {one}>{other} needs the link "
-                f"{one}-{other}."
-            )
-
-
-def shown(value: object) -> str:
-    if isinstance(value, tuple):
-        return "(" + ",".join([shown(part) for part in value]) + ")"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+        return described(message, self.scenario)

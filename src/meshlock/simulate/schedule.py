@@ -70,11 +70,10 @@ class Action:
             waiting = [client for client in run.waiting.values() if client.node == self.one]
             return len(waiting) >= self.which
         if self.verb in ("deliver", "lose", "overtake"):
-            place = -1
-            for _ in range(2 if self.verb == "overtake" else self.which):
-                place = run.first((self.one, self.other), place)
-                if place < 0:
-                    return False
+            which = 2 if self.verb == "overtake" else self.which
+            place = run.on_the_way.find((self.one, self.other), which)
+            if place < 0:
+                return False
             return self.verb != "deliver" or run.arrives(run.on_the_way[place])
         if self.verb == "notice":
             return ((self.one, self.other) in run.sees) != (self.rest == "up")
