@@ -27,7 +27,7 @@ from meshlock.algorithms.recovery.quorum import Quorum
 from meshlock.algorithms.recovery.records import NEVER, NO_EPOCH, Change, Part
 from meshlock.algorithms.recovery.reports import Conclusions
 from meshlock.algorithms.recovery.state import Proposal
-from meshlock.live.interfaces import http
+from meshlock.live.interfaces import http, sessions
 from meshlock.live.interfaces.node import Node
 from meshlock.live.links.frames import Carry
 from meshlock.live.links.mesh import Mesh
@@ -319,20 +319,20 @@ honest_restart = Quorum.restart
 # -- agents --------------------------------------------------------------------------------------
 
 
-def end_without_release(self: http.Session) -> None:
+def end_without_release(self: sessions.Session) -> None:
     del self.sessions[self.name]
     self.over = True
     self.news.set()
 
 
 def notify_of_leases_only(
-    self: http.Session, event: str, grant: str, until: float | None = None
+    self: sessions.Session, event: str, grant: str, until: float | None = None
 ) -> None:
     if event != "lost":
         honest_notify(self, event, grant, until)
 
 
-honest_notify = http.Session.notify
+honest_notify = sessions.Session.notify
 
 AGENTS = [
     Sabotage(
@@ -364,13 +364,13 @@ AGENTS = [
     Sabotage(
         "keeps-for-the-dead",
         "an agent keeps the permits of a client that died",
-        [(http.Session, "release", end_without_release)],
+        [(sessions.Session, "release", end_without_release)],
         "live/test_http.py::test_a_session_that_ends_releases_what_its_client_was_seen_to_have",
     ),
     Sabotage(
         "tells-no-session",
         "an agent does not notify its client that a grant is lost",
-        [(http.Session, "notify", notify_of_leases_only)],
+        [(sessions.Session, "notify", notify_of_leases_only)],
         "live/test_http.py::test_a_session_hears_of_its_losses_by_long_poll",
     ),
     Sabotage(

@@ -19,7 +19,8 @@ from lines import line
 import meshlock
 from meshlock import Node, Refused
 from meshlock.live.interfaces.configuration import read
-from meshlock.live.interfaces.http import Interface, serving_socket
+from meshlock.live.interfaces.http import Interface
+from meshlock.live.interfaces.serving import serving_socket
 from meshlock.live.machine import labels
 from meshlock.live.pools.status import GONE
 from meshlock.web.alarms import alarms

@@ -21,7 +21,8 @@ from meshlock.live.interfaces import http
 from meshlock.live.interfaces.agent_connection import Connection
 from meshlock.live.interfaces.agent_protocol import AgentGone
 from meshlock.live.interfaces.async_client import Line
-from meshlock.live.interfaces.http import Interface, serving_port, serving_socket
+from meshlock.live.interfaces.http import Interface
+from meshlock.live.interfaces.serving import serving_port, serving_socket
 from ports import free_port
 from waiting import LIMIT, eventually, run, sooner_or_later
 

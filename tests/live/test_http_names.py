@@ -9,7 +9,8 @@ import pytest
 import virtual
 
 from meshlock import Node, Refused
-from meshlock.live.interfaces.http import Interface, ours, serving_port
+from meshlock.live.interfaces.http import Interface
+from meshlock.live.interfaces.serving import ours, serving_port
 from meshlock.web.live import LivePage
 from ports import free_port
 from waiting import a_while, eventually, run

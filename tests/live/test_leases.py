@@ -19,7 +19,8 @@ from lines import line
 import waiting
 from meshlock import Node, Pool, Refused
 from meshlock.algorithms.recovery.inside import tree
-from meshlock.live.interfaces.http import Interface, serving_socket
+from meshlock.live.interfaces.http import Interface
+from meshlock.live.interfaces.serving import serving_socket
 from meshlock.live.machine import clock, limits
 from meshlock.live.pools.members import Members
 from meshlock.trace.audit import Audit

@@ -11,8 +11,9 @@ import pytest
 
 from meshlock.errors import Refused
 from meshlock.live.interfaces import server
+from meshlock.live.interfaces.http_requests import HTTPError, Request
 from meshlock.live.interfaces.places import Owner
-from meshlock.live.interfaces.server import HTTPError, Request, Response, Route, Site, answer
+from meshlock.live.interfaces.site import Response, Route, Site, answer
 from waiting import eventually, run
 
 waiting: list[str] = []
@@ -300,7 +301,7 @@ def test_whoever_reads_no_answers_gets_no_more_of_them() -> None:
         await eventually(lambda: not connection.writable.is_set())
         size = connection.transport.get_write_buffer_size()
         assert size + len(connection.unsent) < 3 * LARGE + server.MOST_UNSENT
-        assert len(connection.data) <= len(asked)
+        assert len(connection.reader.data) <= len(asked)
         writer.write(get("/"))
         answers = (await reader.read()).count(b"HTTP/1.1 200 OK")
         assert answers == 1001

@@ -14,7 +14,8 @@ from strangers import Stranger, carried, content, lines
 import meshlock
 from meshlock import Node, Refused
 from meshlock.live.interfaces.async_client import Line
-from meshlock.live.interfaces.http import Interface, serving_port, serving_socket
+from meshlock.live.interfaces.http import Interface
+from meshlock.live.interfaces.serving import serving_port, serving_socket
 from meshlock.live.links.frames import Bye
 from meshlock.live.links.security import unprotected
 from meshlock.live.machine import limits

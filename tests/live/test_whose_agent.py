@@ -18,7 +18,7 @@ import pytest
 
 import meshlock
 from meshlock import Refused
-from meshlock.live.interfaces import agent_connection, http
+from meshlock.live.interfaces import agent_connection, serving
 from meshlock.live.interfaces.agent_connection import Connection, default_socket
 from meshlock.live.interfaces.configuration import secret
 from waiting import run_in_real_time, sooner_or_later
@@ -110,20 +110,20 @@ def test_the_folder_of_the_default_socket_is_private() -> None:
     folder = Path(tempfile.mkdtemp(dir="/tmp"))
     folder.rmdir()
     try:
-        http.make_private(folder)
-        http.make_private(folder)
+        serving.make_private(folder)
+        serving.make_private(folder)
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         folder.chmod(0o770)
         with pytest.raises(Refused, match=f"{folder} is not a folder of this user alone"):
-            http.make_private(folder)
+            serving.make_private(folder)
         folder.rmdir()
         folder.symlink_to("/tmp")
         with pytest.raises(Refused, match="is not a folder of this user alone"):
-            http.make_private(folder)
+            serving.make_private(folder)
         folder.unlink()
         folder.write_text("")
         with pytest.raises(Refused, match="Cannot listen in"):
-            http.make_private(folder)
+            serving.make_private(folder)
     finally:
         folder.unlink(missing_ok=True)
 

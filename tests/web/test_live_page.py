@@ -9,7 +9,8 @@ from browser import holds, shows, until
 from pictures import picture, wanted
 
 import meshlock
-from meshlock.live.interfaces.http import Interface, serving_port
+from meshlock.live.interfaces.http import Interface
+from meshlock.live.interfaces.serving import serving_port
 from meshlock.live.links.mesh import split
 from meshlock.live.links.relay import Relay
 from meshlock.web.live import LivePage, view

@@ -73,9 +73,10 @@ async def serve(settings: AgentSettings) -> None:
 
     from meshlock.live.interfaces.agent_connection import default_socket
     from meshlock.live.interfaces.configuration import secret
-    from meshlock.live.interfaces.http import Interface, serving_port, serving_socket
+    from meshlock.live.interfaces.http import Interface
     from meshlock.live.interfaces.node import Node
     from meshlock.live.interfaces.notify import Service
+    from meshlock.live.interfaces.serving import serving_port, serving_socket
     from meshlock.live.machine.logs import log_event
 
     stop = asyncio.Event()

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from meshlock.live.interfaces.server import HTTPError, Request, Response
+from meshlock.live.interfaces.http_requests import HTTPError, Request
+from meshlock.live.interfaces.site import Response
 
 PAGE = Path(__file__).parent / "page"
 

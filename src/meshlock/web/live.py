@@ -3,7 +3,7 @@
 It only looks, unless the agent allows actions; then whoever has the bearer token
 may acquire permits at this node and cut its links. Actions come as JSON with the token in a
 header, which no page of another site can send, from our own origin
-(:mod:`meshlock.live.interfaces.http` checks that for everything).
+(:mod:`meshlock.live.interfaces.serving` checks that for everything).
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from meshlock.errors import Refused, setting
-from meshlock.live.interfaces.http import Access, Interface
+from meshlock.live.interfaces.http import Interface
+from meshlock.live.interfaces.http_requests import HTTPError, Request
 from meshlock.live.interfaces.node import Node
-from meshlock.live.interfaces.server import Handler, HTTPError, Request, Response, Route
+from meshlock.live.interfaces.serving import Access
+from meshlock.live.interfaces.site import Handler, Response, Route
 from meshlock.live.machine import limits
 from meshlock.live.machine.limits import CutFor, Priority, Want
 from meshlock.live.pools.status import Picture

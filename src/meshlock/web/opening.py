@@ -10,7 +10,8 @@ import msgspec
 
 from meshlock.check.riddles import riddle
 from meshlock.errors import Refused
-from meshlock.live.interfaces.server import HTTPError, Request, Response, Route
+from meshlock.live.interfaces.http_requests import HTTPError, Request
+from meshlock.live.interfaces.site import Response, Route
 from meshlock.web import menu
 from meshlock.web.answers import HEADERS, as_json, asked
 from meshlock.web.comparison import TOPOLOGIES, Comparison

@@ -7,8 +7,9 @@ from collections.abc import AsyncGenerator
 import msgspec
 
 from meshlock.errors import Refused
-from meshlock.live.interfaces.http import Access
-from meshlock.live.interfaces.server import HTTPError, Request, Response, Route, Site
+from meshlock.live.interfaces.http_requests import HTTPError, Request
+from meshlock.live.interfaces.serving import Access
+from meshlock.live.interfaces.site import Response, Route, Site
 from meshlock.web.answers import HEADERS, answer, as_json, asked, file, static
 from meshlock.web.driving import TOPOLOGIES, PageRun, Settled, choices
 from meshlock.web.export import exported

@@ -10,7 +10,8 @@ import webbrowser
 from pathlib import Path
 
 from meshlock.errors import Refused, setting
-from meshlock.live.interfaces.server import Site, serve_listener
+from meshlock.live.interfaces.server import serve_listener
+from meshlock.live.interfaces.site import Site
 from meshlock.web.index import open_trace
 from meshlock.web.server import Desk, application
 

@@ -160,7 +160,7 @@ def real_number(timeout: float) -> float:
     return limits.real(limits.TIMEOUT, timeout, "timeout")
 
 
-class AgentPool(Source):
+class AgentSource(Source):
     """What the agent has of a pool."""
 
     def __init__(self, agent: AgentClient, name: str) -> None:
@@ -176,7 +176,7 @@ class BlockingClientPool(AnyBlockingPool):
 
     def __init__(self, agent: AgentClient, name: str) -> None:
         self._agent = agent
-        self._source = AgentPool(agent, name)
+        self._source = AgentSource(agent, name)
         self.name = name
 
     @property

@@ -2,27 +2,17 @@
 
 A grant belongs to a session, and then ends with the connection on which that was opened, so that
 permits come back whatever becomes of the program; or it has a ``ttl``, within which it must be
-renewed, and belongs to no connection. Whoever may write to the socket may use it; a port may need
-a bearer token; without one, only this machine may ask.
-
-A browser on this machine must not become the tool of a page from elsewhere. Such a page could
-have its own name resolved to this address (then the Host header is not one of ours), or send
-forms to us blindly (then the Origin header is not ours); both are turned away.
+renewed, and belongs to no connection. Who may ask, and where, is in :mod:`.serving`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import secrets
-import stat
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
 from hashlib import blake2b
-from ipaddress import ip_address
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import asdict
@@ -30,22 +20,11 @@ from msgspec.structs import asdict
 from meshlock import __version__
 from meshlock.errors import NodeClosed, NoSuchPool, Refused, setting
 from meshlock.live.interfaces import messages
+from meshlock.live.interfaces.http_requests import HTTPError, Request
 from meshlock.live.interfaces.node import Node
-from meshlock.live.interfaces.server import (
-    EVENTS,
-    Handler,
-    HTTPError,
-    Request,
-    Response,
-    Route,
-    Site,
-    answer,
-    serve_port,
-    serve_unix,
-)
-from meshlock.live.links.mesh import split
+from meshlock.live.interfaces.sessions import LOOKS, Leased, Session
+from meshlock.live.interfaces.site import EVENTS, Handler, Response, answer
 from meshlock.live.machine import limits
-from meshlock.live.machine.error_text import error_text
 from meshlock.live.pools.grants import Acquire, Grant, moment, time_left
 from meshlock.live.pools.pool import LocalPool
 from meshlock.live.pools.status import Picture, PoolStatus, Status
@@ -55,18 +34,12 @@ Kind = TypeVar("Kind")
 LOOK = 0.1
 """Seconds between two looks at a pool while somebody waits for it to change."""
 
-LOOKS = 6
-"""So often per lease a session is notified, if anything changed."""
-
 LONGEST_POLL = 8.0
 """Seconds after which a long poll is answered without an event, so that connections
 are not taken for dead on the way."""
 
 STILL_HERE = 15.0
 """Seconds after which a stream without news shows that it goes on."""
-
-MOST_EVENTS = 10_000
-"""That a session keeps for whoever does not ask for them."""
 
 CHANGING = ("lease", "seconds", "sent", "received", "unseen")
 """Keys of a pool's status that are no news."""
@@ -92,85 +65,6 @@ class Operation(NamedTuple):
 
     streams: bool = False
     """Whoever accepts ``text/event-stream`` gets events as they come."""
-
-
-class Session:
-    """What one connection holds, and what it should know of that."""
-
-    def __init__(self, name: str, sessions: dict[str, Session]) -> None:
-        self.name = name
-        self.sessions = sessions  # all there are
-        sessions[name] = self
-        self.grants: dict[str, Grant] = {}
-        self.last_grant = 0
-        self.events: list[messages.Event] = []
-        self.last_event = 0
-        self.over = False
-        self.leases: dict[str, float] | None = None  # if renewals are sent, too: the last ones
-        self.rests = 0.0  # seconds between two looks at them
-        self.news = asyncio.Event()
-
-    def notify(self, event: str, grant: str, until: float | None = None) -> None:
-        self.last_event += 1
-        self.events.append(messages.Event(self.last_event, event, grant, until))
-        del self.events[:-MOST_EVENTS]
-        self.news.set()
-
-    def after(self, number: int) -> list[messages.Event]:
-        """Those up to this number are known."""
-        self.events = [event for event in self.events if event.number > number]
-        return self.events
-
-    async def wait(self, seconds: float) -> None:
-        self.news.clear()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self.news.wait()
-
-    def shortest(self) -> float | None:
-        """Seconds of the lease that ends first."""
-        leases = [lease for grant in self.grants.values() if (lease := grant.lease) is not None]
-        return min(leases, default=None)
-
-    def note_lease(self, name: str, until: float, lease: float) -> None:
-        """Whoever asked has this from the answer; the next look must come in time."""
-        if self.leases is not None:
-            self.leases[name] = until
-            if lease * 2 < self.rests * LOOKS:
-                self.news.set()
-
-    def send_leases(self, told: dict[str, float]) -> None:
-        for name, grant in self.grants.items():
-            until = grant.until
-            if until is not None and told.get(name) != until:
-                told[name] = until
-                self.notify("lease", name, until)
-
-    @property
-    def held(self) -> bool:
-        return bool(self.grants)
-
-    def release(self) -> None:
-        """It ends, and so do its grants."""
-        del self.sessions[self.name]
-        self.over = True
-        for grant in list(self.grants.values()):
-            grant.release()
-        self.news.set()
-
-
-class Leased:
-    """A grant that belongs to no session: its time to live, and what happens when that is over."""
-
-    def __init__(self, grant: Grant, ttl: float, later: Callable[..., Any]) -> None:
-        self.grant = grant
-        self.ttl = ttl
-        self.later = later
-        self.timer = later(ttl, "http", grant.release)
-
-    def renew(self) -> None:
-        self.timer.cancel()
-        self.timer = self.later(self.ttl, "http", self.grant.release)
 
 
 class Interface:
@@ -670,165 +564,3 @@ def queried(request: Request, kind: type[Kind]) -> Kind:
         return msgspec.convert(request.asked, kind, strict=False)
     except msgspec.ValidationError as error:
         raise Refused(f"Not a query: {limits.in_words(error, kind)}.") from None
-
-
-# -- who may ask ------------------------------------------------------------------------------
-
-
-def numeric(host: str) -> bool:
-    """An address, and no name that somebody could give to any machine."""
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def ours(host: str, bound: str, names: Sequence[str]) -> bool:
-    """Is this how the agent is asked for: as this machine, where it listens, or as configured?"""
-    if host == "localhost" or host == bound or host in names:
-        return True
-    if not numeric(host):
-        return False
-    everywhere = numeric(bound) and ip_address(bound).is_unspecified
-    return everywhere or ip_address(host).is_loopback
-
-
-class Access:
-    """Who may ask at a port: as ourselves, from our own pages, with the token if there is one."""
-
-    def __init__(self, bound: str, names: Sequence[str], token: str | None) -> None:
-        self.bound = bound
-        self.names = [*map(str.lower, names)]
-        self.token = token
-
-    def admit(self, request: Request) -> None:
-        """Turn away what a page from elsewhere could make a browser send."""
-        asked = request.headers.get("host", "")
-        try:
-            host = urlsplit(f"//{asked}").hostname or ""
-        except ValueError:
-            host = ""
-        if not ours(host, self.bound, self.names):
-            why = f"The host '{host[:100]}' is not a name of this agent: add it to http-names."
-            raise HTTPError(403, why)
-        origin = request.headers.get("origin")
-        if request.method not in ("GET", "HEAD") and origin is not None:
-            try:
-                same = urlsplit(origin).netloc == asked
-            except ValueError:
-                same = False
-            if not same:
-                raise HTTPError(403, "Pages of other sites may not use this agent.")
-
-    def guarded(self, handler: Handler) -> Handler:
-        """The same, for those who have the token."""
-        if self.token is None:
-            return handler
-        expected = f"Bearer {self.token}".encode()
-
-        def guard(request: Request) -> Response | Awaitable[Response]:
-            given = request.headers.get("authorization", "").encode("latin-1")
-            if not secrets.compare_digest(given, expected):
-                why = "The bearer token is missing or wrong."
-                raise HTTPError(401, why, {"WWW-Authenticate": "Bearer"})
-            return handler(request)
-
-        return guard
-
-
-# -- serving ----------------------------------------------------------------------------------
-
-
-def routes(operations: Sequence[Operation], access: Access | None) -> list[Route]:
-    from meshlock.live.interfaces.openapi import description
-
-    described = msgspec.json.encode(
-        description(operations, access is not None and bool(access.token))
-    )
-    found = [Route("GET", "/openapi.json", lambda _: Response(described))]
-    for one in operations:
-        handler = one.handler if access is None or one.open else access.guarded(one.handler)
-        always = one.open or one.path.startswith("/v1/grants/")
-        found.append(Route(one.method, one.path, handler, always))
-    return found
-
-
-def is_socket(path: Path) -> bool:
-    try:
-        return stat.S_ISSOCK(path.stat().st_mode)
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        raise Refused(f"Cannot listen at {path}: {error_text(error)}.") from None
-
-
-def make_private(folder: Path) -> None:
-    """Of this user alone: in /tmp anybody can have made it before."""
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-    except OSError as error:
-        raise Refused(f"Cannot listen in {folder}: {error_text(error)}.") from None
-    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077 or folder.is_symlink():
-        raise Refused(
-            f"{folder} is not a folder of this user alone: remove it, or use {setting('socket')}."
-        )
-
-
-@contextlib.asynccontextmanager
-async def serving_socket(interface: Interface, place: str) -> AsyncIterator[None]:
-    """Answer at this socket; whoever may write to it may use the agent."""
-    path = Path(place)
-    if path.parent == Path(f"/tmp/meshlock-{os.geteuid()}"):  # the default, of no other use
-        make_private(path.parent)
-    if is_socket(path):
-        with contextlib.suppress(OSError):
-            _, writer = await asyncio.open_unix_connection(place)
-            writer.close()
-            raise Refused(
-                f"Socket already in use by another agent ({place}): stop that agent, or "
-                f"use {setting('socket')}."
-            )
-        try:
-            path.unlink()  # of an agent that was killed
-        except OSError as error:
-            raise Refused(f"Cannot listen at {place}: {error_text(error)}.") from None
-    failed, refused = interface.node.mesh.failures.note, interface.node.mesh.refusals.note
-    found = routes(interface.operations(), None)
-    site = Site(found, failed=lambda: failed("agent"), refused=refused)
-    try:
-        server = await serve_unix(site, place)
-    except OSError as error:
-        raise Refused(f"Cannot listen at {place}: {error_text(error)}.") from None
-    try:
-        yield
-    finally:
-        await server.close()
-        path.unlink(missing_ok=True)
-
-
-@contextlib.asynccontextmanager
-async def serving_port(
-    interface: Interface,
-    address: str,
-    token: str | None,
-    more: Callable[[Interface, Access], list[Route]] = lambda *_: [],
-    names: Sequence[str] = (),
-) -> AsyncIterator[str]:
-    """Answer at this port, too, and with ``more`` routes: those of a page. Yields where that is."""
-    host, port = split(address)
-    if token is None and not host.startswith("127."):
-        raise Refused(f"HTTP at {address} needs a bearer token: use {setting('http-token-file')}.")
-    access = Access(host, names, token)
-    failed = interface.node.mesh.failures.note
-    found = routes(interface.operations(), access) + more(interface, access)
-    site = Site(found, access.admit, lambda: failed("http"), interface.node.mesh.refusals.note)
-    try:
-        server = await serve_port(site, host, port)
-    except OSError as error:
-        raise Refused(f"Cannot listen at {address}: {error_text(error)}.") from None
-    try:
-        yield f"{host}:{server.port()}"
-    finally:
-        await server.close()

@@ -13,7 +13,7 @@ import msgspec
 from meshlock import __version__
 from meshlock.live.interfaces import messages
 from meshlock.live.interfaces.http import Operation
-from meshlock.live.interfaces.server import EVENTS, JSON
+from meshlock.live.interfaces.site import EVENTS, JSON
 from meshlock.live.machine.limits import Name
 from meshlock.live.pools import status
 

@@ -1,4 +1,4 @@
-"""HTTP/1.1 over any stream: small, strict and quick; the same on a unix socket and on a port.
+"""HTTP/1.1 over any stream: the same on a Unix socket and on a port.
 
 One request of a connection is answered at a time; what comes meanwhile waits. Whatever is
 malformed, too long or too slow costs its sender the connection. A handler whose client disconnects
@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing
 from email.utils import formatdate
-from functools import lru_cache, partial
+from functools import partial
 from http import HTTPStatus
 from time import time
-from typing import NamedTuple, Protocol, cast
-from urllib.parse import parse_qsl, unquote
+from typing import Protocol, cast
 
-import msgspec
-
-from meshlock.errors import Refused
+from meshlock.live.interfaces.http_requests import HTTPError, Request, RequestReader
 from meshlock.live.interfaces.places import (
     NOBODY,
     Owner,
@@ -31,10 +27,8 @@ from meshlock.live.interfaces.places import (
     owner_of,
     room_for_clients,
 )
-from meshlock.live.machine import limits
+from meshlock.live.interfaces.site import Response, Site
 
-LONGEST_HEAD = 16 * 1024
-MOST_BODY = int(limits.BODY.most)
 BUFFER = 64 * 1024
 MOST_AHEAD = 64 * 1024
 """Bytes of later requests that a client may send before it is answered."""
@@ -52,10 +46,6 @@ IDLE = 120.0
 MOST_UNSENT = 16 * 1024
 """Bytes of answers that may wait for the next one."""
 
-LATER = "answer-later"
-"""What a client says in a header ``Prefer`` if it does not wait for the answer: that leaves with
-the next one on the same connection, and wakes nobody."""
-
 BACKLOG = 4096
 """Connections that the kernel keeps until we accept them."""
 
@@ -66,165 +56,7 @@ PAUSE = 0.1
 """Seconds without accepting when there are no files left."""
 
 TOO_MANY = "too many connections"
-NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 REASONS = {status.value: status.phrase for status in HTTPStatus}
-JSON = "application/json"
-ENCODE = msgspec.json.Encoder().encode
-EVENTS = "text/event-stream"
-
-
-class HTTPError(Exception):
-    """An answer that is no success: its status and a sentence."""
-
-    def __init__(self, status: int, why: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(why)
-        self.status = status
-        self.why = why
-        self.headers = headers or {}
-
-
-class Response:
-    __slots__ = ("body", "headers", "kind", "status", "stream")
-
-    def __init__(
-        self,
-        body: bytes = b"",
-        kind: str = JSON,
-        status: int = 200,
-        headers: Mapping[str, str] | None = None,
-        stream: AsyncGenerator[bytes, None] | None = None,
-    ) -> None:
-        self.body = body
-        self.kind = kind
-        self.status = status
-        self.headers = headers
-        self.stream = stream  # instead of a body: part by part
-
-
-def answer(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(ENCODE(value), JSON, status, headers)
-
-
-class Request:
-    __slots__ = (
-        *("body", "connection", "headers", "later", "method"),
-        *("parameters", "path", "query", "safe"),
-    )
-
-    def __init__(
-        self,
-        method: str,
-        path: list[str],
-        query: str,
-        headers: Mapping[str, str],
-        safe: bool = True,
-        later: bool = False,
-    ) -> None:
-        self.method = method
-        self.path = path  # its parts, decoded
-        self.query = query
-        self.headers = headers  # names in small letters
-        self.safe = safe  # the connection can be used again
-        self.later = later  # its answer may leave with the next one
-        self.body = b""
-        self.parameters: dict[str, str] = {}  # what the path says for the names of its route
-        self.connection: Connection
-
-    @property
-    def asked(self) -> dict[str, str]:
-        """The query; of a name that is said twice, the last."""
-        return dict(parse_qsl(self.query, keep_blank_values=True)) if self.query else {}
-
-
-Handler = Callable[[Request], Response | Awaitable[Response]]
-
-
-class Route(NamedTuple):
-    method: str
-    path: str
-    """As in OpenAPI: ``/v1/pools/{pool}``."""
-
-    handler: Handler
-    always: bool = False
-    """Also to those who have no place among the connections."""
-
-
-class Branch:
-    """Where the first parts of a path lead."""
-
-    __slots__ = ("any", "below", "methods")
-
-    def __init__(self) -> None:
-        self.below: dict[str, Branch] = {}
-        self.any: Branch | None = None  # whatever the next part is
-        self.methods: dict[str, tuple[Route, list[str]]] = {}
-
-
-class Site:
-    """What is served: routes, and who may ask."""
-
-    def __init__(
-        self,
-        routes: Sequence[Route],
-        admit: Callable[[Request], None] = lambda _: None,
-        failed: Callable[[], object] = lambda: None,
-        refused: Callable[[str, str], object] = lambda *_: None,
-    ) -> None:
-        self.admit = admit
-        self.refused = refused  # called with who was, and why
-        self.failed = failed  # called while an exception is handled that nobody expected
-        self.root = Branch()
-        for route in routes:
-            branch = self.root
-            names = []
-            for part in route.path.split("/")[1:]:
-                if part.startswith("{"):
-                    names.append(part[1:-1])
-                    branch.any = branch.any or Branch()
-                    branch = branch.any
-                else:
-                    branch = branch.below.setdefault(part, Branch())
-            branch.methods[route.method] = (route, names)
-
-    def find(self, request: Request) -> Route:
-        """The request learns what its path says."""
-        branch: Branch | None = self.root
-        given = []
-        for part in request.path:
-            assert branch is not None
-            below = branch.below.get(part)
-            if below is None:
-                below = branch.any
-                given.append(part)
-            branch = below
-            if branch is None:
-                break
-        if branch is None or not branch.methods:
-            raise HTTPError(404, "There is nothing at this path: see /openapi.json for all paths.")
-        methods = branch.methods
-        found = methods.get("GET" if request.method == "HEAD" else request.method)
-        if found is None:
-            allowed = sorted({*methods, *(["HEAD"] if "GET" in methods else [])})
-            why = f"{limits.shown(request.method)} is not allowed at this path: use {allowed[0]}."
-            raise HTTPError(405, why, {"Allow": ", ".join(allowed)})
-        route, names = found
-        request.parameters = dict(zip(names, given, strict=True))
-        return route
-
-    def refusal(self, error: BaseException) -> Response:
-        """What went wrong, as an answer."""
-        if isinstance(error, HTTPError):
-            return answer({"why": error.why}, error.status, error.headers)
-        if isinstance(error, TimeoutError):
-            return answer({"why": str(error) or "No permits in time.", "timed_out": True}, 409)
-        if isinstance(error, Refused):
-            return answer({"why": str(error)}, 400)
-        try:
-            raise error
-        except Exception:
-            self.failed()
-        why = f"The agent failed on this request ({error!r}): see its log."
-        return answer({"why": why}, 500)
 
 
 class Held(Protocol):
@@ -246,11 +78,9 @@ class Connection(asyncio.BufferedProtocol):
         self.site = server.site
         self.loop = server.loop
         self.transport: asyncio.Transport
-        self.data = b""
+        self.reader = RequestReader()
         self.unsent = b""  # answers
         self.awaited = False  # is one of them?
-        self.request: Request | None = None  # of which the body is still to come
-        self.length: int | None = 0  # of that body; None: it comes in chunks
         self.task: asyncio.Task[None] | None = None  # at work on a request
         self.closed = False
         self.refused = False  # what it sends is not read any more
@@ -351,18 +181,20 @@ class Connection(asyncio.BufferedProtocol):
     def receive(self, data: bytes) -> None:
         if self.refused:
             return
-        if not self.data and self.request is None:
+        reader = self.reader
+        if not reader.begun:
             self.since = self.loop.time()
-        self.data = self.data + data if self.data else data
+        reader.data = reader.data + data if reader.data else data
         if self.task is None and self.writable.is_set() and not self.queued:
             self.read()
-        elif len(self.data) > MOST_AHEAD and not self.paused:
+        elif len(reader.data) > MOST_AHEAD and not self.paused:
             self.paused = True
             self.transport.pause_reading()
 
     def read(self) -> None:
         """Answer the requests that have come, as far as they can be answered at once."""
-        while self.data and self.task is None and not self.closed and not self.refused:
+        reader = self.reader
+        while reader.data and self.task is None and not self.closed and not self.refused:
             if len(self.unsent) > MOST_UNSENT:
                 self.flush()
             if not self.writable.is_set():
@@ -370,11 +202,13 @@ class Connection(asyncio.BufferedProtocol):
             if not self.server.has_time(self):
                 break
             try:
-                request = self.next_request()
+                request = reader.next()
             except HTTPError as error:
                 self.refuse(error)
                 return
             if request is None:
+                if reader.awaits_go_ahead():
+                    self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 break
             self.unread = None
             request.connection = self
@@ -388,41 +222,6 @@ class Connection(asyncio.BufferedProtocol):
             self.paused = False
             self.transport.resume_reading()
         self.read()
-
-    def next_request(self) -> Request | None:
-        data = self.data
-        if self.request is None:
-            end = data.find(b"\r\n\r\n")
-            if end < 0 and data.startswith(b"\r\n"):
-                self.data = data[2:]  # some clients end a body with an empty line
-                return self.next_request() if self.data else None
-            if end > LONGEST_HEAD or (end < 0 and len(data) > LONGEST_HEAD):
-                raise HTTPError(431, "The header section of this request is too long.")
-            if end < 0:
-                return None
-            self.request, self.length = parsed(data[:end].decode("latin-1"))
-            data = self.data = data[end + 4 :]
-        request, length = self.request, self.length
-        if length is None:
-            body = unchunked(data)
-            if body is None:
-                if len(data) > 2 * MOST_BODY:
-                    raise too_long()
-                self.wait_for_body(request)
-                return None
-            request.body, length = body
-        elif len(data) < length:
-            self.wait_for_body(request)
-            return None
-        else:
-            request.body = data[:length]
-        self.data = data[length:]
-        self.request = None
-        return request
-
-    def wait_for_body(self, request: Request) -> None:
-        if not self.data and request.headers.get("expect", "").lower() == "100-continue":
-            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     # -- answering ---------------------------------------------------------------------
 
@@ -515,7 +314,7 @@ class Connection(asyncio.BufferedProtocol):
         """What cannot be read ends the connection, a moment later: were it cut off while the
         client still sends, the client would never see why."""
         self.refused = True
-        self.data = b""
+        self.reader.data = b""
         error.headers = {**error.headers, "Connection": "close"}
         self.reply(Request("GET", [], "", {}), self.site.refusal(error))
         self.flush()
@@ -525,125 +324,9 @@ class Connection(asyncio.BufferedProtocol):
     def sweep(self, now: float, idle: float | None) -> None:
         """Too slow, or asleep for too long?"""
         if self.task is None and not self.queued:
-            half = self.request is not None or bool(self.data)
-            limit = SLOW if half else idle
+            limit = SLOW if self.reader.begun else idle
             if limit is not None and now - self.since > limit and not self.owned:
                 self.transport.close()
-
-
-def too_long() -> HTTPError:
-    return HTTPError(413, f"The body of this request is too long: use {limits.BODY}.")
-
-
-class Headers(NamedTuple):
-    fields: Mapping[str, str]
-    """By name, in small letters."""
-
-    last: bool
-    """The client wants no further answer on this connection."""
-
-    length: int | None
-    """Of the body; None: it comes in chunks."""
-
-    later: bool
-    """The client does not wait for the answer."""
-
-
-@lru_cache(maxsize=256)
-def parsed_headers(text: str) -> Headers:
-    """A program repeats the same headers."""
-    lines = text.split("\r\n") if text else []
-    ends = max(0, len(lines) - 1)
-    if text.count("\n") != ends or text.count("\r") != ends or "\0" in text:
-        raise HTTPError(400, "A header line does not end in CRLF.")
-    fields: dict[str, str] = {}
-    for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon or not NAME(name):
-            raise HTTPError(400, "A header line has no name and value.")
-        name, value = name.lower(), value.strip(" \t")
-        if name in fields:
-            if name in ("content-length", "host", "transfer-encoding"):
-                raise HTTPError(400, f"The header '{name}' occurs twice: send it once.")
-            value = f"{fields[name]}, {value}"
-        fields[name] = value
-    last = "close" in fields.get("connection", "").lower()
-    return Headers(fields, last, body_length(fields), fields.get("prefer") == LATER)
-
-
-def body_length(fields: Mapping[str, str]) -> int | None:
-    coding, length = fields.get("transfer-encoding"), fields.get("content-length")
-    if coding is not None:
-        if coding.lower() != "chunked" or length is not None:
-            raise HTTPError(
-                400, "Both Content-Length and Transfer-Encoding are given: send one of them."
-            )
-        return None
-    if length is None:
-        return 0
-    if not (length.isascii() and length.isdecimal()):
-        raise HTTPError(400, "Content-Length is not a number.")
-    if int(length[:20]) > MOST_BODY:
-        raise too_long()
-    return int(length)
-
-
-def parsed(text: str) -> tuple[Request, int | None]:
-    """The head of a request, and the length of its body (None: it comes in chunks)."""
-    line, _, rest = text.partition("\r\n")
-    if "\r" in line or "\n" in line or "\0" in line:
-        raise HTTPError(400, "A header line does not end in CRLF.")
-    first = line.split(" ")
-    if len(first) != 3 or not NAME(first[0]) or not first[2].startswith("HTTP/"):
-        raise HTTPError(400, "The request line is not HTTP.")
-    method, target, version = first
-    if version not in ("HTTP/1.1", "HTTP/1.0"):
-        raise HTTPError(505, "Use HTTP/1.1.")
-    headers = parsed_headers(rest)
-    newest = version == "HTTP/1.1"
-    if newest and "host" not in headers.fields:
-        raise HTTPError(400, "The header 'Host' is missing.")
-    if headers.length is None and not newest:
-        raise HTTPError(400, "HTTP/1.0 has no chunks.")
-    if target.startswith("http://"):
-        target = "/" + target[7:].partition("/")[2]
-    path, _, query = target.partition("?")
-    if not path.startswith("/") or not target.isascii():
-        raise HTTPError(400, "The path is not valid.")
-    parts = path[1:].split("/")
-    if "%" in path:
-        try:
-            parts = [unquote(part, errors="strict") for part in parts]
-        except UnicodeDecodeError:
-            raise HTTPError(400, "The path is not in UTF-8.") from None
-    safe = newest and not headers.last
-    return Request(method, parts, query, headers.fields, safe, headers.later), headers.length
-
-
-def unchunked(data: bytes) -> tuple[bytes, int] | None:
-    """A body that came in chunks, and how many bytes that took; None: there is more to come."""
-    body, place = bytearray(), 0
-    while True:
-        end = data.find(b"\r\n", place, place + 100)
-        if end < 0:
-            if len(data) - place > 100:
-                raise HTTPError(400, "A chunk has no valid length.")
-            return None
-        size = data[place:end].partition(b";")[0].strip()
-        if not re.fullmatch(rb"[0-9A-Fa-f]{1,8}", size):
-            raise HTTPError(400, "A chunk has no valid length.")
-        length, place = int(size, 16), end + 2
-        if len(body) + length > MOST_BODY:
-            raise too_long()
-        if length == 0:  # trailers, which nobody reads, and an empty line
-            over = place if data.startswith(b"\r\n", place) else data.find(b"\r\n\r\n", place) + 2
-            return (bytes(body), over + 2) if over >= place and len(data) >= over + 2 else None
-        if len(data) < place + length + 2:
-            return None
-        if data[place + length : place + length + 2] != b"\r\n":
-            raise HTTPError(400, "A chunk is longer than it says.")
-        body += data[place : place + length]
-        place += length + 2
 
 
 class Server:
