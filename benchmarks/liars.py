@@ -19,7 +19,7 @@ from typing import Any
 
 from meshlock import Node
 from meshlock.live.links.certificates import Authority
-from meshlock.live.links.frames import VERSION, Carry, Content, Hello
+from meshlock.live.links.frames import VERSION, Carry, Content, HelloFrame
 from meshlock.live.links.mesh import split
 from meshlock.live.links.security import by_certificate
 from meshlock.live.links.stream import Splitter, pack
@@ -94,7 +94,7 @@ def flood(address: str, certificates: Path) -> None:
             splitter = Splitter(1 << 20)
             while not list(splitter.feed(await reader.read(4096))):
                 pass
-            writer.write(pack(Hello(VERSION, "m", 7 + life, 0, 0, False, 0, 0)))
+            writer.write(pack(HelloFrame(VERSION, "m", 7 + life, 0, 0, False, 0, 0)))
             drained = asyncio.ensure_future(reader.read())
             try:
                 for count in range(1, 1601):

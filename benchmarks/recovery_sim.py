@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from meshlock.simulate.faults import Faults
+from meshlock.simulate.faults import InjectedFaults
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.settings import run_settings, simulation
 from meshlock.topology.mobility import one_simulator
@@ -135,7 +135,7 @@ def kill(whom: str, runs: int) -> None:
     outage = 0.0
     for seed in range(1, runs + 1):
         run = prepared(until="120", seed=seed)
-        run.faults = Faults(seed, kill=whom, kill_at=60.0)
+        run.faults = InjectedFaults(seed, kill=whom, kill_at=60.0)
         finished(run)
         took.append(run.replaced_after if run.replaced_after >= 0 else float("inf"))
         lost += run.recovery.lost_grants

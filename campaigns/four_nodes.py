@@ -27,7 +27,7 @@ from typing import Any
 
 from pin_counts import PAGE, requests_of, text_of
 
-from meshlock.check.manifest import Entry, found
+from meshlock.check.manifest import PinnedSetUp, found
 
 FILE = Path(__file__).with_suffix(".toml")
 MOST = 10_000_000
@@ -53,13 +53,13 @@ def setups() -> list[Row]:
 
 
 def title(row: Row) -> str:
-    return Entry(row).title()
+    return PinnedSetUp(row).title()
 
 
 def explore(row: Row, most: int) -> tuple[Row, float]:
     """The row with what came of it, and the CPU seconds that it took."""
     started = process_time()
-    checking = Entry(row).checking(most)
+    checking = PinnedSetUp(row).checking(most)
     while checking.run(50_000):
         pass
     states, transitions, depth, violated = found(checking)

@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from meshlock.check.manifest import FILE, Entry, entries, found, table
+from meshlock.check.manifest import FILE, PinnedSetUp, entries, found, table
 
 MOST = 3_000_000
 PAGE = Path(__file__).parents[1] / "docs" / "appendices" / "checker-counts.md"
@@ -503,7 +503,7 @@ def text_of(row: dict[str, Any]) -> str:
 
 def explored(row: dict[str, Any]) -> dict[str, Any] | None:
     """The set-up with its counts; None if it is too large."""
-    entry = Entry(row)
+    entry = PinnedSetUp(row)
     checking = entry.checking(MOST)
     while checking.run(50_000):
         pass

@@ -24,7 +24,7 @@ from sabotages import AGENTS, SABOTAGES, sabotaged
 
 from meshlock.cli.main import run as run_command
 from meshlock.live.chaos import processes
-from meshlock.live.chaos.judge import Violation, judge
+from meshlock.live.chaos.judge import RecordViolation, judge
 from meshlock.live.chaos.plan import make, save
 from meshlock.live.chaos.record import End, Quiet, now, read
 from meshlock.live.chaos.run import Chaos, watch
@@ -45,7 +45,7 @@ class Found(Exception):
     pass
 
 
-def found(folder: Path, nodes: list[str], over: bool) -> list[Violation]:
+def found(folder: Path, nodes: list[str], over: bool) -> list[RecordViolation]:
     record = read(folder / "record.jsonl")
     if over:
         return judge(record).violations
@@ -55,7 +55,7 @@ def found(folder: Path, nodes: list[str], over: bool) -> list[Violation]:
     ]
 
 
-def noticed(name: str, seconds: float, seed: int, keep: Path | None) -> list[Violation]:
+def noticed(name: str, seconds: float, seed: int, keep: Path | None) -> list[RecordViolation]:
     """What a run of chaos says of agents with this mistake."""
     plan = make(seed, seconds=seconds, auto=name == BIRTH)
     with tempfile.TemporaryDirectory() as place:

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from meshlock.check.manifest import Entry, found
+from meshlock.check.manifest import PinnedSetUp, found
 
 ROOT = Path(__file__).parents[2]
 FEW = 100_000
@@ -24,11 +24,11 @@ def test_the_smallest_are_as_pinned(campaign: ModuleType) -> None:
     rows = [row for row in campaign.read().values() if row["states"] <= FEW]
     assert rows
     for row in rows:
-        checking = Entry(row).checking(row["states"] + 1)
+        checking = PinnedSetUp(row).checking(row["states"] + 1)
         while checking.run(10_000):
             pass
         assert checking.holds()
-        assert found(checking) == Entry(row).pinned
+        assert found(checking) == PinnedSetUp(row).pinned
 
 
 def test_nothing_that_is_pinned_is_violated(campaign: ModuleType) -> None:

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from meshlock.algorithms.registry import ALGORITHMS
-from meshlock.check.manifest import Entry, entries, found, table
+from meshlock.check.manifest import PinnedSetUp, entries, found, table
 from whole import WHOLE
 
 MOST_STATES = 15_000 if WHOLE else 5_000
 QUICK = [entry for entry in entries() if entry.states <= MOST_STATES]
 
 
-@pytest.mark.parametrize("entry", QUICK, ids=Entry.title)
-def test_counts_are_as_pinned(entry: Entry) -> None:
+@pytest.mark.parametrize("entry", QUICK, ids=PinnedSetUp.title)
+def test_counts_are_as_pinned(entry: PinnedSetUp) -> None:
     checking = entry.checking(entry.states + 1)
     while checking.run(10_000):
         pass
@@ -23,8 +23,8 @@ def test_counts_are_as_pinned(entry: Entry) -> None:
     assert checking.holds() == (not entry.pinned[3])
 
 
-@pytest.mark.parametrize("entry", QUICK, ids=Entry.title)
-def test_the_reduced_check_gives_the_same_verdict(entry: Entry) -> None:
+@pytest.mark.parametrize("entry", QUICK, ids=PinnedSetUp.title)
+def test_the_reduced_check_gives_the_same_verdict(entry: PinnedSetUp) -> None:
     checking = entry.checking(entry.states + 1, "por")
     while checking.run(10_000):
         pass

@@ -7,13 +7,13 @@ import pytest
 from meshlock.algorithms.recovery.messages import Ledger
 from meshlock.algorithms.recovery.records import NO_EPOCH, FirstLedger
 from meshlock.check.crashing_nodes import Crashing
-from meshlock.check.manifest import Entry, entries, found
+from meshlock.check.manifest import PinnedSetUp, entries, found
 from meshlock.check.world import World
 
 TWICE = "recovery/reports-a-token-twice"
 
 
-def has_two_changes(entry: Entry) -> bool:
+def has_two_changes(entry: PinnedSetUp) -> bool:
     table = entry.table
     return len(table.get("member_changes", [])) == 2 and table["proposers"] == [0, 1]
 
@@ -32,8 +32,8 @@ def test_there_are_two_adds_two_removals_and_one_of_each() -> None:
     ]
 
 
-@pytest.mark.parametrize("entry", SETUPS, ids=Entry.title)
-def test_one_token_remains(entry: Entry) -> None:
+@pytest.mark.parametrize("entry", SETUPS, ids=PinnedSetUp.title)
+def test_one_token_remains(entry: PinnedSetUp) -> None:
     checking = entry.checking(entry.states + 1)
     while checking.run(10_000):
         pass
@@ -41,12 +41,12 @@ def test_one_token_remains(entry: Entry) -> None:
     assert checking.holds()
 
 
-@pytest.mark.parametrize("entry", EVEN, ids=Entry.title)
+@pytest.mark.parametrize("entry", EVEN, ids=PinnedSetUp.title)
 def test_of_an_even_number_of_members_two_tokens_remain_if_one_is_reported_twice(
-    entry: Entry,
+    entry: PinnedSetUp,
 ) -> None:
     """Of an odd number, majorities of both changes have a member in common."""
-    checking = Entry({**entry.table, "algorithm": TWICE}).checking(entry.states + 1)
+    checking = PinnedSetUp({**entry.table, "algorithm": TWICE}).checking(entry.states + 1)
     while not checking.violations() and checking.run(1_000):
         pass
     assert [violation.name for violation in checking.violations()][:1] == ["one-token"]
@@ -55,7 +55,7 @@ def test_of_an_even_number_of_members_two_tokens_remain_if_one_is_reported_twice
 @pytest.mark.parametrize(("algorithm", "most"), [("direct", 1), (TWICE, 2)])
 def test_one_ledger_counts_a_token(algorithm: str, most: int) -> None:
     """This is what the proof of one token rests on; two epochs may have ledgers all the same."""
-    checking = Entry({**SETUPS[0].table, "algorithm": algorithm}).checking(100_000)
+    checking = PinnedSetUp({**SETUPS[0].table, "algorithm": algorithm}).checking(100_000)
     while checking.run(10_000):
         pass
     model, explorer = checking.model, checking.explorer

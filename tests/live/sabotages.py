@@ -31,7 +31,7 @@ from meshlock.live.interfaces import http, sessions
 from meshlock.live.interfaces.node import Node
 from meshlock.live.links.frames import Carry
 from meshlock.live.links.mesh import Mesh
-from meshlock.live.links.session import Session
+from meshlock.live.links.session import LinkSession
 from meshlock.live.pools import adapter, members, urgency
 from meshlock.live.pools.birth import Expected
 from meshlock.live.pools.disk import Disk
@@ -208,25 +208,25 @@ honest_deliver = LocalPool.deliver
 # -- links ---------------------------------------------------------------------------------------
 
 
-def take_repeats(self: Session, frame: Carry) -> bool:
+def take_repeats(self: LinkSession, frame: Carry) -> bool:
     self.acknowledge(frame.acknowledged)
     self.received = max(self.received, frame.number)
     self.custody_received = max(self.custody_received, frame.custody)
     return True
 
 
-def begin_without_custody(self: Session, generation: int, kept: int) -> None:
+def begin_without_custody(self: LinkSession, generation: int, kept: int) -> None:
     self.custody.clear()
     self.custody_bytes = 0
     honest_begin(self, generation, kept)
 
 
-def meet_without_looking(self: Session, boot: int) -> None:
+def meet_without_looking(self: LinkSession, boot: int) -> None:
     """What was for a process that is gone goes to the one that took its place."""
     self.peer_boot = boot
 
 
-honest_begin = Session.begin
+honest_begin = LinkSession.begin
 
 # -- recovery, beside the mutants ----------------------------------------------------------------
 
@@ -446,13 +446,13 @@ ADAPTERS = [
     Sabotage(
         "takes-repeats",
         "a link accepts messages twice",
-        [(Session, "take", take_repeats)],
+        [(LinkSession, "take", take_repeats)],
         "live/test_session.py::test_gaps_and_impossible_acknowledgements_are_faults",
     ),
     Sabotage(
         "loses-custody",
         "what is unacknowledged is not sent on the next link",
-        [(Session, "begin", begin_without_custody)],
+        [(LinkSession, "begin", begin_without_custody)],
         "live/test_session.py::test_a_token_that_had_not_arrived_comes_when_the_link_returns",
     ),
     Sabotage(
@@ -545,7 +545,7 @@ ADAPTERS = [
     Sabotage(
         "sends-to-another-life",
         "messages for a process that ended are delivered to its successor",
-        [(Session, "meet", meet_without_looking)],
+        [(LinkSession, "meet", meet_without_looking)],
         "live/test_session.py::test_a_process_that_forgot_is_not_sent_what_its_former_life_may_have_had",
     ),
     Sabotage(

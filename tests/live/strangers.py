@@ -17,9 +17,9 @@ from meshlock.live.links.frames import (
     Content,
     Envelope,
     Frame,
-    Hello,
+    HelloFrame,
     Here,
-    Routed,
+    RoutedFrame,
     sealed,
 )
 from meshlock.live.links.mesh import split
@@ -67,7 +67,7 @@ class Stranger:
 
     async def joins(self, name: str) -> None:
         assert isinstance(await self.hears(), Here)
-        self.says(Hello(VERSION, name, 7, 0, 0, False, 0, 0))
+        self.says(HelloFrame(VERSION, name, 7, 0, 0, False, 0, 0))
 
 
 def content(kind: str, fields: Sequence[Any] = (), pool: str = "docks", of: int = 0) -> Content:
@@ -81,12 +81,12 @@ def carried(
     return Carry(number, 0, 0, *content(kind, fields, pool, of)[:4])
 
 
-def routed(kind: str, fields: Sequence[Any] = (), pool: str = "docks", of: int = 0) -> Routed:
+def routed(kind: str, fields: Sequence[Any] = (), pool: str = "docks", of: int = 0) -> RoutedFrame:
     """A message of a neighbour, best effort."""
-    return Routed(7, 0, 0, 0, 0, 0, *content(kind, fields, pool, of)[:4])
+    return RoutedFrame(7, 0, 0, 0, 0, 0, *content(kind, fields, pool, of)[:4])
 
 
-def enveloped(ends: tuple[str, str], message: Routed, serial: int = 1) -> Envelope:
+def enveloped(ends: tuple[str, str], message: RoutedFrame, serial: int = 1) -> Envelope:
     """The same through the mesh, where nothing is proved."""
     message = msgspec.structs.replace(message, serial=serial)
     return Envelope(*ends, 4, b"", sealed(message))

@@ -24,7 +24,7 @@ from meshlock.live.links.frames import (
     Beat,
     Carry,
     Frame,
-    Hello,
+    HelloFrame,
     Here,
 )
 from meshlock.live.links.mesh import STORED_OF_EACH
@@ -132,7 +132,7 @@ FAULTS: dict[str, tuple[bytes, str]] = {
     "nonsense": (LENGTH.pack(3) + b"abc", "an invalid frame"),
     "a message before the greeting": (pack(Beat(0)), "Beat out of turn"),
     "another version": (
-        pack(Hello(99, "x", 7, 0, 0, False, 0, 0)),
+        pack(HelloFrame(99, "x", 7, 0, 0, False, 0, 0)),
         "protocol version 99, expected",
     ),
 }
@@ -160,7 +160,7 @@ LIES: dict[str, tuple[list[Frame], str]] = {
         "an invalid configuration",
     ),
     "a bad pool": ([carried(1, "LINK", pool="../etc")], "a message with an invalid pool name"),
-    "a second greeting": ([Hello(1, "x", 7, 0, 0, False, 0, 0)], "Hello out of turn"),
+    "a second greeting": ([HelloFrame(1, "x", 7, 0, 0, False, 0, 0)], "Hello out of turn"),
 }
 
 
@@ -282,7 +282,7 @@ def test_what_was_kept_for_a_process_that_died_is_reported(
                 await asyncio.sleep(0.01)
             again = await Stranger.dial(a, unprotected())
             assert isinstance(await again.hears(), Here)
-            again.says(Hello(VERSION, "x", 8, 0, 0, False, 0, 0))  # another boot
+            again.says(HelloFrame(VERSION, "x", 8, 0, 0, False, 0, 0))  # another boot
             await again.hears()
             again.writer.close()
 

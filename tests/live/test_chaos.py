@@ -13,35 +13,35 @@ import pytest
 from meshlock.errors import Refused
 from meshlock.live.chaos import plan as plans
 from meshlock.live.chaos.figures import figures
-from meshlock.live.chaos.judge import Verdict, judge
+from meshlock.live.chaos.judge import RecordVerdict, judge
 from meshlock.live.chaos.majority import able, across
 from meshlock.live.chaos.record import (
     AnyLine,
-    Asked,
+    AskedLine,
     Changed,
-    Changing,
+    ChangingLine,
     Continued,
-    Cut,
+    CutLine,
     Died,
     Down,
     End,
     Expired,
-    Failed,
-    Fault,
+    FailedLine,
+    FaultLine,
     Follower,
-    Granted,
+    GrantedLine,
     Healed,
-    Lost,
+    LostLine,
     NotServed,
     Quiet,
-    Ready,
+    ReadyLine,
     Released,
     ReleasedSome,
-    Renewed,
+    RenewedLine,
     Resized,
     Resizing,
-    Settled,
-    SetUp,
+    SettledLine,
+    SetUpLine,
     Stopped,
     Untold,
     Up,
@@ -91,7 +91,7 @@ def test_a_majority_is_left_alone_whoever_the_holder_is(seed: int, nodes: int):
     assert len(plan.events) > 20
     silence = plan.lease * 1.03
 
-    def over(event: plans.Event) -> float:
+    def over(event: plans.PlannedFault) -> float:
         kills = ("kill-holder", "kill-agent", "kill-node", "leave", "birth")
         killed = event.fault in kills
         return event.at + event.seconds + (silence if killed else 0.0)
@@ -210,8 +210,8 @@ def test_a_record_is_appended_to_followed_and_read(tmp_path: Path):
     other.write(Died(t=1.0, c="b"))
     assert follower.news() == [Released(t=2.0, c="a", n=1), Died(t=1.0, c="b")]
     assert follower.news() == []
-    one.write(Cut(t=3.0, links=[("n0", "n1")]))
-    assert follower.news() == [Cut(t=3.0, links=[("n0", "n1")])]
+    one.write(CutLine(t=3.0, links=[("n0", "n1")]))
+    assert follower.news() == [CutLine(t=3.0, links=[("n0", "n1")])]
     assert [line.t for line in read(path)] == [1.0, 2.0, 3.0]
 
 
@@ -227,12 +227,12 @@ def story(
     accepted: list[int] | None = None,
     quiet=90.0,
     slots: list[str] | None = None,
-) -> Verdict:
+) -> RecordVerdict:
     """A run of three nodes and two permits, leases of 3 s, that goes well but for ``lines``.
 
     All is quiet from 90 on, and over at 100.
     """
-    set_up = SetUp(0.0, NODES, LINKS, permits=2, lease=3.0, silence=3.1, within=15.0)
+    set_up = SetUpLine(0.0, NODES, LINKS, permits=2, lease=3.0, silence=3.1, within=15.0)
     set_up.slots = slots or []
     record: list[AnyLine] = [
         set_up,
@@ -249,8 +249,8 @@ def use(
 ) -> list[AnyLine]:
     """A client asks, is granted with a lease that would last, and gives back."""
     return [
-        Asked(t=asked, c=c, n=fence, node=node, want=want, priority=0),
-        Granted(t=begin, c=c, n=fence, want=want, fence=fence, until=begin + 1000),
+        AskedLine(t=asked, c=c, n=fence, node=node, want=want, priority=0),
+        GrantedLine(t=begin, c=c, n=fence, want=want, fence=fence, until=begin + 1000),
         Released(t=end, c=c, n=fence),
     ]
 
@@ -270,7 +270,7 @@ def test_too_many_permits_are_noticed():
 
 def named(*slots: str, begin: float, end: float, fence: int) -> list[AnyLine]:
     asked, granted, released = use(f"c{fence}", 1, begin, end, fence, want=len(slots))
-    assert isinstance(granted, Granted)
+    assert isinstance(granted, GrantedLine)
     granted.slots = list(slots)
     return [asked, granted, released]
 
@@ -288,7 +288,7 @@ def test_two_valid_grants_that_name_one_permit_are_noticed():
 @pytest.mark.parametrize("slots", [[], ["s0"], ["s0", "s0"], ["s0", "x"], ["s0", "s1", "x"]])
 def test_a_grant_that_does_not_name_its_permits_is_noticed(slots: list[str]):
     asked, granted, released = use("a", 1, 2, 4, 1, want=2)
-    assert isinstance(granted, Granted)
+    assert isinstance(granted, GrantedLine)
     granted.slots = slots
     assert story(asked, granted, released, slots=["s0", "s1"]).violated == ["slots"]
 
@@ -297,7 +297,7 @@ def test_after_the_pool_was_made_smaller_old_grants_go_on_and_new_ones_wait():
     def after(begin: float) -> list[AnyLine]:
         """Granted when there was one permit."""
         asked, granted, released = use("b", 1, begin, 9, 2)
-        assert isinstance(granted, Granted)
+        assert isinstance(granted, GrantedLine)
         granted.permits = 1
         return [Resizing(t=1.5, permits=1), asked, granted, released]
 
@@ -328,8 +328,8 @@ def test_permits_given_back_at_one_instant_may_be_taken_in_the_same():
 
 def granted(c: str, fence: int, begin: float, until: float, want: int = 2) -> list[AnyLine]:
     return [
-        Asked(t=begin - 1, c=c, n=fence, node="n0", want=want, priority=0),
-        Granted(t=begin, c=c, n=fence, want=want, fence=fence, until=until),
+        AskedLine(t=begin - 1, c=c, n=fence, node="n0", want=want, priority=0),
+        GrantedLine(t=begin, c=c, n=fence, want=want, fence=fence, until=until),
     ]
 
 
@@ -344,7 +344,7 @@ def test_a_lease_ends_validity_though_nobody_says_so():
     "end",
     [
         Released(t=4.9, c="a", n=1),
-        Lost(t=4.9, c="a", n=1),
+        LostLine(t=4.9, c="a", n=1),
         Expired(t=4.9, c="a", n=1),
         Died(t=4.9, c="a"),
     ],
@@ -358,9 +358,9 @@ def test_whatever_ends_a_grant_ends_its_validity(end: AnyLine):
 
 def test_a_renewal_prolongs_and_a_late_one_begins_anew():
     first = [*granted("a", 1, 2, until=5), Released(t=20, c="a", n=1)]
-    renewed = Renewed(t=4, c="a", n=1, until=9)
+    renewed = RenewedLine(t=4, c="a", n=1, until=9)
     assert story(*first, renewed, *use("b", 1, 6, 7, 2)).violated == ["permits"]
-    too_late = Renewed(t=6, c="a", n=1, until=9)
+    too_late = RenewedLine(t=6, c="a", n=1, until=9)
     assert story(*first, too_late, *use("b", 1, 5, 5.9, 2)).violated == []
     assert story(*first, too_late, *use("b", 1, 6.5, 7, 2)).violated == ["permits"]
 
@@ -411,11 +411,11 @@ def test_a_permit_that_is_not_there_in_the_end_is_noticed():
 
 
 def test_an_agent_that_fails_by_itself_is_noticed():
-    assert story(Failed(t=5, node="n1", why="ended by itself")).violated == ["agents"]
+    assert story(FailedLine(t=5, node="n1", why="ended by itself")).violated == ["agents"]
 
 
-def asks(c: str, t: float, node: str = "n0", want: int = 1) -> Asked:
-    return Asked(t=t, c=c, n=1, node=node, want=want, priority=0)
+def asks(c: str, t: float, node: str = "n0", want: int = 1) -> AskedLine:
+    return AskedLine(t=t, c=c, n=1, node=node, want=want, priority=0)
 
 
 def gives_up(c: str, t: float, why: str = "timeout") -> NotServed:
@@ -457,13 +457,13 @@ WAITS = [asks("b", 8), gives_up("b", 24)]
     [
         [Down(t=9, node="n1"), Down(t=9, node="n2"), Up(t=12, node="n1")],  # silent till 15.1
         [Stopped(t=9, who="n1"), Stopped(t=9, who="n2"), Continued(t=11, who="n1")],
-        [Cut(t=9, links=LINKS), Healed(t=11, links=LINKS)],
-        [Cut(t=9, links=LINKS[:2]), Healed(t=11, links=LINKS[:1])],  # it waits alone
+        [CutLine(t=9, links=LINKS), Healed(t=11, links=LINKS)],
+        [CutLine(t=9, links=LINKS[:2]), Healed(t=11, links=LINKS[:1])],  # it waits alone
         [Stopped(t=9, who="b"), Continued(t=11, who="b")],
-        [Fault(t=11, kind="holder killed")],
+        [FaultLine(t=11, kind="holder killed")],
         use("c", 8.5, 9, 12, 2, want=2),  # all are taken meanwhile
         [*use("c", 8.5, 9, 12, 2), Resizing(t=8.6, permits=1)],  # of those that there may be
-        [Changing(t=9), Settled(t=11)],
+        [ChangingLine(t=9), SettledLine(t=11)],
     ],
 )
 def test_what_excuses_a_stall(excuse: list[AnyLine]):
@@ -475,11 +475,11 @@ def test_what_excuses_a_stall(excuse: list[AnyLine]):
     [
         [Down(t=9, node="n1"), Up(t=12, node="n1")],
         [Stopped(t=9, who="n1"), Continued(t=11, who="n1")],
-        [Cut(t=9, links=LINKS[1:])],  # n2 alone; the one who waits is with the majority
+        [CutLine(t=9, links=LINKS[1:])],  # n2 alone; the one who waits is with the majority
         [Healed(t=11, links=LINKS)],
         [asks("d", 8.5, want=2), gives_up("d", 24)],
         [Resizing(t=8.5, permits=1), Resized(t=9, permits=1)],
-        [Changing(t=7.5), Settled(t=8)],
+        [ChangingLine(t=7.5), SettledLine(t=8)],
     ],
 )
 def test_what_does_not(no_excuse: list[AnyLine]):
@@ -488,18 +488,18 @@ def test_what_does_not(no_excuse: list[AnyLine]):
 
 def test_figures_tell_how_long_recovery_took():
     record: list[AnyLine] = [
-        SetUp(t=0.0, nodes=NODES, links=LINKS, permits=2, lease=3.0, silence=3.1, within=15.0),
+        SetUpLine(t=0.0, nodes=NODES, links=LINKS, permits=2, lease=3.0, silence=3.1, within=15.0),
         *[Up(t=0.1, node=node) for node in NODES],
         *use("a", 5, 6, 7, 1),
         Down(t=10.0, node="n2"),
-        Fault(t=10.0, kind="holder killed"),
+        FaultLine(t=10.0, kind="holder killed"),
         *use("b", 9, 10.01, 10.02, 2),  # was under way
         *use("a", 9, 14, 15, 3),
-        Fault(t=20.0, kind="client killed", held=1),
+        FaultLine(t=20.0, kind="client killed", held=1),
         *use("b", 19, 21, 23, 4),
         *use("a", 19, 22, 24, 5),
-        Fault(t=30.0, kind="holder killed"),  # struck by the next before it was over
-        Fault(t=31.0, kind="agent paused"),
+        FaultLine(t=30.0, kind="holder killed"),  # struck by the next before it was over
+        FaultLine(t=31.0, kind="agent paused"),
         *use("a", 29, 33, 34, 6),
         Quiet(t=90.0),
         End(t=100.0, accepted=[], took_all=NODES),
@@ -525,13 +525,13 @@ def test_figures_tell_how_long_recovery_took():
 
 def passed(times: int, *between: AnyLine, priority: int = 0) -> list[AnyLine]:
     """One waits with priority 5 from 5 on; so many others of this priority ask and are served."""
-    lines: list[AnyLine] = [Asked(5.0, "urgent", 1, "n0", 1, 5), *between]
+    lines: list[AnyLine] = [AskedLine(5.0, "urgent", 1, "n0", 1, 5), *between]
     for number in range(times):
         t = 20.0 + number * 4 / times
-        lines.append(Asked(t, "other", number + 1, "n1", 1, priority))
-        lines.append(Granted(t + 0.001, "other", number + 1, 1, 100 + number, t + 4))
+        lines.append(AskedLine(t, "other", number + 1, "n1", 1, priority))
+        lines.append(GrantedLine(t + 0.001, "other", number + 1, 1, 100 + number, t + 4))
         lines.append(Released(t + 0.002, "other", number + 1))
-    lines.append(Granted(40.0, "urgent", 1, 1, 9000, 44.0))
+    lines.append(GrantedLine(40.0, "urgent", 1, 1, 9000, 44.0))
     lines.append(Released(41.0, "urgent", 1))
     return lines
 
@@ -552,7 +552,7 @@ def test_whoever_waits_becomes_more_urgent():
     assert "order" not in story(*passed(200, priority=6)).violated
     assert "order" in story(*passed(202, priority=6)).violated
     assert "order" not in story(*passed(202, priority=7)).violated
-    grant = Granted(40.0, "urgent", 1, 1, 99, 44.0)  # made before all of those, and told late
+    grant = GrantedLine(40.0, "urgent", 1, 1, 99, 44.0)  # made before all of those, and told late
     assert "order" not in story(*passed(202, priority=6)[:-2], grant).violated
 
 
@@ -560,12 +560,12 @@ def test_whoever_waits_becomes_more_urgent():
     "good",
     [
         passed(9, priority=6),
-        passed(4, Fault(19.0, "kill")),
-        passed(4, Cut(15.0, [("n0", "n1"), ("n0", "n2")])),  # it cannot be reached
+        passed(4, FaultLine(19.0, "kill")),
+        passed(4, CutLine(15.0, [("n0", "n1"), ("n0", "n2")])),  # it cannot be reached
         passed(4, Changed(10.0, "urgent", 1, 0), priority=1),  # it is not any more
         passed(4, Changed(18.0, "urgent", 1, 7)),  # nobody need know that yet
         passed(4, Resizing(6.0, 1)),  # there may be too few for it
-        passed(4, Changing(6.0)),
+        passed(4, ChangingLine(6.0)),
     ],
 )
 def test_what_excuses_that(good: list[AnyLine]):
@@ -589,13 +589,13 @@ def test_an_agent_that_does_not_say_that_a_lease_is_over_is_noticed():
     assert story(*expired(Stopped(t=2.5, who="n1"))).violated == ["told"]
 
 
-def unserved(ready: bool, *between: AnyLine, last: float = 45.0) -> Verdict:
+def unserved(ready: bool, *between: AnyLine, last: float = 45.0) -> RecordVerdict:
     """At n2, which is cut off, one asks every 5 s from 10 on, and gives up each time."""
-    lines: list[AnyLine] = [Cut(t=9.0, links=LINKS[1:])]
+    lines: list[AnyLine] = [CutLine(t=9.0, links=LINKS[1:])]
     for number, t in enumerate(range(10, 60, 5)):
-        lines.append(Asked(t=t, c="a", n=number, node="n2", want=1, priority=0))
+        lines.append(AskedLine(t=t, c="a", n=number, node="n2", want=1, priority=0))
         lines.append(NotServed(t=t + 4.5, c="a", n=number, why="timeout"))
-    return story(*lines, Ready(t=last, node="n2", ready=ready), *between)
+    return story(*lines, ReadyLine(t=last, node="n2", ready=ready), *between)
 
 
 def test_an_agent_that_calls_itself_ready_and_serves_nobody_is_noticed():

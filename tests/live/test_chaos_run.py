@@ -17,7 +17,7 @@ pytest.importorskip("cryptography")
 
 from meshlock.live.chaos import plan as plans
 from meshlock.live.chaos.judge import judge
-from meshlock.live.chaos.record import Changed, Settled, read
+from meshlock.live.chaos.record import Changed, SettledLine, read
 from meshlock.live.links.mesh import split
 from meshlock.live.links.relay import Relay
 
@@ -62,7 +62,7 @@ def test_two_minutes_of_chaos_break_no_promise(tmp_path: Path):
 
     # what was kept says the same again
     record = read(keep / "record.jsonl")
-    assert any(isinstance(line, Settled) for line in record)  # all were members again
+    assert any(isinstance(line, SettledLine) for line in record)  # all were members again
     assert any(isinstance(line, Changed) for line in record)
     verdict = judge(record)
     assert any(use.parts for use in verdict.uses)

@@ -15,10 +15,10 @@ from meshlock.live.links.frames import (
     Carry,
     Envelope,
     Frame,
-    Hello,
-    Links,
-    Refuse,
-    Routed,
+    HelloFrame,
+    LinksFrame,
+    RefuseFrame,
+    RoutedFrame,
 )
 from meshlock.live.links.stream import LENGTH, Splitter, pack, pack_carry
 from meshlock.live.machine.limits import NAME
@@ -52,9 +52,9 @@ FRAMES = st.one_of(
         st.binary(max_size=16),
         st.binary(max_size=99),
     ),
-    st.builds(Refuse, st.text(max_size=9), st.booleans()),
+    st.builds(RefuseFrame, st.text(max_size=9), st.booleans()),
     st.builds(
-        Routed,
+        RoutedFrame,
         NUMBERS,
         NUMBERS,
         NUMBERS,
@@ -67,10 +67,10 @@ FRAMES = st.one_of(
         st.binary(max_size=99),
         st.none() | st.tuples(SMALL, SMALL, SMALL),
     ),
-    st.builds(Links, NAMES, SMALL, SMALL, st.lists(NAMES, max_size=5).map(tuple)),
+    st.builds(LinksFrame, NAMES, SMALL, SMALL, st.lists(NAMES, max_size=5).map(tuple)),
     CARRIES,
     st.builds(
-        Hello,
+        HelloFrame,
         NUMBERS,
         st.text(max_size=9),
         NUMBERS,
@@ -133,4 +133,6 @@ def test_nesting_without_end_is_refused() -> None:
 def test_a_refusal_that_does_not_say_whether_it_is_mutual_is_not() -> None:
     body = msgspec.msgpack.encode([3, "enough"])
     splitter = Splitter(HANDSHAKE_LIMIT)
-    assert list(splitter.feed(LENGTH.pack(len(body)) + body)) == [Refuse("enough", mutual=False)]
+    assert list(splitter.feed(LENGTH.pack(len(body)) + body)) == [
+        RefuseFrame("enough", mutual=False)
+    ]

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from meshlock.live.links.frames import FRAME_LIMIT, Beat, Carry, Content
-from meshlock.live.links.link import Connection, Keeper
-from meshlock.live.links.session import Session
+from meshlock.live.links.link import Keeper, LinkConnection
+from meshlock.live.links.session import LinkSession
 from meshlock.live.links.stream import Splitter
 
 MESSAGE = Content("docks", 7, "REQUEST", b"\x90")
@@ -38,10 +38,10 @@ class Wire:
         return writes
 
 
-def played(story: Callable[[Connection, Session, Wire], None]) -> None:
+def played(story: Callable[[LinkConnection, LinkSession, Wire], None]) -> None:
     async def play() -> None:
-        wire, session = Wire(), Session("a", 1, "b")
-        connection = Connection(cast(Keeper, wire), dialled=True)
+        wire, session = Wire(), LinkSession("a", 1, "b")
+        connection = LinkConnection(cast(Keeper, wire), dialled=True)
         connection.session = session
         connection.transport = cast(Any, wire)
         session.begin(1, 0)
@@ -50,12 +50,12 @@ def played(story: Callable[[Connection, Session, Wire], None]) -> None:
     asyncio.run(play())
 
 
-def say(connection: Connection, session: Session) -> None:
+def say(connection: LinkConnection, session: LinkSession) -> None:
     connection.push(session, session.carry(MESSAGE, custody=False))
 
 
 def test_a_silent_link_is_used_once_per_heartbeat() -> None:
-    def story(connection: Connection, session: Session, wire: Wire) -> None:
+    def story(connection: LinkConnection, session: LinkSession, wire: Wire) -> None:
         for _ in range(5):
             connection.tick(patient=True)
             assert wire.taken() == [[Beat]]
@@ -64,7 +64,7 @@ def test_a_silent_link_is_used_once_per_heartbeat() -> None:
 
 
 def test_where_messages_leave_all_the_time_no_beat_leaves_alone() -> None:
-    def story(connection: Connection, session: Session, wire: Wire) -> None:
+    def story(connection: LinkConnection, session: LinkSession, wire: Wire) -> None:
         for _ in range(5):
             say(connection, session)
             connection.flush()
@@ -79,7 +79,7 @@ def test_where_messages_leave_all_the_time_no_beat_leaves_alone() -> None:
 
 @pytest.mark.parametrize("messages", [1, 3])
 def test_a_link_that_falls_silent_is_used_by_the_next_heartbeat(messages: int) -> None:
-    def story(connection: Connection, session: Session, wire: Wire) -> None:
+    def story(connection: LinkConnection, session: LinkSession, wire: Wire) -> None:
         for _ in range(messages):
             say(connection, session)
             connection.flush()
@@ -93,7 +93,7 @@ def test_a_link_that_falls_silent_is_used_by_the_next_heartbeat(messages: int) -
 
 
 def test_who_is_impatient_hears_a_beat_with_every_heartbeat() -> None:
-    def story(connection: Connection, session: Session, wire: Wire) -> None:
+    def story(connection: LinkConnection, session: LinkSession, wire: Wire) -> None:
         for _ in range(3):
             say(connection, session)
             connection.flush()
@@ -104,7 +104,7 @@ def test_who_is_impatient_hears_a_beat_with_every_heartbeat() -> None:
 
 
 def test_what_is_not_urgent_leaves_with_the_next_heartbeat_at_the_latest() -> None:
-    def story(connection: Connection, session: Session, wire: Wire) -> None:
+    def story(connection: LinkConnection, session: LinkSession, wire: Wire) -> None:
         say(connection, session)
         connection.tick(patient=True)
         assert wire.taken() == [[Carry, Beat]]
@@ -113,7 +113,7 @@ def test_what_is_not_urgent_leaves_with_the_next_heartbeat_at_the_latest() -> No
 
 
 def test_a_beat_that_goes_along_acknowledges_what_has_come() -> None:
-    def story(connection: Connection, session: Session, wire: Wire) -> None:
+    def story(connection: LinkConnection, session: LinkSession, wire: Wire) -> None:
         say(connection, session)
         connection.flush()
         connection.tick(patient=True)

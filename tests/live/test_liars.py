@@ -49,7 +49,15 @@ from meshlock.algorithms.recovery.records import (
     Unaccepted,
 )
 from meshlock.live.links import link_map
-from meshlock.live.links.frames import Carry, Content, Envelope, Frame, Links, Routed, sealed
+from meshlock.live.links.frames import (
+    Carry,
+    Content,
+    Envelope,
+    Frame,
+    LinksFrame,
+    RoutedFrame,
+    sealed,
+)
 from meshlock.live.links.mesh import STORED_OF_EACH
 from meshlock.live.links.security import Security, by_certificate, by_secret
 from meshlock.live.machine import labels
@@ -85,10 +93,10 @@ class Inbox:
     """Stands in for a pool."""
 
     def __init__(self, node: Node) -> None:
-        self.frames: list[tuple[str, Carry | Routed]] = []
+        self.frames: list[tuple[str, Carry | RoutedFrame]] = []
         node.mesh.receivers["inbox"] = self
 
-    def receive(self, sender: str, frame: Carry | Routed) -> None:
+    def receive(self, sender: str, frame: Carry | RoutedFrame) -> None:
         self.frames.append((sender, frame))
 
 
@@ -108,7 +116,7 @@ class Liar(Stranger):
         await liar.hears()
         known = node.mesh.link_map.records.get("m")
         liar.number = known.number + 1 if known is not None else 1
-        liar.says(mine.identity.signed(Links("m", 7, liar.number, (node.name,))))
+        liar.says(mine.identity.signed(LinksFrame("m", 7, liar.number, (node.name,))))
         await eventually(lambda: node.mesh.link_map.reaches("m"))
         liar.deaf = asyncio.create_task(liar.gone())
         return liar
@@ -159,7 +167,7 @@ def test_what_is_routed_in_the_name_of_another_is_refused(
             a = nodes["a"]
             inbox = Inbox(a)
             liar = await Liar.links(a, certificates)
-            message = sealed(Routed(7, a.boot, 1, 0, 0, 0, *note(1)[:4]))
+            message = sealed(RoutedFrame(7, a.boot, 1, 0, 0, 0, *note(1)[:4]))
             key = a.mesh.link_map.records["a"].key
             own = liar.identity.tag(key, "c", "a", message)
             tags = {"none": b"", "made up": bytes(16), "of its own key": own}
@@ -193,7 +201,7 @@ def test_records_of_others_are_not_believed_and_not_handed_on(
             for node in nodes.values():
                 assert node.mesh.link_map.records["c"] == true
                 assert node.mesh.link_map.records["a"].number < 10**6
-            liar.says(liar.identity.signed(Links("m", 7, 2, ("a", "c"))))  # about itself
+            liar.says(liar.identity.signed(LinksFrame("m", 7, 2, ("a", "c"))))  # about itself
             believed = nodes["c"].mesh.link_map.records
             await eventually(lambda: "m" in believed and believed["m"].number == 2)
             assert nodes["c"].mesh.link_map.route("m") == "b"  # but c does not say so
@@ -256,23 +264,23 @@ def test_a_relay_can_lose_a_message_but_not_change_double_or_keep_it(certificate
 def test_another_authority_proves_nothing(certificates: Path) -> None:
     mine = security(certificates, "a").identity
     assert mine is not None
-    record = mine.signed(Links("a", 1, 1, ()))
+    record = mine.signed(LinksFrame("a", 1, 1, ()))
     assert mine.doubts(record) == ""
     foreign = Authority.new()
     stranger = Identity([foreign.certificate], foreign.certificate, foreign.key)
     assert "it was issued by another authority" in stranger.doubts(record)
-    assert "its certificate is invalid" in mine.doubts(Links("a", 1, 1, ()))
+    assert "its certificate is invalid" in mine.doubts(LinksFrame("a", 1, 1, ()))
 
 
 def test_whoever_knows_the_secret_can_take_any_name() -> None:
     """As the documentation says: it admits, and tells nobody apart."""
     one, other = (by_secret("only the nodes know this", name).identity for name in "ac")
     assert one is not None and other is not None
-    assert one.doubts(other.signed(Links("c", 1, 1, ()))) == ""
-    assert "its certificate names 'c'" in one.doubts(other.signed(Links("a", 1, 1, ())))
+    assert one.doubts(other.signed(LinksFrame("c", 1, 1, ()))) == ""
+    assert "its certificate names 'c'" in one.doubts(other.signed(LinksFrame("a", 1, 1, ())))
     again = by_secret("only the nodes know this", "c").identity
     assert again is not None
-    assert one.doubts(again.signed(Links("c", 2, 2, ()))) == ""
+    assert one.doubts(again.signed(LinksFrame("c", 2, 2, ()))) == ""
     tag = other.tag(one.public, "c", "a", b"content")
     assert one.proves(other.public, "c", "a", b"content", tag)
     assert not one.proves(again.public, "c", "a", b"content", tag)  # of another life
@@ -1030,7 +1038,7 @@ def relayed(number: int) -> Frame:
 
 
 def of_links(number: int) -> Frame:
-    return Links("m", 7, 0, tuple([f"n{number}x{one}" for one in range(300)]))
+    return LinksFrame("m", 7, 0, tuple([f"n{number}x{one}" for one in range(300)]))
 
 
 def of_pools(number: int) -> Frame:
@@ -1084,7 +1092,7 @@ def test_floods_are_bounded_in_bytes(
                     if liar.deaf.done():
                         break
                     frame = make(number)
-                    if isinstance(frame, Links):
+                    if isinstance(frame, LinksFrame):
                         newer = msgspec.structs.replace(frame, number=liar.number + number)
                         frame = liar.identity.signed(newer)
                     liar.says(frame)

@@ -23,8 +23,8 @@ from meshlock.live.links.frames import (
     Carry,
     Envelope,
     Frame,
-    Links,
-    Routed,
+    LinksFrame,
+    RoutedFrame,
 )
 from meshlock.live.links.security import unprotected
 from meshlock.live.links.stream import Splitter, pack
@@ -144,7 +144,10 @@ PLAIN: dict[str, tuple[Frame, str]] = {
     "a number of a message": (carried(2**60, "LINK"), "an invalid frame"),
     "a clock": (Beat(0, BIG), "an invalid frame"),
     "a long name": (carried(1, "LINK", pool="x" * 10_000), "an invalid frame"),
-    "a generation": (Routed(1, 1, 0, 2**40, 1, 0, "docks", 0, "LINK", b""), "an invalid frame"),
+    "a generation": (
+        RoutedFrame(1, 1, 0, 2**40, 1, 0, "docks", 0, "LINK", b""),
+        "an invalid frame",
+    ),
     "hops": (Envelope("x", "a", 4097, b"", b""), "an invalid frame"),
     "an age": (Carry(1, 0, 0, "docks", 0, "LINK", b"", (-1, 0, 0)), "an invalid frame"),
     "permits of a pool": (told(pool="new", permits=2**40), "an invalid configuration"),
@@ -257,8 +260,8 @@ def test_whoever_relays_a_bad_message_keeps_its_link(caplog: pytest.LogCaptureFi
         a, stranger, identity = await leased()
         kind, fields = LEASED["a priority"]
         stranger.says(
-            Links("x", 7, 1, ("a", "far")),
-            Links("far", 7, 1, ("x",)),
+            LinksFrame("x", 7, 1, ("a", "far")),
+            LinksFrame("far", 7, 1, ("x",)),
             enveloped(("far", "a"), routed(kind, fields, of=identity)),
         )
         while not a.status()["refused"]:

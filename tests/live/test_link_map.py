@@ -20,7 +20,7 @@ from strangers import Stranger, content, lines
 from meshlock import Node
 from meshlock.live.links import link_map as link_maps
 from meshlock.live.links import stream
-from meshlock.live.links.frames import Beat, Carry, Frame, Links
+from meshlock.live.links.frames import Beat, Carry, Frame, LinksFrame
 from meshlock.live.links.link_map import LinkMap
 from meshlock.live.links.mesh import NEVER, Mesh
 from meshlock.live.links.security import unprotected
@@ -60,7 +60,7 @@ def test_a_map_that_is_drawn_change_by_change_is_the_one_drawn_at_once() -> None
                     drawn.forget(name)
                 else:
                     peers = tuple(chance.sample(names, chance.randrange(len(names))))
-                    drawn.put(Links(name, 7, number, peers))
+                    drawn.put(LinksFrame(name, 7, number, peers))
                     drawn.stale = True
                 if chance.random() < 0.5:
                     says = {name: set(record.peers) for name, record in drawn.records.items()}
@@ -193,7 +193,7 @@ def test_a_pool_compares_no_node_of_a_changed_map_with_all_others(
         async with Node("a", state=None) as a:
             pool = a.pool("docks", permits=1)
             for number in range(nodes):
-                map_of(a).receive("b", Links(f"n{number}", 7, 1, ("a",)))
+                map_of(a).receive("b", LinksFrame(f"n{number}", 7, 1, ("a",)))
             map_of(a).draw()
             map_of(a).ways = {name: (1, name) for name in map_of(a).records}  # all are reached
             with monkeypatch.context() as patch:
@@ -218,7 +218,7 @@ def test_a_record_is_not_told_to_neighbours_that_told_it_meanwhile() -> None:
         ):
             await eventually(lambda: len(mesh_of(a).open) == 3)
             await eventually(lambda: map_of(a).settling is None)
-            record = Links("x", 7, 1, ())
+            record = LinksFrame("x", 7, 1, ())
             told: list[str] = []
             for node in (b, c, d):
                 name = node.name
@@ -237,10 +237,10 @@ def test_a_neighbour_that_does_not_read_is_not_owed_what_it_has_told() -> None:
         async with Node("a") as a, Node("b", peers=[a.address]) as b:
             await eventually(lambda: map_of(b).reaches("a"))
             mesh_of(a).open["b"].paused = True
-            map_of(a).receive("x", Links("y", 7, 1, ()))
+            map_of(a).receive("x", LinksFrame("y", 7, 1, ()))
             map_of(a).settle()
             assert map_of(a).owed == {"b": {"y"}}
-            map_of(a).receive("b", Links("y", 7, 1, ()))
+            map_of(a).receive("b", LinksFrame("y", 7, 1, ()))
             assert map_of(a).owed == {"b": set()}
 
     virtual.run(story)
@@ -293,7 +293,7 @@ def test_a_former_life_that_only_a_distant_node_remembers_is_outlived() -> None:
     async def story(network: virtual.Network) -> None:
         async with line(network, "abc") as (nodes, _):
             await eventually(lambda: map_of(nodes["c"]).reaches("a"))
-            map_of(nodes["c"]).records["x"] = Links("x", 77, 500, ("y",))
+            map_of(nodes["c"]).records["x"] = LinksFrame("x", 77, 500, ("y",))
             async with Node("x", peers=[nodes["a"].address]) as x:
                 await eventually(lambda: map_of(nodes["c"]).distance("x") == 3)
                 await eventually(lambda: map_of(x).distance("c") == 3)
@@ -308,10 +308,10 @@ def test_a_link_counts_only_if_both_ends_say_so() -> None:
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
-            stranger.says(Links("x", 7, 1, ("a", "y")), Links("y", 7, 1, ()))
+            stranger.says(LinksFrame("x", 7, 1, ("a", "y")), LinksFrame("y", 7, 1, ()))
             await eventually(lambda: map_of(a).reaches("x"))
             assert map_of(a).links == {"a": {"x"}, "x": {"a"}, "y": set()}
-            stranger.says(Links("y", 7, 2, ("x",)))
+            stranger.says(LinksFrame("y", 7, 2, ("x",)))
             await eventually(lambda: map_of(a).distance("y") == 2)
             stranger.writer.close()
 
@@ -326,7 +326,7 @@ def test_the_gone_are_forgotten_and_the_dead_are_not_passed_on(
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
-            stranger.says(Links("ghost", 7, 1, ("x",)), Links("x", 7, 1, ("a",)))
+            stranger.says(LinksFrame("ghost", 7, 1, ("x",)), LinksFrame("x", 7, 1, ("a",)))
             await eventually(lambda: map_of(a).reaches("x"))
             await eventually(lambda: not map_of(a).fresh and map_of(a).settling is None)
             async with Node("b", peers=[a.address], dead=LIMIT) as b:
@@ -350,11 +350,11 @@ def test_one_that_was_forgotten_comes_back_without_saying_anything_new() -> None
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("y")
             await stranger.hears()
-            stranger.says(Links("x", 7, 9, ("y",)))
+            stranger.says(LinksFrame("x", 7, 9, ("y",)))
             await eventually(lambda: "x" in map_of(n).links)
             map_of(n).draw()
             map_of(n).forget("x")
-            stranger.says(Links("y", 7, 1, ("a", "x")))
+            stranger.says(LinksFrame("y", 7, 1, ("a", "x")))
             await eventually(lambda: map_of(n).distance("x") == 3)
             stranger.writer.close()
 
@@ -362,14 +362,14 @@ def test_one_that_was_forgotten_comes_back_without_saying_anything_new() -> None
 
 
 LIES: dict[str, tuple[Frame, str]] = {
-    "no name": (Links("", 7, 1, ()), "matching regex"),
-    "a path": (Links("../etc", 7, 1, ()), "matching regex"),
-    "a newline": (Links("x\n", 7, 1, ()), "matching regex"),
-    "a long name": (Links("x" * 65, 7, 1, ()), "matching regex"),
-    "a bad peer": (Links("x", 7, 1, ("a", "<b>")), "matching regex"),
-    "too many peers": (Links("x", 7, 1, ("a",) * (MOST_NODES + 1)), "<= 1024"),
-    "a negative number": (Links("x", 7, -1, ()), ">= 0"),
-    "a number without end": (Links("x", 7, 2**63, ()), "<= 4611686018427387904"),
+    "no name": (LinksFrame("", 7, 1, ()), "matching regex"),
+    "a path": (LinksFrame("../etc", 7, 1, ()), "matching regex"),
+    "a newline": (LinksFrame("x\n", 7, 1, ()), "matching regex"),
+    "a long name": (LinksFrame("x" * 65, 7, 1, ()), "matching regex"),
+    "a bad peer": (LinksFrame("x", 7, 1, ("a", "<b>")), "matching regex"),
+    "too many peers": (LinksFrame("x", 7, 1, ("a",) * (MOST_NODES + 1)), "<= 1024"),
+    "a negative number": (LinksFrame("x", 7, -1, ()), ">= 0"),
+    "a number without end": (LinksFrame("x", 7, 2**63, ()), "<= 4611686018427387904"),
 }
 
 
@@ -410,9 +410,9 @@ def test_invented_nodes_are_bounded_and_make_way_for_others() -> None:
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
-            stranger.says(*[Links(f"fake{n}", 7, 1, ("a",)) for n in range(2 * MOST_NODES)])
+            stranger.says(*[LinksFrame(f"fake{n}", 7, 1, ("a",)) for n in range(2 * MOST_NODES)])
             await eventually(lambda: len(map_of(a).records) == len(map_of(b).records) == MOST_NODES)
-            stranger.says(Links("x", 7, 1, ("a",)), Links("late", 7, 1, ("x",)))
+            stranger.says(LinksFrame("x", 7, 1, ("a",)), LinksFrame("late", 7, 1, ("x",)))
             await eventually(lambda: {"x", "late"} <= map_of(b).records.keys())
             await eventually(lambda: len(map_of(a).records) == len(map_of(b).records) == MOST_NODES)
             assert map_of(a).reaches("b") and map_of(b).reaches("a")
@@ -428,11 +428,13 @@ def test_lies_about_ourselves_are_answered_and_never_cost_us_a_link() -> None:
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
-            stranger.says(Links("a", 9, 1000, ("nobody",)), Links("b", 9, 1000, ("nobody",)))
+            stranger.says(
+                LinksFrame("a", 9, 1000, ("nobody",)), LinksFrame("b", 9, 1000, ("nobody",))
+            )
             await eventually(lambda: map_of(a).records["b"].number == 1001)
             assert map_of(a).records["a"].number == 1001
             assert map_of(b).distance("a") == 1
-            last = Links("b", 2**53 - 1, 2**62, ("nobody",))  # b cannot go higher
+            last = LinksFrame("b", 2**53 - 1, 2**62, ("nobody",))  # b cannot go higher
             stranger.says(last)
             await eventually(lambda: not map_of(a).reaches("b"))
             await a_while(0.3)
@@ -449,7 +451,7 @@ def test_a_neighbour_that_does_not_read_is_owed_each_record_once() -> None:
             mesh = mesh_of(a)
             mesh.open["b"].paused = True
             for number in range(2, 50):
-                map_of(a).receive("x", Links("y", 7, number, ()))
+                map_of(a).receive("x", LinksFrame("y", 7, number, ()))
                 map_of(a).settle()
             assert map_of(a).owed == {"b": {"y"}}
             assert "y" not in map_of(b).links

@@ -22,7 +22,7 @@ import meshlock
 from meshlock import Node
 from meshlock.errors import Refused
 from meshlock.live.links import reach
-from meshlock.live.links.frames import Links
+from meshlock.live.links.frames import LinksFrame
 from meshlock.live.links.link_map import only_ways
 from waiting import LIMIT, a_while, eventually, run, sooner_or_later
 
@@ -219,9 +219,11 @@ def test_nobody_can_make_a_node_dial_much(monkeypatch: pytest.MonkeyPatch) -> No
             liar = await Stranger.dial(a, a.mesh.security)
             await liar.joins("x")
             ghosts = [f"ghost{number}" for number in range(500)]
-            liar.says(Links("x", 7, 1, ("a", *ghosts)))
+            liar.says(LinksFrame("x", 7, 1, ("a", *ghosts)))
             for name in ghosts:
-                liar.says(Links(name, 7, 1, ("x",), ("127.0.0.1:9", "127.0.0.1:99999", "[::1]:9")))
+                liar.says(
+                    LinksFrame(name, 7, 1, ("x",), ("127.0.0.1:9", "127.0.0.1:99999", "[::1]:9"))
+                )
             began = asyncio.get_running_loop().time()
             await eventually(lambda: len(dialled) >= 8)
             took = asyncio.get_running_loop().time() - began

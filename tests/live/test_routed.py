@@ -11,7 +11,7 @@ from lines import line
 from strangers import content
 
 from meshlock import Node
-from meshlock.live.links.frames import Carry, Content, Routed
+from meshlock.live.links.frames import Carry, Content, RoutedFrame
 from meshlock.live.links.session import MOST_BYTES
 from waiting import a_while, eventually
 
@@ -20,10 +20,10 @@ class Inbox:
     """Stands in for a pool."""
 
     def __init__(self, node: Node, name: str = "inbox") -> None:
-        self.frames: list[tuple[str, Carry | Routed]] = []
+        self.frames: list[tuple[str, Carry | RoutedFrame]] = []
         node.mesh.receivers[name] = self
 
-    def receive(self, sender: str, frame: Carry | Routed) -> None:
+    def receive(self, sender: str, frame: Carry | RoutedFrame) -> None:
         self.frames.append((sender, frame))
 
     def heard(self, sender: str) -> list[int]:

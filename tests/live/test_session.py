@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from strangers import carried, content
 
 from meshlock.live.links.frames import FRAME_LIMIT, BadFrame, Carry
-from meshlock.live.links.session import IN_FLIGHT, MOST_BYTES, OVERHEAD, Overflow, Session
+from meshlock.live.links.session import IN_FLIGHT, MOST_BYTES, OVERHEAD, LinkSession, Overflow
 from meshlock.live.links.stream import Splitter
 
 
 class End:
     def __init__(self, name: str, boot: int, peer: str) -> None:
-        self.session = Session(name, boot, peer)
+        self.session = LinkSession(name, boot, peer)
         self.sent: dict[int, list[object]] = {}  # generation: what was sent in it
         self.heard: dict[int, list[object]] = {}
         self.kept: list[object] = []  # sent in custody

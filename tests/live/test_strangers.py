@@ -14,7 +14,7 @@ from strangers import Stranger
 
 from meshlock import Node
 from meshlock.live.links import admission
-from meshlock.live.links.admission import Arrival, Room, Standing, site
+from meshlock.live.links.admission import AdmissionRoom, Arrival, Standing, site
 from meshlock.live.links.security import by_certificate, by_secret, unprotected
 from waiting import LIMIT, run
 
@@ -48,19 +48,19 @@ def arrivals(*hosts: str) -> list[Arrival]:
 
 
 def test_a_newcomer_takes_the_place_of_the_oldest_of_its_address() -> None:
-    room = Room(most=10, most_of_address=3)
+    room = AdmissionRoom(most=10, most_of_address=3)
     came = arrivals("10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.1", "10.0.0.1")
     assert [room.add(one) for one in came] == [None, None, None, None, came[0]]
 
 
 def test_in_a_full_room_the_address_with_the_most_gives_way() -> None:
-    room = Room(most=4, most_of_address=3)
+    room = AdmissionRoom(most=4, most_of_address=3)
     came = arrivals("10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.3", "10.0.0.4")
     assert [room.add(one) for one in came] == [None, None, None, None, came[1]]
 
 
 def test_whoever_is_known_stays_although_its_address_has_the_most() -> None:
-    room = Room(most=3, most_of_address=3)
+    room = AdmissionRoom(most=3, most_of_address=3)
     known, other, more, new = came = arrivals("10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.1")
     known.standing = more.standing = Standing.KNOWN_ADDRESS
     assert [room.add(one) for one in came] == [None, None, None, other]

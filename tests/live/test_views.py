@@ -18,8 +18,8 @@ from meshlock.live.links.frames import (
     FRAME_LIMIT,
     Envelope,
     Frame,
-    Links,
-    Routed,
+    LinksFrame,
+    RoutedFrame,
     unsealed,
 )
 from meshlock.live.links.security import unprotected
@@ -51,7 +51,7 @@ def travelling(monkeypatch: pytest.MonkeyPatch) -> list[Frame]:
 
     def noted(self: Splitter, data: bytes) -> Iterator[Frame]:
         for frame in plain(self, data):
-            if isinstance(frame, Routed | Envelope):
+            if isinstance(frame, RoutedFrame | Envelope):
                 seen.append(unsealed(frame.content) if isinstance(frame, Envelope) else frame)
             yield frame
 
@@ -122,7 +122,7 @@ def test_who_asks_all_the_time_is_answered_some_of_the_time(travelling: list[Fra
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
-            stranger.says(Links("x", 7, 1, ("a",)))
+            stranger.says(LinksFrame("x", 7, 1, ("a",)))
             await eventually(lambda: a.mesh.link_map.reaches("x"))
             sent: list[Frame] = []
             a.mesh.router.send = lambda target, content: sent.append(content)  # type: ignore
@@ -146,7 +146,7 @@ def test_answers_to_nobody_from_nobody_or_without_sense_are_not_kept(
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
-            stranger.says(Links("x", 7, 1, ("a",)))
+            stranger.says(LinksFrame("x", 7, 1, ("a",)))
             await eventually(lambda: a.mesh.link_map.reaches("x"))
             a.views.watch("docks")
             good = msgspec.msgpack.encode(View(True, permits=9))
@@ -181,7 +181,7 @@ def test_what_goes_round_in_circles_ends(travelling: list[Frame]) -> None:
             stranger = await Stranger.dial(a, unprotected())
             await stranger.joins("x")
             await stranger.hears()
-            stranger.says(Links("x", 7, 1, ("a", "z")), Links("z", 7, 1, ("x",)))
+            stranger.says(LinksFrame("x", 7, 1, ("a", "z")), LinksFrame("z", 7, 1, ("x",)))
             await eventually(lambda: a.mesh.link_map.reaches("z"))
             sent: list[int] = []
             frame: Envelope = asks("x", "z", 1)

@@ -33,7 +33,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 from unittest import mock
 
-from meshlock.live.links.link import Connection
+from meshlock.live.links.link import LinkConnection
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.machine import clock
 from meshlock.live.pools.disk import WRITERS
@@ -286,7 +286,7 @@ class Network:
             raise ConnectionRefusedError
         self.ports += 1
         dialler = End(wire, factory(), (HOST, wire.port))
-        dialled = End(wire, Connection(mesh, dialled=False), (HOST, self.ports))
+        dialled = End(wire, LinkConnection(mesh, dialled=False), (HOST, self.ports))
         dialler.other, dialled.other = dialled, dialler
         wire.ends |= {dialler, dialled}
         dialler.protocol.connection_made(dialler)
@@ -303,7 +303,7 @@ class Network:
 
 
 def owner(end: End) -> object:
-    assert isinstance(end.protocol, Connection)
+    assert isinstance(end.protocol, LinkConnection)
     return end.protocol.keeper
 
 

@@ -10,10 +10,10 @@ from meshlock.properties.promises import Promises
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.links.at_once import AtOnce
-from meshlock.simulate.links.custody import Custody
+from meshlock.simulate.links.custody import CustodySimulation
 from meshlock.simulate.run_setup import RunSetup
 from meshlock.simulate.workload import Workload
-from meshlock.topology.mobility.changes import Change, LinkChange, Planned
+from meshlock.topology.mobility.changes import LinkChange, NetworkChange, Planned
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter
@@ -102,7 +102,7 @@ class Play:
         ) -> list[Node]:
             return [Talker(me, out, says, self.heard) for me in range(network.size)]
 
-        planned: list[Change] = []
+        planned: list[NetworkChange] = []
         for line in changes:
             time, word, pair = line.split()
             one, other = pair.split("-")
@@ -122,7 +122,7 @@ class Play:
         )
         self.run: MobileSimulation
         if failures == "custody":
-            self.run = Custody(setup, Listed(notices))
+            self.run = CustodySimulation(setup, Listed(notices))
             deaths = [0.0 if dies else 0.9 for dies in dead]
             self.run.dies = lambda: deaths.pop(0)
         else:

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from meshlock.errors import Refused
-from meshlock.simulate.engine import Order
-from meshlock.simulate.measures import Measures
+from meshlock.simulate.engine import ArrivalOrder
+from meshlock.simulate.measures import RunMeasures
 from meshlock.simulate.report import figures, spread
 from meshlock.simulate.settings import run_settings, simulation
-from meshlock.simulate.workload import Client
+from meshlock.simulate.workload import SimulatedClient
 from meshlock.trace.writer import TraceWriter
 from runs import finished, sync_delay
 
@@ -84,7 +84,7 @@ def test_a_routed_message_takes_one_delay_per_link():
 
 
 def test_messages_to_one_receiver_do_not_overtake_whatever_goes_to_others_meanwhile():
-    chance, order, last, now = Random(1), Order(), {}, 0.0
+    chance, order, last, now = Random(1), ArrivalOrder(), {}, 0.0
     held_up = 0
     for _ in range(5_000):
         now += chance.choice([0.0, 0.0, 0.3])
@@ -144,8 +144,8 @@ def test_synchronisation_delay_is_from_a_release_to_the_next_entry(tmp_path, loa
 
 
 def test_a_release_that_nobody_waits_for_any_more_delays_nobody():
-    measures = Measures(2, {}, ranked=False, sized=False, ageing=0.0)
-    first, gone, last = Client(0, 1, 0), Client(1, 1, 0), Client(0, 1, 0)
+    measures = RunMeasures(2, {}, ranked=False, sized=False, ageing=0.0)
+    first, gone, last = SimulatedClient(0, 1, 0), SimulatedClient(1, 1, 0), SimulatedClient(0, 1, 0)
     measures.asks(first)
     measures.enters(first, 0.0, None)
     measures.asks(gone)
@@ -224,8 +224,8 @@ def test_what_cannot_change_or_be_parted_is_refused(given, sentence):
 
 def test_overtakings_are_counted_by_the_priority_of_the_moment():
     """Whoever waits with a higher one when another enters, whichever asked first."""
-    measures = Measures(1, {}, True, False, 0.0)
-    low, high = Client(0, 1, 1), Client(0, 1, 5)
+    measures = RunMeasures(1, {}, True, False, 0.0)
+    low, high = SimulatedClient(0, 1, 1), SimulatedClient(0, 1, 5)
     for client in (low, high):
         measures.asks(client)
     measures.changes(low, 9)

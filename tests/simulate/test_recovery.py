@@ -12,10 +12,10 @@ from unittest import mock
 import pytest
 
 from meshlock.errors import Refused
-from meshlock.simulate.faults import Faults
+from meshlock.simulate.faults import InjectedFaults
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.report import figures
-from meshlock.topology.mobility.changes import Change, LinkChange, Planned
+from meshlock.topology.mobility.changes import LinkChange, NetworkChange, Planned
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace
 from meshlock.trace.writer import TraceWriter
@@ -134,7 +134,7 @@ def test_cuts_stop_the_smaller_part_only():
 
 def test_the_smaller_part_waits_and_is_served_again_when_the_parts_join():
     between = [(a, b) for a, b in EVERYBODY if a < 2 <= b]
-    changes: list[Change] = [LinkChange(60.0, False, a, b) for a, b in between]
+    changes: list[NetworkChange] = [LinkChange(60.0, False, a, b) for a, b in between]
     changes += [LinkChange(120.0, True, a, b) for a, b in between]
     run = prepared(permits=2, want="1-2", until="180")
     run.changes = Planned(changes)
@@ -156,7 +156,7 @@ def test_nobody_is_served_while_no_part_has_a_majority():
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_a_killed_holder_is_replaced_within_two_leases(seed: int):
     run = prepared(until="120", seed=seed)
-    run.faults = Faults(seed, kill="holder", kill_at=60.0)
+    run.faults = InjectedFaults(seed, kill="holder", kill_at=60.0)
     finished(run)
     assert run.recovery.crashes == 1
     assert LEASE < run.replaced_after < 2 * LEASE
@@ -165,7 +165,7 @@ def test_a_killed_holder_is_replaced_within_two_leases(seed: int):
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_a_killed_clients_permits_are_back_within_two_leases_and_others_go_on(seed: int):
     run = prepared(until="120", seed=seed)
-    run.faults = Faults(seed, kill="client", kill_at=60.0)
+    run.faults = InjectedFaults(seed, kill="client", kill_at=60.0)
     finished(run)
     assert run.recovery.orphaned_grants >= 1
     assert run.replaced_after < 2 * LEASE

@@ -20,7 +20,7 @@ from meshlock.web.handlers import constants, handlers
 from meshlock.web.index import WINDOW, Index, open_trace
 from meshlock.web.ran import Ran
 from meshlock.web.sequence import Diagram
-from meshlock.web.snapshot import Event, Snapshot
+from meshlock.web.snapshot import Snapshot, TraceEvent
 
 
 def simulated(tmp_path, *more):
@@ -52,7 +52,7 @@ def test_any_snapshot_is_the_same_from_the_nearest_known_one_and_from_the_start(
     snapshot = index.snapshots[0].copy()
     for step in range(1, index.steps + 1):
         for line in index.read(step, step)[0]:
-            snapshot.follow(msgspec.json.decode(line, type=Event), step, line)
+            snapshot.follow(msgspec.json.decode(line, type=TraceEvent), step, line)
         if step % 97 == 0 or step == index.steps or abs(step - index.apart) < 3:
             assert msgspec.json.encode(index.snapshot(step).shown()) == msgspec.json.encode(
                 snapshot.shown()

@@ -6,7 +6,7 @@ import pytest
 from browser import holds, served, shows, until
 from pictures import picture
 
-from meshlock.web.driving import PageRun, Settled
+from meshlock.web.driving import DrivenSetUp, PageRun
 from meshlock.web.server import Desk, application
 
 
@@ -92,7 +92,7 @@ def test_chance_by_a_button_is_recorded_and_can_be_repeated(page):
 
 
 def test_chance_never_parts_the_network_and_says_when_there_is_no_choice():
-    run = PageRun(Settled({"topology": "grid", "nodes": 6, "permits": 2, "seed": 4}))
+    run = PageRun(DrivenSetUp({"topology": "grid", "nodes": 6, "permits": 2, "seed": 4}))
     for _ in range(60):
         run.do({"do": "random link"})
         assert not run.parted()
@@ -102,9 +102,9 @@ def test_chance_never_parts_the_network_and_says_when_there_is_no_choice():
     with pytest.raises(Exception, match="Every node waits or is inside"):
         run.do({"do": "random request"})
     run.do({"do": "undo"})
-    line = PageRun(Settled({"topology": "line", "nodes": 3, "permits": 1}))
+    line = PageRun(DrivenSetUp({"topology": "line", "nodes": 3, "permits": 1}))
     with pytest.raises(Exception, match="Every link is the only way"):
         line.do({"do": "random link"})
-    fixed = PageRun(Settled({"algorithm": "raymond", "topology": "line", "nodes": 3}))
+    fixed = PageRun(DrivenSetUp({"algorithm": "raymond", "topology": "line", "nodes": 3}))
     with pytest.raises(Exception, match="is for fixed networks"):
         fixed.do({"do": "random link"})

@@ -9,11 +9,11 @@ from meshlock.errors import Refused
 from meshlock.simulate.schedule import read
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import Trace
-from meshlock.web.driving import PageRun, Settled
+from meshlock.web.driving import DrivenSetUp, PageRun
 
 
 def driven(asked):
-    return PageRun(Settled(asked))
+    return PageRun(DrivenSetUp(asked))
 
 
 def line_of_three(algorithm="jiang", **more):

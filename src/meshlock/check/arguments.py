@@ -12,7 +12,7 @@ from meshlock.algorithms.registry import find, refuse_impossible, settle
 from meshlock.check.faults import Faults
 from meshlock.check.judging import NAMES as RECOVERY
 from meshlock.check.settings import CheckSettings, FaultSettings
-from meshlock.check.setup import Change, ForNode, Request, SetUp
+from meshlock.check.setup import CheckedChange, CheckedRequest, ForNode, SetUp
 from meshlock.check.structure import NAMES as STRUCTURE
 from meshlock.check.ties import TIES
 from meshlock.check.unspent import refuse_unspendable
@@ -33,7 +33,7 @@ FOR_NODE = re.compile(r"(\d+):(-?\d+)")
 MEMBER_CHANGE = re.compile(r"(add|remove) +(\d+)")
 
 
-def request(text: str, size: int) -> Request:
+def request(text: str, size: int) -> CheckedRequest:
     """``NODE:WANT@PRIORITY``; want 1 and priority 0 may be left out."""
     match = REQUEST.fullmatch(text.strip())
     if match is None:
@@ -47,10 +47,10 @@ def request(text: str, size: int) -> Request:
         )
     if want is not None and int(want) < 1:
         raise Refused(f"{setting('request')} {text}: a request is for at least one permit.")
-    return Request(int(node), int(want or 1), int(priority or 0))
+    return CheckedRequest(int(node), int(want or 1), int(priority or 0))
 
 
-def change(text: str, size: int) -> Change:
+def change(text: str, size: int) -> CheckedChange:
     match = CHANGE.fullmatch(text.strip())
     if match is None:
         raise Refused(
@@ -61,10 +61,10 @@ def change(text: str, size: int) -> Change:
         raise Refused(
             f"{setting('change')} {text}: a link joins two different nodes of 0 to {size - 1}."
         )
-    return Change(match[1] == "up", one, other)
+    return CheckedChange(match[1] == "up", one, other)
 
 
-def refuse_impossible_changes(graph: Topology, changes: list[Change]) -> None:
+def refuse_impossible_changes(graph: Topology, changes: list[CheckedChange]) -> None:
     links = set(graph.links())
     for step in changes:
         pair = (step.one, step.other)
@@ -96,7 +96,7 @@ def setup(*, algorithm: str, graph: Topology | None = None, **words: Any) -> Set
     size = graph.size
     asked = [request(text, size) for text in given.requests]
     if not asked:
-        asked = [Request(node, 1, 0) for node in range(size)]
+        asked = [CheckedRequest(node, 1, 0) for node in range(size)]
     for node in given.stay:
         if node not in [each.node for each in asked]:
             raise Refused(f"{setting('stay')} {node}: node {node} asks for nothing.")
@@ -178,7 +178,7 @@ def for_node(word: str, text: str) -> ForNode:
     return int(match[1]), int(match[2])
 
 
-def single_permits(asked: list[Request]) -> list[ForNode]:
+def single_permits(asked: list[CheckedRequest]) -> list[ForNode]:
     """Every node that asks for several permits releases them one by one."""
     nodes = sorted({request.node for request in asked if request.want > 1})
     if not nodes:
@@ -186,7 +186,9 @@ def single_permits(asked: list[Request]) -> list[ForNode]:
     return [(node, 1) for node in nodes]
 
 
-def refuse_impossible_sizes(algorithm: Algorithm, sizes: list[int], asked: list[Request]) -> None:
+def refuse_impossible_sizes(
+    algorithm: Algorithm, sizes: list[int], asked: list[CheckedRequest]
+) -> None:
     """What somebody wants must always be possible: else it waits for ever."""
     for size in sizes:
         if size < 1:

@@ -292,11 +292,11 @@ class Returning(Changing):
         if kind == LINK_DOWN:
             for receiver, sender in ((one, other), (other, one)):
                 while line := self.take_line(row, receiver, sender):
-                    if not self.give_back(row, line, label, acts):
+                    if not self.return_to_sender(row, line, label, acts):
                         return False
         return self.both_learn(row, step, label, acts)
 
-    def give_back(
+    def return_to_sender(
         self, row: list[int], line: tuple[int, ...], label: int, acts: list[Act] | None
     ) -> bool:
         for message in line:

@@ -19,7 +19,7 @@ from meshlock.check.words import copy
 from meshlock.simulate.clocks import MILLION, Clocks
 from meshlock.simulate.layered import LayeredNodes, LayerSetup
 from meshlock.simulate.step import NOTHING, Steps
-from meshlock.simulate.workload import Client
+from meshlock.simulate.workload import SimulatedClient
 from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter, arrival
 
@@ -185,7 +185,7 @@ class Retold(Steps):
         if isinstance(act.message, Message):
             cause = arrival(act.message)
         elif event == "request":
-            client = Client(act.node, act.want, act.priority)
+            client = SimulatedClient(act.node, act.want, act.priority)
             client.number = act.client
             self.present[act.client] = client
         elif event == "leave":
@@ -219,10 +219,10 @@ class Retold(Steps):
     def carry(self, message: Message) -> None:
         pass
 
-    def enters(self, node: Node, client: Client) -> None:
+    def enters(self, node: Node, client: SimulatedClient) -> None:
         pass
 
-    def loses(self, client: Client) -> None:
+    def loses(self, client: SimulatedClient) -> None:
         pass
 
 

@@ -35,7 +35,7 @@ NOT_WORDS = (
 )
 
 
-class Entry:
+class PinnedSetUp:
     """One pinned set-up."""
 
     def __init__(self, table: dict[str, Any]) -> None:
@@ -119,12 +119,12 @@ def found(checking: Verdict) -> tuple[int, int, int, dict[str, int]]:
     return explorer.count(), explorer.transitions, explorer.depth, violated
 
 
-def entries() -> list[Entry]:
+def entries() -> list[PinnedSetUp]:
     table = tomllib.loads(FILE.read_text(encoding="utf-8"))
-    return [Entry(entry) for entry in table["setup"]]
+    return [PinnedSetUp(entry) for entry in table["setup"]]
 
 
-def table(rows: list[Entry]) -> str:
+def table(rows: list[PinnedSetUp]) -> str:
     """The manifest for people, in Markdown."""
     lines = ["| set-up | states | transitions | depth | violated |", "|---|---|---|---|---|"]
     for entry in rows:

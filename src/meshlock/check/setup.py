@@ -11,7 +11,7 @@ ForNode = tuple[int, int]
 """A node, and a number that is for the clients of that node."""
 
 
-class Request:
+class CheckedRequest:
     """One request: so many permits for a client of this node, with this priority.
 
     A client that ``stays`` never leaves once it is in: whoever needs no more than the rest of
@@ -25,7 +25,7 @@ class Request:
         self.stays = stays
 
 
-class Change:
+class CheckedChange:
     """A link that forms (``up``) or fails, the smaller node first."""
 
     def __init__(self, up: bool, one: int, other: int) -> None:
@@ -46,8 +46,8 @@ class SetUp:
         algorithm: Algorithm,
         options: dict[str, str],
         network: Topology,
-        requests: list[Request],
-        changes: list[Change],
+        requests: list[CheckedRequest],
+        changes: list[CheckedChange],
         *,
         raises: list[ForNode],
         parts: list[ForNode],
@@ -72,7 +72,7 @@ class SetUp:
         self.lead = given.lead  # steps by name; the search begins behind them
         self.faults = faults  # of nodes that recover; None: they are plain and nothing fails
 
-    def requests_of(self, node: int) -> list[Request]:
+    def requests_of(self, node: int) -> list[CheckedRequest]:
         return [request for request in self.requests if request.node == node]
 
     def client_name(self, client: int) -> str:

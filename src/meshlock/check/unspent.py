@@ -11,7 +11,7 @@ from typing import Final
 from meshlock.algorithms.interface import Algorithm, Node
 from meshlock.check.faults import Faults
 from meshlock.check.judging import NAMES as RECOVERY
-from meshlock.check.setup import Request, SetUp
+from meshlock.check.setup import CheckedRequest, SetUp
 from meshlock.errors import Refused, setting
 
 NEEDS: Final = (
@@ -119,7 +119,7 @@ def refuse_parts(setup: SetUp) -> None:
             )
 
 
-def requests_of(setup: SetUp, word: str, node: int, number: int) -> list[Request]:
+def requests_of(setup: SetUp, word: str, node: int, number: int) -> list[CheckedRequest]:
     """Those of a node that a flag names."""
     size = setup.network.size
     if node >= size:

@@ -15,7 +15,7 @@ from meshlock.settings import option
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from meshlock.live.chaos.judge import Verdict
+    from meshlock.live.chaos.judge import RecordVerdict
     from meshlock.live.chaos.plan import Plan
     from meshlock.live.chaos.run import Chaos
 
@@ -172,7 +172,7 @@ def picture(chaos: Chaos) -> RenderableType:
     return Group(title, Text(), table, Text(), grants, Text("\n".join(chaos.news[-NEWS:]), "dim"))
 
 
-def summary(found: dict[str, Any], verdict: Verdict, keep: Path | None) -> RenderableType:
+def summary(found: dict[str, Any], verdict: RecordVerdict, keep: Path | None) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 

@@ -162,7 +162,7 @@ def run(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal signals the command itself
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, _: child.send_signal(received))
-    permits = Permits(grant, child)
+    permits = HeldPermits(grant, child)
     threading.Thread(target=permits.listen, args=(session,), daemon=True).start()
     if permits.until is not None:
         threading.Thread(target=permits.watch_the_clock, daemon=True).start()
@@ -170,7 +170,7 @@ def run(
     return code if code >= 0 else 128 - code
 
 
-class Permits:
+class HeldPermits:
     """What the command runs on, and how it ends when they go."""
 
     def __init__(self, grant: dict[str, Any], child: subprocess.Popen[bytes]) -> None:

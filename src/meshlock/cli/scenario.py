@@ -14,7 +14,7 @@ from meshlock.errors import Refused
 from meshlock.settings import argument, option
 
 if TYPE_CHECKING:
-    from meshlock.simulate.outcome import Outcome
+    from meshlock.simulate.outcome import ScenarioOutcome
 
 
 def scenario(
@@ -78,7 +78,7 @@ def played(
     path: Path | None,
     options: dict[str, str],
     seed: int | None,
-) -> Outcome:
+) -> ScenarioOutcome:
     from meshlock.simulate.player import play
     from meshlock.trace.files import trace_file
     from meshlock.trace.writer import TraceWriter
@@ -89,7 +89,7 @@ def played(
         return play(name, algorithm, TraceWriter(file, False), options, seed)
 
 
-def report(outcome: Outcome) -> None:
+def report(outcome: ScenarioOutcome) -> None:
     listed = outcome.scenario.listed
     usual = {name: values[0] for name, values in outcome.algorithm.options.items()}
     chosen = [f"{name}={value}" for name, value in outcome.options.items() if value != usual[name]]

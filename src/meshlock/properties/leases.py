@@ -49,7 +49,7 @@ def numbered(fence: int) -> Fence:
     return ((fence, 0, 0), 0)
 
 
-class Held:
+class HeldGrant:
     """A grant, for as long as it may be in use."""
 
     def __init__(self, node: int, want: int, until: float, slots: tuple[int, ...]) -> None:
@@ -69,7 +69,7 @@ class LeaseMonitor(Monitor):
         self.slack = slack
         self.orderly = orderly
         self.raised_client: int | None = None  # by the step at hand
-        self.given: dict[int, Held] = {}  # by client
+        self.given: dict[int, HeldGrant] = {}  # by client
         self.fence = NO_FENCE
         self.lent: set[Fence] = set()  # of grants on their way to the nodes of their clients
         self.epoch: Epoch = (0, -1, 0)  # the highest that has a token
@@ -106,7 +106,7 @@ class LeaseMonitor(Monitor):
         self.grants += 1
         if self.raised_client is not None and client != self.raised_client:
             self.blame_raise(time, node)
-        self.given[client] = Held(node, want, until, slots)
+        self.given[client] = HeldGrant(node, want, until, slots)
         used = self.in_use(time)
         if used > permits:
             self.report("safety", time, sentences.overuse(node, want, used, permits))

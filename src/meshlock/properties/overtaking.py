@@ -36,7 +36,7 @@ class Pass(NamedTuple):
     fence: Fence
 
 
-class Waiting:
+class WaitingRequest:
     def __init__(self, number: int, time: float, node: int, priority: float) -> None:
         self.number = number
         self.asked = time
@@ -59,7 +59,7 @@ class Overtaking:
         self.most = most
         self.patience = patience
         self.made: list[float] = []  # when grants were, since the last disturbance
-        self.waiting: dict[int, Waiting] = {}  # by client
+        self.waiting: dict[int, WaitingRequest] = {}  # by client
         self.here: dict[int, int] = {}  # node: how many wait there
         self.crowded: dict[int, int] = {}  # node: the latest request that found its lines taken
         self.requests = 0
@@ -85,7 +85,7 @@ class Overtaking:
     def asks(self, time: float, client: int, node: int, priority: float) -> None:
         self.stops(client)
         self.requests += 1
-        self.waiting[client] = Waiting(self.requests, time, node, priority)
+        self.waiting[client] = WaitingRequest(self.requests, time, node, priority)
         here = self.here[node] = self.here.get(node, 0) + 1
         if here > self.lines:
             self.crowded[node] = self.requests
@@ -100,7 +100,7 @@ class Overtaking:
             one.passed = 0
             one.passes = []
 
-    def stops(self, client: int) -> Waiting | None:
+    def stops(self, client: int) -> WaitingRequest | None:
         one = self.waiting.pop(client, None)
         if one is not None:
             self.here[one.node] -= 1
@@ -143,7 +143,7 @@ class Overtaking:
             if passing.time + self.slack < time
         ]
 
-    def passed_by(self, entry: Waiting | None, reached: set[int]) -> list[int]:
+    def passed_by(self, entry: WaitingRequest | None, reached: set[int]) -> list[int]:
         if entry is None:
             return []
         return [
@@ -154,7 +154,7 @@ class Overtaking:
             and self.is_before(one, entry)
         ]
 
-    def is_before(self, one: Waiting, entry: Waiting) -> bool:
+    def is_before(self, one: WaitingRequest, entry: WaitingRequest) -> bool:
         steps = entry.highest - one.priority
         if steps < 0:
             return True
@@ -163,10 +163,10 @@ class Overtaking:
         enough = (steps + 1) * self.patience
         return steps == 0 or (self.patience > 0 and self.age(one, entry) >= enough)
 
-    def age(self, one: Waiting, entry: Waiting) -> int:
+    def age(self, one: WaitingRequest, entry: WaitingRequest) -> int:
         """How many grants were made after the one was known and before the other was asked for."""
         known = max(one.time, self.disturbed_at) + self.slack
         return bisect(self.made, entry.asked) - bisect(self.made, known)
 
-    def has_line(self, one: Waiting) -> bool:
+    def has_line(self, one: WaitingRequest) -> bool:
         return self.crowded.get(one.node, 0) < one.number

@@ -16,7 +16,7 @@ from meshlock.properties.promises import ALL_KNOWN, FIRST_KNOWN, Promises
 AGELESS: Final = 0
 
 
-class Waits(NamedTuple):
+class RememberedWaits(NamedTuple):
     """A request that waits; all of them stand in the order of asking."""
 
     client: int
@@ -36,7 +36,7 @@ Lines = tuple[tuple[float, tuple[tuple[int, int], ...]], ...]
 
 
 class Memory(NamedTuple):
-    waiting: tuple[Waits, ...] = ()
+    waiting: tuple[RememberedWaits, ...] = ()
     grants: int = 0
     known: Lines = ()
     oldest: tuple[tuple[float, int], ...] = ()
@@ -66,7 +66,7 @@ class Remembering(Monitor):
             self.due_priority, self.due_grants, self.asked, lines = memory.due
             self.due_known = self.lines_of(lines, rivals)
 
-    def take_up(self, number: int, one: Waits) -> None:
+    def take_up(self, number: int, one: RememberedWaits) -> None:
         rival = Rival(number, one.node, one.priority, one.born, one.asked)
         rival.highest = one.highest
         rival.stay = self.stay if one.stay else -1
@@ -120,7 +120,7 @@ class Remembering(Monitor):
         return Memory(
             tuple(
                 [
-                    Waits(
+                    RememberedWaits(
                         client,
                         one.node,
                         one.priority,

@@ -30,7 +30,7 @@ ORIENTED: Final = "oriented"
 PROPERTIES: Final = (ASKED, LENDER, IDLE, ORIENTED)
 
 
-class Branch:
+class TokenBranch:
     """What is seen of one node."""
 
     def __init__(self, glimpse: Frozen) -> None:
@@ -53,7 +53,7 @@ class Branch:
 class Scheme(Structure):
     def __init__(self, judged: set[str]) -> None:
         super().__init__(judged)
-        self.branches: list[Branch] = []
+        self.branches: list[TokenBranch] = []
 
     def glimpse(self, node: Node, inbox: list[Message]) -> Frozen:
         assert isinstance(node, SchemeNode)
@@ -84,7 +84,7 @@ class Scheme(Structure):
         )
 
     def remember(self, glimpse: Frozen) -> None:
-        self.branches.append(Branch(glimpse))
+        self.branches.append(TokenBranch(glimpse))
 
     def wrong(self, seen: tuple[int, ...], neighbours: list[list[int]]) -> list[Wrong]:
         branches = [self.branches[number] for number in seen]
@@ -97,7 +97,7 @@ class Scheme(Structure):
         return [(name, text) for name, text in found if text and name in self.judged]
 
 
-def asked(branches: list[Branch]) -> str:
+def asked(branches: list[TokenBranch]) -> str:
     """Who gets the token has asked for it, or lent it: then ``asked`` is true, too."""
     for node in branches:
         if not node.asked and (node.loans or node.gifts > 0):
@@ -105,7 +105,7 @@ def asked(branches: list[Branch]) -> str:
     return ""
 
 
-def one_lender(branches: list[Branch]) -> str:
+def one_lender(branches: list[TokenBranch]) -> str:
     """At most one node is its own lender; it is nobody's son and acts for nobody."""
     owners = [node for node in branches if node.lender == node.me]
     if len(owners) > 1:
@@ -118,7 +118,7 @@ def one_lender(branches: list[Branch]) -> str:
     return ""
 
 
-def idle(branches: list[Branch]) -> str:
+def idle(branches: list[TokenBranch]) -> str:
     """An idle node with the token has no father, and one without a father has the token."""
     for node in branches:
         if not node.asked and node.token_here != (node.father == NIL):
@@ -128,7 +128,7 @@ def idle(branches: list[Branch]) -> str:
     return ""
 
 
-def oriented(branches: list[Branch]) -> str:
+def oriented(branches: list[TokenBranch]) -> str:
     """The abstract tree is a tree, and its root is where the token is at home."""
     fathers = [node.above for node in branches]
     for node in branches:

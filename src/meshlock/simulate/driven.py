@@ -20,10 +20,10 @@ from meshlock.properties.sentences import no_link
 from meshlock.simulate.clocks import TICKS
 from meshlock.simulate.layered import LayeredNodes
 from meshlock.simulate.on_the_way import OnTheWay, at, described
-from meshlock.simulate.outcome import Outcome
+from meshlock.simulate.outcome import ScenarioOutcome
 from meshlock.simulate.scenario import Scenario, refuse_set_up
 from meshlock.simulate.step import Steps
-from meshlock.simulate.workload import Client
+from meshlock.simulate.workload import SimulatedClient
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter
@@ -93,14 +93,14 @@ class DrivenRun(Steps):
         self.sent_at: dict[int, float] = {}  # of these, where it matters
         self.held: set[tuple[int, int]] = set()
         self.hops = 0  # links crossed by all messages
-        self.waiting: dict[int, Client] = {}  # by number
-        self.inside: dict[int, Client] = {}  # by number, in the order of entry
+        self.waiting: dict[int, SimulatedClient] = {}  # by number
+        self.inside: dict[int, SimulatedClient] = {}  # by number, in the order of entry
         self.requests = 0
         self.steps = 0
         self.behaviours: dict[int, int] = {}  # node: its choice, where somebody made it
         self.chance = Random(f"{scenario.seed}:wake").random
         self.text = ""  # of the step at hand
-        self.outcome = Outcome(scenario, algorithm, self.options)
+        self.outcome = ScenarioOutcome(scenario, algorithm, self.options)
         self.lines: list[str] = []
         if trace is not None:
             trace.begin(self.trace_setup(), self.nodes)
@@ -137,7 +137,7 @@ class DrivenRun(Steps):
             self.text = "is set going"
             self.set_going(node.me)
 
-    def end(self) -> Outcome:
+    def end(self) -> ScenarioOutcome:
         """The run is over: whoever waits now waits for ever."""
         self.outcome.unserved = [client.node for client in self.waiting.values()]
         self.monitor.ends(self.now, len(self.waiting))
@@ -145,7 +145,7 @@ class DrivenRun(Steps):
             self.trace.end(self.now, len(self.waiting), self.monitor.violated)
         return self.so_far()
 
-    def so_far(self) -> Outcome:
+    def so_far(self) -> ScenarioOutcome:
         self.outcome.violated = self.monitor.violated
         self.outcome.transcript = "\n".join(self.lines) + "\n"
         return self.outcome
@@ -155,14 +155,14 @@ class DrivenRun(Steps):
     def ask(self, node: int, want: int, priority: int) -> None:
         self.refuse_down(node)
         self.requests += 1
-        client = Client(node, want, priority)
+        client = SimulatedClient(node, want, priority)
         client.number = self.requests
         self.waiting[client.number] = client
         if self.busy[node]:
             self.lines.append(f"  {self.called(node)}: queues a request for {want}")
         self.submit(client)
 
-    def request(self, client: Client) -> None:
+    def request(self, client: SimulatedClient) -> None:
         self.text = f"asks for {client.want} with priority {client.priority}"
         super().request(client)
 
@@ -175,7 +175,7 @@ class DrivenRun(Steps):
         self.release(client)
         return True
 
-    def release(self, client: Client) -> None:
+    def release(self, client: SimulatedClient) -> None:
         del self.inside[client.number]
         self.text = "leaves"
         super().release(client)
@@ -393,7 +393,7 @@ class DrivenRun(Steps):
                 del self.on_the_way[place]
                 self.text = f"{self.described(message)} to {self.called(message.receiver)}"
                 self.text += " comes back"
-                self.give_back(message)
+                self.return_to_sender(message)
             else:
                 self.lose(place)
         self.unlink(one, other)
@@ -535,13 +535,13 @@ class DrivenRun(Steps):
         super().done(node, event, cause, tokens, permits)
         self.lost.clear()
 
-    def enters(self, node: Node, client: Client) -> None:
+    def enters(self, node: Node, client: SimulatedClient) -> None:
         del self.waiting[client.number]
         self.inside[client.number] = client
         self.outcome.entries.append(node.me)
         self.lines.append(f"     enters, {client.want} permit(s)")
 
-    def loses(self, client: Client) -> None:
+    def loses(self, client: SimulatedClient) -> None:
         del self.inside[client.number]
         self.lines.append("     loses its lease")
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from meshlock.algorithms.interface import NIL, Message, Node
 from meshlock.simulate.agenda import Agenda
 from meshlock.simulate.layered import LayeredNodes
-from meshlock.simulate.measures import Measures
+from meshlock.simulate.measures import RunMeasures
 from meshlock.simulate.run_setup import RunSetup
 from meshlock.simulate.step import Steps
-from meshlock.simulate.workload import Client
-from meshlock.topology.mobility.changes import Change
+from meshlock.simulate.workload import SimulatedClient
+from meshlock.topology.mobility.changes import NetworkChange
 
 
-class Order:
+class ArrivalOrder:
     """In which the messages of one node arrive: those to one receiver as they were sent.
 
     Kept by node, not by link: most messages go where the one before went, or find it there
@@ -48,7 +48,7 @@ class Intent:
     """What a client will do while it waits or holds: release so many permits, or, if none, change
     its priority."""
 
-    def __init__(self, client: Client, permits: int) -> None:
+    def __init__(self, client: SimulatedClient, permits: int) -> None:
         self.client = client
         self.permits = permits
 
@@ -75,7 +75,7 @@ class Simulation(Steps):
         low, high = workload.priorities
         ranked = low != high or workload.deadlines is not None
         sized = workload.wants[0] != workload.wants[1]
-        self.measures = Measures(network.size, self.sent, ranked, sized, self.promises.ageing)
+        self.measures = RunMeasures(network.size, self.sent, ranked, sized, self.promises.ageing)
         self.events = 0
         self.agenda = Agenda()
         self.serial_number = 0
@@ -83,7 +83,7 @@ class Simulation(Steps):
         self.delay = delay
         self.routed = setup.algorithm.routed and not network.complete
         self.keep_order = setup.fifo and (not delay.constant or self.routed)
-        self.orders: list[Order | None] = [None] * network.size  # by sender
+        self.orders: list[ArrivalOrder | None] = [None] * network.size  # by sender
 
         self.hold_time = setup.hold
         self.workload = workload
@@ -123,7 +123,7 @@ class Simulation(Steps):
             self.planned += 1
             self.schedule(self.now, self.workload.client(node))
 
-    def ask(self, client: Client) -> None:
+    def ask(self, client: SimulatedClient) -> None:
         if self.workload.think is not None:
             if self.planned >= self.workload.requests:
                 return
@@ -140,7 +140,7 @@ class Simulation(Steps):
                 self.schedule(self.now + after, Intent(client, 0))
         self.submit(client)
 
-    def enters(self, node: Node, client: Client) -> None:
+    def enters(self, node: Node, client: SimulatedClient) -> None:
         measures = self.measures
         known = node.known_priority() if measures.ranked else None
         measures.enters(client, self.now, known)
@@ -163,11 +163,11 @@ class Simulation(Steps):
         if not self.change_priority(client, self.workload.change_urgency(client, self.now)):
             client.deadline = deadline
 
-    def gets_priority(self, client: Client, priority: int) -> None:
+    def gets_priority(self, client: SimulatedClient, priority: int) -> None:
         self.measures.changes(client, priority)
         super().gets_priority(client, priority)
 
-    def leave(self, client: Client) -> None:
+    def leave(self, client: SimulatedClient) -> None:
         self.active -= 1
         self.measures.leaves(client, self.now)
         self.release(client)
@@ -191,7 +191,7 @@ class Simulation(Steps):
         if self.keep_order:
             order = self.orders[sender]
             if order is None:
-                order = self.orders[sender] = Order()
+                order = self.orders[sender] = ArrivalOrder()
             if receiver != order.receiver:
                 order.turn(receiver, self.now)
             if arrival < order.last:
@@ -205,7 +205,7 @@ class Simulation(Steps):
         if order is not None:
             order.forget(receiver)
 
-    def schedule(self, time: float, event: Client | Change | Intent) -> None:
+    def schedule(self, time: float, event: SimulatedClient | NetworkChange | Intent) -> None:
         self.serial_number += 1
         self.agenda.put(time, event)
 
@@ -225,13 +225,13 @@ class Simulation(Steps):
             self.now = -times.pop()
             if isinstance(event, Message):
                 self.deliver(event)
-            elif isinstance(event, Client):
+            elif isinstance(event, SimulatedClient):
                 client = event
                 if client.inside:
                     self.leave(client)
                 else:
                     self.ask(client)
-            elif isinstance(event, Change):
+            elif isinstance(event, NetworkChange):
                 self.change(event)
             elif isinstance(event, Intent):
                 self.act(event)
@@ -245,7 +245,7 @@ class Simulation(Steps):
         self.events += most
         return len(self.agenda) > 0
 
-    def change(self, change: Change) -> None:
+    def change(self, change: NetworkChange) -> None:
         """Something other than a message or a client is due; see :mod:`.link_changes`."""
         raise NotImplementedError
 

@@ -7,7 +7,7 @@ from math import log
 from random import Random
 
 
-class Faults:
+class InjectedFaults:
     """Means of exponential times, 0 for never; each kind of fault has its own random stream."""
 
     def __init__(

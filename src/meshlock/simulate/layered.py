@@ -18,7 +18,7 @@ from meshlock.algorithms.recovery.state import Rules, Terms
 from meshlock.properties.leases import NO_FENCE, LeaseMonitor, numbered
 from meshlock.properties.promises import orderly, promises
 from meshlock.simulate.clocks import TICKS, Clocks
-from meshlock.simulate.workload import Client
+from meshlock.simulate.workload import SimulatedClient
 from meshlock.trace.writer import LeaseStep
 
 Near = Callable[[int], Iterable[int]]
@@ -97,7 +97,7 @@ class LayeredNodes:
         self.disk: list[Keep | None] = [None] * size
         self.last_fence = NO_FENCE  # of an entry
         self.ends: dict[int, float] = {}  # client: when its lease ends
-        self.orphans: dict[int, Client] = {}  # inside, although their node has crashed
+        self.orphans: dict[int, SimulatedClient] = {}  # inside, although their node has crashed
         self.usable: dict[int, float] = {}  # node with a token: when the token's lease ends
         self.free = 0  # at the token that was seen last
         self.minted = NO_EPOCH  # the highest epoch whose token was seen
@@ -125,7 +125,7 @@ class LayeredNodes:
         else:
             self.layers[me].restart(self.boots[me], kept, floor)
 
-    def crash(self, me: int, clients: list[Client]) -> None:
+    def crash(self, me: int, clients: list[SimulatedClient]) -> None:
         """Those of its clients that are inside go on until their leases end."""
         self.up[me] = False
         self.usable.pop(me, None)
@@ -143,7 +143,7 @@ class LayeredNodes:
 
     # -- leases ---------------------------------------------------------------------------
 
-    def enters(self, now: float, client: Client, enter: Enter) -> None:
+    def enters(self, now: float, client: SimulatedClient, enter: Enter) -> None:
         me, want = client.node, client.want
         end = self.ends[client.number] = self.clocks.true_time(me, enter.until)
         fence = self.last_fence = numbered(enter.fence)
@@ -155,16 +155,16 @@ class LayeredNodes:
             fence = numbered(fence_number(message.seal.lent.fence))
             self.monitor.lends_under(now, message.sender, fence)
 
-    def leaves(self, now: float, client: Client) -> None:
+    def leaves(self, now: float, client: SimulatedClient) -> None:
         """It has left, or its lease is over."""
         del self.ends[client.number]
         self.monitor.gives_back(now, client.number)
 
-    def changes_priority(self, client: Client, priority: int) -> None:
+    def changes_priority(self, client: SimulatedClient, priority: int) -> None:
         if priority > client.priority:
             self.monitor.raises(client.number)
 
-    def gives_some(self, client: Client, permits: int) -> None:
+    def gives_some(self, client: SimulatedClient, permits: int) -> None:
         self.monitor.gives_some(client.number, permits)
 
     # -- after a step ---------------------------------------------------------------------

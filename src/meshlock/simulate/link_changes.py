@@ -13,8 +13,8 @@ from meshlock.algorithms.interface import Message
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.layered import LayeredNodes
 from meshlock.simulate.run_setup import RunSetup
-from meshlock.simulate.workload import Client
-from meshlock.topology.mobility.changes import Change, Changes, LinkChange, Move, Planned
+from meshlock.simulate.workload import SimulatedClient
+from meshlock.topology.mobility.changes import Changes, LinkChange, Move, NetworkChange, Planned
 from meshlock.topology.mobility.live_graph import LiveGraph
 
 PATIENCE = 1_000_000
@@ -29,7 +29,7 @@ class MobileSimulation(Simulation):
         self.graph = network
         self.monitor.changed(network.components == 1)
         self.changes: Changes = setup.changes if setup.changes is not None else Planned([])
-        self.pending: Change | None = None
+        self.pending: NetworkChange | None = None
         self.strays: set[int] = set()  # messages to where there was no link
 
         self.ups = 0
@@ -64,7 +64,7 @@ class MobileSimulation(Simulation):
         if change is not None:
             self.schedule(change.time if change.time > self.now else self.now, change)
 
-    def change(self, change: Change) -> None:
+    def change(self, change: NetworkChange) -> None:
         if self.active == 0 and self.all_asked():
             return  # all are served; what is still in flight shall come to rest
         if not self.resting and not isinstance(change, Move) and self.stalled():
@@ -74,7 +74,7 @@ class MobileSimulation(Simulation):
         if self.workload.serial and self.active == 0 and self.planned == self.measures.requested:
             self.ask_somewhere()  # a network that never rests need not be silent first
 
-    def carry_out(self, change: Change) -> None:
+    def carry_out(self, change: NetworkChange) -> None:
         """Change the network, and wait for its next change."""
         if isinstance(change, LinkChange):
             if change.up:
@@ -146,7 +146,7 @@ class MobileSimulation(Simulation):
     def pieces(self) -> int:
         return self.graph.components
 
-    def leave(self, client: Client) -> None:
+    def leave(self, client: SimulatedClient) -> None:
         super().leave(client)
         if self.active == 0 and self.graph.components > 1 and self.all_asked():
             self.restless = True  # parts without the token may look for it for ever

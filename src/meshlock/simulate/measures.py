@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 
 from meshlock.simulate.kinds import Kinds, by_name
-from meshlock.simulate.workload import Client
+from meshlock.simulate.workload import SimulatedClient
 
 
 class Levels:
@@ -78,7 +78,7 @@ class Overtakings:
         return low
 
 
-class Measures:
+class RunMeasures:
     """Counts and times; :mod:`.report` makes figures of them.
 
     ``ageing`` is how much a waiting request's priority grows with every grant made, so a
@@ -123,7 +123,7 @@ class Measures:
         """Of links, by all messages."""
         return sum([kind.sent for kind in self.sent.values()]) + self.more_crossings
 
-    def asks(self, client: Client) -> None:
+    def asks(self, client: SimulatedClient) -> None:
         self.requested += 1
         self.waiting += 1
         client.number = self.requested
@@ -132,7 +132,7 @@ class Measures:
             self.base.asks(client.priority)
             self.aged.asks(client.rank)
 
-    def enters(self, client: Client, now: float, known: int | None) -> None:
+    def enters(self, client: SimulatedClient, now: float, known: int | None) -> None:
         wait = now - client.asked
         self.entries += 1
         self.waiting -= 1
@@ -155,7 +155,7 @@ class Measures:
             self.free_since = []
         self.hold(client.want, now)
 
-    def changes(self, client: Client, priority: int) -> None:
+    def changes(self, client: SimulatedClient, priority: int) -> None:
         """A client that waits is to have this priority, and keeps its age."""
         self.changed += 1
         if self.ranked:
@@ -166,7 +166,7 @@ class Measures:
             self.aged.asks(rank)
             client.rank = rank
 
-    def gives_up(self, client: Client) -> None:
+    def gives_up(self, client: SimulatedClient) -> None:
         """It waits no more, for its node has crashed."""
         self.waiting -= 1
         if self.waiting == 0:
@@ -175,7 +175,7 @@ class Measures:
             self.base.gives_up(client.priority)
             self.aged.gives_up(client.rank)
 
-    def leaves(self, client: Client, now: float) -> None:
+    def leaves(self, client: SimulatedClient, now: float) -> None:
         self.hold(-client.want, now)
         if self.waiting > 0:
             self.free_since.append(now)

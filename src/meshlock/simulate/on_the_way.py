@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from meshlock.algorithms.interface import NIL, Message
 from meshlock.simulate.scenario import Scenario
-from meshlock.simulate.workload import Client
+from meshlock.simulate.workload import SimulatedClient
 
 
 class OnTheWay(list[Message]):
@@ -21,7 +21,7 @@ class OnTheWay(list[Message]):
         return -1
 
 
-def at(clients: dict[int, Client], node: int, which: int) -> Client | None:
+def at(clients: dict[int, SimulatedClient], node: int, which: int) -> SimulatedClient | None:
     """Of these clients, the one of that number at this node; None if there are fewer."""
     here = [client for client in clients.values() if client.node == node]
     return here[which - 1] if len(here) >= which else None

@@ -8,7 +8,7 @@ from meshlock.algorithms.interface import Algorithm
 from meshlock.simulate.scenario import Scenario
 
 
-class Outcome:
+class ScenarioOutcome:
     def __init__(self, scenario: Scenario, algorithm: Algorithm, options: dict[str, str]) -> None:
         self.scenario = scenario
         self.algorithm = algorithm

@@ -8,7 +8,7 @@ from meshlock.errors import Refused
 from meshlock.properties.sentences import broken_off
 from meshlock.simulate.driven import DrivenRun, Impossible
 from meshlock.simulate.kinds import by_name
-from meshlock.simulate.outcome import Outcome
+from meshlock.simulate.outcome import ScenarioOutcome
 from meshlock.simulate.scenario import Scenario, drawn, scenario
 from meshlock.trace.writer import TraceWriter
 
@@ -26,7 +26,7 @@ class Player:
         self.scenario = scenario
         self.run = DrivenRun(scenario, algorithm, trace, options)
 
-    def play(self) -> Outcome:
+    def play(self) -> ScenarioOutcome:
         run = self.run
         try:
             self.perform()
@@ -229,7 +229,7 @@ def play(
     trace: TraceWriter | None = None,
     options: dict[str, str] | None = None,
     seed: int | None = None,
-) -> Outcome:
+) -> ScenarioOutcome:
     """A scenario by name or file, played by this algorithm or the one that it names."""
     script = scenario(name)
     if seed is not None:

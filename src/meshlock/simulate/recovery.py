@@ -22,13 +22,13 @@ from meshlock.properties.paths import Paths
 from meshlock.properties.promises import overtaking
 from meshlock.simulate.clocks import TICKS
 from meshlock.simulate.durations import Duration
-from meshlock.simulate.faults import Faults
+from meshlock.simulate.faults import InjectedFaults
 from meshlock.simulate.layered import LayerSetup
-from meshlock.simulate.links.routed import Routed
+from meshlock.simulate.links.routed import RoutedSimulation
 from meshlock.simulate.recovery_measures import RecoveryMeasures
 from meshlock.simulate.run_setup import RunSetup
-from meshlock.simulate.workload import Client
-from meshlock.topology.mobility.changes import Change
+from meshlock.simulate.workload import SimulatedClient
+from meshlock.topology.mobility.changes import NetworkChange
 
 NOTICE = 6
 """Parts of a lease, after which it is noticed that a node cannot be reached."""
@@ -44,7 +44,7 @@ HOPELESS = 10_000
 NEVER = float("inf")
 
 
-class Due(Change):
+class Due(NetworkChange):
     """Something that is to happen at this time."""
 
     def __init__(self, time: float, happen: Callable[[], object]) -> None:
@@ -52,11 +52,11 @@ class Due(Change):
         self.happen = happen
 
 
-class RecoverySimulation(Routed):
+class RecoverySimulation(RoutedSimulation):
     """Until everybody is served, or until that time, if it is above 0."""
 
     def __init__(
-        self, setup: RunSetup, layer: LayerSetup, faults: Faults, until: float = 0.0
+        self, setup: RunSetup, layer: LayerSetup, faults: InjectedFaults, until: float = 0.0
     ) -> None:
         super().__init__(setup, layer)
         size = self.network.size
@@ -119,7 +119,7 @@ class RecoverySimulation(Routed):
         time = self.now + max(0.0, delay)
         self.schedule(time, Due(time, happen))
 
-    def change(self, change: Change) -> None:
+    def change(self, change: NetworkChange) -> None:
         self.account()
         if isinstance(change, Due):
             change.happen()
@@ -177,7 +177,7 @@ class RecoverySimulation(Routed):
         client.life = self.life(node)
         self.schedule(time, client)
 
-    def ask(self, client: Client) -> None:
+    def ask(self, client: SimulatedClient) -> None:
         self.planned = self.measures.requested
         if client.life != self.life(client.node) or self.planned >= self.workload.requests:
             return
@@ -187,17 +187,17 @@ class RecoverySimulation(Routed):
         self.asked.append((client.node, self.now))
         super().ask(client)
 
-    def submit(self, client: Client) -> None:
+    def submit(self, client: SimulatedClient) -> None:
         if self.order is not None:
             self.order.asks(self.now, client.number, client.node, client.priority)
         super().submit(client)
 
-    def gets_priority(self, client: Client, priority: int) -> None:
+    def gets_priority(self, client: SimulatedClient, priority: int) -> None:
         if self.order is not None:
             self.order.changes(self.now, client.number, priority)
         super().gets_priority(client, priority)
 
-    def enters(self, node: Node, client: Client) -> None:
+    def enters(self, node: Node, client: SimulatedClient) -> None:
         self.waited(client)
         self.last_entry = self.now
         if self.order is not None:
@@ -212,17 +212,17 @@ class RecoverySimulation(Routed):
             text = sentences.passed_over(one.node, one.client, one.priority)
             self.lives.monitor.report("order", one.time, text)
 
-    def waited(self, client: Client) -> None:
+    def waited(self, client: SimulatedClient) -> None:
         """It waits no more; has it waited although it had a path?"""
         if self.paths.had_path(client.node, client.asked, self.now):
             self.late += 1
 
-    def leave(self, client: Client) -> None:
+    def leave(self, client: SimulatedClient) -> None:
         if client.number in self.present:  # else its lease ran out, or its node crashed
             self.account()
             super().leave(client)
 
-    def loses(self, client: Client) -> None:
+    def loses(self, client: SimulatedClient) -> None:
         self.recovery.lost_grants += 1
         self.active -= 1
         self.measures.leaves(client, self.now)
@@ -231,7 +231,7 @@ class RecoverySimulation(Routed):
 
     # -- nodes ------------------------------------------------------------------------------
 
-    def crash(self, me: int) -> list[Client]:
+    def crash(self, me: int) -> list[SimulatedClient]:
         self.recovery.crashes += 1
         clients = super().crash(me)
         if self.order is not None:
@@ -257,7 +257,7 @@ class RecoverySimulation(Routed):
             for _ in range(self.workload.clients):
                 self.ask_later(me)
 
-    def lease_ends(self, orphan: Client) -> None:
+    def lease_ends(self, orphan: SimulatedClient) -> None:
         self.end_lease(orphan)
         self.measures.leaves(orphan, self.now)
 

@@ -7,7 +7,7 @@ from math import isfinite
 from meshlock.algorithms.registry import refuse_impossible
 from meshlock.errors import Refused, setting
 from meshlock.simulate.clocks import TICKS, drawn_clocks
-from meshlock.simulate.faults import Faults
+from meshlock.simulate.faults import InjectedFaults
 from meshlock.simulate.layered import LayerSetup, made_by_node_0
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.run_settings import RunSettings
@@ -87,7 +87,7 @@ def share(text: str, most: float, sentence: str) -> float:
     return value
 
 
-def faults(settings: RunSettings, seed: int, lease: float, size: int) -> Faults:
+def faults(settings: RunSettings, seed: int, lease: float, size: int) -> InjectedFaults:
     crash_every = down_for = cut_every = cut_for = 0.0
     if settings.crashes:
         crashes = times("crashes", settings.crashes, 2)
@@ -104,7 +104,7 @@ def faults(settings: RunSettings, seed: int, lease: float, size: int) -> Faults:
     disks_lost = share(
         settings.disks_lost, 1.0, f"{setting('disks-lost')} takes a share of crashes from 0 to 1."
     )
-    return Faults(
+    return InjectedFaults(
         seed,
         crash_every=crash_every,
         down_for=down_for,

@@ -13,7 +13,7 @@ from meshlock.algorithms.interface import Algorithm
 from meshlock.algorithms.registry import find
 from meshlock.errors import Refused
 from meshlock.simulate.driven import DrivenRun
-from meshlock.simulate.outcome import Outcome
+from meshlock.simulate.outcome import ScenarioOutcome
 from meshlock.simulate.player import Player
 from meshlock.simulate.rerun import refuse_too_large
 from meshlock.simulate.scenario import Scenario, drawn
@@ -173,7 +173,7 @@ class Play:
         self.run.lines.append("> finish")
         self.run.finish()
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ScenarioOutcome:
         run = self.run
         over = not run.on_the_way and not run.inside
         return run.end() if over else run.so_far()

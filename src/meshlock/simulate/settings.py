@@ -28,7 +28,7 @@ from meshlock.simulate.durations import Duration
 from meshlock.simulate.engine import Simulation
 from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.links.at_once import AtOnce
-from meshlock.simulate.links.custody import Custody
+from meshlock.simulate.links.custody import CustodySimulation
 from meshlock.simulate.recovery import RecoverySimulation
 from meshlock.simulate.recovery_settings import share, with_recovery
 from meshlock.simulate.run_settings import RECOVERY, RunSettings, Values
@@ -302,7 +302,7 @@ def simulation(settings: RunSettings, trace: TraceWriter | None) -> Simulation:
     elif not changing:
         run = Simulation(setup)
     elif settings.failures == "custody":
-        run = Custody(setup, duration("notice", settings.notice or USUAL_NOTICE, seed))
+        run = CustodySimulation(setup, duration("notice", settings.notice or USUAL_NOTICE, seed))
     else:
         run = AtOnce(setup, settings.failures == "return")
     if trace is not None:

@@ -27,7 +27,7 @@ from meshlock.properties.monitor import Monitor
 from meshlock.properties.promises import FIRST_KNOWN, promises
 from meshlock.simulate.kinds import Kind, Kinds
 from meshlock.simulate.layered import LayeredNodes
-from meshlock.simulate.workload import Client
+from meshlock.simulate.workload import SimulatedClient
 from meshlock.trace.writer import TraceWriter, arrival, came_back
 
 NOTHING: Final[dict[str, Any]] = {}
@@ -83,7 +83,7 @@ class Steps:
         self.observed = trace is not None or layered is not None
         self.lost: list[Message] = []  # sent in this step to where there is no way
         self.many_clients = algorithm.many_clients or layered is not None
-        self.present: dict[int, Client] = {}  # by number, while they wait or hold
+        self.present: dict[int, SimulatedClient] = {}  # by number, while they wait or hold
         self.busy = [False] * len(self.nodes)  # those that serve a client
         self.queues: dict[int, ClientQueue] = {}  # node: those behind it
         self.choosing = self.nodes[0].choices() > 1
@@ -93,7 +93,7 @@ class Steps:
 
     # -- clients --------------------------------------------------------------------
 
-    def submit(self, client: Client) -> None:
+    def submit(self, client: SimulatedClient) -> None:
         """A client asks: its node gets the request, or it queues behind another of its node."""
         self.present[client.number] = client
         if not self.many_clients:
@@ -104,7 +104,7 @@ class Steps:
             self.busy[client.node] = True
         self.request(client)
 
-    def request(self, client: Client) -> None:
+    def request(self, client: SimulatedClient) -> None:
         node = self.nodes[client.node] if self.plain else self.turn(client.node)
         monitor = self.monitor
         if monitor.judges_order:
@@ -120,7 +120,7 @@ class Steps:
         if monitor.at_once:
             monitor.moved()
 
-    def release(self, client: Client) -> None:
+    def release(self, client: SimulatedClient) -> None:
         """A client leaves; the next in the queue of its node is served."""
         node = self.nodes[client.node] if self.plain else self.turn(client.node)
         client.inside = False
@@ -142,7 +142,7 @@ class Steps:
         else:
             self.busy[client.node] = False
 
-    def release_some(self, client: Client, part: int) -> None:
+    def release_some(self, client: SimulatedClient, part: int) -> None:
         """A client releases so many of its permits, and keeps some."""
         node = self.turn(client.node)
         client.want -= part
@@ -158,7 +158,7 @@ class Steps:
         self.done(node, "give-back", cause, tokens, permits + part)
         self.monitor.moved()
 
-    def change_priority(self, client: Client, priority: int) -> bool:
+    def change_priority(self, client: SimulatedClient, priority: int) -> bool:
         """A waiting client becomes more or less urgent; False if its request stays as it is."""
         queue = self.queues.get(client.node)
         if queue is not None and queue.change(client.number, priority):
@@ -178,10 +178,10 @@ class Steps:
         self.monitor.moved()
         return True
 
-    def gets_priority(self, client: Client, priority: int) -> None:
+    def gets_priority(self, client: SimulatedClient, priority: int) -> None:
         client.priority = priority
 
-    def withdraw(self, client: Client) -> bool:
+    def withdraw(self, client: SimulatedClient) -> bool:
         """A waiting client gives up; False if its request cannot be withdrawn."""
         queue = self.queues.get(client.node)
         if queue is None or not queue.remove(client.number):
@@ -222,7 +222,7 @@ class Steps:
         node.receive(message)
         self.done(node, "deliver", cause, tokens, permits)
 
-    def give_back(self, message: Message) -> None:
+    def return_to_sender(self, message: Message) -> None:
         """The link of this message failed, and the message comes back."""
         self.in_flight -= 1
         node = self.turn(message.sender)
@@ -260,7 +260,7 @@ class Steps:
         self.layered.restart(me, self.now, disk)
         self.done(self.nodes[me], event, NOTHING if disk else {"disk": False}, 0, 0)
 
-    def end_life(self, me: int) -> list[Client]:
+    def end_life(self, me: int) -> list[SimulatedClient]:
         """A node crashes: its clients that wait are gone, those inside go on under their lease."""
         assert self.layered is not None
         clients = [client for client in self.present.values() if client.node == me]
@@ -273,7 +273,7 @@ class Steps:
             self.trace.crashed(self.now, me)
         return clients
 
-    def end_lease(self, client: Client) -> None:
+    def end_lease(self, client: SimulatedClient) -> None:
         """Of a client whose node has crashed: whatever it runs stops by itself now."""
         assert self.layered is not None
         del self.layered.orphans[client.number]
@@ -377,11 +377,11 @@ class Steps:
         """Put a message on its way."""
         raise NotImplementedError
 
-    def enters(self, node: Node, client: Client) -> None:
+    def enters(self, node: Node, client: SimulatedClient) -> None:
         """A client has been let in."""
         raise NotImplementedError
 
-    def loses(self, client: Client) -> None:
+    def loses(self, client: SimulatedClient) -> None:
         """The lease of a client inside has ended, and it has stopped."""
         raise NotImplementedError
 

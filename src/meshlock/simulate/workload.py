@@ -9,7 +9,7 @@ from meshlock.properties.monitor import Rival
 from meshlock.simulate.durations import Duration
 
 
-class Client:
+class SimulatedClient:
     """One request of one node: from asking, through entering, to leaving."""
 
     life: int = 0  # of its node, where nodes crash
@@ -65,12 +65,12 @@ class Workload:
     def somewhere(self, nodes: int) -> int:
         return int(self.requester() * nodes)
 
-    def client(self, node: int) -> Client:
+    def client(self, node: int) -> SimulatedClient:
         low, high = self.wants
         want = low if low == high else low + int(self.wanted() * (high - low + 1))
-        return Client(node, want, self.priorities[0])
+        return SimulatedClient(node, want, self.priorities[0])
 
-    def make_urgent(self, client: Client, now: float) -> None:
+    def make_urgent(self, client: SimulatedClient, now: float) -> None:
         """Where priorities differ: draw one, or make it from a deadline (earlier is higher)."""
         if self.deadlines is not None:
             client.deadline = now + self.deadlines.draw()
@@ -85,7 +85,7 @@ class Workload:
             return -1.0
         return -mean * log(1.0 - self.raising())
 
-    def change_urgency(self, client: Client, now: float) -> int:
+    def change_urgency(self, client: SimulatedClient, now: float) -> int:
         """Another priority than it has, drawn from the same range, or from another deadline."""
         if self.deadlines is not None:
             client.deadline = now + self.deadlines.draw()

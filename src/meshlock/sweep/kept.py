@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 from meshlock.errors import Attempt, Refused
-from meshlock.sweep.runs import Line, read_line
+from meshlock.sweep.runs import RunLine, read_line
 
 
 class Kept:
@@ -31,9 +31,9 @@ class Kept:
             ) from None
         self.lines = self.read()
 
-    def read(self) -> dict[str, Line]:
+    def read(self) -> dict[str, RunLine]:
         self.file.seek(0)
-        found: dict[str, Line] = {}
+        found: dict[str, RunLine] = {}
         whole = 0
         for text in self.file.readlines():
             if text.endswith(b"\n"):

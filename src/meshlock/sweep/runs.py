@@ -26,7 +26,7 @@ PACKAGES = ("algorithms", "properties", "simulate", "topology", "trace")
 """What a run is made of."""
 
 
-class Line(msgspec.Struct, omit_defaults=True):
+class RunLine(msgspec.Struct, omit_defaults=True):
     """What is kept of a run."""
 
     key: str
@@ -72,7 +72,7 @@ def settings_of(values: Values) -> RunSettings:
 
 def line_of(values: Values, events: int) -> bytes:
     """Make the run; whatever goes wrong in it is said in its line."""
-    line = Line(key_of(values, events), values)
+    line = RunLine(key_of(values, events), values)
     try:
         settings = settings_of(values)
         run = simulation(settings, None)
@@ -100,13 +100,15 @@ def refuse_too_long(run: Simulation, events: int) -> None:
 
 def failed_line(values: Values, events: int, why: str) -> bytes:
     """Of a run whose worker cannot report its result."""
-    return msgspec.json.encode(Line(key_of(values, events), values, failed=why, again=True)) + b"\n"
+    return (
+        msgspec.json.encode(RunLine(key_of(values, events), values, failed=why, again=True)) + b"\n"
+    )
 
 
-def read_line(text: bytes) -> Line | None:
+def read_line(text: bytes) -> RunLine | None:
     """None if it is no whole line."""
     try:
-        return msgspec.json.decode(text, type=Line)
+        return msgspec.json.decode(text, type=RunLine)
     except msgspec.DecodeError:
         return None
 

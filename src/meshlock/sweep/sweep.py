@@ -10,7 +10,7 @@ from meshlock.errors import Refused
 from meshlock.simulate.run_settings import Values
 from meshlock.sweep.kept import Kept
 from meshlock.sweep.measures import BROKEN, Estimate, estimate, measured, why_broken
-from meshlock.sweep.runs import Line, key_of, read_line
+from meshlock.sweep.runs import RunLine, key_of, read_line
 from meshlock.sweep.study import Point, Study
 
 Make = Callable[[list[Values], int], Iterator[bytes]]
@@ -25,7 +25,7 @@ class Result:
     """One run of a point."""
 
     seed: int
-    line: Line
+    line: RunLine
 
     @property
     def broken(self) -> str:
@@ -68,7 +68,7 @@ def make_all(study: Study, make: Make, look: Look) -> list[Summary]:
 
 
 def fill(
-    study: Study, lines: dict[str, Line], keep: Callable[[bytes], None], make: Make, look: Look
+    study: Study, lines: dict[str, RunLine], keep: Callable[[bytes], None], make: Make, look: Look
 ) -> list[Summary]:
     """Make the runs that ``lines`` do not have, ``keep`` them, and sum up."""
     runs = [values_of(point, seed) for point in study.points for seed in study.seeds]
@@ -92,7 +92,7 @@ def fill(
     return summaries(study, [lines[key] for key in keys])
 
 
-def summaries(study: Study, lines: list[Line]) -> list[Summary]:
+def summaries(study: Study, lines: list[RunLine]) -> list[Summary]:
     """``lines``: of all points in order, each with all seeds in order."""
     found = []
     given = iter(lines)

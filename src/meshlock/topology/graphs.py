@@ -83,7 +83,7 @@ class Graph(Topology):
         self.fathers, self.depth = self.search(0)
         self.reached = size - self.depth.count(NIL)
         if self.reached < size:
-            self.hang_up_the_rest()
+            self.attach_the_rest()
         self.complete = all(len(others) == size - 1 for others in self.near)
         self.distances: dict[int, list[int]] = {}
 
@@ -112,7 +112,7 @@ class Graph(Topology):
         self.spread(root, fathers, depth)
         return fathers, depth
 
-    def hang_up_the_rest(self) -> None:
+    def attach_the_rest(self) -> None:
         """A part cut off from node 0 has it as its root's father, as in a ``LiveGraph``."""
         depth = list(self.depth)
         for root in range(self.size):

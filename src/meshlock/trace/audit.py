@@ -30,7 +30,7 @@ CAUSES = {
 OF_LEASES = {"recover", "lease", "lease-lost"}
 
 
-class Asked:
+class AskedClient:
     """A client, from asking to leaving."""
 
     def __init__(self, node: int, want: int, priority: float, rival: Rival) -> None:
@@ -59,7 +59,7 @@ class Audit:
         # what the checker's messages say of how long they have been under way changes there
         self.ages = self.leases is not None and setup.get("source") == "check"
         self.flying: dict[int, dict[str, Any]] = {}  # what was sent and is on its way
-        self.clients: dict[int, Asked] = {}
+        self.clients: dict[int, AskedClient] = {}
         self.inside: set[int] = set()
         self.one_sided: set[tuple[int, int]] = set()  # links that one end sees, and one does not
         self.failures: str = setup.get("failures", "")  # of links; empty: they stay
@@ -180,7 +180,7 @@ class Audit:
             self.begun = True
             self.begins_quiet()
             rival = self.monitor.asks(node, priority)
-            self.clients[client] = Asked(node, want, priority, rival)
+            self.clients[client] = AskedClient(node, want, priority, rival)
             if self.leases is not None:
                 self.leases.asks(self.now, node, client, priority)
         elif kind == "leave":
@@ -196,7 +196,7 @@ class Audit:
                 self.monitor.leaves(want)
             self.begins_quiet()
         elif kind == "give-back":
-            permits += self.give_back(event)
+            permits += self.release_part(event)
         elif kind == "priority":
             client = self.trace.whole(event, "client")
             if client not in self.clients or client in self.inside:
@@ -257,7 +257,7 @@ class Audit:
             tokens, permits = sent.get("tokens", 0), sent.get("permits", 0)
             self.monitor.balance(self.now, sent["node"], tokens, permits)
 
-    def give_back(self, event: dict[str, Any]) -> int:
+    def release_part(self, event: dict[str, Any]) -> int:
         """How many permits a client releases that keeps others."""
         client, permits = self.trace.whole(event, "client"), self.trace.whole(event, "permits")
         if client not in self.inside or not 0 < permits < self.clients[client].want:

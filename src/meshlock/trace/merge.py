@@ -35,7 +35,7 @@ Id = tuple[int, int, int]
 """A message: its sender, its receiver, and its number between these two."""
 
 
-class Part:
+class TracePart:
     """One node's trace."""
 
     def __init__(self, path: Path) -> None:
@@ -125,7 +125,7 @@ def merge(paths: Iterable[Path], sink: IO[bytes], ended: bool) -> int:
     The result is how many messages with a token or permits were sent and never arrived: what
     these traces cannot tell from lost.
     """
-    parts = sorted([Part(path) for path in paths], key=lambda part: part.node)
+    parts = sorted([TracePart(path) for path in paths], key=lambda part: part.node)
     if not parts:
         raise Refused("There are no traces to merge.")
     running = [part.last() for part in parts if part.grows()]
@@ -138,7 +138,7 @@ def merge(paths: Iterable[Path], sink: IO[bytes], ended: bool) -> int:
 
 
 class Merger:
-    def __init__(self, parts: list[Part]) -> None:
+    def __init__(self, parts: list[TracePart]) -> None:
         self.parts = parts
         self.names = {part.node: place for place, part in enumerate(parts)}
         algorithm = ALGORITHMS.get(parts[0].setup["algorithm"])

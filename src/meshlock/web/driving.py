@@ -53,7 +53,7 @@ class Growing:
             self.index.feed(line)
 
 
-class Settled:
+class DrivenSetUp:
     """What somebody chose, checked."""
 
     def __init__(self, asked: dict[str, Any]) -> None:
@@ -131,7 +131,7 @@ def whole(asked: dict[str, Any], name: str, default: int, least: int, most: int)
 class PageRun:
     """One such run."""
 
-    def __init__(self, settled: Settled) -> None:
+    def __init__(self, settled: DrivenSetUp) -> None:
         self.settled = settled
         self.actions: list[dict[str, Any]] = []
         self.begin()

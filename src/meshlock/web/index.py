@@ -24,7 +24,7 @@ import msgspec
 from meshlock.simulate.rerun import with_states
 from meshlock.trace.audit import Audit
 from meshlock.trace.reader import BadTrace, Trace
-from meshlock.web.snapshot import Event, Snapshot
+from meshlock.web.snapshot import Snapshot, TraceEvent
 
 WINDOW = 256
 """Steps that the page is given at once."""
@@ -87,7 +87,7 @@ class Course:
         return max(self.values[start : bisect_right(self.steps, last)])
 
 
-class Judge(Trace):
+class TraceJudge(Trace):
     """Stands for the trace while its events are judged one by one, as they come."""
 
     def __init__(self, setup: dict[str, Any]) -> None:
@@ -124,11 +124,11 @@ class Index:
         # a snapshot costs as much as there are nodes
         self.apart = max(1024, self.nodes // 4)
         self.snapshots = [self.now.copy()]  # before step 1, 1 + apart, 1 + 2 apart, ...
-        self.decode = msgspec.json.Decoder(Event).decode
+        self.decode = msgspec.json.Decoder(TraceEvent).decode
         self.audit: Audit | None = None
         if judged:
             try:
-                self.audit = Audit(Judge(setup))
+                self.audit = Audit(TraceJudge(setup))
             except (TypeError, ValueError):
                 self.unjudged = "cannot be judged: its set-up was not written by meshlock"
 
@@ -171,7 +171,7 @@ class Index:
         if self.audit is not None:
             self.judge(self.audit, line)
 
-    def begin(self, kind: str, event: Event) -> None:
+    def begin(self, kind: str, event: TraceEvent) -> None:
         """A new step."""
         done = len(self.starts) - 1
         if done and done % self.apart == 0:
@@ -188,7 +188,7 @@ class Index:
         self.times.append(event.t)
         self.marks.append(event.node * KINDS + code)
 
-    def note(self, kind: str, event: Event, line: bytes) -> None:
+    def note(self, kind: str, event: TraceEvent, line: bytes) -> None:
         """Whatever is not sending."""
         step, now = len(self.starts) - 1, self.now
         now.follow(event, step, line)

@@ -71,17 +71,17 @@ def holds(name: str, told: dict[str, Any] | None, who: Picture | None) -> int | 
     return sum(wants)
 
 
-class Acquire(msgspec.Struct, forbid_unknown_fields=True):
+class AcquireAction(msgspec.Struct, forbid_unknown_fields=True):
     pool: str
     want: Want = 1
     priority: Priority = 0
 
 
-class Release(msgspec.Struct, forbid_unknown_fields=True):
+class ReleaseAction(msgspec.Struct, forbid_unknown_fields=True):
     request: str
 
 
-class Cut(msgspec.Struct, forbid_unknown_fields=True):
+class CutAction(msgspec.Struct, forbid_unknown_fields=True):
     peer: str
     seconds: CutFor = 30.0
 
@@ -118,14 +118,16 @@ class LivePage:
             return as_json(view(node, asked.get("pool", "")) | more)
 
         def acquire(request: Request) -> Response:
-            body = self.asked(request, Acquire)
+            body = self.asked(request, AcquireAction)
             return as_json(requests.start(body.pool, body.want, body.priority).describe())
 
         def release(request: Request) -> Response:
-            return as_json(requests.release((self.asked(request, Release)).request).describe())
+            return as_json(
+                requests.release((self.asked(request, ReleaseAction)).request).describe()
+            )
 
         def cut(request: Request) -> Response:
-            body = self.asked(request, Cut)
+            body = self.asked(request, CutAction)
             node.mesh.cut(body.peer, body.seconds)
             return as_json({})
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from meshlock.check.riddles import Finding, Riddle
 from meshlock.errors import Refused
-from meshlock.web.driving import PageRun, Settled
+from meshlock.web.driving import DrivenSetUp, PageRun
 
 
-class Given(Settled):
+class Given(DrivenSetUp):
     """The riddle's own set-up."""
 
     def __init__(self, riddle: Riddle) -> None:

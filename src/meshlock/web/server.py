@@ -11,7 +11,7 @@ from meshlock.live.interfaces.http_requests import HTTPError, Request
 from meshlock.live.interfaces.serving import Access
 from meshlock.live.interfaces.site import Response, Route, Site
 from meshlock.web.answers import HEADERS, answer, as_json, asked, file, static
-from meshlock.web.driving import TOPOLOGIES, PageRun, Settled, choices
+from meshlock.web.driving import TOPOLOGIES, DrivenSetUp, PageRun, choices
 from meshlock.web.export import exported
 from meshlock.web.handlers import constants, handlers
 from meshlock.web.index import WINDOW, Index
@@ -94,7 +94,7 @@ class Desk:
 
     def start(self, request: Request) -> Response:
         """A new run to be driven from the page; the oldest makes room."""
-        return as_json({"run": self.drive(PageRun(Settled(asked(request))))})
+        return as_json({"run": self.drive(PageRun(DrivenSetUp(asked(request))))})
 
     def action(self, request: Request) -> Response:
         driven = self.driven.get(request.parameters["run"])

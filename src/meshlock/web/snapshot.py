@@ -14,7 +14,7 @@ import msgspec
 NOTHING = msgspec.Raw(b"{}")
 
 
-class Event(msgspec.Struct, gc=False):
+class TraceEvent(msgspec.Struct, gc=False):
     """What the index must know of a line; the page reads the line itself."""
 
     t: float
@@ -34,7 +34,7 @@ class Event(msgspec.Struct, gc=False):
     violated: dict[str, str] | None = None
 
 
-class Sent(msgspec.Struct, gc=False):
+class SentMessage(msgspec.Struct, gc=False):
     """A message on its way, as its line says."""
 
     node: int
@@ -88,7 +88,7 @@ class Snapshot:
         twin.variables = self.variables.copy()
         return twin
 
-    def follow(self, event: Event, step: int, line: bytes) -> None:
+    def follow(self, event: TraceEvent, step: int, line: bytes) -> None:
         """What this line changes."""
         kind, node = event.event, event.node
         if event.tokens >= 0 and kind != "send":
@@ -133,11 +133,11 @@ class Snapshot:
         elif kind == "restart":
             self.gone.pop(node, None)
 
-    def sent(self) -> Iterator[tuple[int, int, Sent]]:
+    def sent(self) -> Iterator[tuple[int, int, SentMessage]]:
         """What is on its way: its number, the step in which it was sent, and what it is."""
         for number, (step, line) in self.flying.items():
             with suppress(msgspec.ValidationError):  # sent to nobody: there is nothing to draw
-                yield number, step, msgspec.json.decode(line, type=Sent)
+                yield number, step, msgspec.json.decode(line, type=SentMessage)
 
     def shown(self) -> dict[str, Any]:
         """For the page."""

@@ -8,7 +8,7 @@ import networkx
 import pytest
 
 from meshlock.topology.graphs import Graph
-from meshlock.topology.mobility.changes import Change, Changes, LinkChange, Planned
+from meshlock.topology.mobility.changes import Changes, LinkChange, NetworkChange, Planned
 from meshlock.topology.mobility.flips import Flips
 from meshlock.topology.mobility.live_graph import LiveGraph
 from meshlock.topology.mobility.partitions import Prevented, Until
@@ -18,7 +18,7 @@ from meshlock.topology.specification import network
 
 def script(*steps: str) -> Planned:
     """up/down 0-1 at 1, 2, 3 ..."""
-    changes: list[Change] = []
+    changes: list[NetworkChange] = []
     for time, step in enumerate(steps, 1):
         word, pair = step.split()
         one, other = pair.split("-")

@@ -24,15 +24,15 @@ import msgspec
 
 from meshlock.errors import Refused
 from meshlock.live.chaos.record import (
-    Asked,
+    AskedLine,
     Changed,
     Expired,
-    Granted,
-    Lost,
+    GrantedLine,
+    LostLine,
     NotServed,
     Released,
     ReleasedSome,
-    Renewed,
+    RenewedLine,
     Untold,
     Writer,
     Wrote,
@@ -71,7 +71,7 @@ CARELESS = 0.5
 program that never looks at its lease would: the resource must be the one to refuse it."""
 
 
-class Orders(msgspec.Struct):
+class ClientOrders(msgspec.Struct):
     name: str
     node: str
     socket: str
@@ -84,8 +84,8 @@ class Orders(msgspec.Struct):
     take_all: bool = False  # one grant of everything, and done
 
 
-class Client:
-    def __init__(self, orders: Orders) -> None:
+class ChaosClient:
+    def __init__(self, orders: ClientOrders) -> None:
         self.orders = orders
         self.random = Random(f"{orders.seed}:{orders.name}")
         self.record = Writer(Path(orders.record))
@@ -125,7 +125,7 @@ class Client:
         patient = self.orders.take_all or self.random.random() < 0.3
         timeout = None if patient else round(self.random.uniform(1.0, 6.0) * lease, 3)
         self.record.write(
-            Asked(
+            AskedLine(
                 t=now(),
                 c=c,
                 n=n,
@@ -155,7 +155,7 @@ class Client:
             if why == "refused":
                 self.sleep(RETRY)
             return False
-        Holding(self, n, want, msgspec.json.decode(said)).hold()
+        ChaosGrant(self, n, want, msgspec.json.decode(said)).hold()
         return True
 
     def want(self) -> int:
@@ -234,10 +234,10 @@ class Client:
         self.wait(seconds)
 
 
-class Holding:
+class ChaosGrant:
     """One grant, from the answer to its end."""
 
-    def __init__(self, client: Client, n: int, want: int, answer: dict[str, Any]) -> None:
+    def __init__(self, client: ChaosClient, n: int, want: int, answer: dict[str, Any]) -> None:
         self.client = client
         self.c, self.n, self.want = client.orders.name, n, want
         self.grant: str = answer["grant"]
@@ -245,7 +245,7 @@ class Holding:
         self.exclusive = want == client.orders.permits
         self.until: float | None = answer["until"]
         told = {key: answer[key] for key in ("fence", "until", "permits", "slots")}
-        client.record.write(Granted(t=now(), c=self.c, n=n, want=want, **told))
+        client.record.write(GrantedLine(t=now(), c=self.c, n=n, want=want, **told))
 
     def hold(self) -> None:
         client = self.client
@@ -333,11 +333,11 @@ class Holding:
             return False
         t = now()
         if said.get("event") == "lost":
-            self.client.record.write(Lost(t=t, c=self.c, n=self.n))
+            self.client.record.write(LostLine(t=t, c=self.c, n=self.n))
             return True
         if said.get("event") == "lease":
             self.until = said["until"]
-            self.client.record.write(Renewed(t=t, c=self.c, n=self.n, until=said["until"]))
+            self.client.record.write(RenewedLine(t=t, c=self.c, n=self.n, until=said["until"]))
         return False
 
     def write(self, late: bool) -> None:
@@ -365,7 +365,7 @@ class Holding:
 
 
 def main() -> None:
-    Client(msgspec.json.decode(sys.argv[1], type=Orders)).work()
+    ChaosClient(msgspec.json.decode(sys.argv[1], type=ClientOrders)).work()
 
 
 if __name__ == "__main__":

@@ -13,21 +13,21 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from meshlock.live.chaos.client import Orders
+from meshlock.live.chaos.client import ClientOrders
 from meshlock.live.chaos.majority import able
 from meshlock.live.chaos.plan import Plan
 from meshlock.live.chaos.processes import POOL, Agent, ClientSlot
 from meshlock.live.chaos.record import (
-    Asked,
+    AskedLine,
     Continued,
-    Cut,
+    CutLine,
     Died,
     Down,
     Expired,
     Follower,
-    Granted,
+    GrantedLine,
     Healed,
-    Lost,
+    LostLine,
     Released,
     ReleasedSome,
     Stopped,
@@ -88,7 +88,7 @@ class Cluster:
         await asyncio.gather(*[self.start_agent(name) for name in self.plan.nodes])
         for slot in self.slots:
             self.start_client(slot)
-        self.record.write(Cut(t=now(), links=self.plan.links))
+        self.record.write(CutLine(t=now(), links=self.plan.links))
         late = Random(f"{self.plan.seed}:links")
         for link in late.sample(self.plan.links, len(self.plan.links)):
             await asyncio.sleep(late.uniform(0.0, self.plan.lease / len(self.plan.links)))
@@ -216,8 +216,8 @@ class Cluster:
         name = f"{slot.node}.{slot.place}.{slot.life}"
         slot.start(self.orders(name, slot.node), self.client_log)
 
-    def orders(self, name: str, node: str, take_all: bool = False) -> Orders:
-        return Orders(
+    def orders(self, name: str, node: str, take_all: bool = False) -> ClientOrders:
+        return ClientOrders(
             name=name,
             node=node,
             socket=str(self.agents[node].socket),
@@ -262,14 +262,14 @@ class Cluster:
     def look(self) -> None:
         """Read on in the record: who holds what."""
         for line in self.follower.news():
-            if isinstance(line, Asked):
+            if isinstance(line, AskedLine):
                 self.asked += 1
-            elif isinstance(line, Granted):
+            elif isinstance(line, GrantedLine):
                 self.granted += 1
                 self.holding[line.c] = line.want
             elif isinstance(line, ReleasedSome):
                 self.holding[line.c] = line.left
-            elif isinstance(line, Released | Lost | Expired | Died):
+            elif isinstance(line, Released | LostLine | Expired | Died):
                 self.holding.pop(line.c, None)
 
     def neighbours(self, name: str) -> list[str]:
@@ -296,7 +296,7 @@ class Cluster:
                     relay.cut()
                 if not silent:
                     relay.reset()
-        self.record.write(Cut(t=t, links=fresh, silent=silent))
+        self.record.write(CutLine(t=t, links=fresh, silent=silent))
         return t
 
     def heal(self, links: list[Link]) -> None:

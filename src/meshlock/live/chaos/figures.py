@@ -21,15 +21,15 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from meshlock.live.chaos.judge import Use, Verdict
+from meshlock.live.chaos.judge import RecordVerdict, Use
 from meshlock.live.chaos.record import (
     AnyLine,
     Expired,
-    Fault,
-    Granted,
-    Lost,
+    FaultLine,
+    GrantedLine,
+    LostLine,
     NotServed,
-    SetUp,
+    SetUpLine,
     Up,
     Wrote,
 )
@@ -43,11 +43,11 @@ AFTERMATH = 2
 """Leases after which what a fault left behind has lapsed."""
 
 
-def figures(record: Sequence[AnyLine], verdict: Verdict) -> dict[str, Any]:
+def figures(record: Sequence[AnyLine], verdict: RecordVerdict) -> dict[str, Any]:
     set_up = record[0]
-    assert isinstance(set_up, SetUp)
-    faults = [line for line in record if isinstance(line, Fault)]
-    grants = [line.t for line in record if isinstance(line, Granted)]
+    assert isinstance(set_up, SetUpLine)
+    faults = [line for line in record if isinstance(line, FaultLine)]
+    grants = [line.t for line in record if isinstance(line, GrantedLine)]
     late = [line for line in record if isinstance(line, Wrote) and line.late]
     unserved = [line.why for line in record if isinstance(line, NotServed)]
     starts = [line for line in record if isinstance(line, Up)]
@@ -64,7 +64,7 @@ def figures(record: Sequence[AnyLine], verdict: Verdict) -> dict[str, Any]:
         "restarts_without_memory": sum(line.wiped for line in starts),
         "requests": len(verdict.uses),
         "grants": len(grants),
-        "leases_lost": sum(isinstance(line, Lost | Expired) for line in record),
+        "leases_lost": sum(isinstance(line, LostLine | Expired) for line in record),
         "timeouts": unserved.count("timeout"),
         "agent_gone": unserved.count("gone"),
         "first_grant": round(grants[0] - set_up.t, 3) if grants else None,
@@ -87,7 +87,7 @@ def figures(record: Sequence[AnyLine], verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def counted(faults: list[Fault], word: str) -> int:
+def counted(faults: list[FaultLine], word: str) -> int:
     return sum(fault.kind.endswith(word) for fault in faults)
 
 
@@ -106,7 +106,7 @@ def spread(times: list[float]) -> dict[str, Any]:
 
 
 def recoveries(
-    kind: str, faults: list[Fault], grants: list[float], verdict: Verdict, lease: float
+    kind: str, faults: list[FaultLine], grants: list[float], verdict: RecordVerdict, lease: float
 ) -> dict[str, Any]:
     found, idle = [], []
     begins = [stall.begin for stall in verdict.stalls]
@@ -121,7 +121,7 @@ def recoveries(
     return {**spread(found), "idle": spread(idle)}
 
 
-def returns(kind: str, faults: list[Fault], full: list[float], lease: float) -> list[float]:
+def returns(kind: str, faults: list[FaultLine], full: list[float], lease: float) -> list[float]:
     """Seconds until all permits were in use at once, as they were at the ``full`` moments."""
     found = []
     for fault in faults:
@@ -133,7 +133,7 @@ def returns(kind: str, faults: list[Fault], full: list[float], lease: float) -> 
     return found
 
 
-def alone(fault: Fault, end: float, faults: list[Fault], lease: float) -> bool:
+def alone(fault: FaultLine, end: float, faults: list[FaultLine], lease: float) -> bool:
     """Was there no other fault until then, and for long enough before?"""
     begin = fault.t - AFTERMATH * lease
     return not any(other is not fault and begin <= other.t < end for other in faults)

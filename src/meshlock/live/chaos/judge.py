@@ -40,32 +40,32 @@ from meshlock.algorithms.recovery.records import FENCE_BITS, MOST_GRANTS
 from meshlock.algorithms.steps import step
 from meshlock.live.chaos.record import (
     AnyLine,
-    Asked,
+    AskedLine,
     Changed,
     Continued,
     Died,
     Down,
     End,
     Expired,
-    Failed,
-    Fault,
-    Granted,
-    Lost,
+    FailedLine,
+    FaultLine,
+    GrantedLine,
+    LostLine,
     NotServed,
     Quiet,
-    Ready,
+    ReadyLine,
     Released,
     ReleasedSome,
-    Renewed,
+    RenewedLine,
     Resizing,
-    SetUp,
+    SetUpLine,
     Stopped,
     Untold,
     Up,
     Wrote,
 )
 from meshlock.live.chaos.resource import REFUSED
-from meshlock.live.chaos.stalls import CHANGES, Stall, State, moments, stalls
+from meshlock.live.chaos.stalls import CHANGES, Stall, StallState, moments, stalls
 from meshlock.properties.overtaking import Overtaking
 
 PROPERTIES = (
@@ -77,7 +77,7 @@ UNREADY_AFTER = 30.0
 """Seconds in which nobody was served: then an agent does not call itself ready."""
 
 
-class Violation(msgspec.Struct):
+class RecordViolation(msgspec.Struct):
     property: str
     at: float  # seconds since the beginning of the record
     sentence: str
@@ -117,20 +117,20 @@ def uses(record: Sequence[AnyLine]) -> list[Use]:
     leases: dict[tuple[str, int], list[tuple[float, float]]] = {}  # from when, until when
     last: dict[str, Use] = {}
     for line in record:
-        if isinstance(line, Asked):
+        if isinstance(line, AskedLine):
             use = Use(line.c, line.n, line.node, line.want, line.t)
             found[line.c, line.n] = last[line.c] = use
-        elif isinstance(line, Granted):
+        elif isinstance(line, GrantedLine):
             use = found[line.c, line.n]
             use.granted, use.fence, use.permits = line.t, line.fence, line.permits
             use.slots = line.slots
             until = float("inf") if line.until is None else line.until
             leases[line.c, line.n] = [(line.t, until)]
-        elif isinstance(line, Renewed):
+        elif isinstance(line, RenewedLine):
             leases[line.c, line.n].append((line.t, line.until))
         elif isinstance(line, ReleasedSome):
             found[line.c, line.n].parts.append((line.t, line.left))
-        elif isinstance(line, Released | Lost | Expired | NotServed):
+        elif isinstance(line, Released | LostLine | Expired | NotServed):
             use = found[line.c, line.n]
             use.ended = line.t if use.ended is None else min(use.ended, line.t)
         elif isinstance(line, Died) and line.c in last and last[line.c].ended is None:
@@ -153,8 +153,8 @@ def spans(leases: list[tuple[float, float]], ended: float | None) -> list[tuple[
     return merged
 
 
-class Verdict(msgspec.Struct):
-    violations: list[Violation]
+class RecordVerdict(msgspec.Struct):
+    violations: list[RecordViolation]
     uses: list[Use]
     stalls: list[Stall]
     began: float
@@ -165,10 +165,10 @@ class Verdict(msgspec.Struct):
         return [name for name in PROPERTIES if name in names]
 
 
-def judge(record: Sequence[AnyLine]) -> Verdict:
+def judge(record: Sequence[AnyLine]) -> RecordVerdict:
     """``record`` in the order of time."""
     set_up = record[0]
-    assert isinstance(set_up, SetUp)
+    assert isinstance(set_up, SetUpLine)
     all_uses = uses(record)
     found_stalls = stalls(record)
     violations = [
@@ -187,11 +187,11 @@ def judge(record: Sequence[AnyLine]) -> Verdict:
     ]
     for violation in violations:
         violation.at = round(violation.at - set_up.t, 3)
-    return Verdict(violations, all_uses, found_stalls, set_up.t)
+    return RecordVerdict(violations, all_uses, found_stalls, set_up.t)
 
 
-def overtaken(record: Sequence[AnyLine], set_up: SetUp) -> Iterator[Violation]:
-    state = State(set_up)
+def overtaken(record: Sequence[AnyLine], set_up: SetUpLine) -> Iterator[RecordViolation]:
+    state = StallState(set_up)
     order = Overtaking(2 * set_up.lease, set_up.permits, 0, step({}))
     clients: dict[str, int] = {}
     places = {node: place for place, node in enumerate(set_up.nodes)}
@@ -201,14 +201,14 @@ def overtaken(record: Sequence[AnyLine], set_up: SetUp) -> Iterator[Violation]:
         if line is None or isinstance(line, CHANGES):
             state.look(time)
             order.disturbed(time)
-        if isinstance(line, Fault) or not state.is_as_made():
+        if isinstance(line, FaultLine) or not state.is_as_made():
             order.disturbed(time)
         if isinstance(line, Changed) and line.c in clients:
             order.changes(time, clients[line.c], line.priority)
-        elif isinstance(line, Asked):
+        elif isinstance(line, AskedLine):
             number = clients.setdefault(line.c, len(clients))
             order.asks(time, number, places[line.node], line.priority)
-        elif isinstance(line, Granted):
+        elif isinstance(line, GrantedLine):
             number = line.fence or 0
             epoch, grant = number >> FENCE_BITS, number & MOST_GRANTS
             order.goes_by(time, epoch)
@@ -217,20 +217,22 @@ def overtaken(record: Sequence[AnyLine], set_up: SetUp) -> Iterator[Violation]:
             for passed in order.granted(time, clients[line.c], reached, fence):
                 names = list(clients)
                 waits = f"{names[passed.client]} waits with priority {passed.priority:g}"
-                yield Violation(
+                yield RecordViolation(
                     "order",
                     passed.time,
                     f"{waits} and is overtaken by who asked later at {set_up.nodes[passed.node]}",
                 )
-        elif isinstance(line, Released | Lost | Expired | NotServed | Died) and line.c in clients:
+        elif (
+            isinstance(line, Released | LostLine | Expired | NotServed | Died) and line.c in clients
+        ):
             order.stops(clients[line.c])
 
 
-def not_told(record: Sequence[AnyLine], set_up: SetUp) -> Iterator[Violation]:
+def not_told(record: Sequence[AnyLine], set_up: SetUpLine) -> Iterator[RecordViolation]:
     asleep: dict[str, float] = {}  # agents and clients: until when they were stopped, or down
     nodes: dict[str, str] = {}
     for line in record:
-        if isinstance(line, Asked):
+        if isinstance(line, AskedLine):
             nodes[line.c] = line.node
         elif isinstance(line, Stopped):
             asleep[line.who] = float("inf")
@@ -244,12 +246,12 @@ def not_told(record: Sequence[AnyLine], set_up: SetUp) -> Iterator[Violation]:
             since = max(asleep.get(one, 0.0) for one in (line.c, nodes[line.c]))
             if since < line.t - set_up.lease:
                 sentence = f"{line.c}/{line.n} was not told that its lease is over"
-                yield Violation("told", line.t, sentence)
+                yield RecordViolation("told", line.t, sentence)
 
 
-def wrongly_ready(record: Sequence[AnyLine], set_up: SetUp) -> Iterator[Violation]:
+def wrongly_ready(record: Sequence[AnyLine], set_up: SetUpLine) -> Iterator[RecordViolation]:
     """Somebody waits at a node if that is so but for gaps of less than a lease."""
-    state = State(set_up)
+    state = StallState(set_up)
     since = dict.fromkeys(set_up.nodes, set_up.t)  # from then on somebody waited and nobody entered
     waited = dict.fromkeys(set_up.nodes, set_up.t)  # for the last time
     before = set_up.t
@@ -261,19 +263,19 @@ def wrongly_ready(record: Sequence[AnyLine], set_up: SetUp) -> Iterator[Violatio
                 since[node] = before
             waited[node] = line.t
         before = line.t
-        if isinstance(line, Granted):
+        if isinstance(line, GrantedLine):
             since[state.pending[line.c].node] = line.t
         elif isinstance(line, Up):
             since[line.node] = line.t
-        elif isinstance(line, Ready) and line.ready and waited[line.node] == line.t:
+        elif isinstance(line, ReadyLine) and line.ready and waited[line.node] == line.t:
             unserved = line.t - since[line.node]
             if unserved > UNREADY_AFTER:
                 sentence = f"{line.node} says that it is, and served nobody for {unserved:.0f} s"
-                yield Violation("ready", line.t, sentence)
+                yield RecordViolation("ready", line.t, sentence)
         state.take(line)
 
 
-def too_many(all_uses: list[Use], permits: int) -> Iterator[Violation]:
+def too_many(all_uses: list[Use], permits: int) -> Iterator[RecordViolation]:
     """Nobody is let in while more would be valid than there are by then; unless it is told how many
     that is, there are as many as at first."""
     moments = [
@@ -293,32 +295,32 @@ def too_many(all_uses: list[Use], permits: int) -> Iterator[Violation]:
         most = use.permits or permits
         if total > most:
             names = ", ".join(other.name for other in valid.values())
-            yield Violation("permits", time, f"{total} of {most} permits are valid: {names}")
+            yield RecordViolation("permits", time, f"{total} of {most} permits are valid: {names}")
         for other in valid.values():
             shared = sorted(use.named(time) & other.named(time))
             if other is not use and shared:
                 sentence = f"{use.name} and {other.name} both have {', '.join(shared)}"
-                yield Violation("slots", time, sentence)
+                yield RecordViolation("slots", time, sentence)
 
 
-def unwanted(record: Sequence[AnyLine], all_uses: list[Use]) -> Iterator[Violation]:
-    wanted = {line.permits for line in record if isinstance(line, SetUp | Resizing)}
+def unwanted(record: Sequence[AnyLine], all_uses: list[Use]) -> Iterator[RecordViolation]:
+    wanted = {line.permits for line in record if isinstance(line, SetUpLine | Resizing)}
     for use in all_uses:
         if use.granted is not None and use.permits is not None and use.permits not in wanted:
             sentence = f"{use.name} goes by {use.permits} permits, which the pool was never to have"
-            yield Violation("permits", use.granted, sentence)
+            yield RecordViolation("permits", use.granted, sentence)
 
 
-def misnamed(all_uses: list[Use], names: list[str]) -> Iterator[Violation]:
+def misnamed(all_uses: list[Use], names: list[str]) -> Iterator[RecordViolation]:
     for use in all_uses:
         if use.granted is not None and names:
             known = set(use.slots) & set(names)
             if len(known) != use.want or len(use.slots) != use.want:
                 named = ", ".join(use.slots) or "no permit"
-                yield Violation("slots", use.granted, f"{use.name} names {named}")
+                yield RecordViolation("slots", use.granted, f"{use.name} names {named}")
 
 
-def disordered(all_uses: list[Use]) -> Iterator[Violation]:
+def disordered(all_uses: list[Use]) -> Iterator[RecordViolation]:
     granted = sorted(
         (
             (use.granted, use.fence, use)
@@ -330,7 +332,9 @@ def disordered(all_uses: list[Use]) -> Iterator[Violation]:
     owner: dict[int, Use] = {}
     for time, fence, use in granted:
         if fence in owner:
-            yield Violation("fences", time, f"{use.name} has the fence of {owner[fence].name}")
+            yield RecordViolation(
+                "fences", time, f"{use.name} has the fence of {owner[fence].name}"
+            )
         owner[fence] = use
     highest: tuple[int, Use] | None = None
     place = 0
@@ -342,23 +346,23 @@ def disordered(all_uses: list[Use]) -> Iterator[Violation]:
             place += 1
         if highest is not None and use.fence is not None and use.fence < highest[0]:
             sentence = f"{use.name} was asked for when {highest[1].name} was held already"
-            yield Violation("fences", use.granted or use.asked, sentence)
+            yield RecordViolation("fences", use.granted or use.asked, sentence)
 
 
-def resource_wrong(record: Sequence[AnyLine], all_uses: list[Use]) -> Iterator[Violation]:
+def resource_wrong(record: Sequence[AnyLine], all_uses: list[Use]) -> Iterator[RecordViolation]:
     known = {(use.c, use.n): use for use in all_uses}
     for line in record:
         if isinstance(line, End):
             for before, after in zip(line.accepted, line.accepted[1:], strict=False):
                 if after < before:
-                    yield Violation("resource", line.t, f"it accepted {after} after {before}")
+                    yield RecordViolation("resource", line.t, f"it accepted {after} after {before}")
         elif isinstance(line, Wrote) and line.outcome == REFUSED:
             use = known[line.c, line.n]
             if any(begin <= line.t and line.end <= end for begin, end in use.spans):
-                yield Violation("resource", line.t, f"{use.name} was valid, and was refused")
+                yield RecordViolation("resource", line.t, f"{use.name} was valid, and was refused")
 
 
-def too_long(found: list[Stall], within: float) -> Iterator[Violation]:
+def too_long(found: list[Stall], within: float) -> Iterator[RecordViolation]:
     for stall in found:
         if stall.inexcusable > within:
             sentence = (
@@ -366,13 +370,15 @@ def too_long(found: list[Stall], within: float) -> Iterator[Violation]:
                 f"although {', '.join(stall.waiting)} waited, permits were free and a "
                 "quorum was up"
             )
-            yield Violation("resumed", stall.end, sentence)
+            yield RecordViolation("resumed", stall.end, sentence)
 
 
-def left_out(record: Sequence[AnyLine], all_uses: list[Use], within: float) -> Iterator[Violation]:
+def left_out(
+    record: Sequence[AnyLine], all_uses: list[Use], within: float
+) -> Iterator[RecordViolation]:
     quiet = next((line.t for line in record if isinstance(line, Quiet)), None)
     if quiet is None:
-        yield Violation("served", record[-1].t, "the run never came to its quiet end")
+        yield RecordViolation("served", record[-1].t, "the run never came to its quiet end")
         return
     end = record[-1].t
     dead = {line.c: line.t for line in record if isinstance(line, Died)}
@@ -380,19 +386,21 @@ def left_out(record: Sequence[AnyLine], all_uses: list[Use], within: float) -> I
         if use.granted is None and dead.get(use.c, end) > quiet:
             waited = (end if use.ended is None else use.ended) - max(quiet, use.asked)
             if use.ended is None or waited > within:
-                yield Violation("served", use.asked, f"{use.c}/{use.n} was not served in the end")
+                yield RecordViolation(
+                    "served", use.asked, f"{use.c}/{use.n} was not served in the end"
+                )
 
 
-def not_returned(record: Sequence[AnyLine], nodes: list[str]) -> Iterator[Violation]:
+def not_returned(record: Sequence[AnyLine], nodes: list[str]) -> Iterator[RecordViolation]:
     for line in record:
         if isinstance(line, End):
             missing = [node for node in nodes if node not in line.took_all]
             if missing:
                 sentence = f"at {', '.join(missing)} no request for all permits was granted"
-                yield Violation("returned", line.t, sentence)
+                yield RecordViolation("returned", line.t, sentence)
 
 
-def failures(record: Sequence[AnyLine]) -> Iterator[Violation]:
+def failures(record: Sequence[AnyLine]) -> Iterator[RecordViolation]:
     for line in record:
-        if isinstance(line, Failed):
-            yield Violation("agents", line.t, f"{line.node} {line.why}")
+        if isinstance(line, FailedLine):
+            yield RecordViolation("agents", line.t, f"{line.node} {line.why}")

@@ -88,7 +88,7 @@ TRIES = 150
 """So often a fault is put off by a tenth of a lease before it is given up."""
 
 
-class Event(msgspec.Struct, omit_defaults=True):
+class PlannedFault(msgspec.Struct, omit_defaults=True):
     at: float
     fault: str
     seconds: float = 0.0  # until it is undone
@@ -111,7 +111,7 @@ class Plan(msgspec.Struct):
     seconds: float
     clients_per_node: int
     within: float  # service must resume within so many seconds
-    events: list[Event]
+    events: list[PlannedFault]
     auto: bool = False  # who links first makes the pool, and all become members by themselves
 
     @property
@@ -237,7 +237,7 @@ class Drawing:
         self.troubles: list[Trouble] = []
         self.wiped_until = 0.0  # until then nobody else may forget
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[PlannedFault]:
         lease, time, impossible = self.plan.lease, self.plan.lease / 2, 0
         for fault in self.dealt():
             placed = self.place(fault, time)
@@ -264,7 +264,7 @@ class Drawing:
             self.random.shuffle(deck)
             yield from deck
 
-    def place(self, fault: str, time: float) -> tuple[Event, Trouble] | None:
+    def place(self, fault: str, time: float) -> tuple[PlannedFault, Trouble] | None:
         """This fault at this time, or as soon afterwards as it is allowed; None if it never is,
         as the killing of a holder in a star, who may be the hub."""
         if fault in CHANGES and not self.may_change(fault, time):
@@ -309,7 +309,7 @@ class Drawing:
             possible = len(self.plan.nodes) >= FEWEST and not self.plan.auto
         return possible and time > max(self.plan.seconds / 2, self.wiped_until)
 
-    def may_forget(self, event: Event, trouble: Trouble) -> bool:
+    def may_forget(self, event: PlannedFault, trouble: Trouble) -> bool:
         """Two that forget within two leases are more than is promised."""
         back = event.at + event.seconds
         if event.fault not in KILLS or event.fault == "restart":
@@ -323,10 +323,10 @@ class Drawing:
 
     # -- one fault -----------------------------------------------------------------------------
 
-    def draw(self, fault: str, at: float) -> tuple[Event, Trouble]:
+    def draw(self, fault: str, at: float) -> tuple[PlannedFault, Trouble]:
         at = round(at, 3)
         seconds = round(self.length(fault), 3)
-        event = Event(at, fault, seconds, draw=round(self.random.random(), 6))
+        event = PlannedFault(at, fault, seconds, draw=round(self.random.random(), 6))
         trouble = Trouble(at + seconds + SETTLE)
         if fault in KILLS:
             trouble.until += START_UP + self.plan.silence
@@ -402,7 +402,7 @@ class Drawing:
                 side += [node for node in self.random.choice(near) if node not in side]
         return [[node for node in self.plan.nodes if node not in side], side]
 
-    def draw_no_majority(self, event: Event) -> None:
+    def draw_no_majority(self, event: PlannedFault) -> None:
         """Half of the members killed or paused, or sides of which none is large enough."""
         names = list(self.plan.nodes)
         self.random.shuffle(names)

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from meshlock.errors import Refused
-from meshlock.live.chaos.client import Orders
+from meshlock.live.chaos.client import ClientOrders
 from meshlock.live.interfaces.agent_protocol import AgentGone, json_body
 from meshlock.live.interfaces.async_client import Line
 
@@ -235,7 +235,7 @@ class ClientSlot:
         self.name = ""
         self.child: Child | None = None
 
-    def start(self, orders: Orders, log: Path) -> None:
+    def start(self, orders: ClientOrders, log: Path) -> None:
         self.life += 1
         self.name = orders.name
         command = [sys.executable, "-m", "meshlock.live.chaos.client"]

@@ -25,11 +25,11 @@ now = clock.seconds
 """The machine's clock; the same for all processes, and the one that leases are told in."""
 
 
-class Line(msgspec.Struct, tag_field="event", omit_defaults=True):
+class RecordLine(msgspec.Struct, tag_field="event", omit_defaults=True):
     t: float
 
 
-class SetUp(Line, tag="set-up"):
+class SetUpLine(RecordLine, tag="set-up"):
     """The first line."""
 
     nodes: list[str]
@@ -44,7 +44,7 @@ class SetUp(Line, tag="set-up"):
 # -- what clients do and see: c is the client, n its request
 
 
-class Asked(Line, tag="asked"):
+class AskedLine(RecordLine, tag="asked"):
     c: str
     n: int
     node: str
@@ -53,7 +53,7 @@ class Asked(Line, tag="asked"):
     timeout: float | None = None
 
 
-class Changed(Line, tag="changed"):
+class Changed(RecordLine, tag="changed"):
     """A request that waits has another priority now."""
 
     c: str
@@ -61,7 +61,7 @@ class Changed(Line, tag="changed"):
     priority: int
 
 
-class Granted(Line, tag="granted"):
+class GrantedLine(RecordLine, tag="granted"):
     """``until`` is the end of the lease in the machine's time; the agent reckoned it, by a
     clock that may run fast or slow."""
 
@@ -74,13 +74,13 @@ class Granted(Line, tag="granted"):
     slots: list[str] = []  # the names of the permits
 
 
-class Renewed(Line, tag="renewed"):
+class RenewedLine(RecordLine, tag="renewed"):
     c: str
     n: int
     until: float
 
 
-class Wrote(Line, tag="wrote"):
+class Wrote(RecordLine, tag="wrote"):
     """From ``t`` to ``end`` a client wrote. ``outcome``: accepted, refused, or busy when the
     resource could not be reached at all. ``late`` if the client knew that it should not."""
 
@@ -93,12 +93,12 @@ class Wrote(Line, tag="wrote"):
     late: bool = False
 
 
-class Released(Line, tag="released"):
+class Released(RecordLine, tag="released"):
     c: str
     n: int
 
 
-class ReleasedSome(Line, tag="released-some"):
+class ReleasedSome(RecordLine, tag="released-some"):
     """The last of its permits: so many are left."""
 
     c: str
@@ -106,28 +106,28 @@ class ReleasedSome(Line, tag="released-some"):
     left: int
 
 
-class Lost(Line, tag="lost"):
+class LostLine(RecordLine, tag="lost"):
     """The agent said that the grant is lost."""
 
     c: str
     n: int
 
 
-class Expired(Line, tag="expired"):
+class Expired(RecordLine, tag="expired"):
     """The lease that the client knew of has ended."""
 
     c: str
     n: int
 
 
-class Untold(Line, tag="untold"):
+class Untold(RecordLine, tag="untold"):
     """For a whole lease after its end the agent has not said that the grant is lost."""
 
     c: str
     n: int
 
 
-class NotServed(Line, tag="not-served"):
+class NotServed(RecordLine, tag="not-served"):
     """The request ended without a grant: timeout, refused, or the agent is gone."""
 
     c: str
@@ -138,23 +138,23 @@ class NotServed(Line, tag="not-served"):
 # -- what is done to processes and links
 
 
-class Died(Line, tag="died"):
+class Died(RecordLine, tag="died"):
     """A client was killed, or had nothing more to do and ended."""
 
     c: str
 
 
-class Stopped(Line, tag="stopped"):
+class Stopped(RecordLine, tag="stopped"):
     """SIGSTOP: an agent by its node's name, or a client."""
 
     who: str
 
 
-class Continued(Line, tag="continued"):
+class Continued(RecordLine, tag="continued"):
     who: str
 
 
-class Up(Line, tag="up"):
+class Up(RecordLine, tag="up"):
     """An agent answers."""
 
     node: str
@@ -162,45 +162,45 @@ class Up(Line, tag="up"):
     wiped: bool = False
 
 
-class Down(Line, tag="down"):
+class Down(RecordLine, tag="down"):
     node: str
 
 
-class Cut(Line, tag="cut"):
+class CutLine(RecordLine, tag="cut"):
     links: list[Link]
     silent: bool = True
 
 
-class Healed(Line, tag="healed"):
+class Healed(RecordLine, tag="healed"):
     links: list[Link]
 
 
-class Ready(Line, tag="ready"):
+class ReadyLine(RecordLine, tag="ready"):
     """What an agent says of itself: can clients there be served?"""
 
     node: str
     ready: bool
 
 
-class Resizing(Line, tag="resizing"):
+class Resizing(RecordLine, tag="resizing"):
     """The pool is to have so many permits; until it has, it may have these or those."""
 
     permits: int
 
 
-class Resized(Line, tag="resized"):
+class Resized(RecordLine, tag="resized"):
     permits: int
 
 
-class Changing(Line, tag="changing"):
+class ChangingLine(RecordLine, tag="changing"):
     """Members are removed, and added again: until that is done nobody can say who they are."""
 
 
-class Settled(Line, tag="settled"):
+class SettledLine(RecordLine, tag="settled"):
     """All nodes are members again."""
 
 
-class Fault(Line, tag="fault"):
+class FaultLine(RecordLine, tag="fault"):
     """What was just done, in one word; ``held``: permits that a killed client held."""
 
     kind: str
@@ -208,18 +208,18 @@ class Fault(Line, tag="fault"):
     held: int = 0
 
 
-class Failed(Line, tag="failed"):
+class FailedLine(RecordLine, tag="failed"):
     """A process ended by itself, or an agent failed on something: never part of the plan."""
 
     node: str
     why: str
 
 
-class Quiet(Line, tag="quiet"):
+class Quiet(RecordLine, tag="quiet"):
     """All faults are over, and everything is up and connected."""
 
 
-class End(Line, tag="end"):
+class End(RecordLine, tag="end"):
     """``accepted``: the fences of all exclusive writes in the resource's own order;
     ``took_all``: nodes where a client was given all permits in the end."""
 
@@ -228,15 +228,15 @@ class End(Line, tag="end"):
 
 
 AnyLine = (
-    SetUp
-    | Asked
+    SetUpLine
+    | AskedLine
     | Changed
-    | Granted
-    | Renewed
+    | GrantedLine
+    | RenewedLine
     | Wrote
     | Released
     | ReleasedSome
-    | Lost
+    | LostLine
     | Expired
     | Untold
     | NotServed
@@ -245,15 +245,15 @@ AnyLine = (
     | Continued
     | Up
     | Down
-    | Cut
+    | CutLine
     | Healed
-    | Ready
+    | ReadyLine
     | Resizing
     | Resized
-    | Changing
-    | Settled
-    | Fault
-    | Failed
+    | ChangingLine
+    | SettledLine
+    | FaultLine
+    | FailedLine
     | Quiet
     | End
 )

@@ -12,19 +12,19 @@ from meshlock.errors import Refused
 from meshlock.live.chaos.client import AT_EASE, HURRY, KEEP
 from meshlock.live.chaos.cluster import Cluster
 from meshlock.live.chaos.majority import across
-from meshlock.live.chaos.plan import CROWD, KILLS, Event, Plan
+from meshlock.live.chaos.plan import CROWD, KILLS, Plan, PlannedFault
 from meshlock.live.chaos.processes import ClientSlot, last_line
 from meshlock.live.chaos.record import (
-    Changing,
+    ChangingLine,
     End,
-    Failed,
-    Fault,
+    FailedLine,
+    FaultLine,
     Quiet,
-    Ready,
+    ReadyLine,
     Resized,
     Resizing,
-    Settled,
-    SetUp,
+    SettledLine,
+    SetUpLine,
     now,
 )
 
@@ -56,7 +56,7 @@ class Chaos:
     async def run(self) -> None:
         cluster, plan = self.cluster, self.plan
         cluster.record.write(
-            SetUp(
+            SetUpLine(
                 t=now(),
                 nodes=plan.nodes,
                 links=plan.links,
@@ -129,7 +129,7 @@ class Chaos:
             said = await asyncio.gather(*[cluster.agents[name].ready() for name in awake])
             for name, ready in zip(awake, said, strict=True):
                 if ready is not None:
-                    cluster.record.write(Ready(t=now(), node=name, ready=ready))
+                    cluster.record.write(ReadyLine(t=now(), node=name, ready=ready))
 
     async def restart(self, name: str, wiped: bool = False) -> None:
         try:
@@ -140,12 +140,12 @@ class Chaos:
             self.report(f"{name} is back")
 
     def fail(self, name: str, why: str) -> None:
-        self.cluster.record.write(Failed(t=now(), node=name, why=why))
+        self.cluster.record.write(FailedLine(t=now(), node=name, why=why))
         self.report(f"{name} {why}")
 
     # -- faults ----------------------------------------------------------------------------
 
-    async def carry_out(self, event: Event) -> None:
+    async def carry_out(self, event: PlannedFault) -> None:
         what = event.fault
         if what == "no-majority":
             await self.no_majority(event)
@@ -172,7 +172,7 @@ class Chaos:
         else:
             await self.disturb_node(event)
 
-    async def disturb_node(self, event: Event) -> None:
+    async def disturb_node(self, event: PlannedFault) -> None:
         name = await self.whom(event)
         if name is None:
             self.skip(event)
@@ -181,7 +181,7 @@ class Chaos:
         else:
             await self.pause(event, name)
 
-    async def whom(self, event: Event) -> str | None:
+    async def whom(self, event: PlannedFault) -> str | None:
         """The holder of the token, if it is meant; else often one whose clients hold permits, or
         the one the plan names, or the next that can be spared."""
         cluster, names = self.cluster, self.plan.nodes
@@ -211,7 +211,7 @@ class Chaos:
             await asyncio.sleep(0.05)
         return []
 
-    async def kill(self, event: Event, name: str) -> None:
+    async def kill(self, event: PlannedFault, name: str) -> None:
         cluster = self.cluster
         slots = self.slots_at(name) if event.fault == "kill-node" else []
         keeper: ClientSlot | None = None
@@ -245,7 +245,7 @@ class Chaos:
         for slot in slots:
             cluster.start_client(slot)
 
-    async def pause(self, event: Event, name: str) -> None:
+    async def pause(self, event: PlannedFault, name: str) -> None:
         cluster = self.cluster
         slots = self.slots_at(name) if event.fault == "pause-node" else []
         t = cluster.pause_agent(name)
@@ -260,7 +260,7 @@ class Chaos:
             cluster.continue_client(slot)
         cluster.continue_agent(name)
 
-    async def restart_under(self, event: Event) -> None:
+    async def restart_under(self, event: PlannedFault) -> None:
         """An agent whose client goes on, to the end of the lease that it knows. The others have no
         quorum without it, for some are paused: when it is back it must not vote yet. Or all of
         them are awake, and the holder of the token leaves then, which begins an epoch."""
@@ -290,7 +290,7 @@ class Chaos:
             cluster.continue_agent(name)
         cluster.say([slot], AT_EASE)
 
-    async def give_birth(self, event: Event) -> None:
+    async def give_birth(self, event: PlannedFault) -> None:
         """An agent comes back without its disk, and reaches nobody: it must not make the pool.
         Its clients would keep what it granted them."""
         cluster = self.cluster
@@ -309,7 +309,7 @@ class Chaos:
         cluster.heal(links)
         cluster.say(slots, AT_EASE)
 
-    async def strand(self, event: Event) -> None:
+    async def strand(self, event: PlannedFault) -> None:
         """A minority is cut off, and its clients use what they have until it is lost."""
         cluster, side = self.cluster, event.sides[-1]
         slots = [slot for slot in cluster.slots if slot.node in side]
@@ -337,7 +337,7 @@ class Chaos:
         cluster.say([one for one in ours if one is not found], mood)
         return found
 
-    async def crowd(self, event: Event) -> None:
+    async def crowd(self, event: PlannedFault) -> None:
         """All ask in a hurry, and one is killed that has permits and has asked since it read so."""
         cluster = self.cluster
         cluster.say(cluster.slots, HURRY)
@@ -361,7 +361,7 @@ class Chaos:
             if slot.node == name and slot.running and slot.name not in self.cluster.paused
         ]
 
-    async def disturb_client(self, event: Event) -> None:
+    async def disturb_client(self, event: PlannedFault) -> None:
         cluster = self.cluster
         slot = await self.client_with_permits(event.draw)
         if slot is None:
@@ -397,7 +397,7 @@ class Chaos:
             await asyncio.sleep(0.01)
         return None
 
-    async def cut(self, event: Event, links: list[tuple[str, str]], name: str) -> None:
+    async def cut(self, event: PlannedFault, links: list[tuple[str, str]], name: str) -> None:
         cluster = self.cluster
         if event.seconds and not cluster.stands_without((), links):
             self.skip(event)
@@ -410,7 +410,7 @@ class Chaos:
         await asyncio.sleep(event.seconds)
         cluster.heal(links)
 
-    async def no_majority(self, event: Event) -> None:
+    async def no_majority(self, event: PlannedFault) -> None:
         cluster = self.cluster
         nodes = [name for name in event.nodes if name in cluster.awake()]
         links = across(self.plan.links, event.sides) if event.sides else []
@@ -434,7 +434,7 @@ class Chaos:
 
     # -- changes of the pool ---------------------------------------------------------------
 
-    async def resize(self, event: Event) -> None:
+    async def resize(self, event: PlannedFault) -> None:
         """To fewer permits, and back."""
         permits = 1 + int(event.draw * (self.plan.permits - 1))
         self.note("resized", now(), f"{permits} permits for {event.seconds:.1f} s")
@@ -455,7 +455,7 @@ class Chaos:
                 return True
         return False
 
-    async def change_members(self, event: Event) -> None:
+    async def change_members(self, event: PlannedFault) -> None:
         """Two other members each remove one, at the same moment; then each adds one again."""
         cluster, names = self.cluster, event.nodes
         by = [name for name in cluster.awake() if name not in names][:2]
@@ -463,7 +463,7 @@ class Chaos:
             self.skip(event)
             return
         self.changing = True
-        cluster.record.write(Changing(t=now()))
+        cluster.record.write(ChangingLine(t=now()))
         self.note("members changed", now(), f"{' '.join(by)} remove {' '.join(names)}")
         await asyncio.gather(
             *[
@@ -483,7 +483,7 @@ class Chaos:
             missing = await self.missing(awake)
             if missing == []:
                 self.changing = False
-                cluster.record.write(Settled(t=now()))
+                cluster.record.write(SettledLine(t=now()))
                 return
             able = [name for name in awake if name not in (missing or ())]
             await asyncio.gather(
@@ -511,7 +511,7 @@ class Chaos:
         await self.restore_permits()
         await self.restore_members()
         self.report("no more faults")
-        await self.crowd(Event(plan.seconds, "crowd", CROWD * plan.lease, draw=0.5))
+        await self.crowd(PlannedFault(plan.seconds, "crowd", CROWD * plan.lease, draw=0.5))
         cluster.record.write(Quiet(t=now()))
         await asyncio.sleep(plan.lease)
         for slot in cluster.slots:
@@ -543,10 +543,10 @@ class Chaos:
 
     def note(self, kind: str, t: float, about: str, held: int = 0) -> None:
         self.faults[kind] = self.faults.get(kind, 0) + 1
-        self.cluster.record.write(Fault(t=t, kind=kind, who=about, held=held))
+        self.cluster.record.write(FaultLine(t=t, kind=kind, who=about, held=held))
         self.report(f"{kind}: {about}")
 
-    def skip(self, event: Event) -> None:
+    def skip(self, event: PlannedFault) -> None:
         self.skipped += 1
         self.report(f"{event.fault} skipped: no node or client is up for it")
 

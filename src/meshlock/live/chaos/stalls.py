@@ -16,25 +16,25 @@ import msgspec
 from meshlock.live.chaos.majority import Link, able
 from meshlock.live.chaos.record import (
     AnyLine,
-    Asked,
-    Changing,
+    AskedLine,
+    ChangingLine,
     Continued,
-    Cut,
+    CutLine,
     Died,
     Down,
     End,
     Expired,
-    Fault,
-    Granted,
+    FaultLine,
+    GrantedLine,
     Healed,
-    Lost,
+    LostLine,
     NotServed,
     Released,
     ReleasedSome,
     Resized,
     Resizing,
-    Settled,
-    SetUp,
+    SettledLine,
+    SetUpLine,
     Stopped,
     Up,
 )
@@ -53,27 +53,27 @@ class Stall(msgspec.Struct):
         return self.end - self.begin
 
 
-class State:
+class StallState:
     """What is the case, as the record unfolds."""
 
-    def __init__(self, set_up: SetUp) -> None:
+    def __init__(self, set_up: SetUpLine) -> None:
         self.set_up = set_up
         self.up: dict[str, float] = {}  # since when
         self.stopped: set[str] = set()
         self.cut: set[Link] = set()
-        self.pending: dict[str, Asked] = {}  # by client: it asks for one thing at a time
+        self.pending: dict[str, AskedLine] = {}  # by client: it asks for one thing at a time
         self.open: dict[str, int] = {}  # by client: permits it has not released
         self.part: set[str] = set()  # where a majority is
         self.sizes = {set_up.permits}  # so many permits there may be
         self.changing = False  # members
 
     def take(self, line: AnyLine) -> None:
-        if isinstance(line, Asked):
+        if isinstance(line, AskedLine):
             self.pending[line.c] = line
-        elif isinstance(line, Granted):
+        elif isinstance(line, GrantedLine):
             self.pending.pop(line.c, None)
             self.open[line.c] = line.want
-        elif isinstance(line, Released | Lost | Expired | NotServed | Died):
+        elif isinstance(line, Released | LostLine | Expired | NotServed | Died):
             self.pending.pop(line.c, None)
             self.open.pop(line.c, None)
         elif isinstance(line, Stopped):
@@ -85,7 +85,7 @@ class State:
         elif isinstance(line, Down):
             self.up.pop(line.node, None)
             self.stopped.discard(line.node)
-        elif isinstance(line, Cut):
+        elif isinstance(line, CutLine):
             self.cut.update(line.links)
         elif isinstance(line, Healed):
             self.cut.difference_update(line.links)
@@ -95,8 +95,8 @@ class State:
             self.sizes.add(line.permits)
         elif isinstance(line, Resized):
             self.sizes = {line.permits}
-        elif isinstance(line, Changing | Settled):
-            self.changing = isinstance(line, Changing)
+        elif isinstance(line, ChangingLine | SettledLine):
+            self.changing = isinstance(line, ChangingLine)
 
     def is_as_made(self) -> bool:
         """Does the pool have the members and permits with which it was made?"""
@@ -110,7 +110,7 @@ class State:
         links = [link for link in self.set_up.links if link not in self.cut]
         self.part = able(self.set_up.nodes, awake, links, silent)
 
-    def waiting(self) -> list[Asked]:
+    def waiting(self) -> list[AskedLine]:
         """Who waits and could be helped."""
         return [
             asked
@@ -124,14 +124,14 @@ class State:
         return bool(waiting) and not self.changing and max(asked.want for asked in waiting) <= free
 
 
-CHANGES = (Stopped, Continued, Up, Down, Cut, Healed)
+CHANGES = (Stopped, Continued, Up, Down, CutLine, Healed)
 
 
 def stalls(record: Sequence[AnyLine]) -> list[Stall]:
     """From each grant to the next, those too short to matter included."""
     set_up = record[0]
-    assert isinstance(set_up, SetUp)
-    state = State(set_up)
+    assert isinstance(set_up, SetUpLine)
+    state = StallState(set_up)
     found: list[Stall] = []
     stall = Stall(set_up.t, set_up.t, False)
     since: float | None = None  # no excuse since then
@@ -146,7 +146,7 @@ def stalls(record: Sequence[AnyLine]) -> list[Stall]:
             state.take(line)
         if line is None or isinstance(line, CHANGES):
             state.look(time)
-        if isinstance(line, Granted | End):
+        if isinstance(line, GrantedLine | End):
             stall.end = time
             found.append(stall)
             stall = Stall(time, time, True)
@@ -156,7 +156,7 @@ def stalls(record: Sequence[AnyLine]) -> list[Stall]:
             since = idle_since = None
             continue
         idle_since = time if idle_since is None else idle_since
-        if isinstance(line, Fault):
+        if isinstance(line, FaultLine):
             since = None
         elif since is None:
             since = time

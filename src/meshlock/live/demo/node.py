@@ -25,7 +25,7 @@ PATIENCE = "10"
 REPORT_EVERY = 0.1
 
 
-class Orders(msgspec.Struct):
+class DemoOrders(msgspec.Struct):
     """The first line of input."""
 
     name: str
@@ -72,7 +72,7 @@ async def main() -> None:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    orders = msgspec.json.decode(await reader.readline(), type=Orders)
+    orders = msgspec.json.decode(await reader.readline(), type=DemoOrders)
     random = Random(f"{orders.seed}:{orders.name}")
     node = Node(
         orders.name,

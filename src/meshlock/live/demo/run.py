@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from meshlock.errors import Refused
-from meshlock.live.demo.node import POOL, Orders
+from meshlock.live.demo.node import POOL, DemoOrders
 from meshlock.live.links.certificates import Authority
 from meshlock.live.links.mesh import split
 from meshlock.live.links.relay import Relay
@@ -55,7 +55,7 @@ class Process:
         self.state: dict[str, Any] = {}
         self.reading: asyncio.Task[None] | None = None
 
-    async def start(self, orders: Orders, log: Path) -> None:
+    async def start(self, orders: DemoOrders, log: Path) -> None:
         with log.open("wb") as errors:
             self.process = await asyncio.create_subprocess_exec(
                 *self.within,
@@ -158,7 +158,7 @@ class Demo:
         async with asyncio.timeout(10.0):
             await asyncio.gather(*[process.ready.wait() for process in self.processes])
 
-    def orders(self) -> list[Orders]:
+    def orders(self) -> list[DemoOrders]:
         """What each node is told at first; makes its certificate too."""
         certificates, traces = self.folder / "certs", self.folder / "traces"
         certificates.mkdir()
@@ -168,7 +168,7 @@ class Demo:
         for name in self.names:
             authority.issue(name).save(certificates / name)
         return [
-            Orders(
+            DemoOrders(
                 name=name,
                 certificates=str(certificates),
                 trace=str(traces),

@@ -21,7 +21,7 @@ from enum import IntEnum, auto
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any
 
-from meshlock.live.links.link import Connection
+from meshlock.live.links.link import LinkConnection
 from meshlock.live.links.rate_limit import RateLimit
 from meshlock.live.machine.error_text import STRANGER, TLS, error_text
 from meshlock.live.machine.limits import MOST_NODES
@@ -81,11 +81,11 @@ class Arrival:
         self.host = site(where[0])
         self.began = now
         self.standing = Standing.STRANGER
-        self.connection: Connection | None = None
+        self.connection: LinkConnection | None = None
         self.task: asyncio.Task[None] | None = None
 
 
-class Room:
+class AdmissionRoom:
     """Arrivals in the order in which they came, so many in all and of each address."""
 
     def __init__(self, most: int, most_of_address: int) -> None:
@@ -153,11 +153,13 @@ class Admission:
         self.mesh = mesh
         self.listener: socket.socket | None = None
         self.tls = mesh.security.server
-        self.silent = Room(MOST_CONNECTIONS, MOST_OF_ADDRESS)  # nothing has come from them yet
+        self.silent = AdmissionRoom(
+            MOST_CONNECTIONS, MOST_OF_ADDRESS
+        )  # nothing has come from them yet
         self.begun = (
-            Room(MOST_CONNECTIONS, MOST_OF_ADDRESS)
+            AdmissionRoom(MOST_CONNECTIONS, MOST_OF_ADDRESS)
             if self.tls is None
-            else Room(MOST_HANDSHAKES, MOST_HANDSHAKES_OF_ADDRESS)
+            else AdmissionRoom(MOST_HANDSHAKES, MOST_HANDSHAKES_OF_ADDRESS)
         )
         self.known: dict[str, None] = {}
         self.strangers = RateLimit(STRANGERS_PER_SECOND, mesh.time())
@@ -259,18 +261,18 @@ class Admission:
 
     # -- the handshake -------------------------------------------------------------------
 
-    def enter(self, room: Room, arrival: Arrival) -> None:
+    def enter(self, room: AdmissionRoom, arrival: Arrival) -> None:
         victim = room.add(arrival)
         if victim is not None:
             self.drop(victim, "too many handshakes at once")
 
     def begin(self, arrival: Arrival) -> None:
         self.enter(self.begun, arrival)
-        arrival.connection = connection = Connection(self.mesh, dialled=False)
+        arrival.connection = connection = LinkConnection(self.mesh, dialled=False)
         connection.decided.add_done_callback(lambda decided: self.over(arrival, decided.result()))
         arrival.task = self.mesh.start(self.shake_hands(arrival, connection))
 
-    async def shake_hands(self, arrival: Arrival, connection: Connection) -> None:
+    async def shake_hands(self, arrival: Arrival, connection: LinkConnection) -> None:
         hurry = HURRY if self.tls is not None else {}
         try:
             arrival.socket.setsockopt(*NO_DELAY)

@@ -57,7 +57,7 @@ class Here(msgspec.Struct, array_like=True, tag=0, frozen=True):
     seen: Host = ""
 
 
-class Hello(msgspec.Struct, array_like=True, tag=1, frozen=True):
+class HelloFrame(msgspec.Struct, array_like=True, tag=1, frozen=True):
     """The one who dialled: who I am, and where I think we stand.
 
     ``known`` is the boot of yours to which the numbers refer, 0 if we have never met.
@@ -87,7 +87,7 @@ class Welcome(msgspec.Struct, array_like=True, tag=2, frozen=True):
     kept: Count
 
 
-class Refuse(msgspec.Struct, array_like=True, tag=3, frozen=True):
+class RefuseFrame(msgspec.Struct, array_like=True, tag=3, frozen=True):
     """No link, and why: a sentence.
 
     ``mutual``: both are dialling, and the other connection counts; nothing is wrong.
@@ -148,7 +148,7 @@ class Bye(msgspec.Struct, array_like=True, tag=6, frozen=True):
     """I shall leave: send nothing more than what you owe."""
 
 
-class Routed(msgspec.Struct, array_like=True, tag=7, frozen=True):
+class RoutedFrame(msgspec.Struct, array_like=True, tag=7, frozen=True):
     """A message that is sent by way of the map (:mod:`.routed`): over a link as it is, which is
     from and for the two at its ends, or in an :class:`Envelope`.
 
@@ -171,7 +171,7 @@ class Routed(msgspec.Struct, array_like=True, tag=7, frozen=True):
     stamp: Stamp | None = None
 
 
-class Links(msgspec.Struct, array_like=True, tag=8, frozen=True):
+class LinksFrame(msgspec.Struct, array_like=True, tag=8, frozen=True):
     """To whom a node is linked and where it listens, as it says itself; others hand it on
     (:mod:`.link_map`).
 
@@ -190,8 +190,8 @@ class Links(msgspec.Struct, array_like=True, tag=8, frozen=True):
 
 
 class Envelope(msgspec.Struct, array_like=True, tag=9, frozen=True):
-    """A :class:`Routed` on its way through others, who do not look inside. ``tag`` proves to the
-    target that the origin sent it (:mod:`.identity`)."""
+    """A :class:`RoutedFrame` on its way through others, who do not look inside. ``tag`` proves to
+    the target that the origin sent it (:mod:`.identity`)."""
 
     origin: Word
     target: Word
@@ -200,14 +200,25 @@ class Envelope(msgspec.Struct, array_like=True, tag=9, frozen=True):
     content: Payload
 
 
-Frame = Here | Hello | Welcome | Refuse | Carry | Beat | Bye | Routed | Links | Envelope
+Frame = (
+    Here
+    | HelloFrame
+    | Welcome
+    | RefuseFrame
+    | Carry
+    | Beat
+    | Bye
+    | RoutedFrame
+    | LinksFrame
+    | Envelope
+)
 
 encode = msgspec.msgpack.Encoder().encode
 decode: Callable[[bytes], Frame] = msgspec.msgpack.Decoder(Frame).decode
-_routed = msgspec.msgpack.Decoder(Routed)
+_routed = msgspec.msgpack.Decoder(RoutedFrame)
 
 
-def sealed(message: Routed) -> bytes:
+def sealed(message: RoutedFrame) -> bytes:
     """As it is in an envelope."""
     return encode(message)
 
@@ -215,7 +226,7 @@ def sealed(message: Routed) -> bytes:
 UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
-def unsealed(content: bytes) -> Routed:
+def unsealed(content: bytes) -> RoutedFrame:
     try:
         return _routed.decode(content)
     except UNREADABLE as error:

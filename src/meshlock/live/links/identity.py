@@ -27,7 +27,7 @@ from typing import TypeAlias
 import msgspec
 
 from meshlock.errors import Refused
-from meshlock.live.links.frames import Links
+from meshlock.live.links.frames import LinksFrame
 from meshlock.live.machine.limits import MOST_NODES
 
 try:
@@ -102,7 +102,7 @@ class Identity:
 
     # -- records of the link map ---------------------------------------------------------
 
-    def signed(self, record: Links) -> Links:
+    def signed(self, record: LinksFrame) -> LinksFrame:
         """The record of this node, as all others will believe it."""
         whole = msgspec.structs.replace(record, key=self.public, certificate=self.certificate)
         key, said = self.signing, stated(whole)
@@ -113,7 +113,7 @@ class Identity:
         )
         return msgspec.structs.replace(whole, signature=made)
 
-    def doubts(self, record: Links) -> str:
+    def doubts(self, record: LinksFrame) -> str:
         """Why this cannot be what the node of that name says; empty if it is."""
         try:
             name, key, until = self.vouched.get(record.certificate) or self.check(record)
@@ -131,7 +131,7 @@ class Identity:
             return f"its certificate is invalid: {error}"
         return ""
 
-    def check(self, record: Links) -> tuple[str, Verifying, datetime]:
+    def check(self, record: LinksFrame) -> tuple[str, Verifying, datetime]:
         """What a certificate says that we have not seen before; raises if no authority of ours has
         issued it."""
         found = x509.load_der_x509_certificate(record.certificate)
@@ -198,7 +198,7 @@ def refuse_by_date(path: str, certificate: x509.Certificate) -> None:
         )
 
 
-def stated(record: Links) -> bytes:
+def stated(record: LinksFrame) -> bytes:
     """What a signature is of."""
     said = (record.name, record.boot, record.number, record.peers, record.addresses, record.key)
     return b"meshlock links" + _encode(said)

@@ -8,7 +8,7 @@
        |  <---- Welcome ------  |     how we go on
        |  <---- Carry, Beat ->  |
 
-A :class:`Connection` knows nothing of what came before it: it asks the :class:`Keeper`
+A :class:`LinkConnection` knows nothing of what came before it: it asks the :class:`Keeper`
 (the mesh) whom it is talking to and what to make of it.
 """
 
@@ -30,14 +30,14 @@ from meshlock.live.links.frames import (
     Carry,
     Envelope,
     Frame,
-    Hello,
+    HelloFrame,
     Here,
-    Links,
-    Refuse,
-    Routed,
+    LinksFrame,
+    RefuseFrame,
+    RoutedFrame,
     Welcome,
 )
-from meshlock.live.links.session import Session
+from meshlock.live.links.session import LinkSession
 from meshlock.live.links.stream import Splitter, pack
 from meshlock.live.machine.failures import Failures
 from meshlock.live.machine.limits import NAME
@@ -77,10 +77,10 @@ class NotLinked(Exception):
 class Receiver(Protocol):
     """Whoever messages are for: a pool."""
 
-    def receive(self, sender: str, frame: Carry | Routed) -> None: ...
+    def receive(self, sender: str, frame: Carry | RoutedFrame) -> None: ...
 
 
-class Owner(Protocol):
+class LinkOwner(Protocol):
     """What the node is told."""
 
     def up(self, peer: str) -> None: ...
@@ -98,25 +98,25 @@ class Keeper(Protocol):
     failures: Failures
     link_map: LinkMap
     router: Router
-    dirty: list[Connection]
+    dirty: list[LinkConnection]
 
-    def greeting(self, connection: Connection) -> None: ...
+    def greeting(self, connection: LinkConnection) -> None: ...
     def proved(self, transport: asyncio.Transport) -> str | None: ...
     def has_link(self, here: Here) -> bool: ...
-    def session(self, connection: Connection) -> Session: ...
-    def refuses(self, connection: Connection, hello: Hello) -> Refuse | None: ...
-    def opened(self, connection: Connection, resumed: bool, ended: bool) -> None: ...
-    def parting(self, connection: Connection) -> None: ...
-    def receive(self, sender: str, frame: Carry | Routed) -> None: ...
+    def session(self, connection: LinkConnection) -> LinkSession: ...
+    def refuses(self, connection: LinkConnection, hello: HelloFrame) -> RefuseFrame | None: ...
+    def opened(self, connection: LinkConnection, resumed: bool, ended: bool) -> None: ...
+    def parting(self, connection: LinkConnection) -> None: ...
+    def receive(self, sender: str, frame: Carry | RoutedFrame) -> None: ...
     def barred(self, peer: str) -> bool: ...
-    def beaten(self, connection: Connection, frame: Beat) -> None: ...
+    def beaten(self, connection: LinkConnection, frame: Beat) -> None: ...
     def flush(self) -> None: ...
-    def lost(self, connection: Connection, reason: str) -> None: ...
+    def lost(self, connection: LinkConnection, reason: str) -> None: ...
     def time(self) -> float: ...
     def clock(self) -> int: ...
 
 
-class Connection(asyncio.BufferedProtocol):
+class LinkConnection(asyncio.BufferedProtocol):
     """It brings its own buffer: for one that does not, event loops make a new one of 256 KiB for
     every read of TLS, which costs more than everything else about TLS together."""
 
@@ -126,8 +126,8 @@ class Connection(asyncio.BufferedProtocol):
         self.splitter = Splitter(HANDSHAKE_LIMIT)
         self.buffer = memoryview(b"")
         self.peer = ""
-        self.session: Session | None = None  # once open
-        self.hello: Hello | None = None  # what we told
+        self.session: LinkSession | None = None  # once open
+        self.hello: HelloFrame | None = None  # what we told
         self.seen = ""  # the host that the peer sees us as
         self.began = self.heard = keeper.time()
         self.pending: list[bytes] = []
@@ -218,17 +218,17 @@ class Connection(asyncio.BufferedProtocol):
     # -- reading ---------------------------------------------------------------------
 
     def in_handshake(self, frame: Frame) -> None:
-        if isinstance(frame, Refuse):
+        if isinstance(frame, RefuseFrame):
             ending = Ending.MUTUAL if frame.mutual else Ending.BROKEN
             self.close(f"refused by peer: {frame.reason[:200]}", ending)
         elif self.dialled and isinstance(frame, Here) and frame.boot == self.keeper.boot:
-            self.write(pack(Refuse("this is the node's own address", mutual=True)))
+            self.write(pack(RefuseFrame("this is the node's own address", mutual=True)))
             self.close("this is the node's own address", Ending.OURSELVES)
         elif self.dialled and isinstance(frame, Here) and self.hello is None:
             self.recognise(frame.version, frame.name)
             self.seen = frame.seen
             if not self.reason and self.keeper.has_link(frame):
-                self.refuse(Refuse("linked already", mutual=True))
+                self.refuse(RefuseFrame("linked already", mutual=True))
             elif not self.reason:
                 self.hello = self.keeper.session(self).hello(self.host)
                 self.write(pack(self.hello))
@@ -239,7 +239,7 @@ class Connection(asyncio.BufferedProtocol):
                 self.close("linked by another connection")
             else:
                 self.open(session, frame.resumed, frame.received, ended)
-        elif not self.dialled and isinstance(frame, Hello):
+        elif not self.dialled and isinstance(frame, HelloFrame):
             self.recognise(frame.version, frame.name)
             self.seen = frame.seen
             refusal = self.keeper.refuses(self, frame) if not self.reason else None
@@ -253,17 +253,17 @@ class Connection(asyncio.BufferedProtocol):
         else:
             raise BadFrame(f"{type(frame).__name__} out of turn")
 
-    def after_handshake(self, session: Session, frame: Frame) -> None:
+    def after_handshake(self, session: LinkSession, frame: Frame) -> None:
         if isinstance(frame, Beat):
             session.acknowledge(frame.acknowledged)
             self.keeper.beaten(self, frame)
         elif isinstance(frame, Bye):
             self.keeper.parting(self)
-        elif isinstance(frame, Routed):
+        elif isinstance(frame, RoutedFrame):
             self.keeper.router.receive(self.peer, frame)
         elif isinstance(frame, Envelope):
             self.keeper.router.arrives(self.peer, frame)
-        elif isinstance(frame, Links):
+        elif isinstance(frame, LinksFrame):
             self.keeper.link_map.receive(self.peer, frame)
         else:
             raise BadFrame(f"{type(frame).__name__} out of turn")
@@ -275,22 +275,22 @@ class Connection(asyncio.BufferedProtocol):
         try:
             proved = self.keeper.proved(self.transport)
         except Refused as error:
-            self.refuse(Refuse(str(error)))
+            self.refuse(RefuseFrame(str(error)))
             return
         if version != VERSION:
-            self.refuse(Refuse(f"protocol version {version}, expected {VERSION}"))
+            self.refuse(RefuseFrame(f"protocol version {version}, expected {VERSION}"))
         elif proved is not None and proved != name:
             self.refuse(
-                Refuse(f"it uses the name {name[:64]!r}, but its certificate names {proved!r}")
+                RefuseFrame(f"it uses the name {name[:64]!r}, but its certificate names {proved!r}")
             )
         elif not re.fullmatch(NAME, name):
-            self.refuse(Refuse(f"{name[:64]!r} is not a valid node name"))
+            self.refuse(RefuseFrame(f"{name[:64]!r} is not a valid node name"))
         elif name == self.keeper.name:
-            self.refuse(Refuse(f"it has this node's name, {name!r}; names must differ"))
+            self.refuse(RefuseFrame(f"it has this node's name, {name!r}; names must differ"))
         elif self.keeper.barred(name):
-            self.refuse(Refuse("the link is cut on purpose for a while"))
+            self.refuse(RefuseFrame("the link is cut on purpose for a while"))
 
-    def open(self, session: Session, resumed: bool, received: int, ended: bool) -> None:
+    def open(self, session: LinkSession, resumed: bool, received: int, ended: bool) -> None:
         self.splitter.limit = FRAME_LIMIT
         self.session = session
         self.written = received if resumed else 0
@@ -306,7 +306,7 @@ class Connection(asyncio.BufferedProtocol):
             self.pending += self.session.after(self.written)
             self.written = self.session.sent
 
-    def push(self, session: Session, frame: bytes) -> None:
+    def push(self, session: LinkSession, frame: bytes) -> None:
         """The session has a new message for us; it leaves with the next flush."""
         if not self.paused:
             self.pending.append(frame)
@@ -327,7 +327,7 @@ class Connection(asyncio.BufferedProtocol):
         if self.session is not None:
             self.write(self.beat_of(self.session))
 
-    def beat_of(self, session: Session) -> bytes:
+    def beat_of(self, session: LinkSession) -> bytes:
         """A Beat of this moment."""
         self.owes_beat = False
         session.told = session.received
@@ -347,7 +347,7 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- ending ----------------------------------------------------------------------
 
-    def refuse(self, refusal: Refuse) -> None:
+    def refuse(self, refusal: RefuseFrame) -> None:
         self.write(pack(refusal))
         self.close(refusal.reason, Ending.MUTUAL if refusal.mutual else Ending.BROKEN)
 

@@ -37,7 +37,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from meshlock.live.links.frames import LAST_RECORD, BadFrame, Links
+from meshlock.live.links.frames import LAST_RECORD, BadFrame, LinksFrame
 from meshlock.live.links.rate_limit import RateLimit
 from meshlock.live.links.stream import pack
 from meshlock.live.machine.limits import MOST_NODES
@@ -149,7 +149,7 @@ class LinkMap:
         self.owed[peer] = {self.me, *self.ways}
         self.soon()
 
-    def receive(self, peer: str, record: Links) -> None:
+    def receive(self, peer: str, record: LinksFrame) -> None:
         known = self.records.get(record.name)
         if known is not None and age(record) <= age(known):
             if age(record) < age(known):
@@ -172,7 +172,7 @@ class LinkMap:
         self.fresh.get(name, set()).add(peer)
         self.owed.get(peer, set()).discard(name)
 
-    def believes(self, peer: str, record: Links) -> bool:
+    def believes(self, peer: str, record: LinksFrame) -> bool:
         """Does the node of that name say so? A neighbour that tells more than it can have heard
         loses the link, for whatever we do not read it would have to tell again."""
         rate = self.rates.get(peer)
@@ -187,15 +187,17 @@ class LinkMap:
             self.mesh.refusals.note(peer, f"it sent a link record of {record.name}: {doubts}")
         return not doubts
 
-    def put(self, record: Links) -> None:
+    def put(self, record: LinksFrame) -> None:
         before = self.records.get(record.name)
         self.named += len(record.peers) - (len(before.peers) if before is not None else 0)
         self.records[record.name] = record
         self.undrawn.add(record.name)
 
-    def signed(self, number: int, peers: tuple[str, ...], addresses: tuple[str, ...] = ()) -> Links:
+    def signed(
+        self, number: int, peers: tuple[str, ...], addresses: tuple[str, ...] = ()
+    ) -> LinksFrame:
         """Our own record."""
-        record = Links(self.me, self.mesh.boot, number, peers, addresses)
+        record = LinksFrame(self.me, self.mesh.boot, number, peers, addresses)
         identity = self.mesh.security.identity
         return record if identity is None else identity.signed(record)
 
@@ -364,7 +366,7 @@ def only_ways(links: dict[str, frozenset[str]], start: str) -> set[str]:
     return found | {start} if branches > 1 else found
 
 
-def age(record: Links) -> tuple[int, int, tuple[str, ...], tuple[str, ...]]:
+def age(record: LinksFrame) -> tuple[int, int, tuple[str, ...], tuple[str, ...]]:
     """The larger the newer. An honest node never has two of the same number and boot; should
     somebody lie, all still agree on one of them."""
     return record.number, record.boot, record.peers, record.addresses

@@ -1,6 +1,6 @@
 """A node's links: who is dialled, who may dial in, who is there, who is gone.
 
-The mesh keeps one :class:`~.session.Session` per peer name for as long as the process
+The mesh keeps one :class:`~.session.LinkSession` per peer name for as long as the process
 lives, and at most one open connection for each. It tells its owner of ``up`` and ``down``,
 and each of its ``receivers`` what came for it, in the order in which the algorithms must learn
 of them, and carries what they send. A peer is *down* when nothing was heard of it for ``dead``
@@ -28,20 +28,20 @@ from meshlock.live.links.frames import (
     Bye,
     Carry,
     Content,
-    Hello,
+    HelloFrame,
     Here,
-    Refuse,
-    Routed,
+    RefuseFrame,
+    RoutedFrame,
     Stamp,
 )
-from meshlock.live.links.link import Connection, Ending, NotLinked, Owner, Receiver
+from meshlock.live.links.link import Ending, LinkConnection, LinkOwner, NotLinked, Receiver
 from meshlock.live.links.link_map import LinkMap
-from meshlock.live.links.rate_limit import Store
+from meshlock.live.links.rate_limit import TokenBuckets
 from meshlock.live.links.reach import Reach
 from meshlock.live.links.refusals import Refusals
 from meshlock.live.links.routed import Router
 from meshlock.live.links.security import Security
-from meshlock.live.links.session import Overflow, Session
+from meshlock.live.links.session import LinkSession, Overflow
 from meshlock.live.links.stream import pack
 from meshlock.live.machine import clock
 from meshlock.live.machine.error_text import error_text
@@ -77,7 +77,7 @@ class Mesh:
         name: str,
         boot: int,
         security: Security,
-        owner: Owner,
+        owner: LinkOwner,
         heartbeat: float,
         dead: float,
         clock_rate: float = 1.0,
@@ -99,20 +99,20 @@ class Mesh:
             else self.skewed_clock
         )
         """Nanoseconds, from no particular moment on; it goes on while the machine sleeps."""
-        self.sessions: dict[str, Session] = {}
-        self.open: dict[str, Connection] = {}
-        self.dialling: dict[str, Connection] = {}  # peer: our own handshake with it
+        self.sessions: dict[str, LinkSession] = {}
+        self.open: dict[str, LinkConnection] = {}
+        self.dialling: dict[str, LinkConnection] = {}  # peer: our own handshake with it
         self.heard: dict[str, float] = {}  # peer: when its last connection fell silent
-        self.handshakes: set[Connection] = set()
+        self.handshakes: set[LinkConnection] = set()
         self.linked: set[str] = set()  # peers that the owner knows to be up
-        self.dirty: list[Connection] = []
+        self.dirty: list[LinkConnection] = []
         self.diallers: dict[str, asyncio.Task[None]] = {}
         self.tried: dict[str, asyncio.Event] = {}  # address: set after the first attempt
         self.at: dict[str, str] = {}  # address that we dial: who is there, ourselves included
         self.cuts: dict[str, float] = {}  # links that are cut on purpose: until when
         self.in_doubt = 0  # messages with permits that a restarted peer may have taken along
         self.refusals = Refusals()
-        self.stored = Store(STORED_OF_EACH, STORED_OF_ALL)
+        self.stored = TokenBuckets(STORED_OF_EACH, STORED_OF_ALL)
         self.loop = asyncio.get_running_loop()
         self.failures = Failures(self.loop)
         self.router = Router(self)
@@ -129,11 +129,11 @@ class Mesh:
 
     # -- sending -----------------------------------------------------------------------
 
-    def session_of(self, peer: str) -> Session:
+    def session_of(self, peer: str) -> LinkSession:
         session = self.sessions.get(peer)
         if session is None:
             stamp = partial(self.stamped, peer)
-            session = self.sessions[peer] = Session(self.name, self.boot, peer, stamp)
+            session = self.sessions[peer] = LinkSession(self.name, self.boot, peer, stamp)
         return session
 
     def send(self, peer: str, content: Content, custody: bool = False, urgent: bool = True) -> None:
@@ -160,7 +160,7 @@ class Mesh:
         elif custody:
             self.router.advance(session, urgent)
 
-    def hurry(self, connection: Connection, urgent: bool) -> None:
+    def hurry(self, connection: LinkConnection, urgent: bool) -> None:
         """What is pending there leaves with the next :meth:`flush`, or, if it is not urgent, with
         the next that is, but before the next heartbeat."""
         if urgent and not connection.dirty:
@@ -177,7 +177,7 @@ class Mesh:
 
     # -- what connections ask and tell -------------------------------------------------
 
-    def greeting(self, connection: Connection) -> None:
+    def greeting(self, connection: LinkConnection) -> None:
         self.handshakes.add(connection)
 
     def proved(self, transport: asyncio.Transport) -> str | None:
@@ -185,7 +185,7 @@ class Mesh:
             return None  # Zenoh decides who may speak there
         return self.security.vouched(transport)
 
-    def session(self, connection: Connection) -> Session:
+    def session(self, connection: LinkConnection) -> LinkSession:
         if connection.dialled and connection.hello is None:
             self.dialling[connection.peer] = connection
         return self.session_of(connection.peer)
@@ -199,20 +199,20 @@ class Mesh:
             and self.time() - before.heard < self.dead
         )
 
-    def refuses(self, connection: Connection, hello: Hello) -> Refuse | None:
+    def refuses(self, connection: LinkConnection, hello: HelloFrame) -> RefuseFrame | None:
         """Why somebody who dialled in cannot have a link just now; None if it can."""
         peer = hello.name
         ours = self.dialling.get(peer)
         if ours is not None and not ours.reason and self.name < peer:
-            return Refuse("both nodes dialled, and the other connection is kept", mutual=True)
+            return RefuseFrame("both nodes dialled, and the other connection is kept", mutual=True)
         before = self.open.get(peer)
         if before is not None and self.time() - before.heard < self.dead:
             if self.sessions[peer].peer_boot != hello.boot:
-                return Refuse(f"another process with the name {peer!r} is linked already")
+                return RefuseFrame(f"another process with the name {peer!r} is linked already")
             if hello.generation < self.sessions[peer].generation:  # said before we were linked
-                return Refuse("linked already", mutual=True)
+                return RefuseFrame("linked already", mutual=True)
         if peer not in self.sessions and not self.has_room():
-            return Refuse(f"more than {MOST_PEERS} peers")
+            return RefuseFrame(f"more than {MOST_PEERS} peers")
         return None
 
     def has_room(self) -> bool:
@@ -228,7 +228,7 @@ class Mesh:
             if not used and peer not in self.dialling:
                 del self.sessions[peer]
 
-    def opened(self, connection: Connection, resumed: bool, ended: bool) -> None:
+    def opened(self, connection: LinkConnection, resumed: bool, ended: bool) -> None:
         """A handshake is done; ``ended`` says that the generation before it is over."""
         peer = connection.peer
         self.settled(connection)
@@ -255,23 +255,23 @@ class Mesh:
             self.in_doubt += session.forsaken
             session.forsaken = 0
 
-    def parting(self, connection: Connection) -> None:
+    def parting(self, connection: LinkConnection) -> None:
         """The peer is leaving: it is no neighbour any more, but what is under way counts."""
         self.reach.spare(connection.peer)
         self.notify_down(connection.peer, "the peer left")
         if not connection.parting:
             self.part(connection)
 
-    def receive(self, sender: str, frame: Carry | Routed) -> None:
+    def receive(self, sender: str, frame: Carry | RoutedFrame) -> None:
         receiver = self.receivers.get(frame.pool) or self.owner.receiver(sender, frame.pool)
         if receiver is not None:
             receiver.receive(sender, frame)
 
-    def beaten(self, connection: Connection, frame: Beat) -> None:
+    def beaten(self, connection: LinkConnection, frame: Beat) -> None:
         boot = self.sessions[connection.peer].peer_boot
         self.clocks[connection.peer] = (boot, frame.clock, self.clock())
 
-    def lost(self, connection: Connection, reason: str) -> None:
+    def lost(self, connection: LinkConnection, reason: str) -> None:
         peer = connection.peer
         self.settled(connection)
         if self.open.get(peer) is connection:
@@ -292,7 +292,7 @@ class Mesh:
         else:
             self.refusals.note(peer, f"it sent {error}")
 
-    def settled(self, connection: Connection) -> None:
+    def settled(self, connection: LinkConnection) -> None:
         """Its handshake is over, one way or the other."""
         self.handshakes.discard(connection)
         if self.dialling.get(connection.peer) is connection:
@@ -471,7 +471,7 @@ class Mesh:
                 connect = partial(self.connect, *split(address))
             self.diallers[address] = self.start(self.keep(address, connect))
 
-    async def keep(self, address: str, connect: Callable[[], Awaitable[Connection]]) -> None:
+    async def keep(self, address: str, connect: Callable[[], Awaitable[LinkConnection]]) -> None:
         peer, wait, said = "", FIRST_RETRY, ""
         while True:
             connection = self.open.get(peer)
@@ -500,7 +500,7 @@ class Mesh:
             await asyncio.sleep(wait * (0.5 + random()))
             wait = min(wait * 2, LAST_RETRY)
 
-    async def connect(self, host: str, port: int) -> Connection:
+    async def connect(self, host: str, port: int) -> LinkConnection:
         """Dial once; the result is open."""
         tls = self.security.client
         knock = self.security.knock.decode()
@@ -508,7 +508,7 @@ class Mesh:
         found = await self.loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         self.refuse_exposure(str(found[0][4][0]))
         self.admission.know(str(found[0][4][0]))
-        connection = Connection(self, dialled=True)
+        connection = LinkConnection(self, dialled=True)
         try:
             async with asyncio.timeout(HANDSHAKE_SECONDS):
                 transport, _ = await self.loop.create_connection(
@@ -537,7 +537,7 @@ class Mesh:
         task.add_done_callback(self.tasks.discard)
         return task
 
-    def part(self, connection: Connection) -> None:
+    def part(self, connection: LinkConnection) -> None:
         connection.parting = True
         connection.write(pack(Bye()))
 

@@ -22,7 +22,7 @@ class RateLimit:
         self.left -= 1.0
 
 
-class Store:
+class TokenBuckets:
     """Bytes that are kept for others: so many for each, and for all together."""
 
     def __init__(self, of_each: int, of_all: int) -> None:

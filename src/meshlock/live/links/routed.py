@@ -34,16 +34,16 @@ from meshlock.live.links.frames import (
     BadFrame,
     Content,
     Envelope,
-    Routed,
+    RoutedFrame,
     sealed,
     unsealed,
 )
-from meshlock.live.links.session import Session
+from meshlock.live.links.session import LinkSession
 from meshlock.live.links.stream import pack
 from meshlock.live.machine.limits import MOST_NODES
 
 if TYPE_CHECKING:
-    from meshlock.live.links.link import Connection
+    from meshlock.live.links.link import LinkConnection
     from meshlock.live.links.mesh import Mesh
 
 WINDOW = 256
@@ -61,7 +61,7 @@ ASKED = struct.Struct("!Q")
 ANSWERED = struct.Struct("!Qq")
 
 
-class Seen:
+class SeenMessages:
     """Which envelopes of one process have come: the highest serial, and which before it."""
 
     __slots__ = ("before", "boot", "highest")
@@ -93,7 +93,7 @@ class Router:
         self.asked: dict[str, tuple[int, float]] = {}  # who: an open question, and since when
         self.serials: dict[str, int] = {}  # target: that of the last envelope to it
         self.first_serial = 0
-        self.seen: dict[str, Seen] = {}  # origin: its envelopes
+        self.seen: dict[str, SeenMessages] = {}  # origin: its envelopes
 
     # -- sending -----------------------------------------------------------------------
 
@@ -104,7 +104,7 @@ class Router:
             self.ask(target)
         self.put(target, content, 0, urgent)
 
-    def advance(self, session: Session, urgent: bool = True) -> None:
+    def advance(self, session: LinkSession, urgent: bool = True) -> None:
         """Send what custody keeps for a process without a link, as far as the window reaches."""
         custody, peer = session.custody, session.peer
         if session.up or not custody or self.way(peer) is None:
@@ -141,7 +141,7 @@ class Router:
         direct = connection.peer == target
         serial = 0 if direct else self.next_serial(target)
         header = (mesh.boot, known, serial, generation, number, acknowledged)
-        message = Routed(*header, *content[:4], stamp)
+        message = RoutedFrame(*header, *content[:4], stamp)
         connection.pending.append(pack(message if direct else self.enclosed(target, message)))
         mesh.hurry(connection, urgent)
         return True
@@ -153,7 +153,7 @@ class Router:
         serial = self.serials[target] = self.serials.get(target, self.first_serial) + 1
         return serial
 
-    def enclosed(self, target: str, message: Routed) -> Envelope:
+    def enclosed(self, target: str, message: RoutedFrame) -> Envelope:
         mesh, content, tag = self.mesh, sealed(message), b""
         if mesh.security.identity is not None:
             key = mesh.link_map.records[target].key
@@ -161,7 +161,7 @@ class Router:
         hops = 2 * (mesh.link_map.distance(target) or 0) + 4
         return Envelope(mesh.name, target, hops, tag, content)
 
-    def way(self, target: str) -> Connection | None:
+    def way(self, target: str) -> LinkConnection | None:
         """The connection that a message to this node takes; None if there is none that can."""
         connection = self.mesh.open.get(target)
         if connection is None:
@@ -216,7 +216,7 @@ class Router:
         told, held = self.mesh.stamp(peer)
         return 0 <= held < FRESH * 1e9 and told > -(2**61)
 
-    def is_asked(self, origin: str, message: Routed) -> None:
+    def is_asked(self, origin: str, message: RoutedFrame) -> None:
         """Who asks will write to us: by then we know it, too."""
         session = self.mesh.sessions.get(origin)
         if session is None or not (session.up or session.peer_boot == message.boot):
@@ -228,7 +228,7 @@ class Router:
             raise BadFrame("an invalid routed question") from None
         self.put(origin, Content("", 0, ANSWER, answer), 0, urgent=True)
 
-    def is_answered(self, origin: str, message: Routed) -> None:
+    def is_answered(self, origin: str, message: RoutedFrame) -> None:
         mesh = self.mesh
         try:
             number, clock = ANSWERED.unpack(message.payload)
@@ -279,15 +279,15 @@ class Router:
         except BadFrame as error:
             mesh.refusals.note(origin, f"it sent {error}")  # the bearer is innocent
 
-    def begin(self, origin: str, boot: int) -> Seen:
+    def begin(self, origin: str, boot: int) -> SeenMessages:
         """The first envelope of that process."""
         if len(self.seen) > 2 * MOST_NODES:
             known = self.mesh.link_map.records
             self.seen = {name: seen for name, seen in self.seen.items() if name in known}
-        seen = self.seen[origin] = Seen(boot)
+        seen = self.seen[origin] = SeenMessages(boot)
         return seen
 
-    def receive(self, origin: str, message: Routed) -> None:
+    def receive(self, origin: str, message: RoutedFrame) -> None:
         if message.kind == QUESTION:
             self.is_asked(origin, message)
         elif message.kind == ANSWER:
@@ -298,7 +298,7 @@ class Router:
             if message.kind and (message.number == 0 or self.take(origin, message)):
                 self.mesh.receive(origin, message)
 
-    def take(self, origin: str, message: Routed) -> bool:
+    def take(self, origin: str, message: RoutedFrame) -> bool:
         """Is it the next custody message, of the life and to the life that count?"""
         mesh = self.mesh
         session = mesh.sessions.get(origin)
@@ -319,7 +319,7 @@ class Router:
         session.custody_received = message.number
         return True
 
-    def acknowledge(self, origin: str, message: Routed) -> None:
+    def acknowledge(self, origin: str, message: RoutedFrame) -> None:
         """Every message takes along how many of ours have arrived."""
         session = self.mesh.sessions.get(origin)
         if session is None or session.up or message.boot != session.peer_boot:

@@ -30,7 +30,7 @@ from meshlock.live.links.frames import (
     BadFrame,
     Carry,
     Content,
-    Hello,
+    HelloFrame,
     Stamp,
     Welcome,
 )
@@ -56,7 +56,7 @@ class Overflow(Exception):
     """The other side does not take what we send."""
 
 
-class Session:
+class LinkSession:
     def __init__(
         self, me: str, boot: int, peer: str, stamp: Callable[[int], Stamp] | None = None
     ) -> None:
@@ -83,8 +83,8 @@ class Session:
 
     # -- greeting ------------------------------------------------------------------
 
-    def hello(self, seen: str = "") -> Hello:
-        return Hello(
+    def hello(self, seen: str = "") -> HelloFrame:
+        return HelloFrame(
             VERSION,
             self.me,
             self.boot,
@@ -96,7 +96,7 @@ class Session:
             seen,
         )
 
-    def welcome(self, hello: Hello) -> tuple[Welcome, bool]:
+    def welcome(self, hello: HelloFrame) -> tuple[Welcome, bool]:
         """Decide how to go on with the one who dialled; True if our generation ended."""
         was_up = self.up
         self.meet(hello.boot)
@@ -119,7 +119,7 @@ class Session:
         )
         return verdict, was_up and not resumed
 
-    def obey(self, welcome: Welcome, told: Hello) -> bool | None:
+    def obey(self, welcome: Welcome, told: HelloFrame) -> bool | None:
         """Go on as decided: True if our generation ended; None if what we told is outdated."""
         mine = (self.generation, self.up, self.peer_boot)
         if mine != (told.generation, told.up, told.known) or welcome.known != self.boot:

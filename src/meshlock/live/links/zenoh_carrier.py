@@ -18,7 +18,7 @@ import msgspec
 
 from meshlock.errors import Refused
 from meshlock.live.links.frames import BadFrame
-from meshlock.live.links.link import Connection, NotLinked
+from meshlock.live.links.link import LinkConnection, NotLinked
 from meshlock.live.machine.limits import Count, Name
 
 try:
@@ -59,7 +59,7 @@ class ZenohTransport(asyncio.Transport):
         self.carrier = carrier
         self.peer = peer
         self.conversation = conversation
-        self.connection: Connection | None = None
+        self.connection: LinkConnection | None = None
         self.sent = self.received = 0
         self.closing = False
 
@@ -135,10 +135,10 @@ class ZenohCarrier:
             if len(self.conversations) >= MOST_CONVERSATIONS:
                 self.mesh.refusals.note(piece.sender, "too many connections")
                 return
-            transport = self.begin(*key, Connection(self.mesh, dialled=False))
+            transport = self.begin(*key, LinkConnection(self.mesh, dialled=False))
         transport.take(piece)
 
-    def begin(self, peer: str, conversation: int, connection: Connection) -> ZenohTransport:
+    def begin(self, peer: str, conversation: int, connection: LinkConnection) -> ZenohTransport:
         transport = ZenohTransport(self, peer, conversation)
         transport.connection = connection
         self.conversations[peer, conversation] = transport
@@ -155,9 +155,9 @@ class ZenohCarrier:
             express=True,
         )
 
-    async def connect(self, peer: str) -> Connection:
+    async def connect(self, peer: str) -> LinkConnection:
         """Dial once; the result is open."""
-        connection = Connection(self.mesh, dialled=True)
+        connection = LinkConnection(self.mesh, dialled=True)
         transport = self.begin(peer, secrets.randbits(48), connection)
         transport.write(b"")
         try:

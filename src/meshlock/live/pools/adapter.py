@@ -27,7 +27,7 @@ from meshlock.algorithms.interface import (
 from meshlock.algorithms.recovery.messages import LINK, RELIABLE, carrier
 from meshlock.algorithms.recovery.records import Seal, new
 from meshlock.algorithms.subclassing import mypyc_attr
-from meshlock.live.links.frames import BadFrame, Carry, Content, Routed
+from meshlock.live.links.frames import BadFrame, Carry, Content, RoutedFrame
 from meshlock.live.links.mesh import DRIFT, Mesh
 from meshlock.live.links.session import serial
 from meshlock.live.machine import clock, limits
@@ -336,18 +336,18 @@ class Adapter:
         elif members is not None:
             self.mesh.router.send(peer, content, message.urgent)
 
-    def receive(self, sender: str, frame: Carry | Routed) -> None:
+    def receive(self, sender: str, frame: Carry | RoutedFrame) -> None:
         shape = self.shapes.get(frame.kind)
         if shape is None:
             self.receive_control(sender, frame)
         elif frame.identity == self.identity and not self.stopped:  # else of another of this name
             self.deliver(sender, frame, shape)
 
-    def receive_control(self, sender: str, frame: Carry | Routed) -> None:
+    def receive_control(self, sender: str, frame: Carry | RoutedFrame) -> None:
         """What adapters send to each other, and no algorithm."""
         raise NotImplementedError
 
-    def deliver(self, sender: str, frame: Carry | Routed, shape: Shape) -> None:
+    def deliver(self, sender: str, frame: Carry | RoutedFrame, shape: Shape) -> None:
         number = self.numbers.get(sender)
         if number is None:
             number = self.stranger(sender)
@@ -381,9 +381,9 @@ class Adapter:
         """What the algorithm inside says without the token can do no harm."""
         return seal is None or seal.is_timed() or len(seal.returned) > 0 or self.reliable
 
-    def serial(self, sender: str, frame: Carry | Routed) -> int:
+    def serial(self, sender: str, frame: Carry | RoutedFrame) -> int:
         """The message's name in the trace, the same at both ends."""
-        if isinstance(frame, Routed):
+        if isinstance(frame, RoutedFrame):
             return serial(0, 0, frame.number)
         return serial(self.mesh.sessions[sender].generation, frame.number, frame.custody)
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 
 from meshlock.errors import Refused
-from meshlock.live.links.frames import UNREADABLE, BadFrame, Carry, Content, Routed
+from meshlock.live.links.frames import UNREADABLE, BadFrame, Carry, Content, RoutedFrame
 from meshlock.live.links.session import OVERHEAD
 from meshlock.live.machine.limits import Count, EpochCount
 from meshlock.live.machine.logs import log_event
@@ -84,7 +84,7 @@ class Peers:
         self.told_used = False  # somebody who knew has said that our pool is used
         self.withdrawn: list[int] = []
         self.logged: dict[str, float] = {}  # peer: when we logged last that it conflicts
-        self.early: list[tuple[str, Carry | Routed]] = []  # came before the configuration
+        self.early: list[tuple[str, Carry | RoutedFrame]] = []  # came before the configuration
 
     # -- links -------------------------------------------------------------------------
 
@@ -148,13 +148,13 @@ class Peers:
 
     # -- messages ----------------------------------------------------------------------
 
-    def wait(self, sender: str, frame: Carry | Routed) -> None:
+    def wait(self, sender: str, frame: Carry | RoutedFrame) -> None:
         """It cannot be read before the configuration is known."""
         if not self.mesh.stored.add(sender, OVERHEAD + len(frame.payload)):
             raise BadFrame(f"too many messages of {frame.pool[:64]!r} before its configuration")
         self.early.append((sender, frame))
 
-    def taken(self) -> list[tuple[str, Carry | Routed]]:
+    def taken(self) -> list[tuple[str, Carry | RoutedFrame]]:
         """What waited, which now waits no more."""
         early, self.early = self.early, []
         for sender, frame in early:

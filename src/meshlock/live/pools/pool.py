@@ -15,7 +15,7 @@ from typing import Any
 from meshlock.algorithms.registry import find, refuse_impossible
 from meshlock.algorithms.steps import step
 from meshlock.errors import NodeClosed, NoSuchPool, NotInTime, Refused
-from meshlock.live.links.frames import BadFrame, Carry, Content, Routed
+from meshlock.live.links.frames import BadFrame, Carry, Content, RoutedFrame
 from meshlock.live.links.mesh import Mesh
 from meshlock.live.machine import clock, labels, limits
 from meshlock.live.machine.logs import log_event
@@ -623,7 +623,7 @@ class LocalPool(Adapter, Source):
         if self.members is not None:
             self.members.map_changed()
 
-    def receive_control(self, sender: str, frame: Carry | Routed) -> None:
+    def receive_control(self, sender: str, frame: Carry | RoutedFrame) -> None:
         ours = frame.identity == self.identity
         if frame.kind == CONFIGURATION and isinstance(frame, Carry):
             self.peers.receive(sender, frame.payload)

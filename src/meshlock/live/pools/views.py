@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from meshlock.algorithms.interface import Message
 from meshlock.algorithms.recovery.records import fence_number
-from meshlock.live.links.frames import UNREADABLE, Carry, Content, Routed
+from meshlock.live.links.frames import UNREADABLE, Carry, Content, RoutedFrame
 from meshlock.live.machine import labels
 from meshlock.live.machine.limits import MOST_NAMED, MOST_NODES, Count, Free, Name, Priority, Share
 
@@ -392,7 +392,7 @@ class Views:
 
     # -- what comes --------------------------------------------------------------------
 
-    def receive(self, sender: str, frame: Carry | Routed) -> None:
+    def receive(self, sender: str, frame: Carry | RoutedFrame) -> None:
         try:
             if frame.kind == ASK:
                 self.answer(sender, *_question(frame.payload))

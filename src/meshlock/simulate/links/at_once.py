@@ -52,7 +52,7 @@ class AtOnce(MobileSimulation):
             if not self.returning:
                 self.deliver(message)
             elif message.tokens() or message.permits():
-                self.give_back(message)
+                self.return_to_sender(message)
             else:
                 self.take_off(message)
                 self.drop(message)
@@ -68,10 +68,10 @@ class AtOnce(MobileSimulation):
                 self.drop(message)
                 message.serial = 0
 
-    def give_back(self, message: Message) -> None:
+    def return_to_sender(self, message: Message) -> None:
         self.take_off(message)
         self.returned += 1
-        super().give_back(message)
+        super().return_to_sender(message)
 
     # -- messages -----------------------------------------------------------------------
 

@@ -28,13 +28,13 @@ from meshlock.algorithms.interface import Message
 from meshlock.simulate.durations import Duration
 from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.run_setup import RunSetup
-from meshlock.topology.mobility.changes import Change
+from meshlock.topology.mobility.changes import NetworkChange
 from meshlock.topology.mobility.live_graph import LiveGraph
 
 NO_LIFE = 0
 
 
-class Line:
+class CustodyLink:
     """A link and its two ends; every list is by end, and holds what is on its way *to* it."""
 
     def __init__(self, one: int, other: int) -> None:
@@ -62,10 +62,10 @@ def kept(message: Message) -> bool:
     return message.tokens() > 0 or message.permits() > 0
 
 
-class Notice(Change):
+class Notice(NetworkChange):
     """An end learns that this life is over, or that it has begun."""
 
-    def __init__(self, time: float, line: Line, end: int, life: int, up: bool) -> None:
+    def __init__(self, time: float, line: CustodyLink, end: int, life: int, up: bool) -> None:
         super().__init__(time)
         self.line = line
         self.end = end
@@ -73,34 +73,34 @@ class Notice(Change):
         self.up = up
 
 
-class Detour(Change):
+class Detour(NetworkChange):
     """The first custody message for this end has come round the failed link."""
 
-    def __init__(self, time: float, line: Line, end: int, links: int) -> None:
+    def __init__(self, time: float, line: CustodyLink, end: int, links: int) -> None:
         super().__init__(time)
         self.line = line
         self.end = end
         self.links = links
 
 
-class Custody(MobileSimulation):
+class CustodySimulation(MobileSimulation):
     def __init__(self, setup: RunSetup, notice: Duration) -> None:
         super().__init__(setup)
         network = self.graph
         self.notice = notice
         self.dies = Random(f"{setup.seed}:dies").random
-        self.lines: dict[int, Line] = {}
+        self.lines: dict[int, CustodyLink] = {}
         self.agreed = LiveGraph(network.size, network.links())  # links that both ends see
         self.one_sided = 0  # links that one end sees
-        self.stranded: dict[int, Line] = {}  # with a custody message, and no way round
+        self.stranded: dict[int, CustodyLink] = {}  # with a custody message, and no way round
         for one, other in network.links():
-            line = Line(one, other)
+            line = CustodyLink(one, other)
             line.sees = [1, 1]
             self.lines[self.link(one, other)] = line
 
     # -- changes ------------------------------------------------------------------------
 
-    def change(self, change: Change) -> None:
+    def change(self, change: NetworkChange) -> None:
         if isinstance(change, Notice):
             line = change.line
             if not change.up:
@@ -116,7 +116,7 @@ class Custody(MobileSimulation):
     def formed(self, one: int, other: int) -> None:
         line = self.lines.get(self.link(one, other))
         if line is None:
-            line = self.lines[self.link(one, other)] = Line(one, other)
+            line = self.lines[self.link(one, other)] = CustodyLink(one, other)
         else:
             line.works = True
             line.life += 1
@@ -142,7 +142,7 @@ class Custody(MobileSimulation):
 
     # -- an end learns of it ---------------------------------------------------------------------
 
-    def notices_failure(self, line: Line, end: int) -> None:
+    def notices_failure(self, line: CustodyLink, end: int) -> None:
         """This end notices that its link has failed."""
         me, peer = line.nodes[end], line.nodes[1 - end]
         life = line.sees[end]
@@ -155,7 +155,7 @@ class Custody(MobileSimulation):
         self.seek(line, 0)
         self.seek(line, 1)
 
-    def notices_return(self, line: Line, end: int) -> None:
+    def notices_return(self, line: CustodyLink, end: int) -> None:
         """This end learns that its link is back."""
         me, peer = line.nodes[end], line.nodes[1 - end]
         for old in (end, 1 - end):
@@ -175,7 +175,7 @@ class Custody(MobileSimulation):
         for message in arrived:
             self.deliver(message)
 
-    def see(self, line: Line, end: int, life: int) -> None:
+    def see(self, line: CustodyLink, end: int, life: int) -> None:
         """Note what this end sees, just before its node is notified."""
         self.one_sided -= line.one_sided()
         line.sees[end] = life
@@ -188,7 +188,7 @@ class Custody(MobileSimulation):
         # What one end does not know of may be a request that was lost.
         self.monitor.changed(self.agreed.components == 1 and self.one_sided == 0)
 
-    def take_off(self, line: Line, end: int) -> list[Message]:
+    def take_off(self, line: CustodyLink, end: int) -> list[Message]:
         """Clear what is on its way to this end; the result is what must not be lost."""
         rest: list[Message] = []
         for message in line.wire[end]:
@@ -202,7 +202,7 @@ class Custody(MobileSimulation):
 
     # -- custody messages ------------------------------------------------------------------
 
-    def seek(self, line: Line, end: int) -> None:
+    def seek(self, line: CustodyLink, end: int) -> None:
         """Look for a way round for what custody keeps for this end."""
         sender, receiver = line.nodes[1 - end], line.nodes[end]
         if line.detour[end] or line.sees[1 - end] != NO_LIFE:
@@ -234,7 +234,7 @@ class Custody(MobileSimulation):
             self.deliver_late(line, end)
         self.seek(line, end)
 
-    def deliver_late(self, line: Line, end: int) -> None:
+    def deliver_late(self, line: CustodyLink, end: int) -> None:
         message = line.custody[end].pop(0)
         self.late += 1
         super().deliver(message)

@@ -16,15 +16,15 @@ from __future__ import annotations
 
 from meshlock.algorithms.interface import Message
 from meshlock.properties.paths import labelled
-from meshlock.simulate.engine import Order
+from meshlock.simulate.engine import ArrivalOrder
 from meshlock.simulate.layered import LayeredNodes, LayerSetup
 from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.run_setup import RunSetup
-from meshlock.simulate.workload import Client
+from meshlock.simulate.workload import SimulatedClient
 from meshlock.topology.mobility.live_graph import LiveGraph
 
 
-class Routed(MobileSimulation):
+class RoutedSimulation(MobileSimulation):
     def __init__(self, setup: RunSetup, layer: LayerSetup) -> None:
         base = setup.network
         assert isinstance(base, LiveGraph)
@@ -93,7 +93,7 @@ class Routed(MobileSimulation):
 
     # -- lives ----------------------------------------------------------------------------
 
-    def crash(self, me: int) -> list[Client]:
+    def crash(self, me: int) -> list[SimulatedClient]:
         """What is on its links is lost, then it crashes, then its neighbours learn of it."""
         for pair, pipe in list(self.pipes.items()):
             if me in (pair // self.base.size, pair % self.base.size):
@@ -161,7 +161,7 @@ class Routed(MobileSimulation):
         if self.fifo or self.lives.ordered(message):
             order = self.orders[message.sender]
             if order is None:
-                order = self.orders[message.sender] = Order()
+                order = self.orders[message.sender] = ArrivalOrder()
             if message.receiver != order.receiver:
                 order.turn(message.receiver, self.now)
             order.last = arrival = max(arrival, order.last)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from meshlock.algorithms.subclassing import mypyc_attr
 
 
-class Change:
+class NetworkChange:
     """Something about the network is different from this time on.
 
     A plain one says only that nothing was until now: whoever asks for the next change is
@@ -16,7 +16,7 @@ class Change:
         self.time = time
 
 
-class LinkChange(Change):
+class LinkChange(NetworkChange):
     """The link between two nodes forms or fails."""
 
     def __init__(self, time: float, up: bool, one: int, other: int) -> None:
@@ -26,7 +26,7 @@ class LinkChange(Change):
         self.other = other if one < other else one
 
 
-class Move(Change):
+class Move(NetworkChange):
     """The node is here now, and goes straight, at one speed, to its next move."""
 
     def __init__(self, time: float, node: int, x: float, y: float) -> None:
@@ -44,7 +44,7 @@ class Changes:
     graph before the next is asked for.
     """
 
-    def next(self) -> Change | None:
+    def next(self) -> NetworkChange | None:
         """The next change; None when nothing will ever change again."""
         raise NotImplementedError
 
@@ -60,10 +60,10 @@ class Changes:
 class Planned(Changes):
     """These changes, as given, in order of time."""
 
-    def __init__(self, changes: list[Change]) -> None:
+    def __init__(self, changes: list[NetworkChange]) -> None:
         self.coming = changes[::-1]
 
-    def next(self) -> Change | None:
+    def next(self) -> NetworkChange | None:
         return self.coming.pop() if self.coming else None
 
     def stop(self, time: float) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from math import floor, inf, sqrt
 
-from meshlock.topology.mobility.changes import Change, Changes, LinkChange, Move
+from meshlock.topology.mobility.changes import Changes, LinkChange, Move, NetworkChange
 from meshlock.topology.mobility.motion import Leg, Motion
 
 SLACK = 1e-9
@@ -58,8 +58,8 @@ class Contacts(Changes):
         self.serial = 0
         self.time = 0.0
         self.until = inf
-        self.ready: list[Change] = []  # changes of this moment, the last one first
-        self.now: list[Change] = []  # the same, being gathered
+        self.ready: list[NetworkChange] = []  # changes of this moment, the last one first
+        self.now: list[NetworkChange] = []  # the same, being gathered
         self.near: list[set[int]] = [set() for _ in range(size)]
         self.cells: dict[int, list[int]] = {}
         self.column: list[int] = [0] * size
@@ -77,14 +77,14 @@ class Contacts(Changes):
 
     # -- the stream ---------------------------------------------------------------------
 
-    def next(self) -> Change | None:
+    def next(self) -> NetworkChange | None:
         looked = 0
         while not self.ready:
             if not self.heap:
                 return None
             looked += 1
             if looked > LOOK_AHEAD:
-                return Change(self.time)
+                return NetworkChange(self.time)
             time, _, event = heappop(self.heap)
             if time > self.until:
                 return None

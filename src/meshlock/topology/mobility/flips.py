@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import log
 from random import Random
 
-from meshlock.topology.mobility.changes import Change, Changes, LinkChange
+from meshlock.topology.mobility.changes import Changes, LinkChange, NetworkChange
 from meshlock.topology.mobility.live_graph import LiveGraph
 
 
@@ -56,7 +56,7 @@ class Flips(Changes):
             )
         self.most = pairs
 
-    def next(self) -> Change | None:
+    def next(self) -> NetworkChange | None:
         if self.flipping:
             self.flipping = False
             gone = self.cut()

@@ -25,7 +25,7 @@ ORDER = re.compile(r"\$ns_ at (\S+) \"\$node_\((\S+)\) setdest (\S+) (\S+) ([^\s
 SKIPPED = re.compile(r"(\$ns_ at \S+ \")?\$god_ |set ")
 
 
-class Orders:
+class MovementOrders:
     """What is known of one node: the places it has been sent to, and where that leaves it."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Orders:
 
 def read(path: Path, nodes: int | None) -> Recorded:
     lines = Lines(path, 10_000)
-    orders: dict[int, Orders] = {}
+    orders: dict[int, MovementOrders] = {}
     for kept, line in enumerate(lines):
         if kept == MOST_PLACES:
             raise lines.bad(f"more than {MOST_PLACES:,} orders, too many to keep")
@@ -79,7 +79,7 @@ def read(path: Path, nodes: int | None) -> Recorded:
             mine.go(time, x, y, speed)
         elif match := START.match(line):
             node = lines.node(match[1], nodes)
-            mine = orders.setdefault(node, Orders())
+            mine = orders.setdefault(node, MovementOrders())
             if mine.places:
                 raise lines.bad(f"node {node} is placed after it has been sent off")
             if match[2] == "X":

@@ -13,11 +13,11 @@ from math import inf
 from pathlib import Path
 
 from meshlock.errors import Refused
-from meshlock.topology.mobility.changes import Change, Changes, LinkChange
+from meshlock.topology.mobility.changes import Changes, LinkChange, NetworkChange
 from meshlock.topology.mobility.lines import Lines
 
 
-class Report:
+class ContactReport:
     """One line of the trace."""
 
     def __init__(self, time: float, one: int, other: int, up: bool) -> None:
@@ -27,7 +27,7 @@ class Report:
         self.up = up
 
 
-def reports(path: Path, nodes: int | None) -> Iterator[Report]:
+def reports(path: Path, nodes: int | None) -> Iterator[ContactReport]:
     lines = Lines(path, 1000)
     before = 0.0
     for line in lines:
@@ -38,7 +38,7 @@ def reports(path: Path, nodes: int | None) -> Iterator[Report]:
         one, other = lines.node(words[2], nodes), lines.node(words[3], nodes)
         if one == other:
             raise lines.bad(f"node {one} meets itself")
-        yield Report(before, one, other, words[4] == "up")
+        yield ContactReport(before, one, other, words[4] == "up")
 
 
 def count(path: Path, nodes: int | None) -> int:
@@ -82,7 +82,7 @@ class OneContacts(Changes):
                 return LinkChange(report.time, report.up, report.one, report.other)
         return None
 
-    def next(self) -> Change | None:
+    def next(self) -> NetworkChange | None:
         change = self.ahead
         if change is None or change.time > self.until:
             return None

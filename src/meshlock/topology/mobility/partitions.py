@@ -8,7 +8,7 @@ again.
 
 from __future__ import annotations
 
-from meshlock.topology.mobility.changes import Change, Changes, LinkChange, Move
+from meshlock.topology.mobility.changes import Changes, LinkChange, Move, NetworkChange
 from meshlock.topology.mobility.live_graph import LiveGraph
 
 
@@ -26,7 +26,7 @@ class Prevented(Changes):
         self.overdue: dict[tuple[int, int], None] = {}  # in the order in which they fell due
         self.formed: LinkChange | None = None
 
-    def next(self) -> Change | None:
+    def next(self) -> NetworkChange | None:
         if self.formed is not None:
             relieved = self.relieved(self.formed)
             self.formed = None
@@ -39,14 +39,14 @@ class Prevented(Changes):
         if change.up:
             if link in self.overdue:
                 del self.overdue[link]
-                return Change(change.time)
+                return NetworkChange(change.time)
             if self.overdue:
                 self.formed = change
             return change
         if not self.graph.bridge(change.one, change.other):
             return change
         self.overdue[link] = None
-        return Change(change.time)
+        return NetworkChange(change.time)
 
     def relieved(self, formed: LinkChange) -> LinkChange | None:
         path = self.graph.path(formed.one, formed.other, direct=False)
@@ -77,7 +77,7 @@ class Until(Changes):
         self.time = 0.0
         self.over = False
 
-    def next(self) -> Change | None:
+    def next(self) -> NetworkChange | None:
         if not self.over:
             change = self.changes.next()
             if change is not None and change.time <= self.until:

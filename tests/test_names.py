@@ -1,0 +1,92 @@
+"""One name, one meaning: of classes, and of what a function is called."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import meshlock
+
+ROOT = Path(meshlock.__file__).parent
+
+OF_PAPERS = {"Inquire", "Link", "Release", "Reply", "Request", "Signal", "Token", "Update", "Yield"}
+"""Messages that several papers have, each with fields of its own."""
+
+HOMONYMS = {
+    "Acquire",
+    "AgentPool",
+    "Config",
+    "Connection",
+    "Entry",
+    "Epoch",
+    "Exchange",
+    "Grant",
+    "Held",
+    "Leased",
+    "Ledger",
+    "Members",
+    "Node",
+    "Outcome",
+    "Owner",
+    "Part",
+    "Place",
+    "Places",
+    "Promises",
+    "Request",
+    "Rules",
+    "Sample",
+    "Structure",
+}
+"""Names that still have two meanings. This list only becomes shorter."""
+
+RETIRED = re.compile(r"give_back|take_back|hang_up")
+"""As the glossary retires the words."""
+
+STILL_RETIRED = {
+    "algorithms/arbiter.py",
+    "algorithms/jiang.py",
+    "algorithms/maekawa.py",
+}
+"""Files that still have such a name. This list only becomes shorter."""
+
+
+def modules(root: Path) -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(root.rglob("*.py")):
+        yield str(path.relative_to(root)), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def homonyms(root: Path) -> dict[str, list[str]]:
+    """Classes of one name in several modules; the messages of a paper are its own."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for file, tree in modules(root):
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(file)
+    for name in OF_PAPERS:
+        papers = [file for file in found[name] if file.count("/") == 1 and file[:4] == "algo"]
+        found[name] = papers[:1] + [file for file in found[name] if file not in papers]
+    return {name: files for name, files in found.items() if len(files) > 1}
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    found = homonyms(ROOT)
+    assert not {name: files for name, files in found.items() if name not in HOMONYMS}
+
+
+def test_retired_words_are_no_names() -> None:
+    found = {
+        file
+        for file, tree in modules(ROOT)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and RETIRED.search(node.name)
+    }
+    assert found <= STILL_RETIRED
+
+
+def test_a_homonym_is_found(tmp_path: Path) -> None:
+    for file in ("one.py", "two.py"):
+        (tmp_path / file).write_text("class Same:\n    pass\n")
+    assert homonyms(tmp_path) == {"Same": ["one.py", "two.py"]}
