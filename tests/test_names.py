@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
+
+import pytest
 
 import meshlock
 
@@ -84,6 +88,36 @@ def test_retired_words_are_no_names() -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and RETIRED.search(node.name)
     }
     assert found <= STILL_RETIRED
+
+
+CLUMSY = re.compile(r"\bwhoever\b|\bso many\b|\bbefalls\b|\bfor of\b", re.IGNORECASE)
+ROOMS = (
+    *("cli", "sweep", "trace", "web", "topology", "properties", "simulate"),
+    *("live/chaos", "live/demo", "live/machine", "live/links"),
+)
+"""What these rooms say to readers of the source is in sentences that have a subject."""
+
+
+def remarks(path: Path) -> Iterator[str]:
+    """The comments and docstrings of a file, lines joined."""
+    text = path.read_text(encoding="utf-8")
+    for token in tokenize.generate_tokens(StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield " ".join(str(node.value.value).split())
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_remarks_name_who_does_what(room: str) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {remark}"
+        for path in sorted((ROOT / room).rglob("*.py"))
+        for remark in remarks(path)
+        if CLUMSY.search(remark)
+    ]
+    assert not found
 
 
 def test_a_homonym_is_found(tmp_path: Path) -> None:

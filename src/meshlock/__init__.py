@@ -68,7 +68,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import late: whoever only simulates does not pay for live nodes."""
+    """Import late: a program that only simulates does not pay for live nodes."""
     if name not in _HOMES:
         raise AttributeError(f"module 'meshlock' has no attribute '{name}'")
     home = __import__(_HOMES[name], fromlist=[name])  # importlib takes long to import

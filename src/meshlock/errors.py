@@ -1,11 +1,11 @@
-"""What meshlock raises at whoever asked for it; the command line prints the text and exits 2."""
+"""What meshlock raises at a caller; the command line prints the text and exits 2."""
 
 _before = ""
 """The name of a setting, in a sentence; nothing: it is an argument of a function."""
 
 
 def setting(name: str) -> str:
-    """What whoever reads a sentence calls this setting."""
+    """What the reader of a sentence calls this setting."""
     return _before + name if _before else name.replace("-", "_")
 
 

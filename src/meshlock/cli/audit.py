@@ -1,4 +1,4 @@
-"""meshlock audit: judge a trace, whoever wrote it."""
+"""meshlock audit: judge a trace of any origin."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def split(name: str) -> tuple[str, str]:
 
 
 def refuse_if_impossible(path: Path) -> None:
-    """Before anything is run: whoever waits for a picture should not wait in vain."""
+    """Refuse before anything is run: nobody should wait for a picture in vain."""
     from meshlock.sweep.plots import can_draw
 
     if not can_draw():

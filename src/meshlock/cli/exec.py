@@ -117,7 +117,7 @@ def execute(
 
 
 def say_why(pool: str, socket: str | None) -> None:
-    """Whoever waits for a pool that nobody has made yet is told for whom."""
+    """Say for which nodes a pool waits that no node has made yet."""
     import contextlib
 
     from meshlock.live.interfaces.agent_connection import Connection

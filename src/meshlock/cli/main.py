@@ -95,7 +95,7 @@ def run() -> None:
         click.echo("Aborted!", err=True)
         sys.exit(1)
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has gone; nothing more to say
+        sys.stderr.close()  # the reader of our output has gone
         sys.exit(141)
 
 

@@ -64,7 +64,7 @@ def rates(past: list[tuple[float, dict[str, int]]], found: dict[str, Any]) -> di
 
 @contextmanager
 def keys() -> Iterator[Any]:
-    """Wait so many seconds; true as soon as q is pressed."""
+    """Wait this number of seconds; true as soon as q is pressed."""
     import os
     import select
     import sys

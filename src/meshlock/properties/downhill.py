@@ -4,7 +4,7 @@
 make no cycle; and the only node without a lower neighbour is the one that has the
 token, or that has sent it off and whose TOKEN has not arrived yet.
 
-Whoever receives the token goes below the giver, who is below everybody, so on a network whose
+The receiver of the token goes below the giver, who is below everybody, so on a network whose
 links stay this holds in every state. The papers say it of the ``next`` variables, which follow
 the heights as far as a node knows them, and of the time after links have ceased to change. When a
 link fails, its higher end may have no way down until it climbs, and then its

@@ -177,7 +177,7 @@ class LeaseMonitor(Monitor):
     # -- the token --------------------------------------------------------------------
 
     def recovered(self, time: float, node: int, epoch: Epoch, permits: int) -> None:
-        """The token of a new epoch is made, for so many permits."""
+        """The token of a new epoch is made, for this number of permits."""
         if epoch <= self.epoch:
             self.report("one-token", time, sentences.old_epoch(node, epoch, self.epoch))
         else:
@@ -188,7 +188,7 @@ class LeaseMonitor(Monitor):
             self.permits = permits
 
     def keeps(self, time: float, node: int, free: int, lent: int) -> None:
-        """The token of the highest epoch is here: so many are free, so many are in its ledger."""
+        """The token of the highest epoch is here, with its free permits and those in its ledger."""
         if free != max(0, self.permits - lent):
             self.report("conservation", time, sentences.ledger(node, free, lent, self.permits))
 

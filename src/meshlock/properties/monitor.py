@@ -52,9 +52,9 @@ class Rival:
         self.node = node
         self.priority = priority
         self.highest = priority  # that it has had since the last quiet moment
-        self.born = born  # it gains nothing by so many of the grants
-        self.asked = asked  # after so many quiet moments
-        self.changed = -1  # its priority, after so many
+        self.born = born  # it gains nothing by this number of the grants
+        self.asked = asked  # after this number of quiet moments
+        self.changed = -1  # its priority, after this number
         self.stay = -1  # of the token, during which it is known
         self.waits = True
 
@@ -78,7 +78,7 @@ class Monitor:
         self.connected = True
         self.due = False  # the next to enter must have ...
         self.due_priority = 0.0  # ... at least this priority ...
-        self.due_grants = 0  # ... after so many grants
+        self.due_grants = 0  # ... after this number of grants
         self.due_known: Known = {}  # ... and have been asked for before these were known
         self.changed_at = -1  # grants when a link changed last
         self.asked = False  # somebody has, since something was due
@@ -247,7 +247,7 @@ class Monitor:
         if self.patience == 0:
             return priority < self.due_priority
         due = round(self.due_priority * self.patience) - self.due_grants
-        worth = round(priority * self.patience)  # a deadline counts for so many grants
+        worth = round(priority * self.patience)  # a deadline counts for this number of grants
         if worth < due:
             return True
         if not self.stamped or self.asked or rival.born <= self.changed_at:

@@ -1,12 +1,12 @@
-"""Whoever asks later and is less urgent goes later: order where nodes crash and links fail.
+"""A client that asks later and is less urgent goes later: order where nodes crash and links fail.
 
 With faults nobody can say at which moment a request is known where the token is. But once nothing
 has been done to the network for ``slack``, a request that is as old and can reach the token must
-be known there. From then on whoever asks later with a lower priority ranks below it for ever, for
+be known there. From then on one that asks later with a lower priority ranks below it for ever, for
 both age alike. The same holds for equal priorities where first come, first served is promised, as
 long as no more clients of a node wait than the node may have in the queue (``lines``). A request
 that has changed its priority is known by the new one after ``slack``; until then, and if it is the
-one that enters, the highest that it has had counts. Where so many grants (``patience``) count for a
+one that enters, the highest that it has had counts. Where ``patience`` grants count for a
 step of priority, a request that has been known for that many, and as many again, goes before one
 that is a step more urgent and is made then: a request begins with less than ``patience``.
 

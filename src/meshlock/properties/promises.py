@@ -1,7 +1,7 @@
 """What a run promises beside safety and service: decided here, from algorithm and options.
 
 Simulator, checker, scenarios and live nodes ask here, judge by the answer, and write it into
-their trace's set-up. Whoever reads a trace judges by what is written there.
+their trace's set-up. The reader of a trace judges by what is written there.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def orderly(algorithm: Algorithm, options: dict[str, str]) -> bool:
 def overtaking(
     slack: float, algorithm: Algorithm, options: dict[str, str], permits: int
 ) -> Overtaking | None:
-    """How order is judged under leases, where there are at least so many permits; None: not."""
+    """How order is judged under leases, where there are at least this many permits; None: not."""
     if not orderly(algorithm, options):
         return None
     if ties(algorithm, options) == ALL_KNOWN:

@@ -1,6 +1,6 @@
 """A monitor of order whose memory can be put away as plain values, and be taken up again.
 
-Whoever looks at all runs at once, as the checker does, keeps this memory beside each state. Of two
+The checker looks at all runs at once and keeps this memory beside each state. Of two
 memories that judge every continuation alike, one is kept: numbers of requests and of quiet moments
 are only compared, so they are counted anew each time, and what is not due is forgotten.
 """

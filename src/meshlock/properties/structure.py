@@ -5,7 +5,7 @@ variables make a tree. Here each is a property with a name, which the checker ju
 of an algorithm that promises it (:attr:`~meshlock.algorithms.interface.Algorithm.structure`).
 
 A property sees of each node a *glimpse*: what matters of its variables and of what is on
-its way to it. Equal glimpses have one number, so that whoever judges many states looks at
+its way to it. Equal glimpses have one number, so that a judge of many states looks at
 each combination of numbers once.
 """
 

@@ -1,10 +1,10 @@
 """A run that somebody drives, one step at a time, and a transcript of what the nodes do.
 
 Who drives is a script (:mod:`.player`), a trace that is played again (:mod:`.schedule`) or
-whoever sits at the page. What cannot be done is refused with a sentence.
+the reader at the page. What cannot be done is refused with a sentence.
 
-Without members, every step takes one unit of time. With members, time passes only when whoever
-drives says so.
+Without members, every step takes one unit of time. With members, time passes only when the
+driver says so.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from meshlock.trace.setup import TraceSetup
 from meshlock.trace.writer import TraceWriter
 
 ENDLESS = 10_000
-"""So many messages without a client entering or leaving are taken for messages for ever."""
+"""Messages without a client that enters or leaves: after these, they are taken to go on forever."""
 
 LONG = 10
-"""So many leases without an entry, and whoever waits is taken to wait for ever."""
+"""Leases without an entry: after these, a client that waits is taken to wait forever."""
 
 
 class Impossible(Refused):
@@ -138,7 +138,7 @@ class DrivenRun(Steps):
             self.set_going(node.me)
 
     def end(self) -> ScenarioOutcome:
-        """The run is over: whoever waits now waits for ever."""
+        """The run is over: a client that waits now waits forever."""
         self.outcome.unserved = [client.node for client in self.waiting.values()]
         self.monitor.ends(self.now, len(self.waiting))
         if self.trace is not None:
@@ -167,8 +167,8 @@ class DrivenRun(Steps):
         super().request(client)
 
     def leave(self, node: int, which: int = 1) -> bool:
-        """Whoever has been inside longest at this node leaves, or the one of that number; False
-        if there is none."""
+        """The client inside longest at this node leaves, or the one of that number; False if
+        there is none."""
         client = at(self.inside, node, which)
         if client is None:
             return False
@@ -181,8 +181,8 @@ class DrivenRun(Steps):
         super().release(client)
 
     def give_up(self, node: int, which: int = 1) -> bool:
-        """Whoever has waited longest at this node gives up, or the one of that number; False if
-        there is none."""
+        """The client that waits longest at this node gives up, or the one of that number; False
+        if there is none."""
         client = at(self.waiting, node, which)
         if client is None:
             return False
@@ -193,7 +193,7 @@ class DrivenRun(Steps):
         return True
 
     def give_some(self, node: int, part: int, which: int = 1) -> bool:
-        """Whoever has been inside longest at this node releases so many permits, or the one of that
+        """The client inside longest at this node releases a part of its permits, or the one of that
         number; False if there is none."""
         client = at(self.inside, node, which)
         if client is None:
@@ -210,8 +210,8 @@ class DrivenRun(Steps):
         return True
 
     def rush(self, node: int, priority: int, which: int = 1) -> bool:
-        """Whoever has waited longest at this node has another priority from now on, or the one of
-        that number; False if there is none."""
+        """The client that waits longest at this node gets another priority, or the one of that
+        number; False if there is none."""
         client = at(self.waiting, node, which)
         if client is None:
             return False

@@ -45,8 +45,8 @@ class ArrivalOrder:
 
 
 class Intent:
-    """What a client will do while it waits or holds: release so many permits, or, if none, change
-    its priority."""
+    """What a client will do while it waits or holds: release a number of permits, or, if none,
+    change its priority."""
 
     def __init__(self, client: SimulatedClient, permits: int) -> None:
         self.client = client
@@ -250,7 +250,7 @@ class Simulation(Steps):
         raise NotImplementedError
 
     def capacity(self) -> float:
-        """What clients could have used at most: permits, times how long there were so many."""
+        """What clients could have used at most: permits, times how long there were that many."""
         return self.permits * self.now
 
     def connected_share(self) -> float:
@@ -258,7 +258,7 @@ class Simulation(Steps):
         return 1.0
 
     def finish(self) -> None:
-        """Nothing more can happen: whoever still waits will wait for ever."""
+        """Nothing more can happen: a client that still waits will wait forever."""
         self.measures.hold(0, self.now)
         self.judge_end()
         if self.trace is not None:

@@ -1,7 +1,7 @@
 """Nodes under the recovery layer: their lives, clocks and disks, and their clients' leases.
 
-A node that has crashed keeps its place in ``nodes``; whoever runs it asks :attr:`LayeredNodes.up`
-before calling it. What its disk remembers is the last Keep.
+A node that has crashed keeps its place in ``nodes``; the program that runs it asks
+:attr:`LayeredNodes.up` before calling it. What its disk remembers is the last Keep.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from meshlock.topology.mobility.changes import Changes, LinkChange, Move, Networ
 from meshlock.topology.mobility.live_graph import LiveGraph
 
 PATIENCE = 1_000_000
-"""So many changes without an entry, partitions or not, and the run counts as stalled."""
+"""Changes without an entry, partitions or not: after these, the run counts as stalled."""
 
 
 class MobileSimulation(Simulation):

@@ -29,8 +29,8 @@ class Overtakings:
     """Pairs of requests in which the lower one went first.
 
     A pair (a, b) counts if a waits when b enters, and ranks above b at that time. It does not
-    matter which of the two asked first. Whoever waits is kept in order of rank, in blocks, so that
-    an entry finds out how many it overtakes, and joins or leaves, without moving all the others.
+    matter which of the two asked first. Waiting clients are kept in order of rank, in blocks, so
+    that an entry finds out how many it overtakes, and joins or leaves, without moving the others.
     """
 
     BLOCK = 256

@@ -39,7 +39,7 @@ RECOVER = 6
 MOST_LOOKS = 5_000_000
 
 HOPELESS = 10_000
-"""So many leases without an entry, and the run is given up."""
+"""Leases without an entry: after these, the run is given up."""
 
 NEVER = float("inf")
 
@@ -86,7 +86,7 @@ class RecoverySimulation(RoutedSimulation):
 
     def queue_within(self) -> float:
         """Everybody goes first, each with one crossing of the network for asking, leaving, and
-        handing over there and back; and a step of priority is worth so many grants."""
+        handing over there and back; and a step of priority is worth ``patience`` grants."""
         low, high = self.workload.priorities
         worth = max(PATIENCE, int(self.options.get("patience", "0")))
         ahead = self.network.size * self.workload.clients + (high - low) * worth
@@ -131,7 +131,7 @@ class RecoverySimulation(RoutedSimulation):
         self.agenda.clear()
 
     def watch(self) -> None:
-        """Is there any hope for whoever waits?"""
+        """Is there any hope for the clients that wait?"""
         self.later(self.lease, self.watch)
         if self.hopeless():
             self.stop()
@@ -465,7 +465,7 @@ def recover_within(wait: float) -> float:
 
 
 def at_most(duration: Duration, times: int) -> float:
-    """What so many draws together hardly ever exceed (once in 100 million where exponential)."""
+    """What several draws together hardly ever exceed (once in 100 million where exponential)."""
     if duration.constant:
         return times * duration.low
     if duration.uniform:

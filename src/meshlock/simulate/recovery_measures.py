@@ -22,7 +22,7 @@ class RecoveryMeasures:
         self.size = size
         self.members = members
         self.permits = permits
-        self.capacity = 0.0  # permits, times how long there were so many
+        self.capacity = 0.0  # permits, times how long there were that many
         self.time = 0.0
         self.crashes = 0
         self.cuts = 0

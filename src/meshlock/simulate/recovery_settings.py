@@ -14,7 +14,7 @@ from meshlock.simulate.run_settings import RunSettings
 from meshlock.simulate.run_setup import RunSetup
 
 LEAST_LEASE = 10
-"""So many mean delays at the least: a lease is renewed in thirds by questions and answers."""
+"""Mean delays at the least: a lease is renewed in thirds by questions and answers."""
 
 
 def with_recovery(settings: RunSettings, setup: RunSetup) -> RecoverySimulation:
@@ -24,7 +24,7 @@ def with_recovery(settings: RunSettings, setup: RunSetup) -> RecoverySimulation:
             f"With {setting('members')} a message on a failing link may be lost, so it neither "
             f"drains nor returns: leave out {setting('failures')}."
         )
-    for _, permits in resizes(settings):  # whoever waits for more would wait for ever
+    for _, permits in resizes(settings):  # a client that wants more would wait forever
         refuse_impossible(
             setup.algorithm,
             permits=permits,

@@ -27,7 +27,7 @@ EFFECTS = ("send", "enter", "recover", "lease", "lease-lost")
 """Lines that belong to the cause before them."""
 
 MOST_UNLINKED = 100_000
-"""So many more nodes than links a set-up may have: a short line must not make millions of nodes."""
+"""Nodes more than links that a set-up may have: a short line must not make millions of nodes."""
 
 
 class Differs(Exception):

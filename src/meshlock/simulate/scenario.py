@@ -72,8 +72,8 @@ wake N [chance C]                node N looks at its clock; C from 0 to 1 is its
 unreachable N [A B ...]          node N knows that it cannot reach these
 resize N K                       node N is to have the number of permits changed to K
 member N add M (or remove M)     node N is to have M added to the members, or removed
-finish                           settle; whoever has been inside longest leaves; and so on
-paper TEXT, note TEXT            what the paper, or whoever wrote the script, says at this
+finish                           settle; the client inside longest leaves; and so on
+paper TEXT, note TEXT            what the paper, or the author of the script, says at this
                                  point; shown in the transcript
 ===============================  =========================================================
 
@@ -84,9 +84,9 @@ expect before A B                A's client has entered and B's had not before i
 expect inside N ...              exactly these nodes have a client inside
 expect token N                   node N has the token
 expect tree A>B>C ...            exactly this is the tree of fathers
-expect messages KIND COUNT ...   so many messages of these kinds have been sent
-expect epochs COUNT              so many epochs have made a token
-expect hops COUNT                all messages together have crossed so many links
+expect messages KIND COUNT ...   COUNT messages of these kinds have been sent
+expect epochs COUNT              COUNT epochs have made a token
+expect hops COUNT                all messages together have crossed COUNT links
 ===============================  =========================================================
 """
 

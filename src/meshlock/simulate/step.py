@@ -143,7 +143,7 @@ class Steps:
             self.busy[client.node] = False
 
     def release_some(self, client: SimulatedClient, part: int) -> None:
-        """A client releases so many of its permits, and keeps some."""
+        """A client releases this number of its permits, and keeps some."""
         node = self.turn(client.node)
         client.want -= part
         if self.layered is None:

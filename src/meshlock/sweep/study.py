@@ -74,7 +74,7 @@ class Study:
     measures: list[str]
     laws: dict[str, dict[str, Formula]] = field(default_factory=dict)
     plots: list[Plot] = field(default_factory=list)
-    events: int = 0  # a run is broken off after so many; 0: never
+    events: int = 0  # a run is broken off after this number; 0: never
 
     def labels(self, axis: str) -> list[Value]:
         """The values of an axis, in the order of the file."""

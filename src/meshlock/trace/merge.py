@@ -197,7 +197,7 @@ class Merger:
             if step[0]["event"] == "restart":
                 yield from self.life_ends(step[0]["node"])
             if leased and step[0].get("peer", step[0]["node"]) not in self.names:
-                continue  # whoever has no clients need not have a trace
+                continue  # a node without clients need not have a trace
             for event in step:
                 yield self.translated(event)
             if step[0]["event"] == "link-down":

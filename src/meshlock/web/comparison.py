@@ -1,7 +1,7 @@
 """Two algorithms on the same schedule: the same script, or the same seed and workload.
 
 Both runs are cut where the schedule is: at the lines of the script, or at the moments of the
-common clock. Between two cuts they step together; whoever has less to do waits for the other.
+common clock. Between two cuts they step together; the one with less to do waits for the other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from meshlock.web.menu import written
 MOST_NODES = 20
 MOST_REQUESTS = 100
 MOST_STEPS = 6000
-"""On one side; so many the page holds at once."""
+"""On one side; the page holds this number at once."""
 TOPOLOGIES = ("line", "ring", "star", "tree", "complete")
 
 

@@ -157,7 +157,7 @@ class PageRun:
     # -- actions ----------------------------------------------------------------------------
 
     def do(self, action: dict[str, Any]) -> None:
-        """One action of whoever drives; refused with a sentence if it cannot be done."""
+        """One action of the driver; refused with a sentence if it cannot be done."""
         verb = action.get("do")
         if verb == "undo":
             self.undo()

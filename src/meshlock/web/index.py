@@ -325,7 +325,7 @@ class Index:
         ]
 
     def overview(self, parts: int) -> dict[str, Any]:
-        """Permits in use and clients waiting, at most, in each of so many parts of the run."""
+        """Permits in use and clients waiting, at most, in each of these parts of the run."""
         parts = max(1, min(parts, 2000, self.steps + 1))
         total = self.steps + 1
         cuts = [total * part // parts for part in range(parts + 1)]

@@ -1,6 +1,6 @@
 """The agent's own page: the whole mesh as this node knows it, and one pool on it.
 
-It only looks, unless the agent allows actions; then whoever has the bearer token
+It only looks, unless the agent allows actions; then a reader with the bearer token
 may acquire permits at this node and cut its links. Actions come as JSON with the token in a
 header, which no page of another site can send, from our own origin
 (:mod:`meshlock.live.interfaces.serving` checks that for everything).

@@ -32,7 +32,7 @@ MOST_STATES = 200_000
 """Of a search for a counterexample; all but the large ones need a quarter of it at most."""
 
 AT_ONCE = 500
-"""States between two looks at whoever waits."""
+"""States between two looks at the clients that wait."""
 
 
 @cache

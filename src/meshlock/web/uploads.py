@@ -1,4 +1,4 @@
-"""Traces from the disk of whoever looks: they come in pieces, since requests are short."""
+"""Traces from the disk of the reader: they come in pieces, since requests are short."""
 
 from __future__ import annotations
 

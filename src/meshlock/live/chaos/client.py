@@ -207,7 +207,7 @@ class ChaosClient:
             self.record.write(Changed(t=now(), c=c, n=n, priority=priority))
 
     def heard(self, seconds: float | None) -> list[dict[str, Any]]:
-        """What the agent says within so many seconds."""
+        """What the agent says within this number of seconds."""
         found: list[dict[str, Any]] = []
         if self.wait(seconds, self.events):
             found = self.events.events(0.0)

@@ -5,7 +5,7 @@ hears that it is lost, dies, or reaches the end of the last lease it was told of
 comes first. A client whose agent died goes on being valid until then.
 
 ========  =====================================================================================
-permits   at no instant do valid grants add up to more than k, by which whoever is let in goes; and
+permits   at no instant do valid grants add up to more than k, by which a client is let in; and
           that is a number that the pool was to have
 slots     where permits have names, every grant names as many of them as it has, and no two valid
           ones name the same
@@ -18,9 +18,9 @@ resumed   while a majority of the members was awake and connected, and nothing n
           to it, no more than ``within`` seconds passed without a grant although somebody
           there waited and everything that was asked for was free
 order     where nothing was done for two leases, nobody who waits there is passed by who asked
-          two leases later and is not more urgent; nor by who is, if while the one waited so many
-          grants were made that its age counts for more; a priority that changes counts from then on
-told      whoever comes to the end of its lease is told so by its agent within another, if that was
+          two leases later and is not more urgent; nor by who is, if grants that were made
+          while the one waited make its age count for more; a changed priority counts from then on
+told      a client at the end of its lease is told so by its agent within another, if that was
           awake all the while
 ready     where somebody waited for 30 s, nobody was served and permits were free, the agent does
           not say that it is ready

@@ -6,8 +6,8 @@ same moments. What the processes make of them is theirs, so a finding need not c
 but it is likelier than with any other plan.
 
 Except in episodes that say so, a connected majority of the members is left alone: neither
-killed, paused nor cut off, nor silent because it has just started. That holds whoever the
-holder turns out to be. Disks are lost in the first half of a run only, and members and permits
+killed, paused nor cut off, nor silent because it has just started. That holds for any
+holder of the token. Disks are lost in the first half of a run only, and members and permits
 change in the second: a member that forgets a change is more than recovery promises to survive.
 """
 
@@ -46,7 +46,7 @@ DECK = {
     "resize": 2,
     "rivals": 2,
 }
-"""How often each kind comes among so many; the deck is shuffled, dealt out, and shuffled again."""
+"""How often each kind comes in a deck; the deck is shuffled, dealt out, and shuffled again."""
 
 SHARPEST = (*("strand", "restart", "kill-holder") * 2, "birth")
 
@@ -110,7 +110,7 @@ class Plan(msgspec.Struct):
     lease: float
     seconds: float
     clients_per_node: int
-    within: float  # service must resume within so many seconds
+    within: float  # service must resume within these seconds
     events: list[PlannedFault]
     auto: bool = False  # who links first makes the pool, and all become members by themselves
 

@@ -37,7 +37,7 @@ class SetUpLine(RecordLine, tag="set-up"):
     permits: int
     lease: float
     silence: float  # how long a node that has started has no vote
-    within: float  # service must resume within so many seconds
+    within: float  # service must resume within these seconds
     slots: list[str] = []  # the names of the permits
 
 
@@ -99,7 +99,7 @@ class Released(RecordLine, tag="released"):
 
 
 class ReleasedSome(RecordLine, tag="released-some"):
-    """The last of its permits: so many are left."""
+    """The last of its permits, and how many are left."""
 
     c: str
     n: int
@@ -183,7 +183,7 @@ class ReadyLine(RecordLine, tag="ready"):
 
 
 class Resizing(RecordLine, tag="resizing"):
-    """The pool is to have so many permits; until it has, it may have these or those."""
+    """The pool is to have this number of permits; until it has, it may have these or those."""
 
     permits: int
 

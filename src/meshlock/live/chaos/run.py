@@ -475,7 +475,7 @@ class Chaos:
         await self.restore_members()
 
     async def restore_members(self) -> None:
-        """Until all nodes are members again, by whoever is up; several may add at once."""
+        """Until all nodes are members again, by the nodes that are up; several may add at once."""
         cluster, lease = self.cluster, self.plan.lease
         end = now() + 2 * self.plan.within
         while self.changing and (self.phase == "chaos" or now() < end):

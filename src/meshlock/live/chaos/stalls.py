@@ -64,7 +64,7 @@ class StallState:
         self.pending: dict[str, AskedLine] = {}  # by client: it asks for one thing at a time
         self.open: dict[str, int] = {}  # by client: permits it has not released
         self.part: set[str] = set()  # where a majority is
-        self.sizes = {set_up.permits}  # so many permits there may be
+        self.sizes = {set_up.permits}  # the numbers of permits that there may be
         self.changing = False  # members
 
     def take(self, line: AnyLine) -> None:

@@ -1,6 +1,6 @@
 """Who may begin a handshake: strangers must not keep honest nodes out.
 
-Whoever connects is a stranger until TLS has proved its name, and may be one of thousands. So
+A peer that connects is a stranger until TLS has proved its name, and may be one of thousands. So
 nobody waits for a place: a newcomer takes it from the oldest handshake of the address that has the
 most, and addresses that we know come last. An honest node needs its place for milliseconds.
 
@@ -37,7 +37,7 @@ BACKLOG = 1024
 """Connections that the kernel keeps until we accept them."""
 
 AT_ONCE = 64
-"""So many are accepted in one turn of the loop; then others have theirs."""
+"""Arrivals that are accepted in one turn of the loop; then others have theirs."""
 
 PAUSE = 0.1
 """Seconds without accepting when there are no descriptors left."""
@@ -86,7 +86,7 @@ class Arrival:
 
 
 class AdmissionRoom:
-    """Arrivals in the order in which they came, so many in all and of each address."""
+    """Arrivals in the order in which they came, up to a number in all and of each address."""
 
     def __init__(self, most: int, most_of_address: int) -> None:
         self.most = most
@@ -140,7 +140,7 @@ def least(here: dict[Arrival, None]) -> Arrival:
 
 
 def site(host: str) -> str:
-    """What counts as one address: in IPv6 whoever has one has 2^64 of them."""
+    """What counts as one address: in IPv6 an owner of one has 2^64 of them."""
     address = ip_address(host.partition("%")[0])
     if isinstance(address, IPv6Address) and not address.is_loopback:
         mapped = address.ipv4_mapped

@@ -62,7 +62,7 @@ class Authority(Issued):
     def derived(cls, secret: str) -> Authority:
         """The authority that this secret stands for, the same on every machine.
 
-        Whoever links to a node sees its certificate, and could try secrets against it at
+        A peer that links to a node sees its certificate, and could try secrets against it at
         leisure; scrypt makes each try cost 64 MB and a good part of a second.
         """
         seed = hashlib.scrypt(

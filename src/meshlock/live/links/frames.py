@@ -36,7 +36,7 @@ LAST_RECORD = 2**62
 """No node numbers what it says of its links higher."""
 
 MOST_ADDRESSES = 3
-"""So many addresses a node says that it listens at."""
+"""Addresses at which a node says that it listens."""
 
 
 class BadFrame(ValueError):
@@ -98,7 +98,7 @@ class RefuseFrame(msgspec.Struct, array_like=True, tag=3, frozen=True):
 
 
 Payload = Annotated[bytes, msgspec.Meta(max_length=FRAME_LIMIT)]
-"""Encoded once, by whoever sends it; opened by whoever it is for, and by nobody in between."""
+"""The sender encodes it once; its receiver opens it, and no node in between does."""
 
 Stamp = tuple[Span, Clock, Span]
 """For how long a message had waited when it was sent, the clock of whom it is for as last heard,

@@ -1,7 +1,7 @@
 """Who said it, where it did not come over a link of its own: needs the extra ``meshlock[live]``.
 
-On a link TLS proves the name of whoever is at the other end. What others hand on is proved by
-whoever made it:
+On a link TLS proves the name of the node at the other end. What others hand on is proved by
+the node that made it:
 
 *Records* of the link map are signed with the key of their owner's certificate, which goes with
 them. They are checked when they are new, once.

@@ -53,7 +53,7 @@ READ_BUFFER = 32 * 1024
 """Bytes that are read at once."""
 
 ACKNOWLEDGE_AFTER = 256
-"""So many messages are read before an acknowledgement is sent for its own sake."""
+"""Messages that are read before an acknowledgement is sent for its own sake."""
 
 
 class Ending(Enum):
@@ -75,7 +75,7 @@ class NotLinked(Exception):
 
 
 class Receiver(Protocol):
-    """Whoever messages are for: a pool."""
+    """The receiver of messages: a pool."""
 
     def receive(self, sender: str, frame: Carry | RoutedFrame) -> None: ...
 

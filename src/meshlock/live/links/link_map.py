@@ -8,7 +8,7 @@ How all come to know the same:
 
 1. A record newer than the one we have goes to all neighbours but those who told us the same
    before we told them: mostly it passes each link once.
-2. Whoever tells us an older one is told ours.
+2. A peer that tells us an older one is told ours.
 3. A connection that opens is told all records of nodes that we can reach. That is also why
    records travel outside the numbering of messages: a connection loses nothing while it
    lasts, the next one starts with everything, and nothing need be kept or acknowledged.
@@ -49,7 +49,7 @@ FORGET_AFTER = 300.0
 """Seconds for which a node that cannot be reached stays on the map."""
 
 MOST_LINKS = 64 * MOST_NODES
-"""So many all nodes on the map may name, each end for itself: some 10 MB."""
+"""Links that all nodes on the map may name, each end for itself: some 10 MB."""
 
 PER_SECOND = 1000.0
 """Records that a neighbour may tell in the long run, and this many times as many at once:"""
@@ -242,7 +242,7 @@ class LinkMap:
             self.forgetting = self.mesh.failures.later(FORGET_AFTER, "map", self.forget_old)
 
     def draw_links(self) -> None:
-        """Those that both ends name; of whoever said something else since the last time, and of
+        """Those that both ends name; of nodes that said something else since the last time, and of
         whom they named then or name now."""
         says, records, nobody = self.says, self.records, NOBODY
         touched = set(self.undrawn)
@@ -285,7 +285,7 @@ class LinkMap:
             self.mesh.flush()
 
     def pay(self) -> None:
-        """Tell what is owed to whoever can take it; the rest waits for the next heartbeat."""
+        """Tell what is owed to peers that can take it; the rest waits for the next heartbeat."""
         for peer, names in list(self.owed.items()):
             connection = self.mesh.open.get(peer)
             if connection is None:

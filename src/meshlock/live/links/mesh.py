@@ -405,7 +405,7 @@ class Mesh:
         self.fail(peer, "cut on purpose")
 
     def restore(self, peer: str) -> None:
-        """What was cut may come back; whoever dials will try again soon."""
+        """What was cut may come back; the end that dials will try again soon."""
         self.cuts.pop(peer, None)
 
     def barred(self, peer: str) -> bool:

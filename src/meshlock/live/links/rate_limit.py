@@ -23,7 +23,7 @@ class RateLimit:
 
 
 class TokenBuckets:
-    """Bytes that are kept for others: so many for each, and for all together."""
+    """Bytes that are kept for others: a number for each, and for all together."""
 
     def __init__(self, of_each: int, of_all: int) -> None:
         self.of_each = of_each

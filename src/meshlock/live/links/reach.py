@@ -3,11 +3,11 @@
 A node is told one neighbour, or a few, and often all are told the same one. From the link map it
 learns who else there is and where they listen, and so it keeps, besides the links that it was told:
 
-1. one to whoever comes after it in the circle of all names, by their hashes. The links of all
+1. one to the node after it in the circle of all names, by their hashes. The links of all
    nodes together are that circle, which no single failure parts;
 2. one to each of its *friends*, the other members of its pools: a quorum whose members are linked
    needs nobody else. There are few of them (:data:`MOST_FRIENDS`);
-3. at least ``least`` in all: to whoever comes before it in the circle, then by the hash of both
+3. at least ``least`` in all: to the node before it in the circle, then by the hash of both
    names, so that everybody chooses others and ways are short.
 
 Links are only added; one that fails is replaced. Who listens nowhere, or cannot be dialled, is

@@ -1,7 +1,7 @@
 """A wire that can be cut: passes one address on to another, for demonstrations and tests.
 
 ``cut`` is the cable in the ditch: both sides keep their connections and hear nothing.
-``deafen`` is the weak radio: whoever dialled hears nothing, and is heard.
+``deafen`` is the weak radio: the end that dialled hears nothing, and is heard.
 ``reset`` is the router that restarts: connections break, new ones are possible at once.
 """
 

@@ -1,7 +1,7 @@
 """Send to any node of the mesh: one link after the other, on shortest ways of the link map.
 
 There are two guarantees. *Best effort* (:meth:`Router.send`): a message is dropped where its
-way ends or a connection is full; it may come late, and whoever needs an answer asks again.
+way ends or a connection is full; it may come late, and a node that needs an answer asks again.
 *Reliable*: whatever custody keeps (:mod:`.session`) for a process that we have no link to. It
 arrives exactly once and in order, by number, as long as both processes live; it waits while there
 is no way, and what waits is bounded in bytes. So a token on a link that failed goes round the
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from meshlock.live.links.mesh import Mesh
 
 WINDOW = 256
-"""So many messages to one process may be under way without a receipt; and of envelopes that
-overtake each other, so many."""
+"""Messages to one process that may be under way without a receipt, and envelopes that may
+overtake each other."""
 
 FRESH = 2.0
 """Seconds for which the clock of another process is as good as new to a token."""
@@ -98,8 +98,8 @@ class Router:
     # -- sending -----------------------------------------------------------------------
 
     def send(self, target: str, content: Content, urgent: bool = True) -> None:
-        """Best effort. A token whose age cannot be told well arrives as an old one; whoever sends
-        it again will know better."""
+        """Best effort. A token whose age cannot be told well arrives as an old one; a node
+        that sends it again will know better."""
         if content.since and not self.knows_clock(target):
             self.ask(target)
         self.put(target, content, 0, urgent)

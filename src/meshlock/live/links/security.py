@@ -2,7 +2,7 @@
 
 Either way both sides prove themselves in the TLS handshake, before a byte of ours is
 read. With certificates, the private authority of ``meshlock certs`` vouches for each
-name. With a join secret, the authority's key is *derived from the secret*: whoever knows
+name. With a join secret, the authority's key is *derived from the secret*: a machine that knows
 the secret can make the authority, and so vouch for itself, under any name; nobody else can. There
 is one mechanism, and the secret is never sent. It takes the extra ``meshlock[live]``.
 
@@ -34,10 +34,10 @@ class Security:
     where somebody else hands it on; all None on links within one machine, where nothing is proved.
 
     ``knock`` is the host name that nodes of this mesh ask for in their first packet. Strangers
-    do not know it, but whoever reads the network's traffic does: it proves nothing, and only
+    do not know it, but a reader of the network's traffic does: it proves nothing, and only
     decides whose handshake comes first when there are too many (:mod:`.admission`).
 
-    ``tells_apart``: a name is one machine's; whoever knows a join secret can take any.
+    ``tells_apart``: a name is one machine's; a machine that knows a join secret can take any.
     """
 
     def __init__(

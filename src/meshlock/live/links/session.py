@@ -37,10 +37,10 @@ from meshlock.live.links.frames import (
 from meshlock.live.links.stream import pack_carry
 
 IN_FLIGHT = 8192
-"""So many messages may be under way on one link; one more and the link counts as dead."""
+"""Messages that may be under way on one link; one more and the link counts as dead."""
 
 IN_CUSTODY = 65536
-"""So many may wait for a link to return, or for a way."""
+"""Messages that may wait for a link to return, or for a way."""
 
 MOST_BYTES = 8 * FRAME_LIMIT
 """Nor may either be longer than this, all together."""

@@ -16,7 +16,7 @@ LONGEST = 96
 LONGEST_NOTE = LONGEST + 64
 
 KNOWN: dict[int, str] = {}
-"""By process, for whoever forks."""
+"""By process, for programs that fork."""
 
 
 def default() -> str:

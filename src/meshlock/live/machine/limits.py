@@ -31,12 +31,12 @@ NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}"
 LONGEST_NAME = 64
 MOST_NAMED = 1000
 MOST_NODES = 1024
-"""So many there may be in a mesh, and as many links at each."""
+"""Of a mesh; and a node has at most this number of links."""
 
 Kind = TypeVar("Kind")
 
 SHOWN = 40
-"""So many characters of a wrong value are shown."""
+"""Characters of a wrong value that are shown."""
 
 
 class Range(NamedTuple):

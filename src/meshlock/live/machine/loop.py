@@ -26,7 +26,7 @@ class Lag:
         self.total = 0.0
 
     def measure(self, again: float) -> None:
-        """The timer runs now, and is due again in so many seconds."""
+        """The timer runs now, and is due again in this number of seconds."""
         now = monotonic()
         if self.due is not None:
             late = max(0.0, now - self.due)

@@ -18,7 +18,7 @@ from meshlock.simulate.link_changes import MobileSimulation
 from meshlock.simulate.run_setup import RunSetup
 
 ENDLESS = 100_000
-"""So many messages on one failing link at one time answer each other for ever."""
+"""Messages on one failing link at one time: more of them answer each other forever."""
 
 
 class AtOnce(MobileSimulation):

@@ -2,7 +2,7 @@
 
 **A failure.** Each end *notices* it after a time of its own. What is on the link goes on
 arriving, in order, as long as the receiver has not noticed; but a direction may also be dead at
-once, which is drawn. Whoever has not noticed goes on sending. When an end notices, all that is
+once, which is drawn. An end that has not noticed goes on sending. When an end notices, all that is
 still on its way to it is lost, but for what carries a token or permits: that stays in the
 *custody* of its sender.
 

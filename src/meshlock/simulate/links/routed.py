@@ -34,7 +34,7 @@ class RoutedSimulation(MobileSimulation):
         )
         super().__init__(setup, layered)
         self.lives = layered
-        self.base = base  # the links there are, whoever is up
+        self.base = base  # the links there are, with nodes up or down
         self.graph = self.usable  # those that can be used
         self.side = [0] * base.size
         self.parts = labelled(self.usable.near, [True] * base.size)

@@ -8,7 +8,7 @@ from meshlock.algorithms.subclassing import mypyc_attr
 class NetworkChange:
     """Something about the network is different from this time on.
 
-    A plain one says only that nothing was until now: whoever asks for the next change is
+    A plain one says only that nothing was until now: the caller who asks for the next change is
     not to wait for ever for one that may never come.
     """
 

@@ -43,7 +43,7 @@ class Turn:
 
 
 LOOK_AHEAD = 1000
-"""After so many turns without a contact, let the world go on: there may never be one."""
+"""After this number of turns without a contact, the world goes on: there may never be one."""
 
 
 class Contacts(Changes):

@@ -1,7 +1,7 @@
 """Mobility by name or by file: what ``--mobility`` takes.
 
 =====================================  ==================================================
-flips:RATE                             links come and go at random, so many flips per time
+flips:RATE                             links come and go at random, RATE flips per time
 waypoint:SPEED,RANGE[,PAUSE]           from random place to random place
 walk:SPEED,RANGE[,STEP]                a random direction for STEP, then another
 gauss-markov:SPEED,RANGE[,MEMORY[,STEP]]  a walk that remembers (MEMORY 0 to 1)
