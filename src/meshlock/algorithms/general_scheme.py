@@ -273,6 +273,9 @@ class SchemeNode(Node):
     def choose(self, choice: int) -> None:
         self.chosen = choice
 
+    def towards(self) -> int:
+        return self.father
+
     def tokens(self) -> int:
         return 1 if self.token_here else 0
 

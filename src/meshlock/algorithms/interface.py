@@ -288,6 +288,10 @@ class Node:
         """How many permits are here and in nobody's use."""
         return 0
 
+    def towards(self) -> int:
+        """The neighbour through which the token is reached, as far as this node knows, or NIL."""
+        return NIL
+
     def altitude(self) -> tuple[int, ...] | None:
         """How high this node is, where nodes have heights."""
         return None

@@ -755,6 +755,12 @@ class JiangNode(Node):
     def altitude(self) -> Height | None:
         return self.height
 
+    def towards(self) -> int:
+        if len(self.views) == 0:
+            return self.next
+        lowest = min(self.views, key=self.views.__getitem__)
+        return lowest if self.views[lowest] < self.height else NIL
+
     def tokens(self) -> int:
         return 1 if self.holder else 0
 

@@ -156,6 +156,9 @@ class MuellerNode(Node):
 
     # -- observers ------------------------------------------------------------------------
 
+    def towards(self) -> int:
+        return self.father
+
     def tokens(self) -> int:
         return 1 if self.token_here else 0
 

@@ -105,6 +105,9 @@ class NeilsenMizunoNode(Node):
 
     # -- observers ------------------------------------------------------------------------
 
+    def towards(self) -> int:
+        return self.next
+
     def tokens(self) -> int:
         return 1 if self.holding or self.inside else 0
 

@@ -252,6 +252,9 @@ class ReverseLinkNode(Node):
     def altitude(self) -> Height | None:
         return self.height
 
+    def towards(self) -> int:
+        return self.next
+
     def tokens(self) -> int:
         return 1 if self.token_holder else 0
 

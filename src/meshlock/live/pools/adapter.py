@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from random import randrange
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from meshlock.algorithms.clients import ClientQueue
 from meshlock.algorithms.interface import (
@@ -47,7 +47,10 @@ NOTHING: dict[str, Any] = {}
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Adapter:
-    def __init__(self, name: str, me: str, mesh: Mesh, recording: Recording | None) -> None:
+    def __init__(
+        self, source: Source, name: str, me: str, mesh: Mesh, recording: Recording | None
+    ) -> None:
+        self.source = source  # of the grants that clients get
         self.name = name
         self.me = me
         self.mesh = mesh
@@ -275,12 +278,13 @@ class Adapter:
             self.returning.append(enter.client)
             return
         slots = self.slot_names(enter.slots) if enter.slots else ()
-        pool = cast(Source, self)
         met: bool | None = None
         if waiter.deadline is not None:
             met = clock.seconds() <= waiter.deadline
             self.measures.judges(met)
-        grant = Grant(pool, enter.client, waiter.want, waiter.priority, enter.fence, slots, met)
+        grant = Grant(
+            self.source, enter.client, waiter.want, waiter.priority, enter.fence, slots, met
+        )
         waiter.grant = grant
         grant.permits = enter.permits
         if waiter.future is not None and not waiter.future.done():

@@ -79,7 +79,7 @@ class LocalPool(Adapter, Source):
         promises: Promises | None = None,
         willing: bool = True,
     ) -> None:
-        super().__init__(name, me, mesh, recording)
+        super().__init__(self, name, me, mesh, recording)
         self.views = views
         self.promises = promises
         self.willing = willing  # to be a member

@@ -161,15 +161,7 @@ def towards(pool: LocalPool) -> str | None:
     if pool.members is not None:
         holder = pool.names.get(pool.members.node.pace.holder())
         return pool.mesh.link_map.route(holder) if holder is not None else None
-    views, height = getattr(core, "views", None), getattr(core, "height", None)
-    if isinstance(views, dict) and views:
-        lowest = min(views, key=lambda number: views[number])
-        return pool.names.get(lowest) if views[lowest] < height else None
-    for name in ("father", "next", "last"):
-        number = getattr(core, name, None)
-        if isinstance(number, int):
-            return pool.names.get(number)
-    return None
+    return pool.names.get(core.towards())
 
 
 def brief(pool: LocalPool | None) -> View:
