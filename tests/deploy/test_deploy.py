@@ -122,7 +122,7 @@ def test_the_three_nodes_fit_together() -> None:
     assert settings.listen is not None
     port = settings.listen.rpartition(":")[2]
     assert list(settings.peers) == [f"{name}:{port}" for name in services]
-    assert settings.pools["docks"].members == settings.http_names == tuple(services)
+    assert settings.pools["docks"].members == list(settings.http_names) == list(services)
     scraped = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text())
     (job,) = scraped["scrape_configs"]
     assert settings.http is not None
